@@ -1,0 +1,41 @@
+// Activation functions of neural networks, and the derivatives that are worth a pass of their own.
+#include "all.h"
+#include "map.h"
+#include "math.h"
+
+namespace gt {
+
+namespace {
+
+// x Phi(x): written with erfc, which keeps its digits where 1 + erf loses them.
+template <class T> inline T gelu(T x) { return x * math::erfc(x * T(-0.70710678118654752440)) / 2; }
+// 0.5 (1 + tanh u) = sigmoid(2u).
+template <class T> inline T gelu_tanh(T x) {
+  return x * math::sigmoid(x * (T(1.5957691216057307117) + T(0.071354816272600251353) * x * x));
+}
+
+constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;  // Klambauer et al. 2017
+
+constexpr Elementwise table[] = {
+    unary_math<kFloat>("elu", 0.6, [](auto x) { return x < 0 ? math::expm1(x < 0 ? x : 0) : x; }),
+    unary_math<kFloat>("selu", 0.6,
+                       [](auto x) {
+                         using T = decltype(x);
+                         return x < 0 ? T(kScale * kAlpha) * math::expm1(x < 0 ? x : 0) : T(kScale) * x;
+                       }),
+    unary_math<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
+    unary_math<kFloat>("softsign", 0.3, [](auto x) { return x / (1 + math::fabs(x)); }),
+    unary_math<kFloat>("silu", 0.5, [](auto x) { return x * math::sigmoid(x); }),
+    unary_math<kFloat>("gelu", 1, [](auto x) { return gelu(x); }),
+    unary_math<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
+    binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),
+    binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),
+    binary<kFloat>("sigmoid_grad", 0.2, [](auto out, auto g) { return g * (out * (1 - out)); }),
+    binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
+};
+
+}  // namespace
+
+Rows<Elementwise> activation_rows() { return rows_of(table); }
+
+}  // namespace gt

@@ -1,0 +1,24 @@
+// The files of this folder, each as the rows it contributes.
+#pragma once
+#include "loops.h"
+
+namespace gt {
+
+Rows<Elementwise> arithmetic_rows();
+Rows<Elementwise> rounding_rows();
+Rows<Elementwise> exponential_rows();
+Rows<Elementwise> trigonometric_rows();
+Rows<Elementwise> special_rows();
+Rows<Elementwise> activation_rows();
+Rows<Elementwise> complex_rows();
+Rows<Elementwise> binary_arithmetic_rows();
+Rows<Elementwise> integer_rows();
+Rows<Elementwise> comparison_rows();
+Rows<Elementwise> binary_math_rows();
+Rows<Elementwise> select_rows();
+Rows<Reduction> sum_rows();
+Rows<Reduction> extremum_rows();
+Rows<Reduction> arg_rows();
+void fill_casts(CastLoop (&table)[kDtypes][kDtypes]);
+
+}  // namespace gt

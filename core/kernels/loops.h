@@ -1,0 +1,56 @@
+// The inner loops: what a kernel is to the rest of the core. Each file of this folder is
+// compiled once for every instruction set (x86-64-v2, v3, v4) and the best one is chosen when
+// the module is loaded.
+#pragma once
+#include <string_view>
+
+#include "../dtype.h"
+
+namespace gt {
+
+// out[i] = f(in[0][i * step[0]], in[1][i * step[1]], ...) for i < n. A step is 1 (an array) or
+// 0 (one element, repeated). out may be one of the arrays, if its elements are not larger than
+// that array's. Eager ops and fused programs run the same loops, and an element's result does
+// not depend on its place in the array.
+using Loop = void (*)(void* out, const void* const* in, const uint8_t* step, int64_t n);
+
+struct Elementwise {
+  const char* name;
+  int arity;
+  Loop loop[kDtypes];   // by the type of the (last) operand; nullptr: not defined for it
+  Dtype out[kDtypes];   // type of the result, same index
+  double cost;          // nanoseconds an element, roughly
+};
+const Elementwise* find_elementwise(std::string_view name);
+
+// out[dst] = in[src], converted.
+using CastLoop = void (*)(void* out, const void* in, int64_t n);
+CastLoop find_cast(Dtype from, Dtype to);
+
+// A reduction over the middle of [outer, size, inner]: the caller gives one outer block.
+// `out` has `inner` elements and is written, not added to.
+using ReduceLoop = void (*)(void* out, const void* in, int64_t size, int64_t inner);
+struct Reduction {
+  const char* name;
+  ReduceLoop loop[kDtypes];
+  Dtype out[kDtypes];
+};
+const Reduction* find_reduction(std::string_view name);
+
+// What one file of this folder contributes.
+template <class Row> struct Rows {
+  const Row* first;
+  int count;
+};
+
+// The kernels of one instruction set. Plain pointers: each copy of the kernels has types of its
+// own (see CMakeLists.txt), equal in layout to those above.
+struct KernelSet {
+  static constexpr int kFiles = 16;
+  Rows<Elementwise> elementwise[kFiles];
+  Rows<Reduction> reductions[kFiles];
+  CastLoop cast[kDtypes][kDtypes];
+};
+const KernelSet& kernels();  // the one in use
+
+}  // namespace gt

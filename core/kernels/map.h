@@ -1,0 +1,285 @@
+// How a function of elements becomes a row of the table: loops over arrays, repeated operands,
+// the tail, the 16-bit floats. The files beside this one hold the functions.
+//
+// A loop runs in blocks of one cache line. The compiler sees a constant number of iterations
+// and turns a block into straight vector code; nothing else is generated, which keeps some
+// thousand loops small. A repeated operand becomes one block of copies, so that one loop serves
+// all patterns of steps.
+#pragma once
+#include <type_traits>
+#include <utility>
+
+#include "halves.h"
+#include "loops.h"
+
+namespace gt {
+
+// How the loop treats a function.
+enum class Way {
+  Cheap,   // a few instructions: what does not fill a block is done one by one
+  Vector,  // vector functions of the C library, which differ from its scalar ones in the last
+           // bit: the tail is filled up with copies and goes through the same vector code
+  Single,  // no vector code exists: one by one throughout
+};
+
+template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
+
+// Keeps the compiler from making vector code of a loop known to be short.
+#if defined(__GNUC__)
+#define GT_SHORT_LOOP asm volatile("")
+#else
+#define GT_SHORT_LOOP
+#endif
+
+// The type of f(T...): functions of small integers compute in int and give back their own type.
+template <class F, class T, class... A> struct ResultOf {
+  using Raw = decltype(F{}(A{}...));
+  using Type = std::conditional_t<std::is_same_v<Raw, bool> || !std::is_integral_v<T>, Raw, T>;
+};
+
+template <class T> inline const T* splat(T* block, T x) {
+  for (int j = 0; j < kBlock<T>; ++j) block[j] = x;
+  return block;
+}
+// A block whose first `n` elements are x's and the others copies of the last.
+template <int W, class T> inline void pad(T* block, const T* x, int step, int n) {
+  for (int j = 0; j < W; ++j) block[j] = x[step * (j < n ? j : n - 1)];
+}
+
+template <class F, class R, class A, Way way>
+void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
+  constexpr int W = kBlock<A>;
+  R* out = static_cast<R*>(out_);
+  const A* a = static_cast<const A*>(in[0]);
+  auto block = [](R* o, const A* x) {
+#pragma omp simd
+    for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j]));
+  };
+  if (way == Way::Cheap && n == 1) {
+    out[0] = R(F{}(a[0]));
+    return;
+  }
+  if (way == Way::Single) {
+    for (int64_t i = 0; i < n; ++i) {
+      GT_SHORT_LOOP;
+      out[i] = step[0] || i == 0 ? R(F{}(a[i])) : out[0];
+    }
+    return;
+  }
+  int64_t i = 0;
+  if (step[0])
+    for (; i + W <= n; i += W) block(out + i, a + i);
+  if (i >= n) return;
+  if (way == Way::Cheap && step[0]) {
+    for (; i < n; ++i) {
+      GT_SHORT_LOOP;
+      out[i] = R(F{}(a[i]));
+    }
+    return;
+  }
+  A x[W];
+  R r[W];
+  pad<W>(x, a + i * step[0], step[0], int(n - i < W ? n - i : W));
+  block(r, x);
+  for (; i + W <= n; i += W)
+    for (int j = 0; j < W; ++j) out[i + j] = r[j];
+  for (int j = 0; i + j < n; ++j) {
+    GT_SHORT_LOOP;
+    out[i + j] = r[j];
+  }
+}
+
+template <class F, class R, class A, class B, Way way>
+void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
+  constexpr int W = kBlock<A>;
+  static_assert(W <= kBlock<B>);
+  R* out = static_cast<R*>(out_);
+  const A* a = static_cast<const A*>(in[0]);
+  const B* b = static_cast<const B*>(in[1]);
+  auto block = [](R* o, const A* x, const B* y) {
+#pragma omp simd
+    for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j], y[j]));
+  };
+  if (way == Way::Cheap && n == 1) {
+    out[0] = R(F{}(a[0], b[0]));
+    return;
+  }
+  const int sa = step[0], sb = step[1];
+  if (way == Way::Single) {
+    for (int64_t i = 0; i < n; ++i, a += sa, b += sb) {
+      GT_SHORT_LOOP;
+      out[i] = R(F{}(*a, *b));
+    }
+    return;
+  }
+  int64_t i = 0;
+  if (n >= W) {
+    A ra[kBlock<A>];
+    B rb[kBlock<B>];
+    const A* x = sa ? a : splat(ra, a[0]);
+    const B* y = sb ? b : splat(rb, b[0]);
+    const int dx = sa * W, dy = sb * W;
+    for (; i + W <= n; i += W, x += dx, y += dy) block(out + i, x, y);
+    if (i == n) return;
+  }
+  a += i * sa, b += i * sb, out += i;
+  const int m = int(n - i);
+  if (way == Way::Cheap) {
+    for (int j = 0; j < m; ++j, a += sa, b += sb) {
+      GT_SHORT_LOOP;
+      out[j] = R(F{}(*a, *b));
+    }
+    return;
+  }
+  A x[W];
+  B y[W];
+  R r[W];
+  pad<W>(x, a, sa, m);
+  pad<W>(y, b, sb, m);
+  block(r, x, y);
+  for (int j = 0; j < m; ++j) {
+    GT_SHORT_LOOP;
+    out[j] = r[j];
+  }
+}
+
+template <class F, class R, class A, class B, class C>
+void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
+  constexpr int W = kBlock<B>;
+  static_assert(W <= kBlock<A> && W <= kBlock<C>);
+  R* out = static_cast<R*>(out_);
+  const A* a = static_cast<const A*>(in[0]);
+  const B* b = static_cast<const B*>(in[1]);
+  const C* c = static_cast<const C*>(in[2]);
+  if (n == 1) {
+    out[0] = R(F{}(a[0], b[0], c[0]));
+    return;
+  }
+  const int sa = step[0], sb = step[1], sc = step[2];
+  int64_t i = 0;
+  if (n >= W) {
+    A ra[kBlock<A>];
+    B rb[kBlock<B>];
+    C rc[kBlock<C>];
+    const A* x = sa ? a : splat(ra, a[0]);
+    const B* y = sb ? b : splat(rb, b[0]);
+    const C* z = sc ? c : splat(rc, c[0]);
+    const int dx = sa * W, dy = sb * W, dz = sc * W;
+    for (; i + W <= n; i += W, x += dx, y += dy, z += dz) {
+      R* o = out + i;
+#pragma omp simd
+      for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j], y[j], z[j]));
+    }
+  }
+  a += i * sa, b += i * sb, c += i * sc;
+  for (; i < n; ++i, a += sa, b += sb, c += sc) {
+    GT_SHORT_LOOP;
+    out[i] = R(F{}(*a, *b, *c));
+  }
+}
+
+// The 16-bit floats: a few hundred elements at a time go through the loop of float.
+template <class H, Loop loop, int arity, bool half_out>
+void in_float(void* out, const void* const* in, const uint8_t* step, int64_t n) {
+  constexpr int kTile = 256;
+  alignas(64) float x[arity][kTile], r[kTile];
+  const void* p[arity];
+  for (int k = 0; k < arity; ++k) {
+    p[k] = x[k];
+    if (!step[k]) x[k][0] = float(*static_cast<const H*>(in[k]));
+  }
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int m = int(n - i < kTile ? n - i : kTile);
+    for (int k = 0; k < arity; ++k)
+      if (step[k]) widen(x[k], static_cast<const H*>(in[k]) + i, m);
+    if constexpr (half_out) {
+      loop(r, p, step, m);
+      narrow(static_cast<H*>(out) + i, r, m);
+    } else {
+      loop(static_cast<bool*>(out) + i, p, step, m);
+    }
+  }
+}
+
+// ---- rows of the table ---------------------------------------------------------------------
+
+template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
+
+// Calls f.template operator()<T>() for each element type in S.
+template <DtypeSet S, class G> constexpr void each_type(G g) {
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    ([&] {
+      if constexpr (in(Dtype(k), S)) g.template operator()<typename ElementOf<Dtype(k)>::Type>();
+    }(), ...);
+  }(std::make_integer_sequence<int, kDtypes>{});
+}
+
+// Only functions with real results have vector variants.
+template <class R> constexpr Way way_of(Way way) {
+  return way == Way::Vector && !std::is_floating_point_v<R> ? Way::Single : way;
+}
+
+template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
+  const int t = int(DtypeOf<T>::value);
+  if constexpr (kIsHalf<T>) {
+    constexpr int f = int(Dtype::F32);
+    constexpr Elementwise wide = [] {
+      Elementwise w{};
+      set_loop<arity, F, float, way>(w);
+      return w;
+    }();
+    constexpr bool half_out = wide.out[f] == Dtype::F32;
+    row.loop[t] = in_float<T, wide.loop[f], arity, half_out>;
+    row.out[t] = half_out ? DtypeOf<T>::value : wide.out[f];
+  } else if constexpr (arity == 1) {
+    using R = typename ResultOf<F, T, T>::Type;
+    row.loop[t] = map1<F, R, T, way_of<R>(way)>;
+    row.out[t] = DtypeOf<R>::value;
+  } else if constexpr (arity == 2) {
+    using R = typename ResultOf<F, T, T, T>::Type;
+    row.loop[t] = map2<F, R, T, T, way_of<R>(way)>;
+    row.out[t] = DtypeOf<R>::value;
+  } else {
+    using R = typename ResultOf<F, T, T, T, T>::Type;
+    row.loop[t] = map3<F, R, T, T, T>;
+    row.out[t] = DtypeOf<R>::value;
+  }
+}
+
+template <int arity, DtypeSet S, Way way, class F> constexpr Elementwise row(const char* name, double cost) {
+  Elementwise r{name, arity, {}, {}, cost};
+  each_type<S>([&]<class T>() { set_loop<arity, F, T, way>(r); });
+  return r;
+}
+
+// unary<kFloat>("sqrt", cost, [](auto x) { ... }): cheap functions, made of a few instructions.
+template <DtypeSet S, class F> constexpr Elementwise unary(const char* name, double cost, F) {
+  return row<1, S, Way::Cheap, F>(name, cost);
+}
+template <DtypeSet S, class F> constexpr Elementwise binary(const char* name, double cost, F) {
+  return row<2, S, Way::Cheap, F>(name, cost);
+}
+template <DtypeSet S, class F> constexpr Elementwise ternary(const char* name, double cost, F) {
+  return row<3, S, Way::Cheap, F>(name, cost);
+}
+// The same for functions that go through the C library or a long formula.
+template <DtypeSet S, class F> constexpr Elementwise unary_math(const char* name, double cost, F) {
+  return row<1, S, Way::Vector, F>(name, cost);
+}
+template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* name, double cost, F) {
+  return row<2, S, Way::Vector, F>(name, cost);
+}
+// The same for functions that only exist one by one.
+template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {
+  return row<1, S, Way::Single, F>(name, cost);
+}
+// One row from two: the loops of `more` fill in the types that `row` has none for.
+constexpr Elementwise also(Elementwise row, const Elementwise& more) {
+  for (int t = 0; t < kDtypes; ++t)
+    if (!row.loop[t]) row.loop[t] = more.loop[t], row.out[t] = more.out[t];
+  return row;
+}
+
+template <class Row, int n> constexpr Rows<Row> rows_of(const Row (&table)[n]) { return {table, n}; }
+
+}  // namespace gt

@@ -1,0 +1,140 @@
+// How a function of two elements becomes a reduction over the middle of [outer, size, inner].
+//
+// Sums are pairwise, down to leaves of a few dozen additions in a chain, so that the rounding
+// error grows with the logarithm of the size. The order of the additions depends on the sizes
+// only.
+#pragma once
+#include "arith.h"
+#include "halves.h"
+#include "loops.h"
+#include "map.h"
+
+namespace gt {
+
+// What a reduction of T computes in.
+template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
+
+// n elements as numbers one can compute with: x itself, or a converted copy in `room`.
+template <class T> inline const Wider<T>* load(const T* x, [[maybe_unused]] Wider<T>* room, [[maybe_unused]] int n) {
+  if constexpr (kIsHalf<T>) {
+    widen(room, x, n);
+    return room;
+  } else {
+    return x;
+  }
+}
+template <class T> inline void store(T* out, const Wider<T>* x, int n) {
+  if constexpr (kIsHalf<T>) narrow(out, x, n);
+  else
+    for (int j = 0; j < n; ++j) out[j] = x[j];
+}
+
+// F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
+template <class F, class T> struct Reduce {
+  using A = Wider<T>;
+  static constexpr int kLanes = 256 / sizeof(A);     // four vector registers of the largest kind
+  static constexpr int kLeaf = 16 * kLanes;          // elements of a leaf
+  static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time
+  static constexpr int kRows = 16;                   // rows of a leaf
+
+  static A leaf(const T* x_, int n) {
+    if (n < 1) __builtin_unreachable();
+    A room[kIsHalf<T> ? kLeaf : 1];
+    const A* x = load(x_, room, n);
+    if (n < kLanes) {
+      A a = F::first(x[0]);
+      for (int i = 1; i < n; ++i) {
+        GT_SHORT_LOOP;
+        a = F::combine(a, F::first(x[i]));
+      }
+      return a;
+    }
+    A acc[kLanes];
+#pragma omp simd
+    for (int j = 0; j < kLanes; ++j) acc[j] = F::first(x[j]);
+    int i = kLanes;
+    for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
+    }
+    for (int j = 0; i < n; ++i, ++j) acc[j] = F::combine(acc[j], F::first(x[i]));
+    for (int w = kLanes / 2; w; w /= 2)
+      for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], acc[j + w]);
+    return acc[0];
+  }
+  static A line(const T* x, int64_t n) {
+    if (n <= kLeaf) return leaf(x, int(n));
+    const int64_t cut = ((n + 1) / 2 + kLeaf - 1) / kLeaf * kLeaf;
+    return F::combine(line(x, cut), line(x + cut, n - cut));
+  }
+
+  // acc[j] = reduction of column j of `rows` rows, `stride` elements apart.
+  static void columns(A* acc, const T* x, int64_t rows, int64_t stride, int width) {
+    A room[kIsHalf<T> ? kWidth : 1];
+    if (rows <= kRows) {
+      const A* p = load(x, room, width);
+#pragma omp simd
+      for (int j = 0; j < width; ++j) acc[j] = F::first(p[j]);
+      for (int64_t r = 1; r < rows; ++r) {
+        p = load(x + r * stride, room, width);
+#pragma omp simd
+        for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], F::first(p[j]));
+      }
+      return;
+    }
+    const int64_t cut = ((rows + 1) / 2 + kRows - 1) / kRows * kRows;
+    A other[kWidth];
+    columns(acc, x, cut, stride, width);
+    columns(other, x + cut * stride, rows - cut, stride, width);
+#pragma omp simd
+    for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
+  }
+
+  static void run(void* out_, const void* in_, int64_t size, int64_t inner) {
+    T* out = static_cast<T*>(out_);
+    const T* in = static_cast<const T*>(in_);
+    if (size == 0) {
+      for (int64_t j = 0; j < inner; ++j) out[j] = T(F::template empty<A>());
+      return;
+    }
+    if (inner == 1) {
+      A a = line(in, size);
+      store(out, &a, 1);
+      return;
+    }
+    A acc[kWidth];
+    // Few columns: several rows side by side make one long row, folded at the end.
+    const int64_t fold = kWidth / inner;
+    if (fold > 1 && size >= 2 * fold) {
+      const int64_t wide = size / fold, rest = size - wide * fold;
+      const int width = int(fold * inner), w = int(inner);
+      columns(acc, in, wide, width, width);
+      for (int64_t k = 1; k < fold; ++k)
+        for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], acc[k * w + j]);
+      if (rest) {
+        A other[kWidth];
+        columns(other, in + wide * width, rest, inner, w);
+        for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], other[j]);
+      }
+      store(out, acc, w);
+      return;
+    }
+    for (int64_t j = 0; j < inner; j += kWidth) {
+      const int width = int(inner - j < kWidth ? inner - j : kWidth);
+      columns(acc, in + j, size, inner, width);
+      store(out + j, acc, width);
+    }
+  }
+};
+
+template <DtypeSet S, class F> constexpr Reduction reduction(const char* name, F) {
+  Reduction r{name, {}, {}};
+  each_type<S>([&]<class T>() {
+    const Dtype t = DtypeOf<T>::value;
+    r.loop[int(t)] = Reduce<F, T>::run;
+    r.out[int(t)] = t;
+  });
+  return r;
+}
+
+}  // namespace gt

@@ -1,0 +1,30 @@
+// Rounding, classification of floats, bit and truth complements.
+#include "all.h"
+#include "map.h"
+#include "math.h"
+
+namespace gt {
+
+namespace {
+
+constexpr auto same_int = [](auto x) { return x; };
+
+constexpr Elementwise table[] = {
+    also(unary<kFloat>("floor", 0.1, [](auto x) { return math::floor(x); }), unary<kInt>("", 0, same_int)),
+    also(unary<kFloat>("ceil", 0.1, [](auto x) { return math::ceil(x); }), unary<kInt>("", 0, same_int)),
+    // The processor's default mode: halves go to the even neighbour.
+    also(unary<kFloat>("round", 0.1, [](auto x) { return math::rint(x); }), unary<kInt>("", 0, same_int)),
+    unary<kFloat>("rint", 0.1, [](auto x) { return math::rint(x); }),
+    also(unary<kFloat>("trunc", 0.1, [](auto x) { return math::trunc(x); }), unary<kInt>("", 0, same_int)),
+    unary<kFloat>("is_nan", 0.1, [](auto x) -> bool { return x != x; }),
+    unary<kFloat>("is_inf", 0.1, [](auto x) -> bool { return math::fabs(x) == decltype(x)(INFINITY); }),
+    unary<kFloat>("is_finite", 0.1, [](auto x) -> bool { return math::fabs(x) < decltype(x)(INFINITY); }),
+    unary<kBool>("logical_not", 0.05, [](bool x) -> bool { return !x; }),
+    unary<kInt>("invert", 0.1, [](auto x) { return decltype(x)(~x); }),
+};
+
+}  // namespace
+
+Rows<Elementwise> rounding_rows() { return rows_of(table); }
+
+}  // namespace gt

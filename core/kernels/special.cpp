@@ -1,0 +1,104 @@
+// Error functions and the gamma family.
+#include "all.h"
+#include "map.h"
+#include "math.h"
+
+namespace gt {
+
+namespace {
+
+// Giles 2010, "Approximating the erfinv function": two polynomials in w = -log(1 - x^2).
+inline float erfinv(float x) {
+  const float w = -math::log((1 - x) * (1 + x));
+  const float u = w - 2.5f, v = math::sqrt(w) - 3;
+  float p = 2.81022636e-08f;
+  p = 3.43273939e-07f + p * u;
+  p = -3.5233877e-06f + p * u;
+  p = -4.39150654e-06f + p * u;
+  p = 0.00021858087f + p * u;
+  p = -0.00125372503f + p * u;
+  p = -0.00417768164f + p * u;
+  p = 0.246640727f + p * u;
+  p = 1.50140941f + p * u;
+  float q = -0.000200214257f;
+  q = 0.000100950558f + q * v;
+  q = 0.00134934322f + q * v;
+  q = -0.00367342844f + q * v;
+  q = 0.00573950773f + q * v;
+  q = -0.0076224613f + q * v;
+  q = 0.00943887047f + q * v;
+  q = 1.00167406f + q * v;
+  q = 2.83297682f + q * v;
+  return math::fabs(x) == 1 ? x * INFINITY : (w < 5 ? p : q) * x;
+}
+
+// Wichura 1988, algorithm AS 241: the normal quantile, of which this is a rescaling.
+inline double erfinv(double x) {
+  constexpr double a[] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+                          13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608};
+  constexpr double b[] = {5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
+                          5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1};
+  constexpr double c[] = {7.7454501427834140764e-4, .0227238449892691845833, .24178072517745061177, 1.27045825245236838258,
+                          3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734};
+  constexpr double d[] = {1.05075007164441684324e-9, 5.475938084995344946e-4, .0151986665636164571966, .14810397642748007459,
+                          .68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1};
+  constexpr double e[] = {2.01033439929228813265e-7, 2.71155556874348757815e-5, .0012426609473880784386, .026532189526576123093,
+                          .29656057182850489123, 1.7848265399172913358, 5.4637849111641143699, 6.6579046435011037772};
+  constexpr double f[] = {2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
+                          .0148753612908506148525, .13692988092273580531, .59983220655588793769, 1};
+  auto ratio = [](const double* top, const double* bottom, double r) {
+    double p = top[0], q = bottom[0];
+    for (int k = 1; k < 8; ++k) p = p * r + top[k], q = q * r + bottom[k];
+    return p / q;
+  };
+  constexpr double root_half = 0.70710678118654752440;
+  const double u = math::fabs(x);
+  if (!(u <= 1)) return NAN;
+  if (u == 1) return x * INFINITY;
+  if (u <= 0.85) return root_half * (x / 2) * ratio(a, b, 0.180625 - x * x / 4);
+  const double r = math::sqrt(-math::log((1 - u) / 2));
+  return math::copysign(root_half * (r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5)), x);
+}
+
+inline double digamma(double x) {
+  double sum = 0;
+  if (x <= 0) {
+    if (x == math::floor(x)) return NAN;  // a pole
+    sum = -M_PI / math::tan(M_PI * (x - math::floor(x)));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) sum -= 1 / x;
+  const double s = 1 / (x * x);
+  const double series = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
+  return sum + math::log(x) - 0.5 / x - series;
+}
+inline float digamma(float x) { return float(digamma(double(x))); }
+
+#if defined(__GLIBC__)
+inline float lgamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
+}
+inline double lgamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+#else
+inline float lgamma(float x) { return ::lgammaf(x); }
+inline double lgamma(double x) { return ::lgamma(x); }
+#endif
+
+constexpr Elementwise table[] = {
+    unary_math<kFloat>("erf", 0.6, [](auto x) { return math::erf(x); }),
+    unary_math<kFloat>("erfc", 0.8, [](auto x) { return math::erfc(x); }),
+    also(unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
+         unary_single<set_of(Dtype::F64)>("", 0, [](auto x) { return erfinv(x); })),
+    unary_single<kFloat>("lgamma", 20, [](auto x) { return lgamma(x); }),
+    unary_single<kFloat>("digamma", 20, [](auto x) { return digamma(x); }),
+};
+
+}  // namespace
+
+Rows<Elementwise> special_rows() { return rows_of(table); }
+
+}  // namespace gt

@@ -1,0 +1,329 @@
+// The backward pass: walks the recorded graph from the targets, youngest record first, and lets
+// the rule of each op carry the cotangent on. What is common to all rules happens here: sums
+// over broadcast axes, conjugates, zero cotangents, accumulation.
+#include "backward.h"
+
+#include <algorithm>
+
+namespace gt {
+
+namespace {
+
+struct Visit {
+  Node* node;
+  bool needed = false;  // leads to a source
+  bool source = false;
+  size_t first = 0;     // index of its first cotangent
+};
+
+// Where each node stands in the list of visits. Kept outside the nodes, because rules run
+// Python, which may start another backward pass over the same nodes.
+class Places {
+ public:
+  Places() : slots_(64) {}
+  uint32_t* find(const Node* n) {  // nullptr when unknown
+    Slot& s = slots_[probe(n)];
+    return s.node ? &s.place : nullptr;
+  }
+  void add(const Node* n, uint32_t place) {
+    if (2 * ++size_ > slots_.size()) grow();
+    slots_[probe(n)] = {n, place};
+  }
+
+ private:
+  struct Slot {
+    const Node* node = nullptr;
+    uint32_t place = 0;
+  };
+  size_t probe(const Node* n) const {
+    size_t mask = slots_.size() - 1, i = (reinterpret_cast<uintptr_t>(n) >> 5) * 0x9e3779b97f4a7c15ull >> 20 & mask;
+    while (slots_[i].node && slots_[i].node != n) i = (i + 1) & mask;
+    return i;
+  }
+  void grow() {
+    std::vector<Slot> before(4 * slots_.size());
+    before.swap(slots_);
+    for (Slot& s : before)
+      if (s.node) slots_[probe(s.node)] = s;
+  }
+  std::vector<Slot> slots_;
+  size_t size_ = 0;
+};
+
+class Pass {
+ public:
+  Pass(Tape* tape, size_t n_targets) : tape_(tape) { visits_.reserve(2 * n_targets + 16); }
+  ~Pass() {
+    for (Visit& v : visits_) unref(v.node);
+  }
+
+  void add_target(Node* n) { push(n); }
+
+  // Collects everything the targets depend on, youngest first.
+  void collect() {
+    for (size_t i = 0; i < visits_.size(); ++i) {
+      Node* n = visits_[i].node;
+      for (int k = 0; k < n->n_in; ++k)
+        if (Node* from = n->edges()[k].node) push(from);
+    }
+    std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; });
+    size_t cotangents = 0;
+    for (size_t i = 0; i < visits_.size(); ++i) {
+      *places_.find(visits_[i].node) = uint32_t(i);
+      visits_[i].first = cotangents;
+      cotangents += visits_[i].node->n_out;
+    }
+    cotangents_.resize(cotangents);
+  }
+
+  Visit* visit(const Node* n) {  // nullptr when the targets do not depend on it
+    uint32_t* place = n ? places_.find(n) : nullptr;
+    return place ? &visits_[*place] : nullptr;
+  }
+
+  void mark_source(Node* n) {
+    if (Visit* v = visit(n)) v->source = true;
+  }
+
+  // Only records that lie between a source and a target are worth differentiating.
+  void mark_needed() {
+    for (size_t i = visits_.size(); i-- > 0;) {
+      Visit& v = visits_[i];
+      v.needed = v.source;
+      for (int k = 0; k < v.node->n_in && !v.needed; ++k) v.needed = needs(v.node->edges()[k]);
+    }
+  }
+
+  void add(Node* n, uint32_t output, Ref<> g) {
+    Ref<>& slot = cotangents_[visit(n)->first + output];
+    if (!slot) {
+      slot = std::move(g);
+    } else if (is_tensor(slot.get()) && is_tensor(g.get())) {
+      slot = Ref<>(checked(call_binary(engine.add, slot.get(), g.get())));
+    } else {
+      slot = Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, slot.get(), g.get(), nullptr)));
+    }
+  }
+
+  PyObject* cotangent(Node* n, uint32_t output) { return cotangents_[visit(n)->first + output].get(); }
+
+  void run() {
+    for (size_t i = 0; i < visits_.size(); ++i) {
+      Visit& v = visits_[i];
+      bool reached = false;
+      for (int k = 0; k < v.node->n_out; ++k) reached |= bool(cotangents_[v.first + k]);
+      if (reached && v.needed && v.node->n_in) step(v);
+      if (!v.source)
+        for (int k = 0; k < v.node->n_out; ++k) cotangents_[v.first + k] = Ref<>();
+      if (!tape_->persistent) leave_tape(v.node, tape_);
+    }
+  }
+
+ private:
+  void push(Node* n) {
+    if (!on_tape(n, tape_) || places_.find(n)) return;
+    places_.add(n, uint32_t(visits_.size()));
+    visits_.push_back({ref(n)});
+  }
+  bool needs(const Edge& e) {
+    Visit* v = visit(e.node);
+    return v && v->needed;
+  }
+
+  // A kept value as a tensor that outer tapes recognise.
+  Ref<TensorObject> wrap(Tensor& value, Node* node, uint32_t output) {
+    Ref<TensorObject> t(new_tensor(value));
+    t->node = ref(node);
+    t->output = output;
+    return t;
+  }
+
+  Ref<> dense(Ref<> g) {
+    if (is_tensor(g.get())) return g;
+    return Ref<>(checked(PyObject_CallOneArg(hooks.densify, g.get())));
+  }
+
+  Ref<> zeros(const Tensor& like) {
+    Ref<TensorObject> z(new_tensor(Tensor(like.spec())));
+    z->value.allocate();
+    std::memset(z->value.data, 0, size_t(z->value.nbytes()));
+    return Ref<>(reinterpret_cast<PyObject*>(z.release()));
+  }
+
+  void step(Visit& v) {
+    Node* n = v.node;
+    std::vector<Ref<>> g;
+    for (int k = 0; k < n->n_out; ++k) {
+      Ref<> one = cotangents_[v.first + k];
+      g.push_back(one ? dense(std::move(one)) : Ref<>());
+    }
+    if (n->closure) return step_closure(n, g);
+    OpObject* op = n->op;
+    std::vector<Ref<TensorObject>> values;
+    for (int i = 0; i < n->n_in; ++i) values.push_back(wrap(n->values()[i], n->edges()[i].node, n->edges()[i].output));
+    for (int k = 0; k < n->n_out; ++k) values.push_back(wrap(n->values()[n->n_in + k], n, uint32_t(k)));
+    if (op->joint) return step_joint(n, g, values);
+    for (int i = 0; i < n->n_in; ++i) {
+      if (!needs(n->edges()[i])) continue;
+      Ref<> gx = op->kernel ? step_elementwise(n, i, g[0], values) : step_vjp(n, i, g, values);
+      if (gx && gx.get() != Py_None) add(n->edges()[i].node, n->edges()[i].output, std::move(gx));
+    }
+  }
+
+  Ref<> step_elementwise(Node* n, int i, const Ref<>& g, std::vector<Ref<TensorObject>>& values) {
+    OpObject* op = n->op;
+    const Rule& rule = op->rules[i];
+    const Tensor& x = n->values()[i];
+    Ref<> gx;
+    switch (rule.kind) {
+      case Rule::Kind::None: return {};
+      case Rule::Kind::One: gx = g; break;
+      case Rule::Kind::MinusOne: gx = Ref<>(checked(call_unary(engine.neg, g.get()))); break;
+      case Rule::Kind::Vjp: {
+        PyObject* args[8] = {nullptr, g.get()};
+        for (size_t k = 0; k < values.size(); ++k) args[k + 2] = values[k].object();
+        gx = Ref<>(checked(PyObject_Vectorcall(rule.function, args + 1, (values.size() + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
+        if (gx.get() == Py_None) return gx;
+        break;
+      }
+      case Rule::Kind::Derivative: {
+        PyObject* args[8] = {nullptr};
+        for (size_t k = 0; k < values.size(); ++k) args[k + 1] = values[k].object();
+        Ref<> d(checked(PyObject_Vectorcall(rule.function, args + 1, values.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
+        if (d.get() == Py_None) return d;
+        if (is_tensor(d.get()) && is_complex(as_tensor(d.get())->value.dtype)) d = Ref<>(checked(call_unary(engine.conj, d.get())));
+        gx = op->no_nan ? Ref<>(checked(call_binary(engine.mul_no_nan, d.get(), g.get())))
+                        : Ref<>(checked(call_binary(engine.mul, g.get(), d.get())));
+      }
+    }
+    return fit(std::move(gx), x);
+  }
+
+  // Brings a gradient to the shape and kind of its operand.
+  Ref<> fit(Ref<> gx, const Tensor& x) {
+    if (!is_tensor(gx.get())) return gx;
+    if (is_complex(as_tensor(gx.get())->value.dtype) && !is_complex(x.dtype))
+      gx = Ref<>(checked(call_unary(engine.real, gx.get())));
+    const Shape& have = as_tensor(gx.get())->value.shape;
+    if (have == x.shape || have.rank < x.shape.rank) return gx;
+    Ref<> shape(shape_object(x.shape));
+    return Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.sum_to), gx.get(), shape.get(), nullptr)));
+  }
+
+  // Arguments of an explicit rule: g (a tuple when the op has several results), operands, out, attributes.
+  Ref<> rule_arguments(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    PyObject* attrs = attrs_tuple(n->attrs);
+    Py_ssize_t n_attrs = PyTuple_GET_SIZE(attrs), at = 0;
+    bool variadic = n->op->params[0].kind == ParamKind::Operands;
+    for (int k = 0; k < n->n_out; ++k)
+      if (!g[k]) g[k] = is_differentiable(n->values()[n->n_in + k].dtype) ? zeros(n->values()[n->n_in + k]) : Ref<>::borrow(Py_None);
+    Ref<> args(checked(PyTuple_New(1 + (variadic ? 1 : n->n_in) + 1 + n_attrs)));
+    auto put = [&](PyObject* owned) { PyTuple_SET_ITEM(args.get(), at++, checked(owned)); };
+    auto pack = [&](auto&& list, size_t from, size_t to) {
+      PyObject* t = checked(PyTuple_New(Py_ssize_t(to - from)));
+      for (size_t k = from; k < to; ++k) PyTuple_SET_ITEM(t, Py_ssize_t(k - from), Py_NewRef(reinterpret_cast<PyObject*>(list[k].get())));
+      return t;
+    };
+    bool many = n->op->many;
+    put(many ? pack(g, 0, g.size()) : Py_NewRef(g[0].get()));
+    if (variadic)
+      put(pack(values, 0, n->n_in));
+    else
+      for (int i = 0; i < n->n_in; ++i) put(Py_NewRef(values[i].object()));
+    put(many ? pack(values, n->n_in, values.size()) : Py_NewRef(values[n->n_in].object()));
+    for (Py_ssize_t k = 0; k < n_attrs; ++k) put(Py_NewRef(PyTuple_GET_ITEM(attrs, k)));
+    return args;
+  }
+
+  Ref<> step_vjp(Node* n, int i, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    const Rule& rule = n->op->rules[i];
+    if (rule.kind == Rule::Kind::None) return {};
+    if (rule.kind == Rule::Kind::One) return g[0];
+    Ref<> args = rule_arguments(n, g, values);
+    return fit(Ref<>(checked(PyObject_CallObject(rule.function, args.get()))), n->values()[i]);
+  }
+
+  void step_joint(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    Ref<> args = rule_arguments(n, g, values);
+    Ref<> all(checked(PyObject_CallObject(n->op->rules[0].function, args.get())));
+    give(n, std::move(all), n->op->name);
+  }
+
+  void step_closure(Node* n, std::vector<Ref<>>& g) {
+    Ref<> args(checked(PyTuple_New(n->n_out)));
+    for (int k = 0; k < n->n_out; ++k) {
+      const Tensor& like = n->values()[n->n_in + k];
+      PyTuple_SET_ITEM(args.get(), k, g[k] ? g[k].release() : is_differentiable(like.dtype) ? zeros(like).release() : Py_NewRef(Py_None));
+    }
+    Ref<> closure = Ref<>::borrow(n->closure);
+    give(n, Ref<>(checked(PyObject_CallObject(closure.get(), args.get()))), "custom_gradient");
+  }
+
+  void give(Node* n, Ref<> all, const std::string& name) {
+    Ref<> list(checked(PySequence_Fast(all.get(), "a gradient rule must return one gradient per operand")));
+    if (PySequence_Fast_GET_SIZE(list.get()) != n->n_in)
+      fail(Code::Value, name + ": the gradient rule must return " + std::to_string(n->n_in) + " gradients, but returned " +
+                            std::to_string(PySequence_Fast_GET_SIZE(list.get())));
+    for (int i = 0; i < n->n_in; ++i) {
+      PyObject* gx = PySequence_Fast_GET_ITEM(list.get(), i);
+      if (gx == Py_None || !needs(n->edges()[i])) continue;
+      add(n->edges()[i].node, n->edges()[i].output, fit(Ref<>::borrow(gx), n->values()[i]));
+    }
+  }
+
+  Tape* tape_;
+  Places places_;
+  std::vector<Visit> visits_;
+  std::vector<Ref<>> cotangents_;
+};
+
+// What a target or source is to the graph.
+struct End {
+  PyObject* object;
+  Node* node;
+  uint32_t output;
+};
+
+End end_of(PyObject* o) {
+  if (is_tensor(o)) return {o, as_tensor(o)->node, as_tensor(o)->output};
+  if (is_variable(o)) return {o, as_variable(o)->leaf, 0};
+  fail(Code::Type, "gradient: expected Tensors or Variables as targets and sources");
+}
+
+bool same(const End& a, const End& b) { return a.object == b.object || (a.node && a.node == b.node && a.output == b.output); }
+
+}  // namespace
+
+Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources) {
+  Py_ssize_t n_targets = PyList_GET_SIZE(targets), n_sources = PyList_GET_SIZE(sources);
+  std::vector<End> from, to;
+  for (Py_ssize_t i = 0; i < n_targets; ++i) from.push_back(end_of(PyList_GET_ITEM(targets, i)));
+  for (Py_ssize_t i = 0; i < n_sources; ++i) to.push_back(end_of(PyList_GET_ITEM(sources, i)));
+  Pass pass(tape, size_t(n_targets));
+  for (End& t : from)
+    if (t.node && on_tape(t.node, tape)) pass.add_target(t.node);
+  pass.collect();
+  for (End& s : to) pass.mark_source(s.node);
+  pass.mark_needed();
+  for (Py_ssize_t i = 0; i < n_targets; ++i)
+    if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, Ref<>::borrow(PyList_GET_ITEM(cotangents, i)));
+  pass.run();
+  Ref<> result(checked(PyList_New(n_sources)));
+  for (Py_ssize_t s = 0; s < n_sources; ++s) {
+    Ref<> g;
+    if (pass.visit(to[s].node)) {
+      g = Ref<>::borrow(pass.cotangent(to[s].node, to[s].output));
+    } else {
+      // A target that is the source itself has a gradient even when nothing was recorded.
+      for (Py_ssize_t i = 0; i < n_targets; ++i)
+        if (same(from[i], to[s])) {
+          PyObject* c = PyList_GET_ITEM(cotangents, i);
+          g = g ? Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, g.get(), c, nullptr))) : Ref<>::borrow(c);
+        }
+    }
+    PyList_SET_ITEM(result.get(), s, g ? g.release() : Py_NewRef(Py_None));
+  }
+  return result;
+}
+
+}  // namespace gt

@@ -1,0 +1,12 @@
+// The backward pass over the nodes of a tape.
+#pragma once
+#include "objects.h"
+
+namespace gt {
+
+// targets: Tensors or Variables. cotangents: one Tensor (or IndexedSlices) per target.
+// sources: Tensors or Variables. Returns a list with a Tensor, an IndexedSlices or None per
+// source. A tape that is not persistent loses each record as soon as it has been used.
+Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources);
+
+}  // namespace gt

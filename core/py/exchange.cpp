@@ -1,0 +1,278 @@
+// Values out of and into the core: Python numbers, the buffer protocol, NumPy, DLPack.
+#include "objects.h"
+
+namespace gt {
+
+PyObject* tensor_item(const Tensor& t) {
+  return visit(t.dtype, [&](auto zero) -> PyObject* {
+    using T = decltype(zero);
+    const T v = *t.as<T>();
+    if constexpr (std::is_same_v<T, bool>)
+      return PyBool_FromLong(v);
+    else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat>)
+      return PyFloat_FromDouble(double(float(v)));
+    else if constexpr (std::is_floating_point_v<T>)
+      return PyFloat_FromDouble(double(v));
+    else if constexpr (std::is_same_v<T, c64> || std::is_same_v<T, c128>)
+      return PyComplex_FromDoubles(double(v.real()), double(v.imag()));
+    else if constexpr (std::is_unsigned_v<T>)
+      return PyLong_FromUnsignedLongLong(v);
+    else
+      return PyLong_FromLongLong(v);
+  });
+}
+
+// ---- the buffer protocol ------------------------------------------------------------------
+
+static const char* format_of(Dtype t) {
+  static const char* formats[kDtypes] = {"?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", "H", "f", "d", "Zf", "Zd"};
+  return formats[int(t)];
+}
+
+int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
+  Tensor& t = as_tensor(self)->value;
+  if (flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
+    return -1;
+  }
+  if (!t.has_value()) {
+    PyErr_SetString(PyExc_BufferError, "a symbolic tensor has no value");
+    return -1;
+  }
+  // shape and strides live behind the view until it is released
+  int rank = t.shape.rank;
+  Py_ssize_t* dims = static_cast<Py_ssize_t*>(PyMem_Malloc(sizeof(Py_ssize_t) * size_t(2 * rank + 1)));
+  if (!dims) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  Py_ssize_t stride = dtype_size(t.dtype);
+  for (int i = rank; i-- > 0;) {
+    dims[i] = Py_ssize_t(t.shape[i]);
+    dims[rank + i] = stride;
+    stride *= dims[i];
+  }
+  view->buf = t.data;
+  view->obj = Py_NewRef(self);
+  view->len = Py_ssize_t(t.nbytes());
+  view->itemsize = dtype_size(t.dtype);
+  view->readonly = 1;
+  view->ndim = rank;
+  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format_of(t.dtype)) : nullptr;
+  view->shape = flags & PyBUF_ND ? dims : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? dims + rank : nullptr;
+  view->suboffsets = nullptr;
+  view->internal = dims;
+  return 0;
+}
+
+void tensor_release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
+
+PyObject* tensor_to_numpy(TensorObject* self) {
+  const Tensor& t = self->value;
+  if (!t.has_value()) {
+    PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced");
+    return nullptr;
+  }
+  PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));
+  if (t.shape.rank == 0) {
+    Ref<> item(checked(tensor_item(t)));
+    return PyObject_CallOneArg(type, item.get());
+  }
+  Ref<> dims(checked(PyTuple_New(t.shape.rank)));
+  for (int i = 0; i < t.shape.rank; ++i) PyTuple_SET_ITEM(dims.get(), i, PyLong_FromLongLong(t.shape[i]));
+  Ref<> array(checked(PyObject_CallFunctionObjArgs(hooks.np_empty, dims.get(), type, nullptr)));
+  if (t.numel == 0) return array.release();
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.get(), &view, PyBUF_WRITABLE)) throw PythonError{};
+  if (t.dtype == Dtype::BF16 && view.itemsize == 4)  // without ml_dtypes a bfloat16 is shown as float32
+    for (int64_t i = 0; i < t.numel; ++i) static_cast<float*>(view.buf)[i] = float(t.as<bfloat>()[i]);
+  else
+    std::memcpy(view.buf, t.data, size_t(t.nbytes()));
+  PyBuffer_Release(&view);
+  return array.release();
+}
+
+// ---- module functions ---------------------------------------------------------------------
+
+// from_buffer(object, dtype code): a tensor with a copy of a C-contiguous buffer.
+static PyObject* from_buffer(PyObject*, PyObject* args) {
+  PyObject* source;
+  int code;
+  if (!PyArg_ParseTuple(args, "Oi", &source, &code)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Py_buffer view;
+    if (PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS)) throw PythonError{};
+    struct Release {
+      Py_buffer* view;
+      ~Release() { PyBuffer_Release(view); }
+    } release{&view};
+    Shape shape;
+    for (int i = 0; i < view.ndim; ++i) shape.push(view.shape[i]);
+    if (view.itemsize != dtype_size(Dtype(code))) fail(Code::Value, "the elements of the buffer have another size than the type");
+    Tensor t = empty(Dtype(code), shape);
+    std::memcpy(t.data, view.buf, size_t(view.len));
+    return reinterpret_cast<PyObject*>(new_tensor(std::move(t)));
+  });
+}
+
+// symbol(shape, dtype code, symbol): a tensor without a value, for traces.
+static PyObject* symbolic(PyObject*, PyObject* args) {
+  PyObject *dims, *symbol;
+  int code;
+  if (!PyArg_ParseTuple(args, "O!iO", &PyTuple_Type, &dims, &code, &symbol)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Shape shape;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i) shape.push(PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
+    if (PyErr_Occurred()) throw PythonError{};
+    TensorObject* t = new_tensor(Tensor(Spec{Dtype(code), shape}));
+    if (symbol != Py_None) t->symbol = Py_NewRef(symbol);
+    return reinterpret_cast<PyObject*>(t);
+  });
+}
+
+// ---- DLPack (dmlc/dlpack, version 0.8 layout) ---------------------------------------------
+
+namespace {
+struct DLDevice {
+  int32_t type, id;
+};
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+struct Exported {
+  DLManagedTensor managed;
+  Tensor value;
+  int64_t strides[kMaxRank];
+};
+enum : uint8_t { kDLInt, kDLUInt, kDLFloat, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+
+uint8_t code_of(Dtype t) {
+  if (t == Dtype::Bool) return kDLBool;
+  if (t == Dtype::BF16) return kDLBfloat;
+  if (in(t, kSigned)) return kDLInt;
+  if (in(t, kUnsigned)) return kDLUInt;
+  return is_complex(t) ? kDLComplex : kDLFloat;
+}
+
+void forget_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // somebody took it
+  auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  m->deleter(m);
+}
+}  // namespace
+
+static PyObject* to_dlpack(PyObject*, PyObject* o) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Ref<TensorObject> t = to_tensor(o);
+    auto* e = new Exported{{}, t->value, {}};
+    int64_t stride = 1;
+    for (int i = e->value.shape.rank; i-- > 0;) {
+      e->strides[i] = stride;
+      stride *= e->value.shape[i];
+    }
+    e->managed.tensor = {e->value.data, {1, 0}, e->value.shape.rank, {code_of(e->value.dtype), uint8_t(8 * dtype_size(e->value.dtype)), 1},
+                         e->value.shape.dims, e->strides, 0};
+    e->managed.context = e;
+    e->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Exported*>(m->context); };
+    PyObject* capsule = PyCapsule_New(&e->managed, "dltensor", forget_capsule);
+    if (!capsule) delete e;
+    return capsule;
+  });
+}
+
+static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    if (!m) throw PythonError{};
+    const DLTensor& d = m->tensor;
+    int code = -1;
+    for (int i = 0; i < kDtypes; ++i)
+      if (code_of(Dtype(i)) == d.dtype.code && 8 * dtype_size(Dtype(i)) == d.dtype.bits) code = i;
+    if (code < 0 || d.dtype.lanes != 1) fail(Code::Type, "from_dlpack: this element type has no counterpart");
+    if (d.device.type != 1) fail(Code::Value, "from_dlpack: the data is not in the memory of the CPU");
+    Tensor t(Spec{Dtype(code), Shape(d.shape, d.ndim)});
+    int64_t stride = 1;
+    for (int i = d.ndim; d.strides && i-- > 0;) {
+      if (d.shape[i] != 1 && d.strides[i] != stride && t.numel) fail(Code::Value, "from_dlpack: the data is not contiguous; copy it first");
+      stride *= d.shape[i];
+    }
+    t.buffer = adopt(static_cast<char*>(d.data) + d.byte_offset, size_t(t.nbytes()),
+                     [](void* owner) {
+                       auto* m = static_cast<DLManagedTensor*>(owner);
+                       // The producer's deleter may touch Python, and buffers die on any thread.
+                       PyGILState_STATE gil = PyGILState_Ensure();
+                       if (m->deleter) m->deleter(m);
+                       PyGILState_Release(gil);
+                     },
+                     m);
+    t.data = t.buffer->data;
+    PyCapsule_SetName(capsule, "used_dltensor");
+    return reinterpret_cast<PyObject*>(new_tensor(std::move(t)));
+  });
+}
+
+// record(outputs, inputs, closure): the outputs' gradient is made by `closure(*cotangents)`.
+static PyObject* record_function(PyObject*, PyObject* args) {
+  PyObject *outs, *ins, *closure;
+  if (!PyArg_ParseTuple(args, "O!O!O", &PyTuple_Type, &outs, &PyTuple_Type, &ins, &closure)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    std::vector<TensorObject*> in, out;
+    std::vector<Ref<TensorObject>> reads;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ins); ++i) {
+      reads.push_back(to_tensor(PyTuple_GET_ITEM(ins, i)));
+      in.push_back(reads.back().get());
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outs); ++i) {
+      if (!is_tensor(PyTuple_GET_ITEM(outs, i))) fail(Code::Type, "record: outputs must be tensors");
+      out.push_back(as_tensor(PyTuple_GET_ITEM(outs, i)));
+    }
+    if (!active_tapes().empty()) record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()));
+    Py_RETURN_NONE;
+  });
+}
+
+// suspend() takes this thread's tapes away and returns a token; resume(token) puts them back.
+static PyObject* suspend(PyObject*, PyObject*) {
+  auto* held = new std::vector<Tape*>;
+  held->swap(active_tapes());
+  for (Tape* t : *held) Py_INCREF(reinterpret_cast<PyObject*>(t));
+  return PyCapsule_New(held, "gradtape.tapes", [](PyObject* c) {
+    auto* held = static_cast<std::vector<Tape*>*>(PyCapsule_GetPointer(c, "gradtape.tapes"));
+    for (Tape* t : *held) Py_DECREF(reinterpret_cast<PyObject*>(t));
+    delete held;
+  });
+}
+static PyObject* resume(PyObject*, PyObject* token) {
+  auto* held = static_cast<std::vector<Tape*>*>(PyCapsule_GetPointer(token, "gradtape.tapes"));
+  if (!held) return nullptr;
+  active_tapes() = *held;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
+                                  {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
+                                  {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
+                                  {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
+                                  {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},
+                                  {"suspend", suspend, METH_NOARGS, "Takes this thread's tapes away; give the result to resume()."},
+                                  {"resume", resume, METH_O, "Puts back what suspend() took away."},
+                                  {}};
+
+void init_exchange(PyObject* module) { PyModule_AddFunctions(module, functions); }
+
+}  // namespace gt

@@ -1,0 +1,55 @@
+// The extension module: the types, the hooks, and the knobs of the core.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../blas.h"
+#include "../cpu.h"
+#include "../threads.h"
+#include "objects.h"
+
+namespace nb = nanobind;
+
+static void set_hooks(nb::dict given) {
+  using namespace gt;
+  const std::pair<const char*, PyObject**> slots[] = {
+      {"convert", &hooks.convert},       {"shape", &hooks.shape},           {"dtypes", &hooks.dtypes},     {"reads", &hooks.reads},
+      {"index", &hooks.index},           {"accumulate", &hooks.accumulate}, {"densify", &hooks.densify},   {"errors", &hooks.errors},
+      {"dtype_code", &hooks.dtype_code}, {"np_empty", &hooks.np_empty},     {"np_dtypes", &hooks.np_dtypes}};
+  for (auto& [name, slot] : slots) *slot = Py_NewRef(nb::object(given[name]).ptr());
+}
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native core of gradtape.";
+  gt::init_tensor_type(m.ptr());
+  gt::init_variable_type(m.ptr());
+  gt::init_op_type(m.ptr());
+  gt::init_tape_type(m.ptr());
+  gt::init_exchange(m.ptr());
+
+  m.def("set_hooks", set_hooks, "Gives the core the Python functions it calls for what is rare.");
+  m.def("set_engine_op", [](const std::string& name, nb::object op) {
+    try {
+      gt::set_engine_op(name.c_str(), op.ptr());
+    } catch (const gt::Error& e) {
+      throw nb::value_error(e.text.c_str());
+    }
+  });
+  m.def("native_names", gt::impl_names, "Names of the native implementations.");
+  m.def("memory_info", [] {
+    gt::MemoryInfo info = gt::memory_info();
+    nb::dict d;
+    d["live_bytes"] = info.live_bytes;
+    d["live_tensors"] = info.live_tensors;
+    d["cached_bytes"] = info.cached_bytes;
+    d["peak"] = info.peak;
+    return d;
+  });
+  m.def("reset_peak_memory", gt::reset_peak);
+  m.def("release_cached_memory", gt::release_cached);
+  m.def("num_threads", gt::num_threads);
+  m.def("set_num_threads", gt::set_num_threads);
+  m.def("isa_name", [] { return std::string(gt::isa_name()); });
+  m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
+  m.def("is_recording", [] { return !gt::active_tapes().empty(); });
+}

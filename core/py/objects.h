@@ -1,0 +1,285 @@
+// The Python objects of the core and what they are made of: Tensor, Variable, Op, Tape, and the
+// nodes of the recorded graph. Written against CPython directly, because every microsecond of
+// an eager operation is spent here.
+#pragma once
+#include <Python.h>
+#include <structmember.h>
+
+#include <string>
+#include <vector>
+
+#include "../kernels/loops.h"
+#include "../op.h"
+
+namespace gt {
+
+struct Node;
+struct Tape;
+struct OpObject;
+
+// Thrown when a Python exception is already set.
+struct PythonError {};
+
+inline PyObject* checked(PyObject* o) {
+  if (!o) throw PythonError{};
+  return o;
+}
+
+// Owns a reference to a Python object.
+template <class T = PyObject> class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(T* owned) : p_(owned) {}
+  Ref(Ref&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  Ref(const Ref& o) : p_(o.p_) { Py_XINCREF(reinterpret_cast<PyObject*>(p_)); }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(reinterpret_cast<PyObject*>(p_)); }
+  static Ref borrow(T* p) {
+    Py_XINCREF(reinterpret_cast<PyObject*>(p));
+    return Ref(p);
+  }
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  T* release() {
+    T* p = p_;
+    p_ = nullptr;
+    return p;
+  }
+  PyObject* object() const { return reinterpret_cast<PyObject*>(p_); }
+
+ private:
+  T* p_ = nullptr;
+};
+
+// ---- Tensor -------------------------------------------------------------------------------
+
+struct TensorObject {
+  PyObject_HEAD
+  Tensor value;
+  Node* node;         // where it came from, when a tape may want to know; owned
+  uint32_t output;    // which of the node's results it is
+  PyObject* symbol;   // a tensor of a trace: the object that records what is done with it; owned
+  PyObject* dict;     // attributes that other libraries hang on it (Keras masks)
+  PyObject* weakrefs;
+};
+extern PyTypeObject* TensorType;
+inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
+inline TensorObject* as_tensor(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
+TensorObject* new_tensor();              // empty, owned by the caller
+TensorObject* new_tensor(Tensor value);  // owned by the caller
+void init_tensor_type(PyObject* module);
+
+// ---- Variable -----------------------------------------------------------------------------
+
+// The native part of tf.Variable: a value that changes, and the leaf all its reads belong to.
+struct VariableObject {
+  PyObject_HEAD
+  Tensor value;
+  Node* leaf;
+  uint64_t uid;  // order of construction
+  bool trainable;
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+extern PyTypeObject* VariableType;
+inline bool is_variable(PyObject* o) { return PyObject_TypeCheck(o, VariableType); }
+inline VariableObject* as_variable(PyObject* o) { return reinterpret_cast<VariableObject*>(o); }
+Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
+void init_variable_type(PyObject* module);
+
+// ---- Op -----------------------------------------------------------------------------------
+
+enum class ParamKind : uint8_t {
+  Operand,   // a tensor of the op's common type
+  Index,     // a tensor of int32 or int64
+  Condition, // a tensor of bool
+  Free,      // a tensor of any type of its own
+  Operands,  // a list of tensors of the common type
+  Axes, Axis, NewAxis, Perm, Shape, Reshape, Int, Ints, Float, Bool, DtypeCode, Object,
+  Ignored,   // accepted for compatibility (`name`)
+  Extra      // anything but its default hands the call to the op's Python fallback
+};
+constexpr bool is_operand(ParamKind k) { return k <= ParamKind::Operands; }
+
+struct Param {
+  PyObject* name;     // interned; owned
+  ParamKind kind;
+  PyObject* fallback; // the default; nullptr: required; owned
+};
+
+// How the gradient of one operand is made from the cotangent.
+struct Rule {
+  enum class Kind : uint8_t { None, One, MinusOne, Derivative, Vjp } kind = Kind::None;
+  PyObject* function = nullptr;  // Derivative: (operands..., out); Vjp: (g, operands..., out, attrs...)
+  uint64_t reads = ~0ull;        // bit k: value k (operands, then results) is read by the rule
+};
+
+struct OpObject {
+  PyObject_HEAD
+  vectorcallfunc call;
+  std::string name;
+  const Elementwise* kernel;  // element-wise ops
+  const Impl* impl;           // all other native ops
+  PyObject* python;           // ops of the user's: forward(operands..., attrs...) in Python
+  PyObject* fallback;         // Python function for calls with Extra arguments
+  PyObject* row;              // the row of the op table (Python)
+  std::vector<Param> params;
+  DtypeSet dtypes;            // allowed common types
+  std::vector<Rule> rules;    // one per operand; one for all when `joint` or variadic
+  bool many;                  // results come as a tuple, even when there is one
+  bool joint;                 // rules[0] returns the gradients of all operands
+  bool no_zero;               // an integer zero as second operand is an error
+  bool no_nan;                // a zero cotangent gives a zero gradient even at a pole
+  bool reads_known;
+  bool differentiable;
+  PyObject* dict;
+};
+extern PyTypeObject* OpType;
+inline OpObject* as_op(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
+void init_op_type(PyObject* module);
+
+// Attributes of one call, shared by its record.
+struct CallAttrs {
+  int32_t refs = 1;
+  Attrs values;
+  std::vector<ParamKind> kinds;
+  PyObject* tuple = nullptr;  // the same as Python values, made when first asked for
+  ~CallAttrs() {
+    Py_XDECREF(tuple);
+    for (Attr& a : values.values)
+      if (a.kind == Attr::Kind::Object) Py_XDECREF(static_cast<PyObject*>(a.object));
+  }
+};
+inline void unref(CallAttrs* a) {
+  if (a && --a->refs == 0) delete a;
+}
+PyObject* attrs_tuple(CallAttrs* a);  // borrowed; an empty tuple for nullptr
+
+// Runs `op` on operands that are tensors already. The result is a Tensor, or a tuple of them.
+// `attrs` is borrowed (nullptr: none).
+PyObject* run_op(OpObject* op, TensorObject* const* operands, int n, CallAttrs* attrs);
+PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y);  // one of them is a tensor or variable
+PyObject* call_unary(OpObject* op, PyObject* x);
+
+// Operations the engine itself uses, by name; set from Python once the table is complete.
+struct EngineOps {
+  OpObject *add, *sub, *mul, *div, *floordiv, *mod, *pow, *neg, *abs, *invert, *logical_not, *matmul, *equal, *not_equal, *less,
+      *less_equal, *greater, *greater_equal, *logical_and, *logical_or, *logical_xor, *bitwise_and, *bitwise_or, *bitwise_xor,
+      *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan, *index, *cast;
+};
+extern EngineOps engine;
+void set_engine_op(const char* name, PyObject* op);
+
+// ---- conversion ---------------------------------------------------------------------------
+
+// Any Python object as a tensor. dtype < 0: the type is inferred; otherwise the value must fit.
+Ref<TensorObject> to_tensor(PyObject* o, int dtype = -1);
+bool converts_quietly(PyObject* o);  // numbers, lists, arrays: what an operator accepts beside a tensor
+Ref<TensorObject> scalar(double v, Dtype t);
+Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param& param, const Tensor* first);
+PyObject* attr_object(ParamKind kind, const Attr& a);  // new reference
+PyObject* shape_object(const Shape& s);                // a TensorShape; new reference
+PyObject* index_tensor(PyObject* self, PyObject* key); // x[key]
+PyObject* tensor_to_numpy(TensorObject* t);            // a copy
+PyObject* tensor_item(const Tensor& t);                // Python number of a one-element tensor
+int tensor_buffer(PyObject* self, Py_buffer* view, int flags);
+void tensor_release_buffer(PyObject* self, Py_buffer* view);
+void init_exchange(PyObject* module);
+
+// Python functions the core calls for what is rare; set once from gradtape/_hooks.py.
+struct Hooks {
+  PyObject *convert,  // (object, dtype code or -1) -> Tensor
+      *shape,         // tuple of ints -> TensorShape
+      *dtypes,        // tuple of DType by code
+      *reads,         // (op, operands, outputs, attrs) -> list of bit masks
+      *index,         // (tensor, key) -> Tensor: masks and other rare keys
+      *accumulate,    // (g, h) -> g + h, one of them not a Tensor
+      *densify,       // IndexedSlices -> Tensor
+      *errors,        // tuple of exception classes by Code
+      *dtype_code,    // anything that names a type -> code
+      *np_empty,      // numpy.empty
+      *np_dtypes;     // tuple of NumPy types by code
+};
+extern Hooks hooks;
+
+// ---- the recorded graph -------------------------------------------------------------------
+
+struct Edge {
+  Node* node;  // owned; nullptr: not tracked
+  uint32_t output;
+};
+
+struct TapeLink {
+  Tape* tape;
+  uint32_t at;  // index of the node in tape->nodes
+};
+
+// One recorded call, or a leaf (a watched tensor, a variable). Alive while one of its results
+// or a later record needs it: what nothing can reach any more is forgotten at once. Tapes do
+// not own nodes; nodes know their tapes.
+struct Node {
+  int32_t refs;
+  uint16_t n_in, n_out;
+  uint64_t seq;          // order of recording, a topological order
+  OpObject* op;          // nullptr: a leaf
+  CallAttrs* attrs;
+  PyObject* closure;     // custom gradients: called with the cotangents
+  uint32_t n_tapes;
+  TapeLink tape[2];
+  std::vector<TapeLink>* more_tapes;  // from the third on
+  Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
+  Tensor* values() { return reinterpret_cast<Tensor*>(edges() + n_in); }  // operands, then results
+  TapeLink& link(uint32_t i) { return i < 2 ? tape[i] : (*more_tapes)[i - 2]; }
+};
+Node* new_leaf();
+inline Node* ref(Node* n) {
+  if (n) ++n->refs;
+  return n;
+}
+void unref(Node* n);
+bool on_tape(Node* n, const Tape* t);
+
+struct Tape {
+  PyObject_HEAD
+  bool recording, persistent, watch_accessed;
+  std::vector<Node*> nodes;          // not owned
+  std::vector<PyObject*> variables;  // owned; in order of first access
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+extern PyTypeObject* TapeType;
+void init_tape_type(PyObject* module);
+
+void join_tape(Node* n, Tape* t);
+void leave_tape(Node* n, Tape* t);  // a node on no tape lets its values and edges go
+std::vector<Tape*>& active_tapes(); // of this thread, outermost first
+
+// Records a call on every active tape that tracks one of its operands.
+void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
+// Results whose gradient is made by a Python function of their cotangents.
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
+void touch_variable(VariableObject* v);
+
+// ---- errors -------------------------------------------------------------------------------
+
+void raise(const Error& e);  // sets the Python exception
+// Calls f and turns C++ exceptions into a Python exception and `failed`.
+template <class R, class F> R guarded(R failed, F&& f) noexcept {
+  try {
+    return f();
+  } catch (const PythonError&) {
+  } catch (const Error& e) {
+    raise(e);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+  return failed;
+}
+
+}  // namespace gt

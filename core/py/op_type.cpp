@@ -1,0 +1,537 @@
+// The Python type Op: parses a call against the op's signature, runs it and records it.
+#include <algorithm>
+#include <optional>
+
+#include "../ops/elementwise.h"
+#include "objects.h"
+
+namespace gt {
+
+PyTypeObject* OpType;
+
+// Above this much work (in nanoseconds) other Python threads may run meanwhile.
+constexpr double kWorthReleasing = 20000;
+
+static PyObject* object(TensorObject* t) { return reinterpret_cast<PyObject*>(t); }
+
+// ---- errors -------------------------------------------------------------------------------
+
+// `op: what is wrong; got x: float32[3,4], y: float32[5].`
+static Error with_operands(const Error& e, const OpObject* op, TensorObject* const* in, int n) {
+  std::string got;
+  int param = 0;
+  for (int i = 0; i < std::min(n, 8); ++i) {
+    while (param < int(op->params.size()) && !is_operand(op->params[param].kind)) ++param;
+    if (param == int(op->params.size())) break;
+    bool list = op->params[param].kind == ParamKind::Operands;
+    got += (i ? ", " : "") + std::string(PyUnicode_AsUTF8(op->params[param].name)) + (list ? "[" + std::to_string(i) + "]" : "") + ": " +
+           in[i]->value.spec().str();
+    if (!list) ++param;
+  }
+  return {e.code, op->name + ": " + e.text + (got.empty() ? "" : "; got " + got + ".")};
+}
+
+// ---- running ------------------------------------------------------------------------------
+
+// A call on tensors of a trace: shapes are inferred, and the trace takes note.
+static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
+  static const Attrs none;
+  const Tensor* values[256];
+  if (n > 256) fail("too many operands");
+  for (int i = 0; i < n; ++i) values[i] = &in[i]->value;
+  Outs specs;
+  if (op->kernel)
+    specs.emplace_back(infer_elementwise(*op->kernel, values));
+  else if (op->impl)
+    op->impl->infer({values, n, attrs ? attrs->values : none}, specs);
+  else
+    fail(Code::Unimplemented, "an op written in Python cannot be traced yet");
+  Ref<> operands(checked(PyTuple_New(n))), results(checked(PyTuple_New(Py_ssize_t(specs.size()))));
+  for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
+  for (size_t k = 0; k < specs.size(); ++k) PyTuple_SET_ITEM(results.get(), Py_ssize_t(k), object(new_tensor(std::move(specs[k]))));
+  static PyObject* method = PyUnicode_InternFromString("trace");
+  Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)), operands.get(), results.get(),
+                                           attrs_tuple(attrs), nullptr)));
+  return op->many ? results.release() : Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
+}
+
+// Integer division has no result for a zero divisor.
+static void check_divisor(const OpObject* op, const Tensor& y) {
+  if (!op->no_zero || !is_int(y.dtype)) return;
+  bool zero = visit(y.dtype, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (std::is_integral_v<T>) return std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel;
+    return false;
+  });
+  if (zero) fail("Integer division by zero");
+}
+
+static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
+  const Elementwise& k = *op->kernel;
+  if (n != k.arity) fail("expects " + std::to_string(k.arity) + " operands");
+  const Tensor* values[4];
+  for (int i = 0; i < n; ++i) values[i] = &in[i]->value;
+  Ref<TensorObject> out(new_tensor());
+  Tensor& y = out->value;
+  int t = int(values[n - 1]->dtype);
+  if (n == 1 && k.loop[t]) {
+    y.dtype = k.out[t], y.shape = values[0]->shape, y.numel = values[0]->numel;
+  } else if (n == 2 && k.loop[t] && values[0]->shape == values[1]->shape) {
+    y.dtype = k.out[t], y.shape = values[0]->shape, y.numel = values[0]->numel;
+  } else {
+    y = Tensor(infer_elementwise(k, values));
+  }
+  if (op->no_zero) check_divisor(op, *values[1]);
+  y.allocate();
+  if (double(y.numel) * k.cost > kWorthReleasing) {
+    Py_BEGIN_ALLOW_THREADS run_elementwise(k, values, y);
+    Py_END_ALLOW_THREADS
+  } else {
+    run_elementwise(k, values, y);
+  }
+  if (!active_tapes().empty()) {
+    TensorObject* result = out.get();
+    record(op, nullptr, in, n, &result, 1);
+  }
+  return object(out.release());
+}
+
+static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, std::vector<Ref<TensorObject>>& results) {
+  if (!active_tapes().empty()) {
+    std::vector<TensorObject*> out;
+    for (auto& r : results) out.push_back(r.get());
+    record(op, attrs, in, n, out.data(), int(out.size()));
+  }
+  if (!op->many) return object(results[0].release());
+  PyObject* tuple = checked(PyTuple_New(Py_ssize_t(results.size())));
+  for (size_t k = 0; k < results.size(); ++k) PyTuple_SET_ITEM(tuple, Py_ssize_t(k), object(results[k].release()));
+  return tuple;
+}
+
+static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  static const Attrs none;
+  const Tensor* small[8];
+  std::vector<const Tensor*> large;
+  const Tensor** values = small;
+  if (n > 8) {
+    large.resize(size_t(n));
+    values = large.data();
+  }
+  double elements = 0;
+  for (int i = 0; i < n; ++i) {
+    values[i] = &in[i]->value;
+    elements += double(in[i]->value.numel);
+  }
+  Call call{values, n, attrs ? attrs->values : none};
+  Outs outs;
+  outs.reserve(2);
+  op->impl->infer(call, outs);
+  for (Tensor& y : outs) {
+    elements += double(y.numel);
+    if (op->impl->allocates) y.allocate();
+  }
+  if (elements * op->impl->cost > kWorthReleasing) {
+    // The lock must be taken again before an error travels on.
+    std::optional<Error> error;
+    Py_BEGIN_ALLOW_THREADS try { op->impl->run(call, outs); } catch (const Error& e) {
+      error = e;
+    }
+    Py_END_ALLOW_THREADS if (error) throw *error;
+  } else {
+    op->impl->run(call, outs);
+  }
+  std::vector<Ref<TensorObject>> results;
+  results.reserve(outs.size());
+  for (Tensor& y : outs) results.emplace_back(new_tensor(std::move(y)));
+  return finish(op, in, n, attrs, results);
+}
+
+// An op written in Python: its own calls are not recorded, its rule stands for all of them.
+static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  PyObject* extra = attrs_tuple(attrs);
+  Py_ssize_t n_extra = PyTuple_GET_SIZE(extra);
+  Ref<> args(checked(PyTuple_New(n + n_extra)));
+  for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(object(in[i])));
+  for (Py_ssize_t i = 0; i < n_extra; ++i) PyTuple_SET_ITEM(args.get(), n + i, Py_NewRef(PyTuple_GET_ITEM(extra, i)));
+  std::vector<Tape*> suspended;
+  suspended.swap(active_tapes());
+  Ref<> result(PyObject_CallObject(op->python, args.get()));
+  suspended.swap(active_tapes());
+  checked(result.get());
+  std::vector<Ref<TensorObject>> results;
+  auto take = [&](PyObject* o) {
+    Ref<TensorObject> t = to_tensor(o);
+    // A fresh object, so that a result which is one of the operands has a history of its own.
+    results.emplace_back(new_tensor(t->value));
+  };
+  if (op->many) {
+    Ref<> list(checked(PySequence_Fast(result.get(), "an op with several results must return a sequence")));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) take(PySequence_Fast_GET_ITEM(list.get(), i));
+  } else {
+    take(result.get());
+  }
+  return finish(op, in, n, attrs, results);
+}
+
+PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  try {
+    for (int i = 0; i < n; ++i) {
+      if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
+      if (!in[i]->value.has_value())
+        fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+    }
+    if (op->kernel) return run_kernel(op, in, n);
+    return op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
+  } catch (const Error& e) {
+    throw with_operands(e, op, in, n);
+  }
+}
+
+// ---- operands -----------------------------------------------------------------------------
+
+[[noreturn]] static void wrong_type(const OpObject* op, Dtype t) {
+  std::string allowed;
+  for (int i = 0; i < kDtypes; ++i)
+    if (op->dtypes >> i & 1) allowed += (allowed.empty() ? "" : ", ") + std::string(dtype_name(Dtype(i)));
+  fail(op->name + ": not defined for " + dtype_name(t) + "; expected one of " + allowed + ". Hint: convert with tf.cast(x, dtype).");
+}
+
+[[noreturn]] static void mixed_types(const OpObject* op, const char* name, int position, Dtype expected, const Spec& got) {
+  fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" + std::to_string(position) +
+       ", zero-based) was expected to be a " + dtype_name(expected) + " tensor but is a " + dtype_name(got.dtype) + " tensor; got " + name +
+       ": " + got.str() + ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ").");
+}
+
+static int type_of(PyObject* o) {
+  if (is_tensor(o)) return int(as_tensor(o)->value.dtype);
+  if (is_variable(o)) return int(as_variable(o)->value.dtype);
+  return -1;
+}
+
+static int type_of_all(PyObject* list) {
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (int t = type_of(PySequence_Fast_GET_ITEM(list, i)); t >= 0) return t;
+  return -1;
+}
+
+// The common type of the operands when none of them is a tensor: arrays decide before numbers,
+// and a float among integers makes all of them floats.
+static int type_of_values(PyObject* const* items, size_t n) {
+  int best = -1;
+  for (size_t i = 0; i < n; ++i) {
+    PyObject* o = items[i];
+    if (!o) continue;
+    bool array = !PyFloat_CheckExact(o) && !PyLong_CheckExact(o) && !PyBool_Check(o) && !PyList_Check(o) && !PyTuple_Check(o);
+    int t = int(to_tensor(o)->value.dtype);
+    if (array) return t;
+    if (best < 0 || (is_int(Dtype(best)) && !is_int(Dtype(t)))) best = t;
+  }
+  return best;
+}
+
+static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyObject* o, int position, int common) {
+  if (o == Py_None) {
+    fail(Code::Value, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is None; expected a tensor. Hint: a gradient that does not exist is None.");
+  }
+  switch (p.kind) {
+    case ParamKind::Index: {
+      Ref<TensorObject> t = to_tensor(o);
+      if (t->value.dtype == Dtype::I32 || t->value.dtype == Dtype::I64) return t;
+      if (t->value.numel == 0 && !is_tensor(o)) return to_tensor(o, int(Dtype::I32));
+      if (!is_int(t->value.dtype))
+        fail(op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` must hold integers; expected int32 or int64; got " + t->value.spec().str() + ".");
+      Ref<CallAttrs> none;
+      Tensor cast = empty(Dtype::I64, t->value.shape);
+      run_cast(t->value, cast);
+      return Ref<TensorObject>(new_tensor(std::move(cast)));
+    }
+    case ParamKind::Condition: {
+      Ref<TensorObject> t = to_tensor(o);
+      if (t->value.dtype != Dtype::Bool)
+        fail(op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` must be bool; got " + t->value.spec().str() + ". Hint: compare, e.g. x > 0.");
+      return t;
+    }
+    case ParamKind::Free: return to_tensor(o);
+    default: {
+      int t = type_of(o);
+      if (t >= 0 && common >= 0 && t != common)
+        mixed_types(op, PyUnicode_AsUTF8(p.name), position, Dtype(common), is_tensor(o) ? as_tensor(o)->value.spec() : as_variable(o)->value.spec());
+      return to_tensor(o, t >= 0 ? -1 : common);
+    }
+  }
+}
+
+// ---- calls --------------------------------------------------------------------------------
+
+constexpr size_t kMostParams = 16;
+
+// Puts the arguments of a call in the order of the signature.
+static void bind(OpObject* op, PyObject* const* args, Py_ssize_t n_args, PyObject* kwnames, PyObject** bound) {
+  size_t n = op->params.size();
+  if (size_t(n_args) > n)
+    fail(Code::Type, op->name + "() takes at most " + std::to_string(n) + " arguments (" + std::to_string(n_args) + " given)");
+  for (Py_ssize_t i = 0; i < n_args; ++i) bound[i] = args[i];
+  Py_ssize_t n_named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < n_named; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    size_t k = 0;
+    while (k < n && op->params[k].name != name) ++k;
+    if (k == n)
+      for (k = 0; k < n && PyUnicode_Compare(op->params[k].name, name) != 0;) ++k;
+    if (k == n) fail(Code::Type, op->name + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(name) + "'");
+    if (bound[k]) fail(Code::Type, op->name + "() got multiple values for argument '" + PyUnicode_AsUTF8(name) + "'");
+    bound[k] = args[n_args + i];
+  }
+  for (size_t k = 0; k < n; ++k)
+    if (!bound[k] && !(bound[k] = op->params[k].fallback))
+      fail(Code::Type, op->name + "() missing required argument: '" + PyUnicode_AsUTF8(op->params[k].name) + "'");
+}
+
+static bool wants_fallback(OpObject* op, PyObject** bound) {
+  for (size_t k = 0; k < op->params.size(); ++k) {
+    const Param& p = op->params[k];
+    if (p.kind != ParamKind::Extra || bound[k] == p.fallback) continue;
+    int same = PyObject_RichCompareBool(bound[k], p.fallback, Py_EQ);
+    if (same < 0) throw PythonError{};
+    if (!same) return true;
+  }
+  return false;
+}
+
+static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  PyObject* bound[kMostParams] = {};
+  bind(op, args, PyVectorcall_NARGS(nargsf), kwnames, bound);
+  if (op->fallback && wants_fallback(op, bound)) return PyObject_Vectorcall(op->fallback, args, nargsf, kwnames);
+
+  size_t n_params = op->params.size();
+  int common = -1;
+  Ref<> list;  // the operands of an op that takes a list
+  PyObject* plain[kMostParams] = {};
+  bool any_common = false;
+  for (size_t k = 0; k < n_params && common < 0; ++k) {
+    if (op->params[k].kind == ParamKind::Operand) {
+      any_common = true;
+      common = type_of(bound[k]);
+      plain[k] = bound[k];
+    } else if (op->params[k].kind == ParamKind::Operands) {
+      PyObject* seq = bound[k];
+      if (is_tensor(seq) || !PySequence_Check(seq)) {
+        Ref<> as_list(PySequence_List(seq));
+        if (!as_list) throw PythonError{};
+        list = std::move(as_list);
+      } else {
+        list = Ref<>(checked(PySequence_Fast(seq, "expected a list of tensors")));
+      }
+      common = type_of_all(list.get());
+      if (common < 0) common = type_of_values(PySequence_Fast_ITEMS(list.get()), size_t(PySequence_Fast_GET_SIZE(list.get())));
+    }
+  }
+  if (any_common && common < 0) common = type_of_values(plain, n_params);
+  if (common >= 0 && !(op->dtypes >> common & 1)) wrong_type(op, Dtype(common));
+
+  std::vector<Ref<TensorObject>> operands;
+  operands.reserve(4);
+  int position = 0;
+  for (size_t k = 0; k < n_params; ++k) {
+    const Param& p = op->params[k];
+    if (!is_operand(p.kind)) continue;
+    if (p.kind == ParamKind::Operands) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
+        operands.push_back(convert_operand(op, p, PySequence_Fast_GET_ITEM(list.get(), i), position++, common));
+    } else {
+      operands.push_back(convert_operand(op, p, bound[k], position++, common));
+    }
+  }
+  struct Owner {
+    CallAttrs* p = nullptr;
+    ~Owner() { unref(p); }
+  } attrs;
+  for (size_t k = 0; k < n_params; ++k) {
+    const Param& p = op->params[k];
+    if (is_operand(p.kind) || p.kind == ParamKind::Ignored || p.kind == ParamKind::Extra) continue;
+    if (!attrs.p) attrs.p = new CallAttrs;
+    attrs.p->kinds.push_back(p.kind);
+    attrs.p->values.values.push_back(parse_attr(p.kind, bound[k], op, p, operands.empty() ? nullptr : &operands[0]->value));
+  }
+  static_assert(sizeof(Ref<TensorObject>) == sizeof(TensorObject*));
+  return run_op(op, reinterpret_cast<TensorObject* const*>(operands.data()), int(operands.size()), attrs.p);
+}
+
+static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    OpObject* op = as_op(self);
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    // The usual call of an element-wise op has nothing to parse.
+    if (op->kernel && !kwnames) {
+      if (n == 1 && op->kernel->arity == 1 && op->params[0].kind == ParamKind::Operand) return call_unary(op, args[0]);
+      if (n == 2 && op->kernel->arity == 2 && op->params[1].kind == ParamKind::Operand && (type_of(args[0]) >= 0 || type_of(args[1]) >= 0))
+        return call_binary(op, args[0], args[1]);
+    }
+    return call(op, args, nargsf, kwnames);
+  });
+}
+
+PyObject* call_unary(OpObject* op, PyObject* x) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Ref<TensorObject> t = is_tensor(x) ? Ref<TensorObject>::borrow(as_tensor(x)) : convert_operand(op, op->params[0], x, 0, -1);
+    if (!in(t->value.dtype, op->dtypes)) wrong_type(op, t->value.dtype);
+    TensorObject* operands[] = {t.get()};
+    return run_op(op, operands, 1, nullptr);
+  });
+}
+
+static Ref<TensorObject> to_real(TensorObject* t) {  // integers divide as floats
+  bool small = dtype_size(t->value.dtype) <= 2;
+  Tensor y = empty(small ? Dtype::F32 : Dtype::F64, t->value.shape);
+  run_cast(t->value, y);
+  return Ref<TensorObject>(new_tensor(std::move(y)));
+}
+
+PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (is_tensor(x) && is_tensor(y) && as_tensor(x)->value.dtype == as_tensor(y)->value.dtype && op->kernel &&
+        in(as_tensor(x)->value.dtype, op->dtypes)) {
+      TensorObject* operands[] = {as_tensor(x), as_tensor(y)};
+      return run_op(op, operands, 2, nullptr);
+    }
+    if (!op->kernel) {
+      PyObject* args[] = {x, y};
+      return call(op, args, 2, nullptr);
+    }
+    int common = type_of(x) >= 0 ? type_of(x) : type_of(y);
+    Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common), b = convert_operand(op, op->params[1], y, 1, common);
+    if (op == engine.div && is_int(Dtype(common)) && !a->symbol && !b->symbol) a = to_real(a.get()), b = to_real(b.get());
+    if (!in(a->value.dtype, op->dtypes)) wrong_type(op, a->value.dtype);
+    TensorObject* operands[] = {a.get(), b.get()};
+    return run_op(op, operands, 2, nullptr);
+  });
+}
+
+PyObject* attrs_tuple(CallAttrs* a) {
+  static PyObject* none = PyTuple_New(0);
+  if (!a) return none;
+  if (!a->tuple) {
+    a->tuple = checked(PyTuple_New(Py_ssize_t(a->kinds.size())));
+    for (size_t k = 0; k < a->kinds.size(); ++k) PyTuple_SET_ITEM(a->tuple, Py_ssize_t(k), checked(attr_object(a->kinds[k], a->values[k])));
+  }
+  return a->tuple;
+}
+
+// ---- the type -----------------------------------------------------------------------------
+
+static void op_dealloc(PyObject* self) {
+  OpObject* op = as_op(self);
+  PyTypeObject* type = Py_TYPE(self);
+  for (Param& p : op->params) {
+    Py_XDECREF(p.name);
+    Py_XDECREF(p.fallback);
+  }
+  for (Rule& r : op->rules) Py_XDECREF(r.function);
+  Py_XDECREF(op->python);
+  Py_XDECREF(op->fallback);
+  Py_XDECREF(op->row);
+  Py_XDECREF(op->dict);
+  op->params.~vector();
+  op->rules.~vector();
+  op->name.~basic_string();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// Op(name, native, params, dtypes, rules, flags, python, fallback, row)
+//   native: name of the kernel or implementation; "" for an op written in Python
+//   params: [(name, kind, default or Op.REQUIRED)]; rules: [(kind, function or None)]
+static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  const char *name, *native;
+  PyObject *params, *rules, *flags, *python, *fallback, *row;
+  unsigned dtypes;
+  if (!PyArg_ParseTuple(args, "ssO!IO!O!OOO", &name, &native, &PyList_Type, &params, &dtypes, &PyList_Type, &rules, &PySet_Type, &flags,
+                        &python, &fallback, &row))
+    return nullptr;
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  OpObject* op = as_op(self);
+  new (&op->name) std::string(name);
+  new (&op->params) std::vector<Param>;
+  new (&op->rules) std::vector<Rule>;
+  op->call = op_call;
+  op->dtypes = dtypes;
+  auto some = [](PyObject* o) { return o == Py_None ? nullptr : Py_NewRef(o); };
+  op->python = some(python);
+  op->fallback = some(fallback);
+  op->row = some(row);
+  auto flag = [&](const char* f) {
+    Ref<> key(PyUnicode_FromString(f));
+    return PySet_Contains(flags, key.get()) == 1;
+  };
+  op->many = flag("many");
+  op->joint = flag("joint");
+  op->no_nan = flag("no_nan");
+  op->no_zero = flag("no_zero");
+  op->differentiable = flag("differentiable");
+  PyObject* made = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (*native) {
+      op->kernel = flag("elementwise") ? find_elementwise(native) : nullptr;
+      op->impl = op->kernel ? nullptr : find_impl(native);
+      if (!op->kernel && !op->impl) fail(Code::Lookup, std::string(name) + ": there is no native kernel named " + native);
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
+      const char* p;
+      int kind;
+      PyObject* fallback_value;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(params, i), "siO", &p, &kind, &fallback_value)) throw PythonError{};
+      bool required = fallback_value == Py_Ellipsis;
+      op->params.push_back({PyUnicode_InternFromString(p), ParamKind(kind), required ? nullptr : Py_NewRef(fallback_value)});
+    }
+    if (op->params.size() > kMostParams) fail(Code::Value, std::string(name) + ": too many parameters");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); ++i) {
+      int kind;
+      PyObject* function;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "iO", &kind, &function)) throw PythonError{};
+      Rule r;
+      r.kind = Rule::Kind(kind);
+      r.function = some(function);
+      op->rules.push_back(r);
+    }
+    return self;
+  });
+  if (!made) Py_DECREF(self);
+  return made;
+}
+
+static PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(as_op(self)->name.c_str()); }
+static PyObject* get_row(PyObject* self, void*) { return Py_NewRef(as_op(self)->row ? as_op(self)->row : Py_None); }
+static PyObject* get_reads(PyObject* self, void*) {
+  PyObject* list = PyList_New(0);
+  for (Rule& r : as_op(self)->rules) {
+    Ref<> mask(PyLong_FromUnsignedLongLong(r.reads));
+    PyList_Append(list, mask.get());
+  }
+  return list;
+}
+static PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<gradtape op '%s'>", as_op(self)->name.c_str()); }
+
+static PyGetSetDef getset[] = {{"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
+                               {"row", get_row, nullptr, "The op's row of the table.", nullptr},
+                               {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads.", nullptr},
+                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                               {}};
+static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
+                                {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, call), READONLY, nullptr},
+                                {}};
+static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(op_new)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
+                              {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                              {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                              {Py_tp_getset, getset},
+                              {Py_tp_members, members},
+                              {}};
+static PyType_Spec spec = {"gradtape._core.Op", sizeof(OpObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+void init_op_type(PyObject* module) {
+  OpType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Op", reinterpret_cast<PyObject*>(OpType));
+}
+
+}  // namespace gt

@@ -1,0 +1,231 @@
+// Nodes of the recorded graph: how they are made, shared between tapes, and let go.
+#include <algorithm>
+#include <new>
+
+#include "objects.h"
+
+namespace gt {
+
+std::vector<Tape*>& active_tapes() {
+  static thread_local std::vector<Tape*> tapes;
+  return tapes;
+}
+
+static uint64_t next_seq = 0;
+
+// Blocks of the usual sizes (up to three values) are kept for reuse.
+constexpr size_t kNodeBytes = sizeof(Node) + 3 * sizeof(Edge) + 4 * sizeof(Tensor);
+static std::vector<void*> spare_nodes;
+
+static Node* new_node(OpObject* op, int n_in, int n_out) {
+  size_t bytes = sizeof(Node) + n_in * sizeof(Edge) + (n_in + n_out) * sizeof(Tensor);
+  void* block;
+  if (bytes <= kNodeBytes && !spare_nodes.empty()) {
+    block = spare_nodes.back();
+    spare_nodes.pop_back();
+  } else {
+    block = ::operator new(std::max(bytes, kNodeBytes));
+  }
+  Node* n = new (block) Node{};
+  n->refs = 1;
+  n->n_in = uint16_t(n_in);
+  n->n_out = uint16_t(n_out);
+  n->seq = ++next_seq;
+  n->op = op;
+  return n;
+}
+
+Node* new_leaf() { return new_node(nullptr, 0, 1); }
+
+// Leaves keep no values, so only recorded calls have any to construct and destroy.
+static bool has_values(Node* n) { return n->op || n->closure; }
+
+// Empties a node; the nodes it pointed at are put on `released` instead of being freed, so that
+// a chain of a million records is taken apart by a loop and not by recursion.
+static void empty_node(Node* n, std::vector<Node*>& released) {
+  if (!has_values(n)) return;
+  for (int i = 0; i < n->n_in; ++i)
+    if (Node* from = n->edges()[i].node) {
+      n->edges()[i].node = nullptr;
+      released.push_back(from);
+    }
+  for (int i = 0; i < n->n_in + n->n_out; ++i) n->values()[i].~Tensor();
+  unref(n->attrs);
+  n->attrs = nullptr;
+  n->op = nullptr;
+  n->n_in = 0;
+  PyObject* closure = n->closure;
+  n->closure = nullptr;
+  Py_XDECREF(closure);
+}
+
+static void unlink_from(Node* n, uint32_t k) {
+  TapeLink link = n->link(k);
+  auto& nodes = link.tape->nodes;
+  Node* moved = nodes.back();
+  nodes[link.at] = moved;
+  nodes.pop_back();
+  if (moved != n)
+    for (uint32_t i = 0; i < moved->n_tapes; ++i)
+      if (moved->link(i).tape == link.tape) moved->link(i).at = link.at;
+  n->link(k) = n->link(n->n_tapes - 1);
+  --n->n_tapes;
+  if (n->more_tapes && n->n_tapes >= 2) n->more_tapes->resize(n->n_tapes - 2);
+}
+
+static void drop(std::vector<Node*>& released) {
+  while (!released.empty()) {
+    Node* n = released.back();
+    released.pop_back();
+    if (--n->refs) continue;
+    while (n->n_tapes) unlink_from(n, n->n_tapes - 1);
+    empty_node(n, released);
+    delete n->more_tapes;
+    if (spare_nodes.size() < 4096)
+      spare_nodes.push_back(n);
+    else
+      ::operator delete(n);
+  }
+}
+
+void unref(Node* n) {
+  if (!n) return;
+  if (n->refs > 1) {
+    --n->refs;
+    return;
+  }
+  std::vector<Node*> released{n};
+  drop(released);
+}
+
+bool on_tape(Node* n, const Tape* t) {
+  for (uint32_t i = 0; i < n->n_tapes; ++i)
+    if (n->link(i).tape == t) return true;
+  return false;
+}
+
+void join_tape(Node* n, Tape* t) {
+  if (on_tape(n, t)) return;
+  TapeLink link{t, uint32_t(t->nodes.size())};
+  t->nodes.push_back(n);
+  if (n->n_tapes < 2) {
+    n->tape[n->n_tapes] = link;
+  } else {
+    if (!n->more_tapes) n->more_tapes = new std::vector<TapeLink>;
+    n->more_tapes->push_back(link);
+  }
+  ++n->n_tapes;
+}
+
+void leave_tape(Node* n, Tape* t) {
+  for (uint32_t i = 0; i < n->n_tapes; ++i)
+    if (n->link(i).tape == t) {
+      unlink_from(n, i);
+      break;
+    }
+  if (n->n_tapes) return;
+  std::vector<Node*> released;
+  empty_node(n, released);
+  drop(released);
+}
+
+// The active tapes that track one of the operands.
+static int tracking(TensorObject* const* in, int n_in, Tape** found, int most) {
+  int n = 0;
+  for (Tape* t : active_tapes()) {
+    for (int i = 0; i < n_in; ++i) {
+      Node* from = in[i]->node;
+      if (from && from->n_tapes && is_differentiable(in[i]->value.dtype) && on_tape(from, t)) {
+        if (n < most) found[n++] = t;
+        break;
+      }
+    }
+  }
+  return n;
+}
+
+static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, uint64_t keep, Tape** tapes,
+                    int n_tapes) {
+  for (int i = 0; i < n_in; ++i) {
+    node->edges()[i] = {is_differentiable(in[i]->value.dtype) ? ref(in[i]->node) : nullptr, in[i]->output};
+    Tensor* v = new (&node->values()[i]) Tensor;
+    if (keep >> std::min(i, 62) & 1) {
+      *v = in[i]->value;
+    } else {
+      v->dtype = in[i]->value.dtype, v->shape = in[i]->value.shape, v->numel = in[i]->value.numel;
+    }
+  }
+  for (int k = 0; k < n_out; ++k) {
+    Tensor* v = new (&node->values()[n_in + k]) Tensor;
+    if (keep >> std::min(n_in + k, 63) & 1) {
+      *v = out[k]->value;
+    } else {
+      v->dtype = out[k]->value.dtype, v->shape = out[k]->value.shape, v->numel = out[k]->value.numel;
+    }
+    if (!is_differentiable(out[k]->value.dtype)) continue;
+    Node* before = out[k]->node;
+    out[k]->node = ref(node);
+    out[k]->output = uint32_t(k);
+    unref(before);
+  }
+  for (int i = 0; i < n_tapes; ++i) join_tape(node, tapes[i]);
+  return node;
+}
+
+// Which values the rules of the tracked operands read. Found by running each rule once on
+// tensors that note whether their value is used.
+static uint64_t values_to_keep(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+  if (!op->reads_known) {
+    Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
+    for (int i = 0; i < n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
+    for (int i = 0; i < n_out; ++i) PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
+    Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(), outs.get(),
+                                                     attrs_tuple(attrs), nullptr)));
+    for (size_t i = 0; i < op->rules.size(); ++i) {
+      op->rules[i].reads = PyLong_AsUnsignedLongLongMask(PyList_GetItem(masks.get(), Py_ssize_t(i)));
+      if (PyErr_Occurred()) throw PythonError{};
+    }
+    op->reads_known = true;
+  }
+  if (op->joint) return op->rules[0].reads;
+  uint64_t keep = 0;
+  for (int i = 0; i < n_in; ++i)
+    if (in[i]->node && in[i]->node->n_tapes) keep |= op->rules[i].reads;
+  return keep;
+}
+
+constexpr int kMostTapes = 64;
+
+void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+  if (!op->differentiable) return;
+  Tape* tapes[kMostTapes];
+  int n_tapes = tracking(in, n_in, tapes, kMostTapes);
+  if (!n_tapes) return;
+  uint64_t keep = values_to_keep(op, attrs, in, n_in, out, n_out);
+  Node* node = new_node(op, n_in, n_out);
+  node->attrs = attrs;
+  if (attrs) ++attrs->refs;
+  attach(node, in, n_in, out, n_out, keep, tapes, n_tapes);
+  unref(node);
+}
+
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+  Tape* tapes[kMostTapes];
+  int n_tapes = tracking(in, n_in, tapes, kMostTapes);
+  if (!n_tapes) return;
+  Node* node = new_node(nullptr, n_in, n_out);
+  node->closure = Py_NewRef(closure);
+  attach(node, in, n_in, out, n_out, 0, tapes, n_tapes);
+  unref(node);
+}
+
+void touch_variable(VariableObject* v) {
+  if (!v->trainable) return;
+  for (Tape* t : active_tapes()) {
+    if (!t->watch_accessed || on_tape(v->leaf, t)) continue;
+    join_tape(v->leaf, t);
+    t->variables.push_back(Py_NewRef(reinterpret_cast<PyObject*>(v)));
+  }
+}
+
+}  // namespace gt

@@ -1,0 +1,175 @@
+// The native half of GradientTape: a place on the thread's stack of active tapes, the list of
+// what it watches, and the way into the backward pass.
+#include <algorithm>
+#include "backward.h"
+
+namespace gt {
+
+PyTypeObject* TapeType;
+
+static Tape* as_tape(PyObject* o) { return reinterpret_cast<Tape*>(o); }
+
+static void forget(Tape* t) {
+  while (!t->nodes.empty()) leave_tape(t->nodes.back(), t);
+  std::vector<PyObject*> variables;
+  variables.swap(t->variables);
+  for (PyObject* v : variables) Py_DECREF(v);
+}
+
+static void stop(Tape* t) {
+  auto& active = active_tapes();
+  active.erase(std::remove(active.begin(), active.end(), t), active.end());
+  t->recording = false;
+}
+
+static PyObject* tape_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  Tape* t = as_tape(self);
+  new (&t->nodes) std::vector<Node*>;
+  new (&t->variables) std::vector<PyObject*>;
+  t->watch_accessed = true;
+  return self;
+}
+
+static int tape_clear(PyObject* self) {
+  Tape* t = as_tape(self);
+  stop(t);
+  forget(t);
+  Py_CLEAR(t->dict);
+  return 0;
+}
+
+static int tape_traverse(PyObject* self, visitproc visit, void* arg) {
+  Tape* t = as_tape(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(t->dict);
+  for (PyObject* v : t->variables) Py_VISIT(v);
+  return 0;
+}
+
+static void tape_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Tape* t = as_tape(self);
+  if (t->weakrefs) PyObject_ClearWeakRefs(self);
+  tape_clear(self);
+  t->nodes.~vector();
+  t->variables.~vector();
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject* tape_configure(PyObject* self, PyObject* args) {
+  int persistent, watch;
+  if (!PyArg_ParseTuple(args, "pp", &persistent, &watch)) return nullptr;
+  as_tape(self)->persistent = persistent;
+  as_tape(self)->watch_accessed = watch;
+  Py_RETURN_NONE;
+}
+
+static PyObject* tape_start(PyObject* self, PyObject*) {
+  Tape* t = as_tape(self);
+  if (!t->recording) active_tapes().push_back(t);
+  t->recording = true;
+  Py_RETURN_NONE;
+}
+
+static PyObject* tape_stop(PyObject* self, PyObject*) {
+  stop(as_tape(self));
+  Py_RETURN_NONE;
+}
+
+static PyObject* tape_forget(PyObject* self, PyObject*) {
+  forget(as_tape(self));
+  Py_RETURN_NONE;
+}
+
+// Lets the records go and keeps the list of variables: a consumed tape still tells what it saw.
+static PyObject* tape_release(PyObject* self, PyObject*) {
+  Tape* t = as_tape(self);
+  while (!t->nodes.empty()) leave_tape(t->nodes.back(), t);
+  Py_RETURN_NONE;
+}
+
+static PyObject* tape_watch(PyObject* self, PyObject* o) {
+  Tape* t = as_tape(self);
+  if (is_tensor(o)) {
+    TensorObject* x = as_tensor(o);
+    if (!x->node) {
+      x->node = new_leaf();
+      x->output = 0;
+    }
+    join_tape(x->node, t);
+  } else if (is_variable(o)) {
+    VariableObject* v = as_variable(o);
+    if (!on_tape(v->leaf, t)) {
+      join_tape(v->leaf, t);
+      t->variables.push_back(Py_NewRef(o));
+    }
+  } else {
+    PyErr_SetString(PyExc_TypeError, "watch: expected a Tensor or a Variable");
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject* tape_variables(PyObject* self, PyObject*) {
+  auto sorted = as_tape(self)->variables;
+  std::sort(sorted.begin(), sorted.end(), [](PyObject* a, PyObject* b) { return as_variable(a)->uid < as_variable(b)->uid; });
+  PyObject* tuple = PyTuple_New(Py_ssize_t(sorted.size()));
+  if (!tuple) return nullptr;
+  for (size_t i = 0; i < sorted.size(); ++i) PyTuple_SET_ITEM(tuple, Py_ssize_t(i), Py_NewRef(sorted[i]));
+  return tuple;
+}
+
+// backward(targets, cotangents, sources) -> list of gradients, None where there is none.
+static PyObject* tape_backward(PyObject* self, PyObject* args) {
+  PyObject *targets, *cotangents, *sources;
+  if (!PyArg_ParseTuple(args, "O!O!O!", &PyList_Type, &targets, &PyList_Type, &cotangents, &PyList_Type, &sources)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] { return backward(as_tape(self), targets, cotangents, sources).release(); });
+}
+
+static PyObject* tape_tracks(PyObject* self, PyObject* o) {
+  Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
+  return PyBool_FromLong(n && on_tape(n, as_tape(self)));
+}
+
+static PyObject* tape_size(PyObject* self, void*) { return PyLong_FromSize_t(as_tape(self)->nodes.size()); }
+static PyObject* tape_recording(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->recording); }
+static PyObject* tape_persistent(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->persistent); }
+
+static PyMethodDef methods[] = {
+    {"_configure", tape_configure, METH_VARARGS, nullptr},
+    {"_start", tape_start, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
+    {"_stop", tape_stop, METH_NOARGS, "Takes the tape from this thread's active tapes."},
+    {"_forget", tape_forget, METH_NOARGS, "Forgets everything recorded and watched."},
+    {"_release", tape_release, METH_NOARGS, "Forgets the records; the watched variables stay listed."},
+    {"_watch", tape_watch, METH_O, "Tracks a tensor or variable from now on."},
+    {"_variables", tape_variables, METH_NOARGS, "Watched variables, in order of construction."},
+    {"_backward", tape_backward, METH_VARARGS, "Gradients of targets with respect to sources."},
+    {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
+    {}};
+static PyGetSetDef getset[] = {{"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},
+                               {"_recording", tape_recording, nullptr, nullptr, nullptr},
+                               {"_persistent", tape_persistent, nullptr, nullptr, nullptr},
+                               {}};
+static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Tape, dict), READONLY, nullptr},
+                                {"__weaklistoffset__", T_PYSSIZET, offsetof(Tape, weakrefs), READONLY, nullptr},
+                                {}};
+static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(tape_new)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(tape_dealloc)},
+                              {Py_tp_traverse, reinterpret_cast<void*>(tape_traverse)},
+                              {Py_tp_clear, reinterpret_cast<void*>(tape_clear)},
+                              {Py_tp_methods, methods},
+                              {Py_tp_getset, getset},
+                              {Py_tp_members, members},
+                              {}};
+static PyType_Spec spec = {"gradtape._core.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+
+void init_tape_type(PyObject* module) {
+  TapeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Tape", reinterpret_cast<PyObject*>(TapeType));
+}
+
+}  // namespace gt

@@ -1,0 +1,277 @@
+// The Python type Tensor: operators, indexing, conversion to Python numbers and NumPy.
+#include "objects.h"
+
+namespace gt {
+
+PyTypeObject* TensorType;
+EngineOps engine;
+Hooks hooks;
+
+// Dead objects are kept for reuse: most tensors live for one operation.
+static std::vector<TensorObject*> spare;
+
+TensorObject* new_tensor() {
+  TensorObject* t;
+  if (!spare.empty()) {
+    t = spare.back();
+    spare.pop_back();
+    PyObject_Init(reinterpret_cast<PyObject*>(t), TensorType);
+  } else {
+    t = PyObject_New(TensorObject, TensorType);
+    if (!t) throw PythonError{};
+  }
+  new (&t->value) Tensor;
+  t->node = nullptr;
+  t->output = 0;
+  t->symbol = t->dict = t->weakrefs = nullptr;
+  return t;
+}
+
+TensorObject* new_tensor(Tensor value) {
+  TensorObject* t = new_tensor();
+  t->value = std::move(value);
+  return t;
+}
+
+static void tensor_dealloc(PyObject* self) {
+  TensorObject* t = as_tensor(self);
+  if (t->weakrefs) PyObject_ClearWeakRefs(self);
+  t->value.~Tensor();
+  if (t->node) unref(t->node);
+  Py_CLEAR(t->symbol);
+  Py_CLEAR(t->dict);
+  if (spare.size() < 1024)
+    spare.push_back(t);
+  else
+    PyObject_Free(t);
+  Py_DECREF(TensorType);
+}
+
+// ---- operators ----------------------------------------------------------------------------
+
+static bool is_ours(PyObject* o) { return is_tensor(o) || is_variable(o); }
+
+template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
+  if (!is_ours(x) ? !converts_quietly(x) : !is_ours(y) && !converts_quietly(y)) Py_RETURN_NOTIMPLEMENTED;
+  return call_binary(engine.*op, x, y);
+}
+template <OpObject* EngineOps::*op> PyObject* unary(PyObject* x) { return call_unary(engine.*op, x); }
+
+static Dtype dtype_of(PyObject* o) { return is_tensor(o) ? as_tensor(o)->value.dtype : as_variable(o)->value.dtype; }
+
+// `&`, `|`, `^` are logical on booleans and bitwise on integers.
+template <OpObject* EngineOps::*logical, OpObject* EngineOps::*bitwise> PyObject* bits(PyObject* x, PyObject* y) {
+  Dtype t = dtype_of(is_ours(x) ? x : y);
+  return t == Dtype::Bool ? binary<logical>(x, y) : binary<bitwise>(x, y);
+}
+static PyObject* invert(PyObject* x) { return dtype_of(x) == Dtype::Bool ? unary<&EngineOps::logical_not>(x) : unary<&EngineOps::invert>(x); }
+static PyObject* positive(PyObject* x) { return Py_NewRef(x); }
+static PyObject* power(PyObject* x, PyObject* y, PyObject*) { return binary<&EngineOps::pow>(x, y); }
+
+PyObject* compare(PyObject* x, PyObject* y, int how) {
+  if (!is_ours(x)) Py_RETURN_NOTIMPLEMENTED;
+  OpObject* ops[] = {engine.less, engine.less_equal, engine.equal, engine.not_equal, engine.greater, engine.greater_equal};
+  bool equality = how == Py_EQ || how == Py_NE;
+  if (!is_ours(y) && !converts_quietly(y)) {
+    if (equality) return PyBool_FromLong(how == Py_NE);
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  PyObject* result = call_binary(ops[how], x, y);
+  // Shapes that do not fit are simply not equal.
+  if (!result && equality && PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
+    PyErr_Clear();
+    Tensor answer = empty(Dtype::Bool, Shape());
+    *answer.as<bool>() = how == Py_NE;
+    return reinterpret_cast<PyObject*>(new_tensor(std::move(answer)));
+  }
+  return result;
+}
+
+// ---- Python numbers -----------------------------------------------------------------------
+
+static PyObject* item_or_error(PyObject* self, const char* what) {
+  Tensor* v = &as_tensor(self)->value;
+  if (as_tensor(self)->symbol)
+    PyErr_Format(PyExc_TypeError, "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
+  else if (v->numel != 1)
+    PyErr_Format(PyExc_TypeError, "only tensors with one element can be converted to a Python %s, got shape %s", what, v->shape.str().c_str());
+  else
+    return guarded<PyObject*>(nullptr, [&] { return tensor_item(*v); });
+  return nullptr;
+}
+static PyObject* to_float(PyObject* self) {
+  Ref<> item(item_or_error(self, "float"));
+  return item ? PyNumber_Float(item.get()) : nullptr;
+}
+static PyObject* to_int(PyObject* self) {
+  Ref<> item(item_or_error(self, "int"));
+  return item ? PyNumber_Long(item.get()) : nullptr;
+}
+static PyObject* to_index(PyObject* self) {
+  if (!is_int(as_tensor(self)->value.dtype)) {
+    PyErr_Format(PyExc_TypeError, "only integer scalar tensors can be used as an index, got %s", as_tensor(self)->value.spec().str().c_str());
+    return nullptr;
+  }
+  return to_int(self);
+}
+static int to_bool(PyObject* self) {
+  if (as_tensor(self)->value.numel != 1 && !as_tensor(self)->symbol) {
+    PyErr_SetString(PyExc_ValueError,
+                    "The truth value of an array with more than one element is ambiguous. Use tf.reduce_any(x) or tf.reduce_all(x)");
+    return -1;
+  }
+  Ref<> item(item_or_error(self, "bool"));
+  return item ? PyObject_IsTrue(item.get()) : -1;
+}
+static PyObject* to_complex(PyObject* self, PyObject*) {
+  Ref<> item(item_or_error(self, "complex"));
+  return item ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyComplex_Type), item.get()) : nullptr;
+}
+
+// ---- sequence -----------------------------------------------------------------------------
+
+static Py_ssize_t length(PyObject* self) {
+  const Shape& s = as_tensor(self)->value.shape;
+  if (s.rank == 0) {
+    PyErr_SetString(PyExc_TypeError, "Scalar tensor has no `len()`");
+    return -1;
+  }
+  return Py_ssize_t(s[0]);
+}
+static PyObject* item_at(PyObject* self, Py_ssize_t i) {
+  if (as_tensor(self)->value.shape.rank && i >= as_tensor(self)->value.shape[0]) {
+    PyErr_SetNone(PyExc_IndexError);  // ends iteration
+    return nullptr;
+  }
+  Ref<> key(PyLong_FromSsize_t(i));
+  return key ? index_tensor(self, key.get()) : nullptr;
+}
+static PyObject* iterate(PyObject* self) {
+  if (as_tensor(self)->value.shape.rank == 0) {
+    PyErr_SetString(PyExc_TypeError, "Cannot iterate over a scalar tensor.");
+    return nullptr;
+  }
+  return PySeqIter_New(self);
+}
+
+// ---- attributes ---------------------------------------------------------------------------
+
+static PyObject* get_shape(PyObject* self, void*) { return shape_object(as_tensor(self)->value.shape); }
+static PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_tensor(self)->value.dtype))); }
+static PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->value.shape.rank); }
+static PyObject* get_symbol(PyObject* self, void*) {
+  PyObject* s = as_tensor(self)->symbol;
+  return Py_NewRef(s ? s : Py_None);
+}
+static int set_symbol(PyObject* self, PyObject* symbol, void*) {
+  Py_XSETREF(as_tensor(self)->symbol, symbol && symbol != Py_None ? Py_NewRef(symbol) : nullptr);
+  return 0;
+}
+static PyObject* get_id(PyObject* self, void*) { return PyLong_FromVoidPtr(self); }
+static PyObject* get_tracked(PyObject* self, void*) {
+  Node* n = as_tensor(self)->node;
+  return PyBool_FromLong(n && n->n_tapes);
+}
+static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.nbytes()); }
+static PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.numel); }
+static PyObject* numpy(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(as_tensor(self)); });
+}
+static PyObject* detach(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(as_tensor(self)->value)); });
+}
+static Py_hash_t unhashable(PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "Tensor is unhashable. Instead, use tensor.ref() as the key.");
+  return -1;
+}
+
+static PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "The shape, a TensorShape.", nullptr},
+                               {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
+                               {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+                               {"_symbol", get_symbol, set_symbol, nullptr, nullptr},
+                               {"_id", get_id, nullptr, nullptr, nullptr},
+                               {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
+                               {"_nbytes", get_nbytes, nullptr, nullptr, nullptr},
+                               {"_numel", get_size, nullptr, nullptr, nullptr},
+                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                               {}};
+static PyMethodDef methods[] = {{"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
+                                {"__complex__", to_complex, METH_NOARGS, nullptr},
+                                {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
+                                {}};
+static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+                                {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+                                {}};
+
+#define SLOT(slot, f) {slot, reinterpret_cast<void*>(f)}
+#define GT_NUMBER_SLOTS                                                                                              \
+  SLOT(Py_nb_add, (binary<&EngineOps::add>)), SLOT(Py_nb_subtract, (binary<&EngineOps::sub>)),                       \
+      SLOT(Py_nb_multiply, (binary<&EngineOps::mul>)), SLOT(Py_nb_true_divide, (binary<&EngineOps::div>)),           \
+      SLOT(Py_nb_floor_divide, (binary<&EngineOps::floordiv>)), SLOT(Py_nb_remainder, (binary<&EngineOps::mod>)),    \
+      SLOT(Py_nb_power, power), SLOT(Py_nb_negative, (unary<&EngineOps::neg>)), SLOT(Py_nb_positive, positive),      \
+      SLOT(Py_nb_absolute, (unary<&EngineOps::abs>)), SLOT(Py_nb_invert, invert),                                    \
+      SLOT(Py_nb_and, (bits<&EngineOps::logical_and, &EngineOps::bitwise_and>)),                                     \
+      SLOT(Py_nb_or, (bits<&EngineOps::logical_or, &EngineOps::bitwise_or>)),                                        \
+      SLOT(Py_nb_xor, (bits<&EngineOps::logical_xor, &EngineOps::bitwise_xor>)),                                     \
+      SLOT(Py_nb_lshift, (binary<&EngineOps::left_shift>)), SLOT(Py_nb_rshift, (binary<&EngineOps::right_shift>)),   \
+      SLOT(Py_nb_matrix_multiply, (binary<&EngineOps::matmul>)), SLOT(Py_tp_richcompare, compare)
+
+static PyType_Slot slots[] = {GT_NUMBER_SLOTS,
+                              SLOT(Py_tp_dealloc, tensor_dealloc),
+                              SLOT(Py_tp_hash, unhashable),
+                              SLOT(Py_nb_float, to_float),
+                              SLOT(Py_nb_int, to_int),
+                              SLOT(Py_nb_index, to_index),
+                              SLOT(Py_nb_bool, to_bool),
+                              SLOT(Py_sq_length, length),
+                              SLOT(Py_sq_item, item_at),
+                              SLOT(Py_mp_subscript, index_tensor),
+                              SLOT(Py_tp_iter, iterate),
+                              SLOT(Py_bf_getbuffer, tensor_buffer),
+                              SLOT(Py_bf_releasebuffer, tensor_release_buffer),
+                              SLOT(Py_tp_getset, getset),
+                              SLOT(Py_tp_methods, methods),
+                              SLOT(Py_tp_members, members),
+                              {}};
+static PyType_Spec spec = {"gradtape.Tensor", sizeof(TensorObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+// The same operators for the native part of Variable.
+PyType_Slot* number_slots() {
+  static PyType_Slot shared[] = {GT_NUMBER_SLOTS, {}};
+  return shared;
+}
+
+void init_tensor_type(PyObject* module) {
+  TensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType));
+}
+
+void set_engine_op(const char* name, PyObject* op) {
+  static const struct {
+    const char* name;
+    OpObject* EngineOps::*slot;
+  } table[] = {
+#define GT_ENGINE(n) {#n, &EngineOps::n}
+      GT_ENGINE(add), GT_ENGINE(sub), GT_ENGINE(mul), GT_ENGINE(div), GT_ENGINE(floordiv), GT_ENGINE(mod), GT_ENGINE(pow),
+      GT_ENGINE(neg), GT_ENGINE(abs), GT_ENGINE(invert), GT_ENGINE(logical_not), GT_ENGINE(matmul), GT_ENGINE(equal),
+      GT_ENGINE(not_equal), GT_ENGINE(less), GT_ENGINE(less_equal), GT_ENGINE(greater), GT_ENGINE(greater_equal),
+      GT_ENGINE(logical_and), GT_ENGINE(logical_or), GT_ENGINE(logical_xor), GT_ENGINE(bitwise_and), GT_ENGINE(bitwise_or),
+      GT_ENGINE(bitwise_xor), GT_ENGINE(left_shift), GT_ENGINE(right_shift), GT_ENGINE(sum_to), GT_ENGINE(conj), GT_ENGINE(real),
+      GT_ENGINE(mul_no_nan), GT_ENGINE(index), GT_ENGINE(cast)
+#undef GT_ENGINE
+  };
+  for (auto& row : table)
+    if (std::string_view(row.name) == name) {
+      engine.*row.slot = as_op(Py_NewRef(op));
+      return;
+    }
+  fail(Code::Value, std::string("the engine uses no op named ") + name);
+}
+
+void raise(const Error& e) {
+  PyObject* type = hooks.errors ? PyTuple_GET_ITEM(hooks.errors, int(e.code)) : PyExc_RuntimeError;
+  PyErr_SetString(type, e.text.c_str());
+}
+
+}  // namespace gt

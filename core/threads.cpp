@@ -1,0 +1,187 @@
+// The thread pool: started at the first call that needs it, asleep when there is nothing to do.
+#include "threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+namespace gt {
+
+namespace {
+
+using Body = std::function<void(int64_t, int64_t)>;
+
+void pause() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Waits for ready() without giving up the core, for about 30 us: long enough to catch the next
+// op of a program, short enough not to be seen in a profile.
+template <class F> bool spin(F&& ready) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
+  do {
+    for (int k = 0; k < 64; ++k) {
+      if (ready()) return true;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+struct Pool {
+  std::mutex calls;  // held by the one caller whose pieces the workers take
+  int workers = 0;
+
+  // The work of that call. A worker that has won a piece (`left` went down by its own hand) may
+  // read the rest, because the call cannot return before the piece is done.
+  const Body* body = nullptr;
+  int64_t n = 0, grain = 1, pieces = 0;
+  alignas(64) std::atomic<int64_t> left{0};
+  alignas(64) std::atomic<int64_t> done{0};
+
+  alignas(64) std::atomic<int> crew{0};  // workers of an earlier crew go home
+  std::atomic<int> asleep{0};
+  std::mutex mutex;
+  std::condition_variable wake;
+
+  bool run_piece() {
+    int64_t mine = left.load(std::memory_order_acquire);
+    do {
+      if (mine <= 0) return false;
+    } while (!left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
+    const int64_t all = pieces, begin = (all - mine) * grain;
+    (*body)(begin, std::min(begin + grain, n));
+    done.fetch_add(1, std::memory_order_release);
+    return true;
+  }
+
+  void work(int hired);
+  void resize(int count) {
+    const int hired = crew.fetch_add(1) + 1;
+    { std::lock_guard hold(mutex); }
+    wake.notify_all();
+    for (workers = 0; workers < count; ++workers) std::thread([this, hired] { work(hired); }).detach();
+  }
+};
+
+thread_local bool inside = false;  // this thread is running a piece
+// Neither the pool nor its threads are ever destroyed: they may be needed by, and may outlive,
+// anything else. After a fork the child has no workers, so it leaves the old pool behind.
+std::atomic<Pool*> the_pool{nullptr};
+std::atomic<int> threads_asked{0};
+
+void Pool::work(int hired) {
+  inside = true;
+  auto busy = [&] { return left.load(std::memory_order_relaxed) > 0 || crew.load(std::memory_order_relaxed) != hired; };
+  while (crew.load() == hired) {
+    while (run_piece()) {}
+    if (spin(busy)) continue;
+    std::unique_lock hold(mutex);
+    asleep.fetch_add(1);  // before the look at `left`: a caller publishes first and looks here second
+    wake.wait(hold, [&] { return left.load() > 0 || crew.load() != hired; });
+    asleep.fetch_sub(1);
+  }
+}
+
+Pool& pool() {
+  Pool* p = the_pool.load(std::memory_order_acquire);
+  if (p) return *p;
+  auto* made = new Pool;
+  if (!the_pool.compare_exchange_strong(p, made)) {
+    delete made;
+    return *p;
+  }
+#if defined(__unix__) || defined(__APPLE__)
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr, [] {
+      the_pool.store(nullptr);
+      inside = false;
+    });
+  });
+#endif
+  return *made;
+}
+
+// What a container may use of the machine, in cores; a large number when nothing is said.
+double cgroup_cores() {
+  double quota = 0, period = 0;
+  if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
+    int got = std::fscanf(f, "%lf %lf", &quota, &period);
+    std::fclose(f);
+    if (got == 2 && quota > 0 && period > 0) return quota / period;
+  }
+  return 1e9;
+}
+
+int default_threads() {
+  static const int count = [] {
+    if (const char* asked = std::getenv("GRADTAPE_NUM_THREADS"))
+      if (int n = std::atoi(asked); n > 0) return std::min(n, 1024);
+    int cores = int(std::thread::hardware_concurrency());
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+#endif
+    return std::max(1, int(std::min(double(cores), cgroup_cores() + 0.5)));
+  }();
+  return count;
+}
+
+void run_alone(int64_t n, int64_t grain, const Body& f) {
+  for (int64_t begin = 0; begin < n; begin += grain) f(begin, std::min(begin + grain, n));
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = threads_asked.load(std::memory_order_relaxed);
+  return n > 0 ? n : default_threads();
+}
+
+// The pool follows at the next parallel call.
+void set_num_threads(int n) { threads_asked.store(std::clamp(n, 0, 1024), std::memory_order_relaxed); }
+
+void parallel_for(int64_t n, int64_t grain, const Body& f) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const int threads = num_threads();
+  if (n <= grain || inside || threads == 1) return run_alone(n, grain, f);
+  Pool& p = pool();
+  std::unique_lock call(p.calls, std::try_to_lock);
+  if (!call) return run_alone(n, grain, f);  // another thread has the workers; waiting would be no faster
+  if (p.workers != threads - 1) p.resize(threads - 1);
+
+  inside = true;
+  p.body = &f, p.n = n, p.grain = grain, p.pieces = (n - 1) / grain + 1;
+  const int64_t pieces = p.pieces;
+  p.done.store(0, std::memory_order_relaxed);
+  p.left.store(pieces);
+  if (p.asleep.load() > 0) {
+    { std::lock_guard hold(p.mutex); }
+    if (pieces == 2) p.wake.notify_one();
+    else p.wake.notify_all();
+  }
+  while (p.run_piece()) {}
+  auto finished = [&] { return p.done.load(std::memory_order_acquire) == pieces; };
+  while (!spin(finished)) std::this_thread::yield();
+  inside = false;
+}
+
+}  // namespace gt

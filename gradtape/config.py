@@ -1,0 +1,345 @@
+"""`tf.config`: answers for programs that ask about devices, and our own settings.
+
+There is one physical device, the CPU. Settings about GPUs, clusters and TensorFlow's runtime
+are checked, remembered where a program can read them back, and otherwise without effect.
+With an effect: `threading.set_intra_op_parallelism_threads`, `run_functions_eagerly`,
+`set_logical_device_configuration` (what `list_logical_devices` says), and gradtape's own
+`memory_info`, `reset_peak_memory`, `release_cached_memory`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+def _core() -> Any:
+    """The native core, looked up late: asking about devices must not need it."""
+    return importlib.import_module("gradtape._core")
+
+
+# --- devices -----------------------------------------------------------------------------------
+
+
+class PhysicalDevice(NamedTuple):
+    """A device of the machine."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device as programs see it; one physical device may be several."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDeviceConfiguration(NamedTuple):
+    """How one logical device is cut out of a physical one. Limits are not enforced."""
+
+    memory_limit: int | None = None
+    experimental_priority: int | None = None
+    experimental_device_ordinal: int | None = None
+
+
+_CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
+_visible: list[PhysicalDevice] = [_CPU]
+_logical: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices of the machine: one CPU.
+
+    >>> from gradtape import config
+    >>> config.list_physical_devices("GPU")
+    []
+    >>> config.list_physical_devices("CPU")
+    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    return [_CPU] if device_type in (None, "CPU") else []
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """The devices programs can name: those visible, split as configured."""
+    if not get_visible_devices(device_type):
+        return []
+    count = len(_logical.get(_CPU, ())) or 1
+    return [LogicalDevice(f"/device:CPU:{i}", "CPU") for i in range(count)]
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices set by `set_visible_devices`; all by default."""
+    return [d for d in _visible if device_type in (None, d.device_type)]
+
+
+def set_visible_devices(
+    devices: PhysicalDevice | Iterable[PhysicalDevice], device_type: str | None = None
+) -> None:
+    """Says which devices (of a type) a program wants to see.
+
+    Raises:
+      ValueError: if one is not a device of this machine, or not of `device_type`.
+    """
+    wanted = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
+    for device in wanted:
+        _check_device("set_visible_devices", device)
+        if device_type is not None and device.device_type != device_type:
+            raise ValueError(f"set_visible_devices: expected devices of type {device_type}; got {device}.")
+    kept = [d for d in _visible if device_type is not None and d.device_type != device_type]
+    _visible[:] = kept + wanted
+
+
+def get_logical_device_configuration(
+    device: PhysicalDevice,
+) -> list[LogicalDeviceConfiguration] | None:
+    """What was set by `set_logical_device_configuration`, or None."""
+    _check_device("get_logical_device_configuration", device)
+    return _logical.get(device)
+
+
+def set_logical_device_configuration(
+    device: PhysicalDevice, logical_devices: Iterable[LogicalDeviceConfiguration]
+) -> None:
+    """Splits a device into several logical ones, as tests of distribution do."""
+    _check_device("set_logical_device_configuration", device)
+    _logical[device] = list(logical_devices)
+
+
+def _check_device(op: str, device: Any) -> None:
+    if device not in list_physical_devices():
+        raise ValueError(
+            f"{op}: Unrecognized device: {device}; expected one of {list_physical_devices()}; "
+            f"got {device!r}. Hint: take it from tf.config.list_physical_devices()."
+        )
+
+
+_soft_placement = True
+
+
+def get_soft_device_placement() -> bool:
+    """Whether ops may run elsewhere than asked; read back only."""
+    return _soft_placement
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Remembered; ops always run on the CPU."""
+    global _soft_placement
+    _soft_placement = bool(enabled)
+
+
+def experimental_connect_to_cluster(*args: Any, **kwargs: Any) -> None:
+    """Does nothing: several hosts are the business of `gradtape.distribute`."""
+
+
+def experimental_connect_to_host(*args: Any, **kwargs: Any) -> None:
+    """Does nothing; see `experimental_connect_to_cluster`."""
+
+
+# --- functions ---------------------------------------------------------------------------------
+
+_run_eagerly = False
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Makes every `tf.function` run its Python code at each call, for debugging.
+
+    >>> from gradtape import config
+    >>> config.run_functions_eagerly(True)
+    >>> config.functions_run_eagerly()
+    True
+    >>> config.run_functions_eagerly(False)
+    """
+    global _run_eagerly
+    _run_eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` has set."""
+    return _run_eagerly
+
+
+experimental_run_functions_eagerly = run_functions_eagerly
+experimental_functions_run_eagerly = functions_run_eagerly
+
+
+# --- memory: gradtape's own --------------------------------------------------------------------
+
+
+def memory_info() -> dict[str, int]:
+    """Bytes of tensors: `live_bytes`, `live_tensors`, `cached_bytes` and `peak`.
+
+    `cached_bytes` is memory kept for the next tensors; `peak` is the most that was live
+    since the start or since `reset_peak_memory`.
+    """
+    return dict(_core().memory_info())
+
+
+def reset_peak_memory() -> None:
+    """Starts measuring `peak` anew, from what is live now."""
+    _core().reset_peak_memory()
+
+
+def release_cached_memory() -> None:
+    """Gives memory that is kept for later tensors back to the system."""
+    _core().release_cached_memory()
+
+
+# --- tf.config.threading, .optimizer, .experimental ----------------------------------------------
+
+
+class threading:
+    """`tf.config.threading`: how many threads ops may use."""
+
+    _inter_op = 0
+
+    @staticmethod
+    def get_intra_op_parallelism_threads() -> int:
+        """The number of threads one op may use."""
+        return int(_core().num_threads())
+
+    @staticmethod
+    def set_intra_op_parallelism_threads(num_threads: int) -> None:
+        """Sets the number of threads one op may use; 0 means one per processor.
+
+        Results do not depend on it.
+        """
+        if num_threads < 0:
+            raise ValueError(
+                "set_intra_op_parallelism_threads: the number of threads is negative; expected "
+                f"0 (one per processor) or more; got {num_threads}."
+            )
+        _core().set_num_threads(int(num_threads))
+
+    @staticmethod
+    def get_inter_op_parallelism_threads() -> int:
+        """What was set; 0 by default."""
+        return threading._inter_op
+
+    @staticmethod
+    def set_inter_op_parallelism_threads(num_threads: int) -> None:
+        """Remembered; ops run one after the other."""
+        threading._inter_op = int(num_threads)
+
+
+class optimizer:
+    """`tf.config.optimizer`: settings of TensorFlow's graph optimizer, remembered only."""
+
+    _jit = ""
+    _options: dict[str, Any] = {"disable_model_pruning": False, "disable_meta_optimizer": False}
+
+    @staticmethod
+    def get_jit() -> str:
+        """What `set_jit` turned on: "autoclustering", or an empty string for nothing."""
+        return optimizer._jit
+
+    @staticmethod
+    def set_jit(enabled: bool | str) -> None:
+        """Remembered; use `function(jit_compile=True)` for XLA."""
+        optimizer._jit = "autoclustering" if enabled else ""
+
+    @staticmethod
+    def get_experimental_options() -> dict[str, Any]:
+        """The options set."""
+        return dict(optimizer._options)
+
+    @staticmethod
+    def set_experimental_options(options: dict[str, Any]) -> None:
+        """Remembered."""
+        optimizer._options.update(options)
+
+
+class experimental:
+    """`tf.config.experimental`: older names, and settings without effect here."""
+
+    VirtualDeviceConfiguration = LogicalDeviceConfiguration
+    list_physical_devices = staticmethod(list_physical_devices)
+    list_logical_devices = staticmethod(list_logical_devices)
+    get_visible_devices = staticmethod(get_visible_devices)
+    set_visible_devices = staticmethod(set_visible_devices)
+    get_virtual_device_configuration = staticmethod(get_logical_device_configuration)
+    set_virtual_device_configuration = staticmethod(set_logical_device_configuration)
+
+    _tensor_float_32 = True
+    _synchronous = True
+    _policy = "silent"
+
+    @staticmethod
+    def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
+        """Raises ValueError, as in TensorFlow: there is no GPU to set it on."""
+        _check_device("set_memory_growth", device)
+        raise ValueError(
+            "set_memory_growth: Cannot set memory growth on non-GPU and non-Pluggable devices; "
+            f"expected a GPU; got {device}. Hint: loop over list_physical_devices('GPU')."
+        )
+
+    @staticmethod
+    def get_memory_growth(device: PhysicalDevice) -> bool:
+        """True: memory is taken as it is needed."""
+        _check_device("get_memory_growth", device)
+        return True
+
+    @staticmethod
+    def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
+        """Nothing is known of a CPU, as in TensorFlow."""
+        _check_device("get_device_details", device)
+        return {}
+
+    @staticmethod
+    def get_memory_info(device: str) -> dict[str, int]:
+        """Bytes of live tensors as `current` and `peak`."""
+        info = memory_info()
+        return {"current": info["live_bytes"], "peak": info["peak"]}
+
+    @staticmethod
+    def get_memory_usage(device: str) -> int:
+        """Bytes of live tensors."""
+        return memory_info()["live_bytes"]
+
+    @staticmethod
+    def reset_memory_stats(device: str) -> None:
+        """As `reset_peak_memory`."""
+        reset_peak_memory()
+
+    @staticmethod
+    def enable_tensor_float_32_execution(enabled: bool) -> None:
+        """Remembered; products are done in full precision."""
+        experimental._tensor_float_32 = bool(enabled)
+
+    @staticmethod
+    def tensor_float_32_execution_enabled() -> bool:
+        """What was set."""
+        return experimental._tensor_float_32
+
+    @staticmethod
+    def get_synchronous_execution() -> bool:
+        """What was set; ops are always synchronous."""
+        return experimental._synchronous
+
+    @staticmethod
+    def set_synchronous_execution(enable: bool) -> None:
+        """Remembered."""
+        experimental._synchronous = bool(enable)
+
+    @staticmethod
+    def get_device_policy() -> str:
+        """What was set."""
+        return experimental._policy
+
+    @staticmethod
+    def set_device_policy(device_policy: str | None) -> None:
+        """Remembered."""
+        experimental._policy = device_policy or "silent"
+
+    @staticmethod
+    def enable_op_determinism() -> None:
+        """Does nothing: results are deterministic as they are."""
+
+    @staticmethod
+    def enable_mlir_bridge() -> None:
+        """Does nothing."""
+
+    @staticmethod
+    def disable_mlir_bridge() -> None:
+        """Does nothing."""

@@ -1,0 +1,391 @@
+"""GradientTape: records what a program computes, then differentiates it.
+
+The recording itself is native (`core/py/record.cpp`, `core/py/backward.cpp`); this file holds
+TensorFlow's interface to it and the checks of what a user may pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from gradtape import _core, _hooks, nest, ops
+from gradtape.indexed_slices import IndexedSlices
+
+_log = logging.getLogger("gradtape")
+
+_USED = "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+_INSIDE = (
+    "Calling GradientTape.gradient on a persistent tape inside its context is significantly less efficient than "
+    "calling it outside the context (it causes the gradient ops to be recorded on the tape, leading to increased "
+    "CPU and memory usage). Only call GradientTape.gradient inside the context if you actually want to trace the "
+    "gradient in order to compute higher order derivatives."
+)
+_MOST_DTYPE_WARNINGS = 5
+_warned: dict[str, int] = {}
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` returns for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def _unconnected(value: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {value!r}; expected 'none' or 'zero'."
+        ) from None
+
+
+def _leaf(value: Any) -> Any:
+    """A tensor or variable as the core knows it: Keras variables stand for what they hold."""
+    if isinstance(value, (_core.Tensor, _core.Variable)):
+        return value
+    inner = getattr(value, "_value", None)
+    if isinstance(inner, _core.Variable):
+        return inner
+    return None
+
+
+def _differentiable(value: Any) -> bool:
+    return value.dtype.is_floating or value.dtype.is_complex
+
+
+class GradientTape(_core.Tape):
+    """Records operations for automatic differentiation.
+
+    Operations are recorded while the tape's context is open, if one of their inputs is watched.
+    Trainable variables are watched by themselves, tensors by `watch`:
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    >>> tape.gradient(y, x).numpy()
+    np.float32(6.0)
+
+    Tapes nest, for derivatives of higher order:
+
+    >>> with tf.GradientTape() as outer:
+    ...     outer.watch(x)
+    ...     with tf.GradientTape() as inner:
+    ...         inner.watch(x)
+    ...         y = x * x * x
+    ...     dy = inner.gradient(y, x)
+    >>> outer.gradient(dy, x).numpy()
+    np.float32(18.0)
+
+    A tape is used up by `gradient`, unless it is persistent:
+
+    >>> with tf.GradientTape(persistent=True) as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    ...     z = y * y
+    >>> tape.gradient(z, x).numpy(), tape.gradient(y, x).numpy()
+    (np.float32(108.0), np.float32(6.0))
+
+    Several variables at once, in any structure:
+
+    >>> w, b = tf.Variable([[1.0], [2.0]]), tf.Variable(0.5)
+    >>> with tf.GradientTape() as tape:
+    ...     loss = tf.reduce_sum(tf.matmul([[1.0, 1.0]], w) + b)
+    >>> grads = tape.gradient(loss, {"w": w, "b": b})
+    >>> grads["w"].numpy().tolist(), grads["b"].numpy()
+    ([[1.0], [1.0]], np.float32(1.0))
+
+    Args:
+      persistent: keep the records, so that `gradient` can be called several times.
+      watch_accessed_variables: watch trainable variables as soon as they are read.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._configure(persistent, watch_accessed_variables)
+        # "new" until first entered, then "open", and "used" once a non-persistent tape gave its gradient
+        self._state = "new"
+
+    # ---- context ----------------------------------------------------------------------------
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        if self._state != "open":
+            self._forget()
+        self._state = "open"
+        self._start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._recording:
+            self._stop()
+
+    def watch(self, tensor: Any) -> None:
+        """Tracks a tensor, a variable, or every one in a nest of them, from now on.
+
+        Raises:
+          ValueError: if something is neither a Tensor nor a Variable.
+          AttributeError: before the tape was entered, or after it was used up.
+        """
+        for value in nest.flatten(tensor, expand_composites=True):
+            leaf = _leaf(value)
+            if leaf is None:
+                raise ValueError(
+                    f"Passed in object {value!r} of type {type(value).__name__!r}, not tf.Tensor or tf.Variable or "
+                    "ExtensionType. Hint: tf.constant(value) makes a tensor that can be watched."
+                )
+            if self._state != "open":
+                raise AttributeError("watch: the tape is not recording. Hint: call watch inside `with tf.GradientTape() as tape:`.")
+            if not _differentiable(leaf):
+                self._warn_dtype("tensor", leaf)
+            elif isinstance(leaf, _core.Variable):
+                self._watch(leaf)
+            else:
+                self._watch(leaf)
+
+    @staticmethod
+    def _warn_dtype(what: str, value: Any) -> None:
+        _warned[what] = _warned.get(what, 0) + 1
+        if _warned[what] <= _MOST_DTYPE_WARNINGS:
+            _log.warning("The dtype of the watched %s must be floating (e.g. tf.float32), got %r", what, value.dtype)
+
+    def watched_variables(self) -> tuple:
+        """The variables the tape watches, in the order in which they were made."""
+        return self._variables()
+
+    def reset(self) -> None:
+        """Forgets everything recorded and watched so far.
+
+        Raises:
+          ValueError: outside the tape's context.
+        """
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
+        self._forget()
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """A context in which nothing is recorded on this tape.
+
+        Raises:
+          RuntimeError: if the tape was never entered.
+          ValueError: if it was left already.
+        """
+        if self._state == "new":
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
+        self._stop()
+        try:
+            yield
+        finally:
+            if self._state == "open":
+                self._start()
+
+    # ---- derivatives ------------------------------------------------------------------------
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The gradient of `target` (the sum of its elements) with respect to `sources`.
+
+        Args:
+          target: a tensor or variable, or a nest of them, which are summed.
+          sources: tensors or variables in any structure; the result has the same.
+          output_gradients: weights of the targets, one per flattened target; ones by default.
+          unconnected_gradients: "none" or "zero": what stands for a source without influence.
+
+        Returns:
+          A tensor per source; an IndexedSlices where rows of a table were gathered; None where
+          the target does not depend on the source.
+
+        Raises:
+          RuntimeError: if a non-persistent tape was used up or never entered.
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        self._use()
+        targets = self._targets(target)
+        flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
+        given = None if output_gradients is None else nest.flatten(output_gradients)
+        kept, cotangents = [], []
+        for i, t in enumerate(targets):
+            if not _differentiable(t):
+                continue
+            kept.append(t)
+            if given is None or i >= len(given):
+                cotangents.append(ops.ones_like(t._peek() if isinstance(t, _core.Variable) else t._detach()))
+            else:
+                cotangents.append(self._cotangent(given[i], t))
+        grads = self._backward(kept, cotangents, flat_sources)
+        if not self._persistent:
+            self._release()
+        for i, (g, s) in enumerate(zip(grads, flat_sources, strict=True)):
+            if g is None or not _differentiable(s):
+                grads[i] = ops.zeros_like(s) if unconnected is UnconnectedGradients.ZERO else None
+        if isinstance(sources, (_core.Tensor, _core.Variable)):
+            return grads[0]
+        return nest.pack_sequence_as(sources, grads, expand_composites=True)
+
+    def _use(self) -> None:
+        """Checks that the tape may be asked, and ends a non-persistent one's recording."""
+        if self._state != "open":
+            raise RuntimeError(_USED)
+        if self._persistent:
+            if self._recording and not _warned.get("inside"):
+                _warned["inside"] = 1
+                _log.warning(_INSIDE)
+        else:
+            if self._recording:
+                self._stop()
+            self._state = "used"
+
+    @staticmethod
+    def _targets(target: Any) -> list:
+        if target is None:
+            raise TypeError(
+                "Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to be "
+                "differentiated, but received None."
+            )
+        if isinstance(target, _core.Tensor):
+            return [target]
+        return [GradientTape._end(t, "target") for t in nest.flatten(target, expand_composites=True)]
+
+    @staticmethod
+    def _source(source: Any) -> Any:
+        return source if isinstance(source, (_core.Tensor, _core.Variable)) else GradientTape._end(source, "source")
+
+    @staticmethod
+    def _end(value: Any, role: str) -> Any:
+        leaf = _leaf(value)
+        if leaf is not None:
+            return leaf
+        if value is None:
+            raise TypeError(f"gradient: a {role} is None; expected a Tensor or Variable.")
+        hint = (
+            "a NumPy array or Python number has left the tape: compute with tf ops inside the context"
+            if role == "target"
+            else "tf.Variable(value), or tf.constant(value) and tape.watch"
+        )
+        raise AttributeError(
+            f"gradient: a {role} is no tensor; expected a Tensor or Variable; got {type(value).__name__!r}. Hint: {hint}."
+        )
+
+    @staticmethod
+    def _cotangent(value: Any, target: Any) -> Any:
+        if isinstance(value, (_core.Tensor, IndexedSlices)):
+            return value
+        if isinstance(value, _core.Variable):
+            return value._read()
+        return _hooks.convert(value, target.dtype._code)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The matrix of derivatives of every element of `target` by every element of `sources`.
+
+        Returns:
+          For each source a tensor of shape `target.shape + source.shape`, or None.
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        self._use()
+        y = self._single(target, "jacobian")
+        flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
+        if not _differentiable(y):
+            jacobians: list = [None] * len(flat_sources)
+        else:
+            jacobians = self._rows(y, flat_sources)
+        for i, (j, s) in enumerate(zip(jacobians, flat_sources, strict=True)):
+            if j is None and unconnected is UnconnectedGradients.ZERO:
+                jacobians[i] = ops.zeros([*y.shape, *s.shape], s.dtype)
+        if not self._persistent:
+            self._release()
+        return nest.pack_sequence_as(sources, jacobians, expand_composites=True)
+
+    def _rows(self, y: Any, sources: list) -> list:
+        """One backward pass per element of `y`."""
+        shape = tuple(y.shape)
+        size = y._numel
+        if size == 0:
+            known = self._passes([ops.zeros_like(y)], y, sources)
+            return [None if r[0] is None else ops.zeros([*shape, *s.shape], s.dtype) for r, s in zip(known, sources, strict=True)]
+        seeds = ops.unstack(ops.reshape(ops.eye(size, dtype=y.dtype), [size, *shape]), axis=0)
+        rows = self._passes(seeds, y, sources)
+        return [
+            None if r[0] is None else ops.reshape(ops.stack([_hooks.densify(g) for g in r], 0), [*shape, *s.shape])
+            for r, s in zip(rows, sources, strict=True)
+        ]
+
+    def _passes(self, seeds: Any, y: Any, sources: list) -> list:
+        """Gradients for each seed, by source; the records survive all of the passes."""
+        persistent = self._persistent
+        self._configure(True, self._watch_accessed)
+        try:
+            rows = [self._backward([y], [seed], list(sources)) for seed in seeds]
+        finally:
+            self._configure(persistent, self._watch_accessed)
+        return [
+            [None if not _differentiable(s) else row[i] for row in rows] for i, s in enumerate(sources)
+        ]
+
+    @staticmethod
+    def _single(target: Any, method: str) -> Any:
+        leaf = _leaf(target)
+        if leaf is None:
+            raise AttributeError(
+                f"{method}: expected one Tensor; got {type(target).__name__!r}. Hint: call {method} for each target."
+            )
+        return leaf._read() if isinstance(leaf, _core.Variable) else leaf
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobian of each example of a batch: shape `[batch, *target[1:], *source[1:]]`.
+
+        Row i of `target` must depend on row i of `source` only.
+        """
+        _unconnected(unconnected_gradients)
+        y, x = self._single(target, "batch_jacobian"), _leaf(source)
+        if x is None:
+            raise AttributeError(f"batch_jacobian: expected one Tensor as source; got {type(source).__name__!r}.")
+        for shape in (y.shape, x.shape):
+            if len(shape) < 2:
+                raise ValueError(f"Shape {shape} must have rank at least 2")
+        if y.shape[0] != x.shape[0]:
+            raise ValueError(
+                f"Need first dimension of target shape ({y.shape}) and source shape ({x.shape}) to match."
+            )
+        self._use()
+        batch, inner = y.shape[0], tuple(y.shape)[1:]
+        size = 1
+        for d in inner:
+            size *= d
+        # Rows are independent, so one pass serves the same element of every row.
+        units = ops.reshape(ops.eye(size, dtype=y.dtype), [size, *inner])
+        seeds = [ops.broadcast_to(u, y.shape) for u in ops.unstack(units, axis=0)] if size else []
+        rows = self._passes(seeds, y, [x])[0] if _differentiable(y) else []
+        if not self._persistent:
+            self._release()
+        if not rows or rows[0] is None:
+            return ops.zeros([batch, *inner, *tuple(x.shape)[1:]], x.dtype)
+        stacked = ops.stack([_hooks.densify(g) for g in rows], 1)
+        return ops.reshape(stacked, [batch, *inner, *tuple(x.shape)[1:]])
