@@ -28,15 +28,15 @@ template <class T> inline T reciprocal(T x) {
 }
 
 constexpr Elementwise table[] = {
-    unary<kNumber>("neg", 0.1, [](auto x) { return neg(x); }),
+    signed_too(unary<kNumberBits>("neg", 0.1, [](auto x) { return neg(x); })),
     also(unary<kReal>("abs", 0.1, [](auto x) { return magnitude(x); }), unary_math<kComplex>("", 1, [](auto x) { return math::abs(x); })),
     also(unary<kReal>("sign", 0.1, [](auto x) { return sign(x); }), unary_math<kComplex>("", 1, [](auto x) { return sign(x); })),
-    unary<kNumber>("square", 0.1, [](auto x) { return mul(x, x); }),
+    signed_too(unary<kNumberBits>("square", 0.1, [](auto x) { return mul(x, x); })),
     unary_math<kFloat | kComplex>("sqrt", 0.3, [](auto x) { return math::sqrt(x); }),
     unary_math<kFloat | kComplex>("rsqrt", 0.5, [](auto x) { return div(decltype(x)(1), math::sqrt(x)); }),
     unary<kNumber>("reciprocal", 0.3, [](auto x) { return reciprocal(x); }),
     unary<kReal>("positive", 0.1, [](auto x) { return decltype(x)(x > 0); }),
-    unary<kAny>("zero", 0.1, [](auto x) { return decltype(x)(0); }),
+    signed_too(unary<kNumberBits | kBool>("zero", 0.1, [](auto x) { return decltype(x)(0); })),
     unary<kReal>("relu", 0.1, [](auto x) { return x < 0 ? decltype(x)(0) : x; }),
     unary<kReal>("relu6", 0.1, [](auto x) { return x < 0 ? decltype(x)(0) : x > 6 ? decltype(x)(6) : x; }),
 };

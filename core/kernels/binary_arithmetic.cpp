@@ -10,13 +10,13 @@ namespace {
 constexpr DtypeSet FC = kFloat | kComplex;
 
 constexpr Elementwise table[] = {
-    binary<kNumber>("add", 0.1, [](auto x, auto y) { return add(x, y); }),
-    binary<kNumber>("sub", 0.1, [](auto x, auto y) { return sub(x, y); }),
-    binary<kNumber>("mul", 0.1, [](auto x, auto y) { return mul(x, y); }),
+    signed_too(binary<kNumberBits>("add", 0.1, [](auto x, auto y) { return add(x, y); })),
+    signed_too(binary<kNumberBits>("sub", 0.1, [](auto x, auto y) { return sub(x, y); })),
+    signed_too(binary<kNumberBits>("mul", 0.1, [](auto x, auto y) { return mul(x, y); })),
     binary<FC>("div", 0.2, [](auto x, auto y) { return div(x, y); }),
     binary<kReal>("maximum", 0.1, [](auto x, auto y) { return larger(x, y); }),
     binary<kReal>("minimum", 0.1, [](auto x, auto y) { return smaller(x, y); }),
-    binary<kNumber>("squared_difference", 0.1, [](auto x, auto y) { return mul(sub(x, y), sub(x, y)); }),
+    signed_too(binary<kNumberBits>("squared_difference", 0.1, [](auto x, auto y) { return mul(sub(x, y), sub(x, y)); })),
     binary<FC>("div_no_nan", 0.2, [](auto x, auto y) { return is_zero(y) ? decltype(x)(0) : div(x, y); }),
     binary<FC>("mul_no_nan", 0.2, [](auto x, auto y) { return is_zero(y) ? decltype(x)(0) : mul(x, y); }),
     binary<FC>("xdivy", 0.2, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : div(x, y); }),

@@ -36,47 +36,74 @@ template <class To, class From> inline To convert(From x) {
 template <class To, class From> void cast(void* out_, const void* in_, int64_t n) {
   To* out = static_cast<To*>(out_);
   const From* in = static_cast<const From*>(in_);
-  constexpr int kTile = 256;
-  if constexpr (std::is_same_v<To, From>) {
-    __builtin_memmove(out_, in_, size_t(n) * sizeof(To));
-  } else if constexpr (kIsHalf<From>) {
-    for (int64_t i = 0; i < n; i += kTile) {
-      alignas(64) float tile[kTile];
-      const int m = int(n - i < kTile ? n - i : kTile);
-      widen(tile, in + i, m);
-      cast<To, float>(out + i, tile, m);
-    }
-  } else if constexpr (kIsHalf<To> && std::is_same_v<From, float>) {
-    for (int64_t i = 0; i < n; i += kTile) narrow(out + i, in + i, int(n - i < kTile ? n - i : kTile));
-  } else if constexpr (kIsHalf<To>) {
-    for (int64_t i = 0; i < n; i += kTile) {
-      alignas(64) float tile[kTile];
-      const int m = int(n - i < kTile ? n - i : kTile);
-      cast<float, From>(tile, in + i, m);
-      narrow(out + i, tile, m);
-    }
-  } else {
-    constexpr int W = kBlock<std::conditional_t<(sizeof(To) > sizeof(From)), To, From>>;
-    int64_t i = 0;
-    for (; i + W <= n; i += W) {
-      To* o = out + i;
-      const From* x = in + i;
+  constexpr int W = kBlock<std::conditional_t<(sizeof(To) > sizeof(From)), To, From>>;
+  int64_t i = 0;
+  for (; i + W <= n; i += W) {
+    To* o = out + i;
+    const From* x = in + i;
 #pragma omp simd
-      for (int j = 0; j < W; ++j) o[j] = convert<To>(x[j]);
-    }
-    for (; i < n; ++i) {
-      GT_SHORT_LOOP;
-      out[i] = convert<To>(in[i]);
-    }
+    for (int j = 0; j < W; ++j) o[j] = convert<To>(x[j]);
+  }
+  for (; i < n; ++i) {
+    GT_SHORT_LOOP;
+    out[i] = convert<To>(in[i]);
   }
 }
 
+template <int size> void copy(void* out, const void* in, int64_t n) { __builtin_memmove(out, in, size_t(n) * size); }
+
+template <class H> void from_half(CastLoop rest, int size, void* out, const void* in, int64_t n) {
+  constexpr int kTile = 256;
+  alignas(64) float tile[kTile];
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = n - i < kTile ? n - i : kTile;
+    widen(tile, static_cast<const H*>(in) + i, m);
+    rest(static_cast<char*>(out) + i * size, tile, m);
+  }
+}
+template <class H> void to_half(CastLoop rest, int size, void* out, const void* in, int64_t n) {
+  constexpr int kTile = 256;
+  alignas(64) float tile[kTile];
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = n - i < kTile ? n - i : kTile;
+    rest(tile, static_cast<const char*>(in) + i * size, m);
+    narrow(static_cast<H*>(out) + i, tile, m);
+  }
+}
+
+// Which loop converts From to To. Integers only differ in size when the result is no wider.
+template <class To, class From> constexpr CastLoop loop_of() {
+  if constexpr (std::is_same_v<To, From> || (kIsInt<To> && kIsInt<From> && sizeof(To) == sizeof(From))) {
+    return copy<sizeof(To)>;
+  } else if constexpr (kIsHalf<From>) {
+    if constexpr (std::is_same_v<To, float>)
+      return [](void* out, const void* in, int64_t n) { widen(static_cast<float*>(out), static_cast<const From*>(in), n); };
+    else
+      return [](void* out, const void* in, int64_t n) { from_half<From>(loop_of<To, float>(), sizeof(To), out, in, n); };
+  } else if constexpr (kIsHalf<To>) {
+    if constexpr (std::is_same_v<From, float>)
+      return [](void* out, const void* in, int64_t n) { narrow(static_cast<To*>(out), static_cast<const float*>(in), n); };
+    else
+      return [](void* out, const void* in, int64_t n) { to_half<To>(loop_of<float, From>(), sizeof(From), out, in, n); };
+  } else if constexpr (kIsInt<To> && std::is_signed_v<To> && kIsInt<From>) {
+    return loop_of<std::make_unsigned_t<To>, From>();
+  } else if constexpr (kIsInt<To> && kIsInt<From> && std::is_signed_v<From> && sizeof(To) < sizeof(From)) {
+    return loop_of<To, std::make_unsigned_t<From>>();
+  } else {
+    return cast<To, From>;
+  }
+}
+
+constexpr auto table = [] {
+  struct { CastLoop loop[kDtypes][kDtypes]; } t{};
+  each_type<kAny>([&]<class From>() {
+    each_type<kAny>([&]<class To>() { t.loop[int(DtypeOf<From>::value)][int(DtypeOf<To>::value)] = loop_of<To, From>(); });
+  });
+  return t;
+}();
+
 }  // namespace
 
-void fill_casts(CastLoop (&table)[kDtypes][kDtypes]) {
-  each_type<kAny>([&]<class From>() {
-    each_type<kAny>([&]<class To>() { table[int(DtypeOf<From>::value)][int(DtypeOf<To>::value)] = cast<To, From>; });
-  });
-}
+void fill_casts(CastLoop (&out)[kDtypes][kDtypes]) { __builtin_memcpy(out, table.loop, sizeof out); }
 
 }  // namespace gt

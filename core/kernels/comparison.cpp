@@ -8,8 +8,8 @@ namespace gt {
 namespace {
 
 constexpr Elementwise table[] = {
-    binary<kAny>("equal", 0.1, [](auto x, auto y) -> bool { return same(x, y); }),
-    binary<kAny>("not_equal", 0.1, [](auto x, auto y) -> bool { return !same(x, y); }),
+    signed_too(binary<kNumberBits | kBool>("equal", 0.1, [](auto x, auto y) -> bool { return same(x, y); })),
+    signed_too(binary<kNumberBits | kBool>("not_equal", 0.1, [](auto x, auto y) -> bool { return !same(x, y); })),
     binary<kReal>("less", 0.1, [](auto x, auto y) -> bool { return x < y; }),
     binary<kReal>("less_equal", 0.1, [](auto x, auto y) -> bool { return x <= y; }),
     binary<kReal>("greater", 0.1, [](auto x, auto y) -> bool { return x > y; }),

@@ -48,9 +48,9 @@ constexpr Elementwise table[] = {
     binary<kReal>("floormod", 3, [](auto x, auto y) { return floor_remainder(x, y); }),
     binary<kReal>("truncatediv", 2, [](auto x, auto y) { return quotient(x, y); }),
     binary<kReal>("truncatemod", 3, [](auto x, auto y) { return remainder(x, y); }),
-    binary<kInt>("bitwise_and", 0.1, [](auto x, auto y) { return decltype(x)(x & y); }),
-    binary<kInt>("bitwise_or", 0.1, [](auto x, auto y) { return decltype(x)(x | y); }),
-    binary<kInt>("bitwise_xor", 0.1, [](auto x, auto y) { return decltype(x)(x ^ y); }),
+    signed_too(binary<kBits>("bitwise_and", 0.1, [](auto x, auto y) { return decltype(x)(x & y); })),
+    signed_too(binary<kBits>("bitwise_or", 0.1, [](auto x, auto y) { return decltype(x)(x | y); })),
+    signed_too(binary<kBits>("bitwise_xor", 0.1, [](auto x, auto y) { return decltype(x)(x ^ y); })),
     binary<kInt>("left_shift", 0.2, [](auto x, auto y) { return shift_left(x, y); }),
     binary<kInt>("right_shift", 0.2, [](auto x, auto y) { return shift_right(x, y); }),
 };

@@ -23,6 +23,9 @@ enum class Way {
 };
 
 template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
+constexpr int kBytes = 32;
+// Where a result or condition is one byte wide, enough elements to fill a vector of those.
+template <class Narrow, class T> constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
 
 // Keeps the compiler from making vector code of a loop known to be short.
 #if defined(__GNUC__)
@@ -37,8 +40,8 @@ template <class F, class T, class... A> struct ResultOf {
   using Type = std::conditional_t<std::is_same_v<Raw, bool> || !std::is_integral_v<T>, Raw, T>;
 };
 
-template <class T> inline const T* splat(T* block, T x) {
-  for (int j = 0; j < kBlock<T>; ++j) block[j] = x;
+template <int W, class T> inline const T* splat(T* block, T x) {
+  for (int j = 0; j < W; ++j) block[j] = x;
   return block;
 }
 // A block whose first `n` elements are x's and the others copies of the last.
@@ -48,7 +51,7 @@ template <int W, class T> inline void pad(T* block, const T* x, int step, int n)
 
 template <class F, class R, class A, Way way>
 void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int W = kBlock<A>;
+  constexpr int W = kSpan<R, A>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   auto block = [](R* o, const A* x) {
@@ -91,8 +94,7 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
 
 template <class F, class R, class A, class B, Way way>
 void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int W = kBlock<A>;
-  static_assert(W <= kBlock<B>);
+  constexpr int W = kSpan<R, A>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
@@ -114,10 +116,10 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   }
   int64_t i = 0;
   if (n >= W) {
-    A ra[kBlock<A>];
-    B rb[kBlock<B>];
-    const A* x = sa ? a : splat(ra, a[0]);
-    const B* y = sb ? b : splat(rb, b[0]);
+    A ra[W];
+    B rb[W];
+    const A* x = sa ? a : splat<W>(ra, a[0]);
+    const B* y = sb ? b : splat<W>(rb, b[0]);
     const int dx = sa * W, dy = sb * W;
     for (; i + W <= n; i += W, x += dx, y += dy) block(out + i, x, y);
     if (i == n) return;
@@ -145,8 +147,7 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
 
 template <class F, class R, class A, class B, class C>
 void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int W = kBlock<B>;
-  static_assert(W <= kBlock<A> && W <= kBlock<C>);
+  constexpr int W = kSpan<A, B>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
@@ -158,12 +159,12 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   const int sa = step[0], sb = step[1], sc = step[2];
   int64_t i = 0;
   if (n >= W) {
-    A ra[kBlock<A>];
-    B rb[kBlock<B>];
-    C rc[kBlock<C>];
-    const A* x = sa ? a : splat(ra, a[0]);
-    const B* y = sb ? b : splat(rb, b[0]);
-    const C* z = sc ? c : splat(rc, c[0]);
+    A ra[W];
+    B rb[W];
+    C rc[W];
+    const A* x = sa ? a : splat<W>(ra, a[0]);
+    const B* y = sb ? b : splat<W>(rb, b[0]);
+    const C* z = sc ? c : splat<W>(rc, c[0]);
     const int dx = sa * W, dy = sb * W, dz = sc * W;
     for (; i + W <= n; i += W, x += dx, y += dy, z += dz) {
       R* o = out + i;
@@ -178,27 +179,9 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   }
 }
 
-// The 16-bit floats: a few hundred elements at a time go through the loop of float.
-template <class H, Loop loop, int arity, bool half_out>
+template <Dtype type, Loop loop, int arity, Result result>
 void in_float(void* out, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int kTile = 256;
-  alignas(64) float x[arity][kTile], r[kTile];
-  const void* p[arity];
-  for (int k = 0; k < arity; ++k) {
-    p[k] = x[k];
-    if (!step[k]) x[k][0] = float(*static_cast<const H*>(in[k]));
-  }
-  for (int64_t i = 0; i < n; i += kTile) {
-    const int m = int(n - i < kTile ? n - i : kTile);
-    for (int k = 0; k < arity; ++k)
-      if (step[k]) widen(x[k], static_cast<const H*>(in[k]) + i, m);
-    if constexpr (half_out) {
-      loop(r, p, step, m);
-      narrow(static_cast<H*>(out) + i, r, m);
-    } else {
-      loop(static_cast<bool*>(out) + i, p, step, m);
-    }
-  }
+  run_in_float(loop, arity, type, result, out, in, step, n);
 }
 
 // ---- rows of the table ---------------------------------------------------------------------
@@ -228,9 +211,9 @@ template <int arity, class F, class T, Way way> constexpr void set_loop(Elementw
       set_loop<arity, F, float, way>(w);
       return w;
     }();
-    constexpr bool half_out = wide.out[f] == Dtype::F32;
-    row.loop[t] = in_float<T, wide.loop[f], arity, half_out>;
-    row.out[t] = half_out ? DtypeOf<T>::value : wide.out[f];
+    constexpr Result result = wide.out[f] == Dtype::F32 ? Result::Float : Result::Bool;
+    row.loop[t] = in_float<DtypeOf<T>::value, wide.loop[f], arity, result>;
+    row.out[t] = result == Result::Float ? DtypeOf<T>::value : wide.out[f];
   } else if constexpr (arity == 1) {
     using R = typename ResultOf<F, T, T>::Type;
     row.loop[t] = map1<F, R, T, way_of<R>(way)>;
@@ -272,6 +255,17 @@ template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* nam
 // The same for functions that only exist one by one.
 template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {
   return row<1, S, Way::Single, F>(name, cost);
+}
+// For functions that treat signed integers as they treat unsigned ones, bit by bit: made for the
+// unsigned types (kBits), shared with the signed.
+constexpr DtypeSet kBits = kUnsigned, kNumberBits = kUnsigned | kFloat | kComplex;
+template <class Row> constexpr Row signed_too(Row row) {
+  constexpr int first = int(Dtype::I8), shift = int(Dtype::U8) - first;
+  for (int t = first; t < first + 4; ++t) {
+    row.loop[t] = row.loop[t + shift];
+    row.out[t] = row.out[t + shift] == Dtype(t + shift) ? Dtype(t) : row.out[t + shift];
+  }
+  return row;
 }
 // One row from two: the loops of `more` fill in the types that `row` has none for.
 constexpr Elementwise also(Elementwise row, const Elementwise& more) {

@@ -11,6 +11,8 @@
 
 namespace gt {
 
+constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : GT_ISA_LEVEL == 3 ? 32 : 16;  // bytes
+
 // What a reduction of T computes in.
 template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
 
@@ -25,20 +27,19 @@ template <class T> inline const Wider<T>* load(const T* x, [[maybe_unused]] Wide
 }
 template <class T> inline void store(T* out, const Wider<T>* x, int n) {
   if constexpr (kIsHalf<T>) narrow(out, x, n);
-  else
-    for (int j = 0; j < n; ++j) out[j] = x[j];
+  else __builtin_memcpy(out, x, size_t(n) * sizeof(T));
 }
 
 // F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
 template <class F, class T> struct Reduce {
   using A = Wider<T>;
-  static constexpr int kLanes = 256 / sizeof(A);     // four vector registers of the largest kind
+  static constexpr int kLanes = 4 * kVector / sizeof(A);  // four vector registers
   static constexpr int kLeaf = 16 * kLanes;          // elements of a leaf
+  static constexpr int kFew = 16 / sizeof(A) > 2 ? 16 / sizeof(A) / 2 : 1;
   static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time
   static constexpr int kRows = 16;                   // rows of a leaf
 
-  static A leaf(const T* x_, int n) {
-    if (n < 1) __builtin_unreachable();
+  [[gnu::noinline]] static A leaf(const T* x_, int n) {
     A room[kIsHalf<T> ? kLeaf : 1];
     const A* x = load(x_, room, n);
     if (n < kLanes) {
@@ -58,18 +59,29 @@ template <class F, class T> struct Reduce {
       for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
     }
     for (int j = 0; i < n; ++i, ++j) acc[j] = F::combine(acc[j], F::first(x[i]));
-    for (int w = kLanes / 2; w; w /= 2)
+    for (int w = kLanes / 2; w > kFew; w /= 2) {
+#pragma omp simd
       for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], acc[j + w]);
-    return acc[0];
+    }
+    A a = acc[0];
+    for (int j = 1; j < 2 * kFew; ++j) {
+      GT_SHORT_LOOP;
+      a = F::combine(a, acc[j]);
+    }
+    return a;
   }
-  static A line(const T* x, int64_t n) {
+  [[gnu::noinline]] static A line(const T* x, int64_t n) {
     if (n <= kLeaf) return leaf(x, int(n));
     const int64_t cut = ((n + 1) / 2 + kLeaf - 1) / kLeaf * kLeaf;
     return F::combine(line(x, cut), line(x + cut, n - cut));
   }
 
+  [[gnu::noinline]] static void merge(A* acc, const A* other, int width) {
+#pragma omp simd
+    for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
+  }
   // acc[j] = reduction of column j of `rows` rows, `stride` elements apart.
-  static void columns(A* acc, const T* x, int64_t rows, int64_t stride, int width) {
+  [[gnu::noinline]] static void columns(A* acc, const T* x, int64_t rows, int64_t stride, int width) {
     A room[kIsHalf<T> ? kWidth : 1];
     if (rows <= kRows) {
       const A* p = load(x, room, width);
@@ -86,8 +98,7 @@ template <class F, class T> struct Reduce {
     A other[kWidth];
     columns(acc, x, cut, stride, width);
     columns(other, x + cut * stride, rows - cut, stride, width);
-#pragma omp simd
-    for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
+    merge(acc, other, width);
   }
 
   static void run(void* out_, const void* in_, int64_t size, int64_t inner) {
@@ -109,12 +120,11 @@ template <class F, class T> struct Reduce {
       const int64_t wide = size / fold, rest = size - wide * fold;
       const int width = int(fold * inner), w = int(inner);
       columns(acc, in, wide, width, width);
-      for (int64_t k = 1; k < fold; ++k)
-        for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], acc[k * w + j]);
+      for (int64_t k = 1; k < fold; ++k) merge(acc, acc + k * w, w);
       if (rest) {
         A other[kWidth];
         columns(other, in + wide * width, rest, inner, w);
-        for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], other[j]);
+        merge(acc, other, w);
       }
       store(out, acc, w);
       return;

@@ -48,7 +48,7 @@ constexpr Elementwise table[] = {
     copy_row("identity"),
     // Comparisons with NaN are false, so NaN passes.
     ternary<kReal>("clip", 0.1, [](auto x, auto lo, auto hi) { return x < lo ? lo : x > hi ? hi : x; }),
-    ternary<kNumber>("fma", 0.1, [](auto x, auto y, auto z) { return add(mul(x, y), z); }),
+    signed_too(ternary<kNumberBits>("fma", 0.1, [](auto x, auto y, auto z) { return add(mul(x, y), z); })),
 };
 
 }  // namespace

@@ -21,9 +21,9 @@ struct Product {
 };
 
 constexpr Reduction table[] = {
-    reduction<kNumber>("sum", Sum{}),
-    reduction<kNumber>("sum_squares", SumSquares{}),
-    reduction<kNumber>("prod", Product{}),
+    signed_too(reduction<kNumberBits>("sum", Sum{})),
+    signed_too(reduction<kNumberBits>("sum_squares", SumSquares{})),
+    signed_too(reduction<kNumberBits>("prod", Product{})),
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The native half of GradientTape: a place on the thread's stack of active tapes, the list of
 // what it watches, and the way into the backward pass.
 #include <algorithm>
+
 #include "backward.h"
 
 namespace gt {
@@ -139,6 +140,8 @@ static PyObject* tape_size(PyObject* self, void*) { return PyLong_FromSize_t(as_
 static PyObject* tape_recording(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->recording); }
 static PyObject* tape_persistent(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->persistent); }
 
+static PyObject* tape_watch_accessed(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->watch_accessed); }
+
 static PyMethodDef methods[] = {
     {"_configure", tape_configure, METH_VARARGS, nullptr},
     {"_start", tape_start, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
@@ -153,6 +156,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getset[] = {{"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},
                                {"_recording", tape_recording, nullptr, nullptr, nullptr},
                                {"_persistent", tape_persistent, nullptr, nullptr, nullptr},
+                               {"_watch_accessed", tape_watch_accessed, nullptr, nullptr, nullptr},
                                {}};
 static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Tape, dict), READONLY, nullptr},
                                 {"__weaklistoffset__", T_PYSSIZET, offsetof(Tape, weakrefs), READONLY, nullptr},

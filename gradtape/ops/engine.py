@@ -14,4 +14,5 @@ _STEPS = {
 } | {"mod": "floormod"}
 
 for _step, _row in _STEPS.items():
-    _core.set_engine_op(_step, TABLE[_row].op)
+    if _row in TABLE:
+        _core.set_engine_op(_step, TABLE[_row].op)

@@ -1,0 +1,70 @@
+// The 16-bit floats. They have no kernels of their own: a few hundred elements at a time are
+// widened to float, go through the loop of float, and are rounded back.
+#include "halves.h"
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace gt {
+
+void widen(float* out, const bfloat* x, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = float(x[i]);
+}
+
+void narrow(bfloat* out, const float* x, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t u = std::bit_cast<uint32_t>(x[i]);
+    const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    out[i].bits = uint16_t((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
+  }
+}
+
+void widen(float* out, const half* x, int64_t n) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+#endif
+  for (; i < n; ++i) out[i] = float(x[i]);
+}
+
+void narrow(half* out, const float* x, int64_t n) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < n; ++i) out[i] = half(x[i]);
+}
+
+namespace {
+
+template <class H> void run(Loop loop, int arity, Result result, void* out, const void* const* in, const uint8_t* step, int64_t n) {
+  constexpr int kTile = 256;
+  alignas(64) float x[3][kTile], r[kTile];
+  const void* p[3] = {x[0], x[1], x[2]};
+  for (int k = 0; k < arity; ++k)
+    if (!step[k]) x[k][0] = float(*static_cast<const H*>(in[k]));
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = n - i < kTile ? n - i : kTile;
+    for (int k = 0; k < arity; ++k)
+      if (step[k]) widen(x[k], static_cast<const H*>(in[k]) + i, m);
+    if (result == Result::Float) {
+      loop(r, p, step, m);
+      narrow(static_cast<H*>(out) + i, r, m);
+    } else {
+      loop(static_cast<bool*>(out) + i, p, step, m);
+    }
+  }
+}
+
+}  // namespace
+
+void run_in_float(Loop loop, int arity, Dtype type, Result result, void* out, const void* const* in, const uint8_t* step, int64_t n) {
+  (type == Dtype::F16 ? run<half> : run<bfloat>)(loop, arity, result, out, in, step, n);
+}
+
+}  // namespace gt

@@ -1,0 +1,1 @@
+"""Types and static facts: cast, shape, size, rank."""

@@ -1,0 +1,1 @@
+"""Clipping values and norms."""

@@ -1,0 +1,1 @@
+"""Products that sum over axes: matmul, einsum, tensordot."""

@@ -1,0 +1,1 @@
+"""Tensors from nothing: constants, zeros, ranges."""

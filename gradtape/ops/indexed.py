@@ -1,0 +1,1 @@
+"""Gather, scatter, one_hot, masks and segments."""

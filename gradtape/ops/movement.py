@@ -1,0 +1,1 @@
+"""Ops that move elements: reshape, transpose, broadcast, pad, tile, and identity."""

@@ -1,0 +1,1 @@
+"""Losses, normalisation and dropout of tf.nn."""

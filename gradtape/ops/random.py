@@ -1,0 +1,1 @@
+"""Random numbers: the counter-based native draws and their public forms."""

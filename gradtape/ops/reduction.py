@@ -1,0 +1,1 @@
+"""Reductions over axes, and what is made of them: means, norms, moments."""

@@ -1,0 +1,1 @@
+"""Indexing and slicing, and their transposes."""
