@@ -29,8 +29,8 @@ template <class T> inline T reciprocal(T x) {
 
 constexpr Elementwise table[] = {
     signed_too(unary<kNumberBits>("neg", 0.1, [](auto x) { return neg(x); })),
-    also(unary<kReal>("abs", 0.1, [](auto x) { return magnitude(x); }), unary_math<kComplex>("", 1, [](auto x) { return math::abs(x); })),
-    also(unary<kReal>("sign", 0.1, [](auto x) { return sign(x); }), unary_math<kComplex>("", 1, [](auto x) { return sign(x); })),
+    also<kComplex>(unary<kReal>("abs", 0.1, [](auto x) { return magnitude(x); }), unary_math<kComplex>("", 1, [](auto x) { return math::abs(x); })),
+    also<kComplex>(unary<kReal>("sign", 0.1, [](auto x) { return sign(x); }), unary_math<kComplex>("", 1, [](auto x) { return sign(x); })),
     signed_too(unary<kNumberBits>("square", 0.1, [](auto x) { return mul(x, x); })),
     unary_math<kFloat | kComplex>("sqrt", 0.3, [](auto x) { return math::sqrt(x); }),
     unary_math<kFloat | kComplex>("rsqrt", 0.5, [](auto x) { return div(decltype(x)(1), math::sqrt(x)); }),

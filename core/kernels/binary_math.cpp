@@ -28,12 +28,36 @@ template <class Z> inline Z complex_pow(Z x, Z y) {
 }
 template <class T> inline T power(T x, T y) {
   if constexpr (kIsComplex<T>) return complex_pow(x, y);
-  else if constexpr (kIsInt<T>) return int_pow(x, y);
-  else return math::pow(x, y);
+  else return int_pow(x, y);
+}
+
+// One exponent for all is mostly 2, and then worth a look.
+template <class T> void pow_loop(void* out, const void* const* in, const uint8_t* step, int64_t n) {
+  const T y = *static_cast<const T*>(in[1]);
+  constexpr auto square = [](T x) { return x * x; };
+  constexpr auto cube = [](T x) { return x * x * x; };
+  constexpr auto inverse = [](T x) { return 1 / x; };
+  constexpr auto root = [](T x) { return x == -T(INFINITY) ? T(INFINITY) : math::sqrt(x + 0); };
+  constexpr auto any = [](T a, T b) { return math::pow(a, b); };
+  if (step[1] || n == 1) map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
+  else if (y == 2) map1<decltype(square), T, T, Way::Cheap>(out, in, step, n);
+  else if (y == 3) map1<decltype(cube), T, T, Way::Cheap>(out, in, step, n);
+  else if (y == -1) map1<decltype(inverse), T, T, Way::Cheap>(out, in, step, n);
+  else if (y == T(0.5)) map1<decltype(root), T, T, Way::Vector>(out, in, step, n);
+  else map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
+}
+constexpr Elementwise pow_row() {
+  Elementwise r = binary_math<kInt | kComplex>("pow", 2, [](auto x, auto y) { return power(x, y); });
+  r.loop[int(Dtype::F32)] = pow_loop<float>;
+  r.loop[int(Dtype::F64)] = pow_loop<double>;
+  r.loop[int(Dtype::F16)] = in_float<Dtype::F16, pow_loop<float>, 2, Result::Float>;
+  r.loop[int(Dtype::BF16)] = in_float<Dtype::BF16, pow_loop<float>, 2, Result::Float>;
+  for (Dtype t : {Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64}) r.out[int(t)] = t;
+  return r;
 }
 
 constexpr Elementwise table[] = {
-    binary_math<kNumber>("pow", 2, [](auto x, auto y) { return power(x, y); }),
+    pow_row(),
     binary_math<kFloat>("atan2", 1, [](auto y, auto x) { return math::atan2(y, x); }),
     binary_math<kFloat>("hypot", 0.5, [](auto x, auto y) { return math::hypot(x, y); }),
     binary<set_of(Dtype::F32) | set_of(Dtype::F64)>("nextafter", 2, [](auto x, auto y) { return math::nextafter(x, y); }),

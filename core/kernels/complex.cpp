@@ -16,7 +16,7 @@ constexpr Elementwise table[] = {
 };
 constexpr Elementwise both[] = {
     table[0], table[1], table[2], table[3],
-    also(table[4], binary<set_of(Dtype::F64)>("complex", 0.2, [](double x, double y) { return c128(x, y); })),
+    also<set_of(Dtype::F64)>(table[4], binary<set_of(Dtype::F64)>("complex", 0.2, [](double x, double y) { return c128(x, y); })),
 };
 
 }  // namespace

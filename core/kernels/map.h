@@ -46,7 +46,11 @@ template <int W, class T> inline const T* splat(T* block, T x) {
 }
 // A block whose first `n` elements are x's and the others copies of the last.
 template <int W, class T> inline void pad(T* block, const T* x, int step, int n) {
-  for (int j = 0; j < W; ++j) block[j] = x[step * (j < n ? j : n - 1)];
+  splat<W>(block, x[step * (n - 1)]);
+  for (int j = 0; j < n - 1; ++j) {
+    GT_SHORT_LOOP;
+    block[j] = x[step * j];
+  }
 }
 
 template <class F, class R, class A, Way way>
@@ -267,10 +271,10 @@ template <class Row> constexpr Row signed_too(Row row) {
   }
   return row;
 }
-// One row from two: the loops of `more` fill in the types that `row` has none for.
-constexpr Elementwise also(Elementwise row, const Elementwise& more) {
+// One row from two: the loops of the types in S come from `more`.
+template <DtypeSet S> constexpr Elementwise also(Elementwise row, const Elementwise& more) {
   for (int t = 0; t < kDtypes; ++t)
-    if (!row.loop[t]) row.loop[t] = more.loop[t], row.out[t] = more.out[t];
+    if (in(Dtype(t), S)) row.loop[t] = more.loop[t], row.out[t] = more.out[t];
   return row;
 }
 

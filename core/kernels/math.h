@@ -1,15 +1,16 @@
-// Elementary functions of float, double and complex, for use inside vector loops. The real ones
-// are the C library's; where that has vector variants (glibc's libmvec), loops call those.
+// Elementary functions of float, double and complex, for use inside vector loops. Most real ones
+// are the C library's; where that has vector variants (glibc's libmvec), loops call those. The
+// most frequent are in explog.h.
 #pragma once
 #include <math.h>
 
 #include "arith.h"
+#include "explog.h"
 
 // glibc declares its vector variants under -ffast-math only, which would also make the compiler
 // forget about NaN and infinity. So the declarations are here. 2.35 is the first to have all.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GLIBC_PREREQ(2, 35)
-#define GT_LIBMVEC 1
 extern "C" {
 #define GT_VECTOR1(name)                                           \
   __attribute__((simd("notinbranch"))) float name##f(float) noexcept; \
@@ -36,7 +37,7 @@ namespace gt::math {
 #define GT_REAL2(name)                                              \
   inline float name(float x, float y) { return ::name##f(x, y); }   \
   inline double name(double x, double y) { return ::name(x, y); }
-GT_REAL1(exp) GT_REAL1(expm1) GT_REAL1(log) GT_REAL1(log1p)
+GT_REAL1(expm1) GT_REAL1(log1p)
 GT_REAL1(sin) GT_REAL1(cos) GT_REAL1(tan) GT_REAL1(asin) GT_REAL1(acos) GT_REAL1(atan)
 GT_REAL1(sinh) GT_REAL1(cosh) GT_REAL1(tanh) GT_REAL1(asinh) GT_REAL1(acosh) GT_REAL1(atanh)
 GT_REAL1(erf) GT_REAL1(erfc)
@@ -44,6 +45,9 @@ GT_REAL1(sqrt) GT_REAL1(floor) GT_REAL1(ceil) GT_REAL1(trunc) GT_REAL1(rint) GT_
 GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
+
+inline double exp(double x) { return ::exp(x); }
+inline double log(double x) { return ::log(x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.
@@ -89,6 +93,10 @@ template <class T> inline T sigmoid(T x) {
   if constexpr (kIsComplex<T>) return div(T(1), add(T(1), exp(neg(x))));
   else return 1 / (1 + exp(-x));
 }
-template <class T> inline T softplus(T x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+inline float softplus(float x) {
+  const float y = log1p_unit(exp_negative(-fabs(x)));
+  return x > 0 ? x + y : y;
+}
+inline double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 
 }  // namespace gt::math

@@ -18,7 +18,17 @@ template <> struct BitsOf<4> { using Type = uint32_t; };
 template <> struct BitsOf<8> { using Type = uint64_t; };
 template <> struct BitsOf<16> { using Type = Wide; };
 
-constexpr auto choose = [](uint8_t c, auto x, auto y) { return c ? x : y; };
+// A mask of bits where the compiler makes branches of a choice between wide elements.
+struct Choose {
+  template <class B> B operator()(uint8_t c, B x, B y) const {
+    if constexpr (sizeof(B) == 8) {
+      const B mask = B(0) - B(c != 0);
+      return (x & mask) | (y & ~mask);
+    } else {
+      return c ? x : y;
+    }
+  }
+};
 constexpr auto same_bits = [](auto x) { return x; };
 
 constexpr Elementwise select_row() {
@@ -26,7 +36,7 @@ constexpr Elementwise select_row() {
   each_type<kAny>([&]<class T>() {
     using B = typename BitsOf<sizeof(T)>::Type;
     const Dtype t = DtypeOf<T>::value;
-    r.loop[int(t)] = map3<decltype(choose), B, uint8_t, B, B>;
+    r.loop[int(t)] = map3<Choose, B, uint8_t, B, B>;
     r.out[int(t)] = t;
   });
   return r;

@@ -91,7 +91,7 @@ inline double lgamma(double x) { return ::lgamma(x); }
 constexpr Elementwise table[] = {
     unary_math<kFloat>("erf", 0.6, [](auto x) { return math::erf(x); }),
     unary_math<kFloat>("erfc", 0.8, [](auto x) { return math::erfc(x); }),
-    also(unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
+    also<set_of(Dtype::F64)>(unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
          unary_single<set_of(Dtype::F64)>("", 0, [](auto x) { return erfinv(x); })),
     unary_single<kFloat>("lgamma", 20, [](auto x) { return lgamma(x); }),
     unary_single<kFloat>("digamma", 20, [](auto x) { return digamma(x); }),

@@ -138,7 +138,8 @@ void run_reduce(const ReduceOp& op, const Tensor& x, uint32_t mask, Tensor& out)
     else size[n] = x.shape[i], reduced[n++] = r;
   }
   int last = n - 1;
-  while (last >= 0 && !reduced[last]) --last;
+  int64_t inner = 1;
+  while (last >= 0 && !reduced[last]) inner *= size[last--];
 
   PartReducer part{op.first->loop[int(t)], op.again->loop[int(t)], t == x.dtype ? nullptr : find_cast(x.dtype, t), dtype_size(x.dtype), dtype_size(t)};
   Tensor wide;  // the result in the computing type
@@ -151,7 +152,7 @@ void run_reduce(const ReduceOp& op, const Tensor& x, uint32_t mask, Tensor& out)
   } else {
     Tensor held;
     const char* from = x.data;
-    for (int64_t inner = 1; last >= 0; --last) {
+    for (;; --last) {
       if (!reduced[last]) {
         inner *= size[last];
         continue;

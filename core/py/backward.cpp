@@ -216,7 +216,7 @@ class Pass {
     Py_ssize_t n_attrs = PyTuple_GET_SIZE(attrs), at = 0;
     bool variadic = n->op->params[0].kind == ParamKind::Operands;
     for (int k = 0; k < n->n_out; ++k)
-      if (!g[k]) g[k] = is_differentiable(n->values()[n->n_in + k].dtype) ? zeros(n->values()[n->n_in + k]) : Ref<>::borrow(Py_None);
+      if (!g[k]) g[k] = !n->op->gaps && is_differentiable(n->values()[n->n_in + k].dtype) ? zeros(n->values()[n->n_in + k]) : Ref<>::borrow(Py_None);
     Ref<> args(checked(PyTuple_New(1 + (variadic ? 1 : n->n_in) + 1 + n_attrs)));
     auto put = [&](PyObject* owned) { PyTuple_SET_ITEM(args.get(), at++, checked(owned)); };
     auto pack = [&](auto&& list, size_t from, size_t to) {
@@ -267,7 +267,8 @@ class Pass {
     for (int i = 0; i < n->n_in; ++i) {
       PyObject* gx = PySequence_Fast_GET_ITEM(list.get(), i);
       if (gx == Py_None || !needs(n->edges()[i])) continue;
-      add(n->edges()[i].node, n->edges()[i].output, fit(Ref<>::borrow(gx), n->values()[i]));
+      // What a user's own gradient function returns is passed on as it is.
+      add(n->edges()[i].node, n->edges()[i].output, n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->values()[i]));
     }
   }
 

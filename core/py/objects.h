@@ -132,6 +132,7 @@ struct OpObject {
   std::vector<Rule> rules;    // one per operand; one for all when `joint` or variadic
   bool many;                  // results come as a tuple, even when there is one
   bool joint;                 // rules[0] returns the gradients of all operands
+  bool gaps;                  // rules see None, not zeros, for a result without a cotangent
   bool no_zero;               // an integer zero as second operand is an error
   bool no_nan;                // a zero cotangent gives a zero gradient even at a pole
   bool reads_known;

@@ -467,6 +467,7 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   };
   op->many = flag("many");
   op->joint = flag("joint");
+  op->gaps = flag("gaps");
   op->no_nan = flag("no_nan");
   op->no_zero = flag("no_zero");
   op->differentiable = flag("differentiable");

@@ -211,6 +211,7 @@ def _general(
     native: str = "",
     many: bool = False,
     joint: bool = False,
+    gaps: bool = False,
     fallback: Callable | None = None,
     python: Callable | None = None,
     transpose: Any = None,
@@ -239,6 +240,8 @@ def _general(
         flags.add("many")
     if joint:
         flags.add("joint")
+    if gaps:
+        flags.add("gaps")
     return _enter(row, "" if python else native or name, flags, fallback, python)
 
 
@@ -269,7 +272,8 @@ def indexed(name: str, dtypes: int, args: str, **row: Any) -> Any:
 
 def opaque(name: str, dtypes: int, args: str, **row: Any) -> Any:
     """Any other op. `rule` is one function of `(g, *operands, out, *attributes)` per operand, or
-    with `joint=True` a single one that returns the gradients of all operands."""
+    with `joint=True` a single one that returns the gradients of all operands. With `gaps=True` (and
+    several results) `g` holds None, not zeros, for results that have no cotangent."""
     return _general("opaque", name, dtypes, args, **row)
 
 

@@ -1,0 +1,41 @@
+# One word a job, from a fresh clone: demo, test, check, bench, dev, clean.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
+
+.PHONY: demo test check dev bench clean
+
+demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/.built  ## every test, the doctests included
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then every test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/cmake -S . -B build/check -G Ninja -DGRADTAPE_WERROR=ON \
+	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python > /dev/null
+	$(BIN)/cmake --build build/check
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.built  ## against TensorFlow, PyTorch and JAX in environments of their own
+	$(BIN)/python benchmarks/run.py
+
+dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
+
+# The tools of the build stay in .venv, so that a second build is incremental.
+$(VENV)/.tools: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q scikit-build-core nanobind cmake ninja
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.tools $(NATIVE) pyproject.toml
+	@echo "building the native core: two minutes or so the first time"
+	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf build dist $(VENV) gradtape/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
