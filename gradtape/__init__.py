@@ -11,14 +11,31 @@ np.float32(6.0)
 from gradtape import _blas as _blas
 from gradtape import api as _api
 from gradtape import config as config
+from gradtape import debugging as debugging
 from gradtape import dtypes as dtypes
 from gradtape import errors as errors
 from gradtape import exchange as exchange
 from gradtape import nest as nest
 from gradtape import ops as _ops
+from gradtape import random as random
 from gradtape import tensor as _tensor
 from gradtape import test as test
 from gradtape._core import Tensor as Tensor
+from gradtape.control_flow import (
+    case,
+    cond,
+    foldl,
+    foldr,
+    map_fn,
+    numpy_function,
+    py_function,
+    scan,
+    switch_case,
+    vectorized_map,
+    while_loop,
+)
+from gradtape.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
+from gradtape.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from gradtape.dtypes import (
     DType,
     as_dtype,
@@ -45,6 +62,7 @@ from gradtape.dtypes import (
 )
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.module import Module
+from gradtape.printing import print_ as print
 from gradtape.scopes import (
     control_dependencies,
     device,
@@ -58,6 +76,7 @@ from gradtape.scopes import (
 )
 from gradtape.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
 from gradtape.tape import GradientTape, UnconnectedGradients
+from gradtape.tensor_array import TensorArray
 from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
 
 __version__ = "0.1.0"

@@ -24,7 +24,8 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
     if isinstance(value, (_core.Tensor, _core.Variable)):
         wanted = dtypes.BY_CODE[code].name
         raise ValueError(
-            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {value.dtype.name}: {value!r}. "
+            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {value.dtype.name}: "
+            f"{value!r}. "
             f"Hint: tf.cast(x, tf.{wanted})."
         )
     if isinstance(value, IndexedSlices):
@@ -90,7 +91,7 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
         raise ValueError(
             f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length"
         ) from e
-    if array.dtype.kind in "OUSVMm":
+    if array.dtype.kind in "OUSVMm" and array.dtype.name != "bfloat16":  # ml_dtypes calls its kind V
         raise _unsupported(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -122,7 +123,8 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
     if kind in "iu":
         if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
             raise ValueError(
-                f"convert_to_tensor: {_short(value)} holds an out-of-range integer; expected one that fits into int64"
+                f"convert_to_tensor: {_short(value)} holds an out-of-range integer; expected one that fits "
+                "into int64"
             )
         small = np.iinfo(np.int32)
         fits = array.size == 0 or (array.min() >= small.min and array.max() <= small.max)
@@ -146,13 +148,15 @@ def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
     )
     if loses and array.size > 0:
         raise TypeError(
-            f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the tensor, or the value."
+            f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the "
+            "tensor, or the value."
         )
     if wanted.is_integer and kind in "iu" and array.size:
         limits = np.iinfo(wanted.as_numpy_dtype)
         if array.min() < limits.min or array.max() > limits.max:
             raise ValueError(
-                f"Can't convert Python sequence with out-of-range integer to Tensor of dtype {wanted.name}: {_short(value)}"
+                "Can't convert Python sequence with out-of-range integer to Tensor of dtype "
+                f"{wanted.name}: {_short(value)}"
             )
 
 
@@ -178,7 +182,8 @@ def _short(value: Any) -> str:
 def _unsupported(value: Any, array: np.ndarray) -> Exception:
     if array.dtype.kind in "US":
         return TypeError(
-            f"convert_to_tensor: {_short(value)} is text, and gradtape has no string tensors. Hint: keep text in Python lists."
+            f"convert_to_tensor: {_short(value)} is text, and gradtape has no string tensors. Hint: keep "
+            "text in Python lists."
         )
     if isinstance(value, np.ndarray):
         return ValueError(
@@ -212,8 +217,10 @@ def index(x: _core.Tensor, key: Any) -> _core.Tensor:
     if isinstance(key, np.integer):
         return x[int(key)]
     raise TypeError(
-        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are "
-        f"valid indices, got {key!r}. Hint: tf.gather(x, indices) takes rows, tf.boolean_mask(x, mask) selects."
+        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 "
+        "tensors are "
+        f"valid indices, got {key!r}. Hint: tf.gather(x, indices) takes rows, tf.boolean_mask(x, mask) "
+        "selects."
     )
 
 

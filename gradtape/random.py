@@ -158,7 +158,9 @@ class Generator:
             self._state = list(copy_from._state)
             return
         if state is None or alg is None:
-            raise ValueError("Generator: needs both `state` and `alg`. Hint: tf.random.Generator.from_seed(seed).")
+            raise ValueError(
+                "Generator: needs both `state` and `alg`. Hint: tf.random.Generator.from_seed(seed)."
+            )
         _want_philox(alg)
         self.reset(state)
 
@@ -228,7 +230,9 @@ class Generator:
 
     # ---- numbers ----------------------------------------------------------------------------
 
-    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None) -> Any:
+    def normal(
+        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
+    ) -> Any:
         """Normal numbers of this mean and standard deviation."""
         from gradtape.ops import random as draw
 

@@ -8,7 +8,6 @@ names people bring along from NumPy are descriptors that raise a helpful Attribu
 from __future__ import annotations
 
 import operator
-
 from collections.abc import Callable
 from typing import Any
 
@@ -102,8 +101,9 @@ def as_array(x: Tensor) -> np.ndarray:
     """The elements as a read-only array that shares the tensor's memory (a copy for bfloat16)."""
     if x._symbol is not None:
         raise NotImplementedError(
-            f"Cannot convert a symbolic tf.Tensor ({_symbol_name(x)}) to a numpy array: it has no value while a "
-            "function is traced. Hint: use tf ops instead of NumPy inside tf.function, or tf.numpy_function."
+            f"Cannot convert a symbolic tf.Tensor ({_symbol_name(x)}) to a numpy array: it has no value "
+            "while a function is traced. Hint: use tf ops instead of NumPy inside tf.function, or "
+            "tf.numpy_function."
         )
     return np.asarray(x.numpy()) if x.dtype is dtypes.bfloat16 else np.asarray(memoryview(x))
 
@@ -116,7 +116,8 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
         return array
     if copy is False:
         raise ValueError(
-            f"Unable to avoid copy: the tensor is {self.dtype.name}, the array was asked for as {np.dtype(dtype)}"
+            f"Unable to avoid copy: the tensor is {self.dtype.name}, the array was asked for as "
+            f"{np.dtype(dtype)}"
         )
     return array.astype(dtype)
 
@@ -131,7 +132,8 @@ def _dlpack(
 ) -> Any:
     if dl_device is not None and tuple(dl_device) != (1, 0):
         raise BufferError(
-            f"__dlpack__: the tensor is in the memory of the CPU; expected dl_device (1, 0); got {dl_device!r}."
+            "__dlpack__: the tensor is in the memory of the CPU; expected dl_device (1, 0); got "
+            f"{dl_device!r}."
         )
     if copy:
         return _core.to_dlpack(_rebuild(self.numpy(), self.dtype.name))
@@ -201,7 +203,8 @@ def _round(self: Tensor, ndigits: int | None = None) -> Any:
 
 def _set_item(self: Tensor, key: Any, value: Any) -> None:
     raise TypeError(
-        "'Tensor' object does not support item assignment. Hint: tf.tensor_scatter_nd_update(x, indices, updates) gives a "
+        "'Tensor' object does not support item assignment. Hint: tf.tensor_scatter_nd_update(x, indices, "
+        "updates) gives a "
         "changed copy; a tf.Variable can be changed: v[0].assign(value)."
     )
 
@@ -237,7 +240,8 @@ class _OfSlices:
         origin = None if instance is None else instance._origin
         if origin is None:
             raise AttributeError(
-                f"'Tensor' object has no attribute '{self.name}': tensors do not change. Hint: tf.Variable(x) can be assigned to."
+                f"'Tensor' object has no attribute '{self.name}': tensors do not change. Hint: "
+                "tf.Variable(x) can be assigned to."
             )
         return getattr(SliceOfVariable(*origin), self.name)
 
@@ -290,15 +294,18 @@ _NUMPY_NAMES = {
     "copy": "tf.identity(x)", "cumprod": "tf.math.cumprod(x, axis)", "cumsum": "tf.cumsum(x, axis)",
     "data": "x.numpy()", "detach": "tf.stop_gradient(x)", "diagonal": "tf.linalg.diag_part(x)",
     "dot": "tf.tensordot(x, y, 1)", "expand": "tf.broadcast_to(x, shape)", "fill": "tf.fill(shape, value)",
-    "flatten": "tf.reshape(x, [-1])", "grad": "tape.gradient(y, x)", "imag": "tf.math.imag(x)", "item": "x.numpy().item()",
-    "matmul": "tf.matmul(x, y)", "max": "tf.reduce_max(x, axis)", "mean": "tf.reduce_mean(x, axis)",
-    "min": "tf.reduce_min(x, axis)", "nbytes": "x.numpy().nbytes", "nonzero": "tf.where(x)", "norm": "tf.norm(x)",
-    "permute": "tf.transpose(x, perm)", "prod": "tf.reduce_prod(x, axis)", "ravel": "tf.reshape(x, [-1])",
-    "real": "tf.math.real(x)", "repeat": "tf.repeat(x, repeats, axis)", "reshape": "tf.reshape(x, shape)",
-    "round": "tf.round(x)", "size": "tf.size(x)", "sort": "tf.sort(x)", "squeeze": "tf.squeeze(x, axis)",
-    "std": "tf.math.reduce_std(x, axis)", "sum": "tf.reduce_sum(x, axis)", "swapaxes": "tf.transpose(x, perm)",
-    "take": "tf.gather(x, indices, axis)", "tolist": "x.numpy().tolist()", "transpose": "tf.transpose(x, perm)",
-    "unsqueeze": "tf.expand_dims(x, axis)", "var": "tf.math.reduce_variance(x, axis)", "view": "tf.reshape(x, shape)",
+    "flatten": "tf.reshape(x, [-1])", "grad": "tape.gradient(y, x)", "imag": "tf.math.imag(x)",
+    "item": "x.numpy().item()", "matmul": "tf.matmul(x, y)", "max": "tf.reduce_max(x, axis)",
+    "mean": "tf.reduce_mean(x, axis)", "min": "tf.reduce_min(x, axis)", "nbytes": "x.numpy().nbytes",
+    "nonzero": "tf.where(x)", "norm": "tf.norm(x)", "permute": "tf.transpose(x, perm)",
+    "prod": "tf.reduce_prod(x, axis)", "ravel": "tf.reshape(x, [-1])", "real": "tf.math.real(x)",
+    "repeat": "tf.repeat(x, repeats, axis)", "reshape": "tf.reshape(x, shape)", "round": "tf.round(x)",
+    "size": "tf.size(x)", "sort": "tf.sort(x)", "squeeze": "tf.squeeze(x, axis)",
+    "std": "tf.math.reduce_std(x, axis)", "sum": "tf.reduce_sum(x, axis)",
+    "swapaxes": "tf.transpose(x, perm)", "take": "tf.gather(x, indices, axis)",
+    "tolist": "x.numpy().tolist()", "transpose": "tf.transpose(x, perm)",
+    "unsqueeze": "tf.expand_dims(x, axis)", "var": "tf.math.reduce_variance(x, axis)",
+    "view": "tf.reshape(x, shape)",
 }  # fmt: skip
 
 
@@ -313,7 +320,8 @@ def attach() -> None:
     eager = "Tensor.{} is undefined when eager execution is enabled."
     methods: dict[str, Any] = {
         "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,
-        "__array__": _array, "__array_priority__": 100, "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
+        "__array__": _array, "__array_priority__": 100,
+        "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
         "__copy__": _itself, "__deepcopy__": _itself, "__reduce__": _reduce, "__round__": _round,
         "__setitem__": _set_item, "__delitem__": _delete_item,
         "get_shape": _get_shape, "set_shape": _set_shape, "ref": _ref, "experimental_ref": _ref,

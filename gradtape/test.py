@@ -39,7 +39,8 @@ def compute_gradient(f: Callable, x: Any, delta: float | None = None) -> tuple[t
     """
     if not isinstance(x, (list, tuple)):
         raise ValueError(
-            f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}"
+            "`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a "
+            f"{type(x)}"
         )
     xs = [
         v

@@ -102,7 +102,8 @@ class Variable(_core.Variable, metaclass=_VariableType):
     ) -> None:
         if initial_value is None:
             raise ValueError(
-                "The `initial_value` arg to `tf.Variable` must be specified except when you are not providing a "
+                "The `initial_value` arg to `tf.Variable` must be specified except when you are not "
+                "providing a "
                 "`variable_def`. You provided neither. Hint: tf.Variable(tf.zeros(shape))."
             )
         if constraint is not None and not callable(constraint):
@@ -114,7 +115,8 @@ class Variable(_core.Variable, metaclass=_VariableType):
         if synchronization is VariableSynchronization.ON_READ:
             if trainable:
                 raise ValueError(
-                    "Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables. "
+                    "Synchronization value can be set to VariableSynchronization.ON_READ only for "
+                    "non-trainable variables. "
                     "You have specified trainable=True and synchronization=VariableSynchronization.ON_READ."
                 )
             trainable = False
@@ -139,7 +141,8 @@ class Variable(_core.Variable, metaclass=_VariableType):
         declared = TensorShape(shape)
         if not declared.is_compatible_with(self._value_shape):
             raise ValueError(
-                f"In this `tf.Variable` creation, the initial value's shape ({self._value_shape}) is not compatible with "
+                f"In this `tf.Variable` creation, the initial value's shape ({self._value_shape}) is not "
+                "compatible with "
                 f"the explicitly supplied `shape` argument ({shape})."
             )
         if not declared.is_fully_defined():
@@ -304,11 +307,13 @@ class Variable(_core.Variable, metaclass=_VariableType):
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"{method}: Cannot update variable with shape {mine} using a Tensor with shape {other}, shapes must be equal.",
+                f"{method}: Cannot update variable with shape {mine} using a Tensor with shape {other}, "
+                "shapes must be equal.",
             )
         if not self.shape.is_compatible_with(value.shape):
             raise ValueError(
-                f"Cannot assign value to variable '{self._name}': Shape mismatch. The variable shape {self.shape}, and the "
+                f"Cannot assign value to variable '{self._name}': Shape mismatch. The variable shape "
+                f"{self.shape}, and the "
                 f"assigned value shape {value.shape} are incompatible."
             )
 
@@ -362,7 +367,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
     def batch_scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
     ) -> Variable:
-        """Replaces rows in each batch entry: `indices` are `[batch..., n]`, all but the last axis count along."""
+        """Replaces rows in each entry of a batch: `indices` have shape `[batch..., n]`."""
         if not isinstance(sparse_delta, IndexedSlices):
             raise TypeError(f"batch_scatter_update: sparse_delta is not IndexedSlices: {sparse_delta!r}")
         rows = np.asarray(_indices(sparse_delta.indices))
@@ -443,11 +448,12 @@ class Variable(_core.Variable, metaclass=_VariableType):
         return _rebuild, (type(self), self._peek(), *self._state())
 
 
-_DEFAULTS = dict(
-    initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None, variable_def=None, dtype=None,
-    import_scope=None, constraint=None, synchronization=VariableSynchronization.AUTO,
-    aggregation=VariableAggregation.NONE, shape=None,
-)  # fmt: skip
+# The arguments in TensorFlow's order, as `variable_creator_scope` hands them on.
+_DEFAULTS: dict[str, Any] = {
+    "initial_value": None, "trainable": None, "validate_shape": True, "caching_device": None, "name": None,
+    "variable_def": None, "dtype": None, "import_scope": None, "constraint": None,
+    "synchronization": VariableSynchronization.AUTO, "aggregation": VariableAggregation.NONE, "shape": None,
+}  # fmt: skip
 
 
 def _rebuild(
@@ -470,7 +476,8 @@ def _rebuild(
 
 def _in_place(operator: str, instead: str) -> RuntimeError:
     return RuntimeError(
-        f"`variable {operator}= value` with `tf.Variable`s is not supported. Use `{instead}` to modify the variable, or "
+        f"`variable {operator}= value` with `tf.Variable`s is not supported. Use `{instead}` to modify the "
+        "variable, or "
         f"`out = variable {operator} value` if you need to get a new output Tensor."
     )
 
@@ -490,7 +497,8 @@ def _indices(value: Any) -> _core.Tensor:
         raise errors.InvalidArgumentError(
             None,
             None,
-            f"scatter: `indices` must hold integers; expected int32 or int64; got {t.dtype.name}{list(t.shape)}.",
+            "scatter: `indices` must hold integers; expected int32 or int64; got "
+            f"{t.dtype.name}{list(t.shape)}.",
         )
     return t
 

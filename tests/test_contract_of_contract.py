@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gradtape import _core, ops, testing
+from gradtape.contract import derivatives
 from gradtape.ops.samples import at, bools, call, floats, ints
 from gradtape.ops.table import BOOL, COMPLEX, FLOAT, INT, TABLE, elementwise, movement, opaque, reduction
 
@@ -76,6 +77,24 @@ def test_an_op_or_its_row_can_be_given(table):
     op = tanh()
     testing.check_op(op, ["value"])
     testing.check_op(op.row, ["value"])
+
+
+def test_an_op_written_in_python_can_be_checked(table):
+    row = {
+        "numpy": lambda x, scale: scale * x**3,
+        "samples": [call((2, 3), scale=2.0), call((0,), scale=1.0)],
+    }
+    op = opaque(
+        "test_cube", FLOAT, "x scale:Float", python=lambda x, scale: scale * x * x * x, doc="scale * x³",
+        rule=lambda g, x, out, scale: 3 * scale * g * ops.square(x), **row,
+    )  # fmt: skip
+    testing.check_op(op)
+    wrong = opaque(
+        "test_wrong", FLOAT, "x scale:Float", python=lambda x, scale: scale * x * x * x, doc="scale * x³",
+        rule=lambda g, x, out, scale: 3.003 * scale * g * ops.square(x), **row,
+    )  # fmt: skip
+    with failure_with("test_wrong: gradient of x in sample 0 (shape (2, 3); float64; scale=2.0): expected"):
+        testing.check_op(wrong)
 
 
 def test_only_checks_that_apply_are_run():
@@ -187,6 +206,30 @@ def test_a_rule_of_another_type_is_found(table):
     testing.check_op(op, ["gradient"])
     with failure_with("test_tanh: gradient in sample 0 (shape (); float16): raised InvalidArgumentError"):
         testing.check_op(op, ["precision"])
+
+
+def differentiated(row):
+    """The names of the operands for which a row has a rule."""
+    ruled = [p for k, p in enumerate(row.operands) if row.rules[0 if row.joint else k][0]]
+    return [p.name for p in ruled if p.kind not in ("Index", "Condition")]
+
+
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.differentiable])
+def test_the_samples_of_every_row_notice_a_wrong_rule(name, monkeypatch):
+    """The gradient of one operand is made 0.1 % too large: some sample of the row must tell."""
+    row, true = TABLE[name], derivatives.gradients
+    for operand in differentiated(row):
+
+        def wrong(case, operands, weights, sources, operand=operand):
+            grads = true(case, operands, weights, sources)
+            return [
+                g * 1.001 if g is not None and case.params[k].name == operand else g
+                for k, g in zip(sources, grads, strict=True)
+            ]
+
+        monkeypatch.setattr(derivatives, "gradients", wrong)
+        failures = list(testing.CHECKS["gradient"](row))
+        assert any(f"{name}: gradient of {operand}" in line for line in failures), operand
 
 
 # ---- shapes, edges, errors, memory ------------------------------------------------------------

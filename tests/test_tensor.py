@@ -21,7 +21,8 @@ import gradtape as tf
         ),
         (
             lambda: tf.ones([2, 2]),
-            "<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\narray([[1., 1.],\n       [1., 1.]], dtype=float32)>",
+            "<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\narray([[1., 1.],\n       [1., 1.]], "
+            "dtype=float32)>",
         ),
     ],
 )

@@ -130,9 +130,16 @@ static int64_t normal_axis(const OpObject* op, const Param& p, int64_t axis, int
 }
 
 static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, const Tensor& x) {
-  int64_t known = 1;
+  int64_t known = 1, numel = x.numel;
   int free = -1;
+  // An empty batch still has a size for -1: [0, 28, 28] to [0, -1] is [0, 784].
+  bool empty = x.numel == 0 && std::find(dims.begin(), dims.end(), 0) != dims.end();
+  if (empty) {
+    numel = 1;
+    for (int i = 0; i < x.shape.rank; ++i) numel *= std::max<int64_t>(x.shape[i], 1);
+  }
   for (size_t i = 0; i < dims.size(); ++i) {
+    if (empty && dims[i] == 0) continue;
     if (dims[i] == -1) {
       if (free >= 0) fail(op->name + ": only one dimension of `shape` may be -1");
       free = int(i);
@@ -143,10 +150,10 @@ static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, cons
     }
   }
   if (free < 0) return;
-  if (known == 0 || x.numel % known)
+  if (known == 0 || numel % known)
     fail(op->name + ": Input to reshape is a tensor with " + std::to_string(x.numel) + " values, but the requested shape requires a multiple of " +
          std::to_string(known));
-  dims[free] = x.numel / known;
+  dims[free] = numel / known;
 }
 
 Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param& p, const Tensor* first) {

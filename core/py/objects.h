@@ -232,7 +232,7 @@ struct TapeLink {
 // not own nodes; nodes know their tapes.
 struct Node {
   int32_t refs;
-  uint32_t n_in, n_out;
+  int32_t n_in, n_out;
   uint64_t seq;          // order of recording, a topological order
   OpObject* op;          // nullptr: a leaf
   CallAttrs* attrs;

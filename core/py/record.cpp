@@ -28,8 +28,8 @@ static Node* new_node(OpObject* op, int n_in, int n_out) {
   }
   Node* n = new (block) Node{};
   n->refs = 1;
-  n->n_in = uint32_t(n_in);
-  n->n_out = uint32_t(n_out);
+  n->n_in = n_in;
+  n->n_out = n_out;
   n->seq = ++next_seq;
   n->op = op;
   return n;

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _hooks, dtypes, errors
-from gradtape.contract.cases import Case, allowed, array_of, cases, tensor
+from gradtape.contract.cases import Case, allowed, array_of, cases, large_cases, tensor
 from gradtape.contract.compare import TOLERANCES, differences, each, spec, tolerance
 from gradtape.contract.derivatives import smooth
 from gradtape.dtypes import DType
@@ -206,7 +206,7 @@ def values(row: Row) -> Iterator[str]:
         some = list(cases(row, [dtype]))
         if not some:
             yield f"{row.name}: value: no sample makes sense in {dtype.name}, a type that the row allows"
-        yield from each("value", _check_value, some)
+        yield from each("value", _check_value, [*some, *large_cases(row, dtype)])
 
 
 def inferred(row: Row) -> Iterator[str]:

@@ -19,6 +19,7 @@ from gradtape.ops.samples import At, Inside, Sample
 from gradtape.ops.table import Param, Row
 
 _RANGE = (-2.0, 2.0)
+_LARGE = 1000  # the number of the first large sample
 # Element types in which a reference computes: NumPy's half precision would bring errors of its own.
 _WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
 _WIDER = {
@@ -65,7 +66,8 @@ class Case:
         types = {d.name: None for d in self.dtypes if d is not None}
         shown = f"{word} {', '.join(shapes)}; " if shapes else ""
         attrs = "".join(f"; {k}={v!r}" for k, v in self.sample.attrs.items())
-        return f"sample {self.number} ({shown}{', '.join(types) or self.dtype.name}{attrs})"
+        which = f"sample {self.number}" if self.number < _LARGE else f"large sample {self.number - _LARGE}"
+        return f"{which} ({shown}{', '.join(types) or self.dtype.name}{attrs})"
 
     @property
     def finite(self) -> bool:
@@ -119,14 +121,40 @@ class Case:
         return tuple(np.asarray(o) for o in out) if self.row.many else (np.asarray(out),)
 
 
-def cases(row: Row, wanted: list[DType], samples: Any = None) -> Iterator[Case]:
+def cases(row: Row, wanted: list[DType], samples: Any = None, first: int = 0) -> Iterator[Case]:
     """Every sample of `row` in each of the element types in which it makes sense."""
     for dtype in wanted:
-        for number, sample in enumerate(row.samples if samples is None else samples):
+        for number, sample in enumerate(row.samples if samples is None else samples, first):
             try:
                 yield Case(row, number, sample, dtype)
             except Unfit:
                 continue
+
+
+def large_cases(row: Row, dtype: DType) -> Iterator[Case]:
+    """Samples that take a kernel through its vector loops and their remainders; written by no row."""
+    if row.kind == "elementwise":
+        ranges = [_range_of(given) for given in row.samples[0].operands]
+        if None in ranges:
+            return
+        shapes = [
+            [(3, 347)] * len(ranges),
+            [(3, 347), *[(347,)] * (len(ranges) - 1)],
+            [(), *[(1041,)] * (len(ranges) - 1)],
+        ]
+        samples = [
+            Sample(tuple(Inside(*r, s) for r, s in zip(ranges, some, strict=True)), {}) for some in shapes
+        ]
+        yield from cases(row, [dtype], samples[: 3 if len(ranges) > 1 else 1], _LARGE)
+    elif row.kind == "reduction" and dtype.is_floating and any(p.name == "axis" for p in row.params):
+        x = Inside(0.5, 1.5, (37, 129))
+        yield from cases(row, [dtype], [Sample((x,), {"axis": axis}) for axis in (0, 1)], _LARGE)
+
+
+def _range_of(given: Any) -> tuple[float, float] | None:
+    if isinstance(given, Inside):
+        return given.lo, given.hi
+    return _RANGE if _is_shape(given) else None
 
 
 def has_common_type(row: Row) -> bool:

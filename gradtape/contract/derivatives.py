@@ -292,7 +292,10 @@ def _low(row: Row) -> list[DType]:
 
 
 def gradient(row: Row) -> Iterator[str]:
-    return each("gradient", _check_gradient, smooth(row))
+    some = list(smooth(row))
+    if not any(np.size(a) for case in some for a in case.arrays):
+        yield f"{row.name}: gradient: no sample has an operand to differentiate by"
+    yield from each("gradient", _check_gradient, some)
 
 
 def partial(row: Row) -> Iterator[str]:

@@ -18,7 +18,17 @@ from gradtape.ops.table import ANY, composite, opaque
 from gradtape.ops.table import movement as movement_row
 from gradtape.shape import TensorShape
 
-__all__ = ["bitcast", "broadcast_dynamic_shape", "cast", "ensure_shape", "rank", "saturate_cast", "shape", "shape_n", "size"]
+__all__ = [
+    "bitcast",
+    "broadcast_dynamic_shape",
+    "cast",
+    "ensure_shape",
+    "rank",
+    "saturate_cast",
+    "shape",
+    "shape_n",
+    "size",
+]
 
 # ---- element types ----
 
@@ -28,11 +38,14 @@ converted = movement_row(
     numpy=lambda x, dtype: (x.real if x.dtype.kind == "c" and not dtypes.as_dtype(dtype).is_complex else x).astype(
         dtypes.as_dtype(dtype).as_numpy_dtype
     ),
-    samples=[call((), dtype="float64"), call((2, 3), dtype="float32"), call((0, 3), dtype="float64"), call((3,), dtype="complex128")],
+    samples=[
+        call((), dtype="float64"), call((2, 3), dtype="float32"), call((0, 3), dtype="float64"),
+        call((3,), dtype="complex128"),
+    ],
     bad=[(call((2,), dtype="string"), "TypeError", "no tensors of type string")],
-    doc="`x` in another element type: floats are cut towards zero, of complex numbers the real part is taken.",
+    doc="`x` in another element type: floats are cut towards zero, of complex numbers the real part is "
+        "taken.",
 )  # fmt: skip
-
 
 
 def _numpy_bitcast(x, type):
@@ -47,15 +60,20 @@ bitcast = opaque(
     "bitcast", ANY, "input:Free type:Dtype", rule=None,
     numpy=_numpy_bitcast,
     samples=[
-        call(ints([1, 513]), type="uint8"), call(ints([[1, 2], [3, -4]], "int32"), type="int64"), call(ints([1, -2], "int16"), type="uint16"),
+        call(ints([1, 513]), type="uint8"), call(ints([[1, 2], [3, -4]], "int32"), type="int64"),
+        call(ints([1, -2], "int16"), type="uint16"),
         call(ints(7, "int64"), type="int32"), call(ints(np.zeros([0, 2], int), "int32"), type="int64"),
     ],
     bad=[
-        (call(ints([1, 2, 3]), type="float64"), "InvalidArgumentError", "Cannot bitcast from int32 to float64"),
+        (
+            call(ints([1, 2, 3]), type="float64"), "InvalidArgumentError",
+            "Cannot bitcast from int32 to float64",
+        ),
         (call(bools([True]), type="uint8"), "TypeError", "bitcast is not defined for bool"),
     ],
     names="bitcast",
-    doc="The bytes of `input` as another type. A smaller type adds a last axis, a larger one takes it away. No gradient.",
+    doc="The bytes of `input` as another type. A smaller type adds a last axis, a larger one takes it away. "
+        "No gradient.",
 )  # fmt: skip
 
 
@@ -147,14 +165,16 @@ _ANYWHERE = [call(()), call((2, 3)), call((0, 3))]
 
 shape_as = opaque(
     "shape_as", ANY, "input out_type:Dtype", rule=None, native="shape",
-    numpy=lambda x, out_type: np.array(x.shape, int), samples=[call((2, 3), out_type="int64"), call((), out_type="int32")],
+    numpy=lambda x, out_type: np.array(x.shape, int),
+    samples=[call((2, 3), out_type="int64"), call((), out_type="int32")],
     bad=[(call((2,), out_type="float32"), "InvalidArgumentError", "out_type must be int32 or int64")],
     doc="The shape of `input` as a tensor of the given type.",
 )  # fmt: skip
 
 shape = opaque(
     "shape", ANY, "input out_type:Extra=None", rule=None, fallback=shape_as,
-    numpy=lambda x: np.array(x.shape, int), samples=_ANYWHERE, names="shape", doc="The shape of `input` as a tensor, int32 by default.",
+    numpy=lambda x: np.array(x.shape, int), samples=_ANYWHERE, names="shape",
+    doc="The shape of `input` as a tensor, int32 by default.",
 )  # fmt: skip
 
 size_as = opaque(
@@ -165,7 +185,8 @@ size_as = opaque(
 
 size = opaque(
     "size", ANY, "input out_type:Extra=None", rule=None, fallback=size_as,
-    numpy=lambda x: x.size, samples=_ANYWHERE, names="size", doc="The number of elements of `input` as a tensor, int32 by default.",
+    numpy=lambda x: x.size, samples=_ANYWHERE, names="size",
+    doc="The number of elements of `input` as a tensor, int32 by default.",
 )  # fmt: skip
 
 rank = opaque(
@@ -190,7 +211,8 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     x = as_tensor(x)
     if not TensorShape(shape).is_compatible_with(x.shape):
         raise InvalidArgumentError(
-            f"ensure_shape: Shape of tensor x {list(x.shape)} is not compatible with expected shape {shape}; got x: "
+            f"ensure_shape: Shape of tensor x {list(x.shape)} is not compatible with expected shape "
+            f"{shape}; got x: "
             f"{x.dtype.name}{list(x.shape)}."
         )
     return movement.identity(x)
@@ -204,6 +226,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
         both = np.broadcast_shapes(*(tuple(array_of(s).tolist()) for s in (x, shape_y)))
     except ValueError:
         raise InvalidArgumentError(
-            f"broadcast_dynamic_shape: Incompatible shapes: {array_of(shape_x).tolist()} vs. {array_of(shape_y).tolist()}"
+            f"broadcast_dynamic_shape: Incompatible shapes: {array_of(shape_x).tolist()} vs. "
+            f"{array_of(shape_y).tolist()}"
         ) from None
     return cast(as_tensor(np.array(both, np.int64)), x.dtype if x.dtype.is_integer else dtypes.int32)

@@ -51,8 +51,7 @@ def _numpy_matmul(a, b, transpose_a=False, transpose_b=False):
 
 def _matmul_with_extras(
     a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
-    b_is_sparse=False,
-    output_type=None, grad_a=False, grad_b=False, name=None,
+    b_is_sparse=False, output_type=None, grad_a=False, grad_b=False, name=None,
 ):  # fmt: skip
     """A call of `matmul` with adjoints, or with a result of another type."""
     for flag, adjoint, which in ((transpose_a, adjoint_a, "a"), (transpose_b, adjoint_b, "b")):
@@ -94,7 +93,7 @@ matmul = contraction(
     names="matmul linalg.matmul",
     doc="""The product of matrices, or of batches of them, `a @ b`.
 
-Batch dimensions broadcast. Transposed and adjoint operands are not copied.
+Batch dimensions broadcast. Transposed operands are not copied.
 
 Args:
   a, b: tensors of rank 2 or more, of the same type.

@@ -65,7 +65,9 @@ def constant(value, dtype=None, shape=None, name="Const"):
     dtype = _wanted(dtype)
     if isinstance(value, _core.Tensor):
         if dtype is not None and value.dtype is not dtype:
-            raise TypeError(f"Expected tensor {_shown(value)} with dtype {dtype!r}, but got dtype {value.dtype!r}.")
+            raise TypeError(
+                f"Expected tensor {_shown(value)} with dtype {dtype!r}, but got dtype {value.dtype!r}."
+            )
         x = value
     elif isinstance(value, _core.Variable):
         value._touch()
@@ -235,16 +237,22 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         else:
             x = convert_to_tensor(value)
         if x.ndim:
-            raise errors.InvalidArgumentError(f"range: {which} must be a scalar, not shape {x.shape.as_list()}")
+            raise errors.InvalidArgumentError(
+                f"range: {which} must be a scalar, not shape {x.shape.as_list()}"
+            )
         given.append(x)
     if dtype is None:
         kinds = [x.dtype for x in given]
         for kind in kinds:
             if kind not in _RANGE_TYPES:
-                raise errors.InvalidArgumentError(f"range: not defined for {kind.name}; expected an int or float type")
+                raise errors.InvalidArgumentError(
+                    f"range: not defined for {kind.name}; expected an int or float type"
+                )
         dtype = max(kinds, key=_RANGE_TYPES.index)
     elif dtype not in _RANGE_ALLOWED:
-        raise errors.InvalidArgumentError(f"range: not defined for {dtype.name}; expected an int or float type")
+        raise errors.InvalidArgumentError(
+            f"range: not defined for {dtype.name}; expected an int or float type"
+        )
     # Numbers as they are in the type of the result: 0.1 is not 0.1 in float32.
     kind = np.float32 if dtype is dtypes.bfloat16 else dtype.as_numpy_dtype
     first, last, step = (np.asarray(x.numpy()).astype(kind) for x in given)
@@ -298,5 +306,3 @@ def linspace(start, stop, num, name=None, axis=0):
     steps = np.arange(1, num - 1).reshape([-1 if i == axis else 1 for i in range(rank + 1)])
     inner = first + (last - first) / (num - 1) * _from_value(steps, start.dtype)
     return ops.concat([first, inner, last], axis)
-
-

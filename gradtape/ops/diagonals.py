@@ -14,7 +14,16 @@ from gradtape.ops.samples import call
 from gradtape.ops.static import as_tensor, ints_of
 from gradtape.ops.table import ANY, composite, movement
 
-__all__ = ["band_part", "diag", "diag_part", "matrix_diag", "matrix_diag_part", "set_diag", "tensor_diag", "tensor_diag_part"]
+__all__ = [
+    "band_part",
+    "diag",
+    "diag_part",
+    "matrix_diag",
+    "matrix_diag_part",
+    "set_diag",
+    "tensor_diag",
+    "tensor_diag_part",
+]
 
 
 def _numpy_diag(x, k):
@@ -46,7 +55,10 @@ matrix_diag = movement(
 matrix_diag_part = movement(
     "matrix_diag_part", ANY, "input k:Int", transpose=_place_diagonal,
     numpy=lambda x, k: np.diagonal(x, k, -2, -1),
-    samples=[call((3, 3), k=0), call((2, 3), k=1), call((2, 3), k=2), call((2, 3, 2), k=-1), call((0, 2, 2), k=0), call((0, 0), k=0)],
+    samples=[
+        call((3, 3), k=0), call((2, 3), k=1), call((2, 3), k=2), call((2, 3, 2), k=-1), call((0, 2, 2), k=0),
+        call((0, 0), k=0),
+    ],
     bad=[
         (call((3,), k=0), "InvalidArgumentError", "input must be at least 2-dim"),
         (call((2, 3), k=3), "InvalidArgumentError", "diag index is out of bound: 3"),
@@ -67,12 +79,14 @@ band_part = movement(
     transpose=lambda g, x, out, lower, upper: band_part(g, lower, upper),
     numpy=_numpy_band,
     samples=[
-        call((3, 3), num_lower=0, num_upper=-1), call((3, 4), num_lower=1, num_upper=0), call((2, 2, 3), num_lower=-1, num_upper=-1),
+        call((3, 3), num_lower=0, num_upper=-1), call((3, 4), num_lower=1, num_upper=0),
+        call((2, 2, 3), num_lower=-1, num_upper=-1),
         call((0, 3), num_lower=0, num_upper=0),
     ],
     bad=[(call((3,), num_lower=0, num_upper=0), "InvalidArgumentError", "must be at least 2-dim")],
     names="linalg.band_part",
-    doc="The matrices in `input` with zeros below `num_lower` subdiagonals and above `num_upper` superdiagonals; -1 keeps all.",
+    doc="The matrices in `input` with zeros below `num_lower` subdiagonals and above `num_upper` "
+        "superdiagonals; -1 keeps all.",
 )  # fmt: skip
 
 # ---- several diagonals at once ----
@@ -81,7 +95,9 @@ band_part = movement(
 def _limits(op: str, k: Any) -> tuple[int, int]:
     given = ints_of(k)
     if len(given) not in (1, 2) or given[0] > given[-1]:
-        raise InvalidArgumentError(f"{op}: k must be one number, or the lowest and highest diagonal; got {k!r}.")
+        raise InvalidArgumentError(
+            f"{op}: k must be one number, or the lowest and highest diagonal; got {k!r}."
+        )
     return given[0], given[-1]
 
 
@@ -92,7 +108,9 @@ def _length(rows: int, cols: int, d: int) -> int:
 def _places(rows: int, cols: int, lo: int, hi: int, align: str) -> np.ndarray:
     """For each place of the diagonals hi..lo, one a row, its place in the matrix; -1 in the padding."""
     if align not in ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"):
-        raise InvalidArgumentError(f"diag: align must be one of LEFT_RIGHT, RIGHT_LEFT, LEFT_LEFT, RIGHT_RIGHT; got {align!r}.")
+        raise InvalidArgumentError(
+            f"diag: align must be one of LEFT_RIGHT, RIGHT_LEFT, LEFT_LEFT, RIGHT_RIGHT; got {align!r}."
+        )
     above, below = (side == "LEFT" for side in align.split("_"))
     longest = max(_length(rows, cols, d) for d in range(lo, hi + 1))
     places = np.full((hi - lo + 1, longest), -1)
@@ -141,12 +159,20 @@ def diag(
       align: on which side diagonals of different length are filled up, e.g. "RIGHT_LEFT".
     """
     x = as_tensor(diagonal)
-    if isinstance(k, int) and num_rows == -1 and num_cols == -1 and isinstance(padding_value, int) and padding_value == 0:
+    if (
+        isinstance(k, int)
+        and num_rows == -1
+        and num_cols == -1
+        and isinstance(padding_value, int)
+        and padding_value == 0
+    ):
         return matrix_diag(x, k)
     lo, hi = _limits("diag", k)
     count = hi - lo + 1
     if x.ndim < (1 if count == 1 else 2) or (count > 1 and x.shape[-2] != count):
-        raise InvalidArgumentError(f"diag: diagonal must hold {count} diagonals for k = {k}; got shape {x.shape}.")
+        raise InvalidArgumentError(
+            f"diag: diagonal must hold {count} diagonals for k = {k}; got shape {x.shape}."
+        )
     longest = x.shape[-1]
     least_rows, least_cols = longest - min(hi, 0), longest + max(lo, 0)
     num_rows, num_cols = (ints_of(n)[0] for n in (num_rows, num_cols))
@@ -156,7 +182,8 @@ def diag(
     cols = least_cols if num_cols == -1 else num_cols
     if rows < least_rows or cols < least_cols or (rows != least_rows and cols != least_cols):
         raise InvalidArgumentError(
-            "diag: The number of rows or columns is not consistent with the specified diagonals; expected at least "
+            "diag: The number of rows or columns is not consistent with the specified diagonals; expected "
+            "at least "
             f"{least_rows} rows and {least_cols} columns, one of them exactly; got {rows} and {cols}."
         )
     batch = list(x.shape)[: -1 if count == 1 else -2]
@@ -165,7 +192,9 @@ def diag(
 
 
 @composite("linalg.diag_part")
-def diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Any:
+def diag_part(
+    input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+) -> Any:
     """Diagonals of matrices: one as the last axis, or several as the last two, the highest first.
 
     Args:
@@ -206,7 +235,8 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
     expected = [*batch, *(places.shape if lo != hi else places.shape[1:])]
     if list(new.shape) != expected:
         raise InvalidArgumentError(
-            f"set_diag: diagonal does not fit the matrices; expected shape {expected} for k = {k}; got {list(new.shape)}."
+            f"set_diag: diagonal does not fit the matrices; expected shape {expected} for k = {k}; got "
+            f"{list(new.shape)}."
         )
     back = _inverse(places, rows * cols)
     spread = reshape(_take(reshape(new, [*batch, places.size]), back, 0), [*batch, rows, cols])
@@ -227,9 +257,13 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Any:
     half = x.ndim // 2
     shape = list(x.shape)
     if x.ndim % 2 or x.ndim == 0:
-        raise InvalidArgumentError(f"tensor_diag_part: the rank must be even and positive; got shape {shape}.")
+        raise InvalidArgumentError(
+            f"tensor_diag_part: the rank must be even and positive; got shape {shape}."
+        )
     for i in range(half):
         if shape[i] != shape[half + i]:
-            raise InvalidArgumentError(f"tensor_diag_part: Invalid shape {shape}: dimensions {i} and {half + i} do not match.")
+            raise InvalidArgumentError(
+                f"tensor_diag_part: Invalid shape {shape}: dimensions {i} and {half + i} do not match."
+            )
     size = int(np.prod(shape[:half]))
     return reshape(matrix_diag_part(reshape(x, [size, size]), 0), shape[:half])

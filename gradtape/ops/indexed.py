@@ -51,7 +51,9 @@ def _numpy_gather(x, indices, axis=None, batch_dims=0):
 def _numpy_ungather(g, indices, axis, batch_dims, shape):
     axis, batch = _numpy_axes(indices, axis, batch_dims)
     if batch:
-        return np.stack([_numpy_ungather(a, i, axis - 1, batch - 1, shape[1:]) for a, i in zip(g, indices, strict=True)])
+        return np.stack(
+            [_numpy_ungather(a, i, axis - 1, batch - 1, shape[1:]) for a, i in zip(g, indices, strict=True)]
+        )
     out = np.zeros(shape, g.dtype)
     np.add.at(out, (slice(None),) * axis + (indices,), g)
     return out
@@ -61,9 +63,11 @@ gather = indexed(
     "gather", ANY, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Int=0",
     rule=(_ungather, None), numpy=_numpy_gather,
     samples=[
-        call((4, 2), ints([2, 0, 2])), call((4,), ints(1)), call((4, 2), ints([[1, 3], [0, 0]])), call((2, 3), ints([2, 2, 0]), axis=1),
+        call((4, 2), ints([2, 0, 2])), call((4,), ints(1)), call((4, 2), ints([[1, 3], [0, 0]])),
+        call((2, 3), ints([2, 2, 0]), axis=1),
         call((2, 3, 2), ints([[1], [0]]), axis=-2), call((2, 3), ints([[0], [2]]), batch_dims=1),
-        call((2, 2, 3), ints([[0, 2], [1, 1]]), axis=2, batch_dims=1), call((2, 3), ints([[0], [2]]), batch_dims=-1),
+        call((2, 2, 3), ints([[0, 2], [1, 1]]), axis=2, batch_dims=1),
+        call((2, 3), ints([[0], [2]]), batch_dims=-1),
         call((3, 2), ints(np.zeros([0], int))), call((3, 0), ints([1, 1])),
     ],
     bad=[
@@ -71,7 +75,10 @@ gather = indexed(
         (call((2, 3), ints([-1])), "InvalidArgumentError", "indices[0] = -1 is not in [0, 2)"),
         (call((2, 3), ints([0]), axis=2), "InvalidArgumentError", "out of range"),
         (call((), ints(0)), "InvalidArgumentError", "out of range"),
-        (call((2, 3), ints([0]), batch_dims=1), "InvalidArgumentError", "should be equal to indices.shape[0]"),
+        (
+            call((2, 3), ints([0]), batch_dims=1), "InvalidArgumentError",
+            "should be equal to indices.shape[0]",
+        ),
         (call((2, 3), ints(0), batch_dims=1), "InvalidArgumentError", "batch_dims"),
     ],
     names="gather", doc="The slices of `params` at `indices` along `axis`, which by default is `batch_dims`.",
@@ -79,7 +86,10 @@ gather = indexed(
 
 gather_grad = indexed(
     "gather_grad", NUMBER, "g indices:Index axis:Int batch_dims:Int shape:Shape",
-    rule=(lambda g, x, indices, out, axis, batch_dims, shape: gather(g, indices, axis=axis, batch_dims=batch_dims), None),
+    rule=(
+        lambda g, x, indices, out, axis, batch_dims,
+        shape: gather(g, indices, axis=axis, batch_dims=batch_dims), None,
+    ),
     numpy=_numpy_ungather,
     samples=[
         call((2, 3), ints([2, 2, 0]), axis=1, batch_dims=0, shape=[2, 4]),
@@ -87,8 +97,14 @@ gather_grad = indexed(
         call((2, 0), ints(np.zeros([0], int)), axis=1, batch_dims=0, shape=[2, 4]),
     ],
     bad=[
-        (call((2, 3), ints([0]), axis=1, batch_dims=0, shape=[2, 4]), "InvalidArgumentError", "the gradient of a gather"),
-        (call((2, 1), ints([9]), axis=1, batch_dims=0, shape=[2, 4]), "InvalidArgumentError", "is not in [0, 4)"),
+        (
+            call((2, 3), ints([0]), axis=1, batch_dims=0, shape=[2, 4]), "InvalidArgumentError",
+            "the gradient of a gather",
+        ),
+        (
+            call((2, 1), ints([9]), axis=1, batch_dims=0, shape=[2, 4]), "InvalidArgumentError",
+            "is not in [0, 4)",
+        ),
     ],
     doc="The transpose of gather: zeros of `shape` with the slices of `g` added at `indices`.",
 )  # fmt: skip
@@ -120,14 +136,19 @@ take_along = indexed(
     rule=(lambda g, x, indices, out, axis: put_along_add(g, indices, axis, x.shape), None),
     numpy=np.take_along_axis,
     samples=[
-        call((4,), ints([3, 3]), axis=0), call((2, 3), ints([[0, 2], [1, 1]]), axis=-1), call((2, 3), ints([[0, 1, 1]]), axis=0),
+        call((4,), ints([3, 3]), axis=0), call((2, 3), ints([[0, 2], [1, 1]]), axis=-1),
+        call((2, 3), ints([[0, 1, 1]]), axis=0),
         call((0, 3), ints(np.zeros([0, 1], int)), axis=1),
     ],
     bad=[
-        (call((2, 3), ints([[0]]), axis=1), "InvalidArgumentError", "must have the shape of the operand except along axis 1"),
+        (
+            call((2, 3), ints([[0]]), axis=1), "InvalidArgumentError",
+            "must have the shape of the operand except along axis 1",
+        ),
         (call((2,), ints([2]), axis=0), "InvalidArgumentError", "indices[0] = 2 is not in [0, 2)"),
     ],
-    doc="For each place of `indices` the element of `x` at that place, with the index along `axis` taken from it.",
+    doc="For each place of `indices` the element of `x` at that place, with the index along `axis` taken "
+        "from it.",
 )  # fmt: skip
 
 
@@ -143,7 +164,10 @@ put_along_add = indexed(
     "put_along_add", NUMBER, "g indices:Index axis:Axis shape:Shape",
     rule=(lambda g, x, indices, out, axis, shape: take_along(g, indices, axis), None),
     numpy=_numpy_put_along,
-    samples=[call((2,), ints([3, 3]), axis=0, shape=[4]), call((2, 2), ints([[0, 2], [1, 1]]), axis=1, shape=[2, 3])],
+    samples=[
+        call((2,), ints([3, 3]), axis=0, shape=[4]),
+        call((2, 2), ints([[0, 2], [1, 1]]), axis=1, shape=[2, 3]),
+    ],
     doc="The transpose of take_along: zeros of `shape` with the elements of `g` added at their places.",
 )  # fmt: skip
 
@@ -182,7 +206,9 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
 def _absolute(indices, batch_dims):
     """Coordinates into batches as coordinates into the whole: each one with its batch in front."""
     shape = list(indices.shape)
-    grid = np.indices(shape[:batch_dims]).reshape([batch_dims, *shape[:batch_dims], *[1] * (len(shape) - batch_dims - 1)])
+    grid = np.indices(shape[:batch_dims]).reshape(
+        [batch_dims, *shape[:batch_dims], *[1] * (len(shape) - batch_dims - 1)]
+    )
     grid = np.broadcast_to(np.moveaxis(grid, 0, -1), [*shape[:-1], batch_dims])
     return join.concat([_hooks.convert(np.array(grid), indices.dtype._code), indices], len(shape) - 1)
 
@@ -201,15 +227,21 @@ gather_nd = indexed(
     "gather_nd", ANY, "params indices:Index batch_dims:Int=0",
     rule=(_ungather_nd, None), numpy=_numpy_gather_nd,
     samples=[
-        call((2, 3), ints([[0, 1], [1, 2], [0, 1]])), call((2, 3), ints([[1], [0]])), call((2, 3), ints([1, 2])),
-        call((2, 3), ints([[0], [2]]), batch_dims=1), call((2, 2, 3), ints([[[0, 1]], [[1, 2]]]), batch_dims=1),
+        call((2, 3), ints([[0, 1], [1, 2], [0, 1]])), call((2, 3), ints([[1], [0]])),
+        call((2, 3), ints([1, 2])),
+        call((2, 3), ints([[0], [2]]), batch_dims=1),
+        call((2, 2, 3), ints([[[0, 1]], [[1, 2]]]), batch_dims=1),
         call((2, 3), ints(np.zeros([0, 2], int))),
     ],
     bad=[
-        (call((2, 3), ints([[0, 5]])), "InvalidArgumentError", "indices[0] = [0, 5] does not index into param shape [2,3]"),
+        (
+            call((2, 3), ints([[0, 5]])), "InvalidArgumentError",
+            "indices[0] = [0, 5] does not index into param shape [2,3]",
+        ),
         (call((2, 3), ints([[0, 0, 0]])), "InvalidArgumentError", "must be <= params rank; saw: 3 vs. 2"),
     ],
-    names="gather_nd", doc="The elements or slices of `params` at the coordinates in the last axis of `indices`.",
+    names="gather_nd", doc="The elements or slices of `params` at the coordinates in the last axis of "
+        "`indices`.",
 )  # fmt: skip
 
 
@@ -228,10 +260,17 @@ scatter_nd = indexed(
         call(ints(np.zeros([0, 1], int)), (0, 2), shape=[3, 2]),
     ],
     bad=[
-        (call(ints([[7]]), (1,), shape=[5]), "InvalidArgumentError", "indices[0] = [7] does not index into shape [5]"),
-        (call(ints([[1]]), (2,), shape=[5]), "InvalidArgumentError", "Dimensions of updates must be those of indices"),
+        (
+            call(ints([[7]]), (1,), shape=[5]), "InvalidArgumentError",
+            "indices[0] = [7] does not index into shape [5]",
+        ),
+        (
+            call(ints([[1]]), (2,), shape=[5]), "InvalidArgumentError",
+            "Dimensions of updates must be those of indices",
+        ),
     ],
-    names="scatter_nd", doc="Zeros of `shape` with `updates` added at the coordinates in the last axis of `indices`.",
+    names="scatter_nd", doc="Zeros of `shape` with `updates` added at the coordinates in the last axis of "
+        "`indices`.",
 )  # fmt: skip
 
 
@@ -258,36 +297,53 @@ def _scatter_extremum(g, x, indices, updates, out):
 
 _SCATTER = "tensor indices:Index updates bad_indices_policy:Ignored=None"
 _ONCE = [
-    call((4,), ints([[1], [3]]), (2,)), call((2, 3), ints([[1]]), (1, 3)), call((2, 3), ints([[0, 1], [1, 2]]), (2,)),
+    call((4,), ints([[1], [3]]), (2,)), call((2, 3), ints([[1]]), (1, 3)),
+    call((2, 3), ints([[0, 1], [1, 2]]), (2,)),
     call((2, 3), ints(np.zeros([0, 1], int)), (0, 3)),
 ]  # fmt: skip
 _TWICE = [*_ONCE, call((4,), ints([[1], [1]]), (2,))]
 _BAD = [
-    (call((2, 3), ints([[5]]), (1, 3)), "InvalidArgumentError", "indices[0] = [5] does not index into shape [2,3]"),
-    (call((2, 3), ints([[1]]), (1, 2)), "InvalidArgumentError", "Dimensions of updates must be those of indices"),
+    (
+        call((2, 3), ints([[5]]), (1, 3)),
+        "InvalidArgumentError",
+        "indices[0] = [5] does not index into shape [2,3]",
+    ),
+    (
+        call((2, 3), ints([[1]]), (1, 2)),
+        "InvalidArgumentError",
+        "Dimensions of updates must be those of indices",
+    ),
 ]
 
 tensor_scatter_update = indexed(
     "tensor_scatter_update", ANY, "tensor indices:Index updates",
     rule=(
-        lambda g, x, indices, updates, out: tensor_scatter_update(g, indices, arithmetic.zero(gather_nd(g, indices))),
+        lambda g, x, indices, updates,
+        out: tensor_scatter_update(g, indices, arithmetic.zero(gather_nd(g, indices))),
         None,
         lambda g, x, indices, updates, out: gather_nd(g, indices),
     ),
     numpy=_numpy_scatter(None), samples=_ONCE, bad=_BAD, names="tensor_scatter_nd_update",
-    doc="`tensor` with `updates` at the coordinates in the last axis of `indices`; of two at one place the last stays.",
+    doc="`tensor` with `updates` at the coordinates in the last axis of `indices`; of two at one place the "
+        "last stays.",
 )  # fmt: skip
 
 tensor_scatter_add = indexed(
     "tensor_scatter_add", NUMBER, _SCATTER,
-    rule=(lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates, out: gather_nd(g, indices)),
+    rule=(
+        lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates,
+        out: gather_nd(g, indices),
+    ),
     numpy=_numpy_scatter(np.add), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_add",
     doc="`tensor` with `updates` added at the coordinates in the last axis of `indices`.",
 )  # fmt: skip
 
 tensor_scatter_sub = indexed(
     "tensor_scatter_sub", NUMBER, _SCATTER,
-    rule=(lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates, out: -gather_nd(g, indices)),
+    rule=(
+        lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates,
+        out: -gather_nd(g, indices),
+    ),
     numpy=_numpy_scatter(np.subtract), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_sub",
     doc="`tensor` with `updates` subtracted at the coordinates in the last axis of `indices`.",
 )  # fmt: skip
@@ -295,11 +351,13 @@ tensor_scatter_sub = indexed(
 tensor_scatter_max = indexed(
     "tensor_scatter_max", REAL, _SCATTER, rule=_scatter_extremum, joint=True,
     numpy=_numpy_scatter(np.maximum), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_max",
-    doc="The larger of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share the gradient.",
+    doc="The larger of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share "
+        "the gradient.",
 )  # fmt: skip
 
 tensor_scatter_min = indexed(
     "tensor_scatter_min", REAL, _SCATTER, rule=_scatter_extremum, joint=True,
     numpy=_numpy_scatter(np.minimum), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_min",
-    doc="The smaller of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share the gradient.",
+    doc="The smaller of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share "
+        "the gradient.",
 )  # fmt: skip

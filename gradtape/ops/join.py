@@ -20,7 +20,8 @@ concat = movement(
     transpose=lambda g, xs, out, axis: pieces(g, axis, [x.shape[axis] for x in xs]),
     numpy=lambda xs, axis: np.concatenate(xs, axis),
     samples=[
-        call((2,), (3,), axis=0), call((2, 3), axis=0), call((2, 3), (2, 1), (2, 2), axis=-1), call((0, 3), (2, 3), axis=0),
+        call((2,), (3,), axis=0), call((2, 3), axis=0), call((2, 3), (2, 1), (2, 2), axis=-1),
+        call((0, 3), (2, 3), axis=0),
         call((2, 0), (2, 0), axis=1), call((2, 3, 2), (2, 1, 2), axis=1),
     ],
     bad=[
@@ -37,7 +38,8 @@ stack = movement(
     transpose=lambda g, xs, out, axis: slices(g, axis),
     numpy=lambda xs, axis=0: np.stack(xs, axis),
     samples=[
-        call((), ()), call((2,), (2,), (2,)), call((2, 3), (2, 3), axis=1), call((2, 3), (2, 3), axis=-1), call((0, 2), (0, 2)),
+        call((), ()), call((2,), (2,), (2,)), call((2, 3), (2, 3), axis=1), call((2, 3), (2, 3), axis=-1),
+        call((0, 2), (0, 2)),
         call((3,)),
     ],
     bad=[
@@ -52,7 +54,8 @@ pieces = movement(
     transpose=lambda g, x, out, axis, sizes: concat(g, axis),
     numpy=lambda x, axis, sizes: np.split(x, np.cumsum(sizes)[:-1], axis),
     samples=[
-        call((4,), axis=0, sizes=[1, 3]), call((2, 6), axis=-1, sizes=[2, 2, 2]), call((3, 2), axis=0, sizes=[3]),
+        call((4,), axis=0, sizes=[1, 3]), call((2, 6), axis=-1, sizes=[2, 2, 2]),
+        call((3, 2), axis=0, sizes=[3]),
         call((3, 2), axis=0, sizes=[0, 3]), call((0, 2), axis=1, sizes=[1, 1]),
     ],
     bad=[
@@ -82,7 +85,9 @@ add_n = movement(
 
 
 @composite("split")
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split") -> list:
+def split(
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
+) -> list:
     """`value` in pieces along `axis`.
 
     Args:
@@ -129,7 +134,9 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"Argument `axis` = {axis} not in range [{-x.ndim}, {x.ndim})")
     if num is not None and num != x.shape[axis]:
-        raise InvalidArgumentError(f"unstack: Input shape axis {axis} must equal {num}, got shape {list(x.shape)}")
+        raise InvalidArgumentError(
+            f"unstack: Input shape axis {axis} must equal {num}, got shape {list(x.shape)}"
+        )
     return list(slices(x, axis)) if x.shape[axis] else []
 
 

@@ -17,7 +17,8 @@ from gradtape.ops.static import array_of, as_tensor, axis_of, ints_of
 from gradtape.ops.table import ANY, NUMBER, composite, movement, opaque
 
 __all__ = [
-    "adjoint", "broadcast_to", "expand_dims", "identity", "matrix_transpose", "meshgrid", "mirror_pad", "pad", "repeat",
+    "adjoint", "broadcast_to", "expand_dims", "identity", "matrix_transpose", "meshgrid", "mirror_pad", "pad",
+    "repeat",
     "reshape", "reverse", "roll", "squeeze", "stop_gradient", "tile", "transpose",
 ]  # fmt: skip
 
@@ -49,15 +50,22 @@ reshape = movement(
         (call((2, 3), shape=[-1, -1]), "InvalidArgumentError", "only one dimension"),
         (call((2, 3), shape=[6.0]), "TypeError", "expected a list of integers"),
     ],
-    names="reshape", doc="The elements of `tensor` in another shape; one size may be -1 and follows from the others.",
+    names="reshape", doc="The elements of `tensor` in another shape; one size may be -1 and follows from "
+        "the others.",
 )  # fmt: skip
 
 expand_dims = movement(
     "expand_dims", ANY, "input axis:NewAxis",
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=lambda x, axis: np.expand_dims(x, axis),
-    samples=[call((), axis=0), call((2, 3), axis=0), call((2, 3), axis=1), call((2, 3), axis=-1), call((0,), axis=-2)],
-    bad=[(call((2, 3), axis=3), "InvalidArgumentError", "out of range"), (call((2,), axis=None), "TypeError", "integer")],
+    samples=[
+        call((), axis=0), call((2, 3), axis=0), call((2, 3), axis=1), call((2, 3), axis=-1),
+        call((0,), axis=-2),
+    ],
+    bad=[
+        (call((2, 3), axis=3), "InvalidArgumentError", "out of range"),
+        (call((2,), axis=None), "TypeError", "integer"),
+    ],
     names="expand_dims", doc="`input` with a dimension of size 1 put in at `axis`.",
 )  # fmt: skip
 
@@ -70,12 +78,19 @@ squeeze_axes = movement(
     "squeeze_axes", ANY, "input axis:Axes",
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=_numpy_squeeze,
-    samples=[call((1, 2, 1), axis=0), call((1, 2, 1), axis=[0, -1]), call((1, 2, 1), axis=[]), call((1, 0), axis=[0])],
+    samples=[
+        call((1, 2, 1), axis=0), call((1, 2, 1), axis=[0, -1]), call((1, 2, 1), axis=[]),
+        call((1, 0), axis=[0]),
+    ],
     bad=[
-        (call((2, 3), axis=0), "InvalidArgumentError", "Can not squeeze dim[0], expected a dimension of 1, got 2"),
+        (
+            call((2, 3), axis=0), "InvalidArgumentError",
+            "Can not squeeze dim[0], expected a dimension of 1, got 2",
+        ),
         (call((1, 3), axis=2), "InvalidArgumentError", "out of range"),
     ],
-    doc="`input` without the dimensions `axis`, which must have size 1; without all of these if the list is empty.",
+    doc="`input` without the dimensions `axis`, which must have size 1; without all of these if the list is "
+        "empty.",
 )  # fmt: skip
 
 squeeze = movement(
@@ -114,7 +129,8 @@ transpose = movement(
         (call((2, 3), perm=[0, 0]), "InvalidArgumentError", "twice"),
         (call((2, 3), perm=[0, 2]), "InvalidArgumentError", "out of range"),
     ],
-    names="transpose", doc="`a` with its axes in the order `perm`, by default turned round; `conjugate` also conjugates.",
+    names="transpose", doc="`a` with its axes in the order `perm`, by default turned round; `conjugate` "
+        "also conjugates.",
 )  # fmt: skip
 
 reverse = movement(
@@ -137,14 +153,19 @@ rolled = movement(
     transpose=lambda g, x, out, shift, axis: rolled(g, [-s for s in shift], axis),
     numpy=lambda x, shift, axis: np.roll(x, tuple(shift), tuple(axis)),
     samples=[
-        call((4,), shift=[1], axis=[0]), call((2, 3), shift=[-1, 5], axis=[0, 1]), call((2, 3), shift=[1, 1], axis=[1, 1]),
+        call((4,), shift=[1], axis=[0]), call((2, 3), shift=[-1, 5], axis=[0, 1]),
+        call((2, 3), shift=[1, 1], axis=[1, 1]),
         call((0, 3), shift=[2], axis=[1]), call((2, 3), shift=[], axis=[]),
     ],
     bad=[
         (call((2, 3), shift=[1], axis=[2]), "InvalidArgumentError", "axis 2 is out of range"),
-        (call((2, 3), shift=[1], axis=[0, 1]), "InvalidArgumentError", "shift and axis must have the same size"),
+        (
+            call((2, 3), shift=[1], axis=[0, 1]), "InvalidArgumentError",
+            "shift and axis must have the same size",
+        ),
     ],
-    doc="`input` with its elements moved by `shift` places along `axis`; those that leave come in at the other end.",
+    doc="`input` with its elements moved by `shift` places along `axis`; those that leave come in at the "
+        "other end.",
 )  # fmt: skip
 
 
@@ -165,7 +186,9 @@ def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -
     a = as_tensor(a)
     rank = a.ndim
     if rank < 2:
-        raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` of shape {a.shape}.")
+        raise ValueError(
+            f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` of shape {a.shape}."
+        )
     return transpose(a, [*range(rank - 2), rank - 1, rank - 2], conjugate)
 
 
@@ -183,7 +206,8 @@ broadcast_to = movement(
     numpy=lambda x, shape: np.broadcast_to(x, shape),
     samples=[
         call((), shape=[]), call((), shape=[2, 3]), call((3,), shape=[2, 3]), call((2, 1), shape=[2, 3]),
-        call((1, 3), shape=[4, 2, 3]), call((2, 3), shape=[2, 3]), call((1, 3), shape=[0, 3]), call((0, 1), shape=[0, 3]),
+        call((1, 3), shape=[4, 2, 3]), call((2, 3), shape=[2, 3]), call((1, 3), shape=[0, 3]),
+        call((0, 1), shape=[0, 3]),
     ],
     bad=[
         (call((2, 3), shape=[3]), "InvalidArgumentError", "Incompatible shapes: [2,3] vs. [3]"),
@@ -208,11 +232,13 @@ tile = movement(
     "tile", ANY, "input multiples:Ints", transpose=_untile,
     numpy=lambda x, multiples: np.tile(x, multiples),
     samples=[
-        call((), multiples=[]), call((3,), multiples=[2]), call((2, 3), multiples=[1, 3]), call((2, 3), multiples=[2, 2]),
+        call((), multiples=[]), call((3,), multiples=[2]), call((2, 3), multiples=[1, 3]),
+        call((2, 3), multiples=[2, 2]),
         call((2, 1), multiples=[1, 1]), call((2, 3), multiples=[0, 2]), call((0, 3), multiples=[2, 2]),
     ],
     gradient_samples=[
-        call((), multiples=[]), call((3,), multiples=[2]), call((2, 3), multiples=[1, 3]), call((2, 3), multiples=[2, 2]),
+        call((), multiples=[]), call((3,), multiples=[2]), call((2, 3), multiples=[1, 3]),
+        call((2, 3), multiples=[2, 2]),
         call((2, 1), multiples=[1, 1]),
     ],
     bad=[
@@ -231,7 +257,10 @@ def _unrepeat(g, x, out, repeats, axis):
 repeated = movement(
     "repeat", ANY, "input repeats:Int axis:Axis", transpose=_unrepeat,
     numpy=lambda x, repeats, axis: np.repeat(x, repeats, axis),
-    samples=[call((3,), repeats=2, axis=0), call((2, 3), repeats=3, axis=-1), call((2, 3), repeats=1, axis=0), call((0, 2), repeats=2, axis=1)],
+    samples=[
+        call((3,), repeats=2, axis=0), call((2, 3), repeats=3, axis=-1), call((2, 3), repeats=1, axis=0),
+        call((0, 2), repeats=2, axis=1),
+    ],
     bad=[
         (call((2,), repeats=-1, axis=0), "InvalidArgumentError", "non-negative"),
         (call((2,), repeats=1, axis=1), "InvalidArgumentError", "out of range"),
@@ -255,12 +284,14 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         return repeated(x, int(times.reshape(())), axis)
     if times.ndim != 1 or times.size != x.shape[axis]:
         raise ValueError(
-            f"repeat: Dimensions {x.shape[axis]} and {times.size} are not compatible; expected one number of repeats, "
+            f"repeat: Dimensions {x.shape[axis]} and {times.size} are not compatible; expected one number "
+            f"of repeats, "
             f"or one for each element along axis {axis}; got {times.size}."
         )
     if times.min() < 0:
         raise InvalidArgumentError("repeat: repeats must be non-negative.")
-    return indexed.gather(x, np.repeat(np.arange(times.size), times), axis=axis)
+    # The identity makes the gradient dense: that of a gather alone would be an IndexedSlices.
+    return indexed.gather(identity(x), np.repeat(np.arange(times.size), times), axis=axis)
 
 
 @composite("meshgrid")
@@ -298,18 +329,25 @@ def _numpy_pad(x, value, paddings):
 padded = movement(
     "pad", ANY, "tensor constant_values paddings:Ints",
     # As in TensorFlow the constant has no gradient.
-    transpose=(lambda g, x, value, out, paddings: slicing.index(g, paddings[::2], [1] * x.ndim, x.shape, x.shape), None),
+    transpose=(
+        lambda g, x, value, out, paddings: slicing.index(g, paddings[::2], [1] * x.ndim, x.shape, x.shape),
+        None,
+    ),
     numpy=_numpy_pad,
     samples=[
         call((), (), paddings=[]), call((3,), (), paddings=[1, 2]), call((2, 3), (), paddings=[0, 0, 2, 1]),
         call((0, 3), (), paddings=[1, 1, 0, 0]), call((2, 3), (), paddings=[0, 0, 0, 0]),
     ],
     bad=[
-        (call((2, 3), (), paddings=[1, 1]), "InvalidArgumentError", "The first dimension of paddings must be the rank"),
+        (
+            call((2, 3), (), paddings=[1, 1]), "InvalidArgumentError",
+            "The first dimension of paddings must be the rank",
+        ),
         (call((2,), (), paddings=[1, -1]), "InvalidArgumentError", "Paddings must be non-negative: 1 -1"),
         (call((2,), (2,), paddings=[1, 1]), "InvalidArgumentError", "must be a scalar"),
     ],
-    doc="`tensor` with a border of `constant_values`; `paddings` is the width before and after, axis by axis.",
+    doc="`tensor` with a border of `constant_values`; `paddings` is the width before and after, axis by "
+        "axis.",
 )  # fmt: skip
 
 _MODES = ("reflect", "symmetric")
@@ -331,26 +369,38 @@ mirror_pad = movement(
     "mirror_pad", ANY, "tensor paddings:Ints mode:Int",
     transpose=lambda g, x, out, paddings, mode: mirror_unpad(g, paddings, mode),
     numpy=_numpy_mirror,
-    samples=[call((3,), paddings=[2, 1], mode=0), call((3,), paddings=[3, 1], mode=1), call((2, 3), paddings=[1, 1, 2, 0], mode=0)],
+    samples=[
+        call((3,), paddings=[2, 1], mode=0), call((3,), paddings=[3, 1], mode=1),
+        call((2, 3), paddings=[1, 1, 2, 0], mode=0),
+    ],
     bad=[
-        (call((2,), paddings=[2, 1], mode=0), "InvalidArgumentError", "paddings must be less than the dimension size: 2"),
+        (
+            call((2,), paddings=[2, 1], mode=0), "InvalidArgumentError",
+            "paddings must be less than the dimension size: 2",
+        ),
         (call((2,), paddings=[3, 1], mode=1), "InvalidArgumentError", "no greater than the dimension size"),
         (call((2,), paddings=[1, -1], mode=1), "InvalidArgumentError", "non-negative"),
     ],
-    doc="`tensor` with a border of its own elements turned round; mode 0 leaves the edge out, mode 1 repeats it.",
+    doc="`tensor` with a border of its own elements turned round; mode 0 leaves the edge out, mode 1 "
+        "repeats it.",
 )  # fmt: skip
 
 mirror_unpad = movement(
     "mirror_unpad", NUMBER, "g paddings:Ints mode:Int", native="mirror_pad_grad",
     transpose=lambda g, x, out, paddings, mode: mirror_pad(g, paddings, mode),
     numpy=_numpy_unmirror,
-    samples=[call((6,), paddings=[2, 1], mode=0), call((7,), paddings=[3, 1], mode=1), call((4, 5), paddings=[1, 1, 2, 0], mode=0)],
+    samples=[
+        call((6,), paddings=[2, 1], mode=0), call((7,), paddings=[3, 1], mode=1),
+        call((4, 5), paddings=[1, 1, 2, 0], mode=0),
+    ],
     doc="The transpose of mirror_pad: the border is added to the elements it came from.",
 )  # fmt: skip
 
 
 @composite("pad")
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+) -> Any:
     """`tensor` with a border around it.
 
     Args:
@@ -362,19 +412,20 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
       InvalidArgumentError: if the paddings do not fit the tensor.
     """
     x = as_tensor(tensor)
-    if isinstance(paddings, (list, tuple)):
-        widths = [w for pair in paddings for w in ints_of(pair)]
-        pairs = all(not isinstance(pair, int) and len(pair) == 2 for pair in paddings)
-    else:
-        given = array_of(paddings)
-        widths, pairs = ints_of(given), given.ndim == 2 and given.shape[1] == 2
-    if not pairs:
-        raise InvalidArgumentError(f"pad: paddings must be a matrix with 2 columns, one row for each axis; got {paddings!r}.")
+    if not isinstance(paddings, (list, tuple)):
+        paddings = array_of(paddings).tolist()
+    try:
+        widths = [width for before, after in paddings for width in (before, after)]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"pad: paddings must be a matrix with 2 columns, one row for each axis; got {paddings!r}."
+        ) from None
     mode = mode.upper()
     if mode == "CONSTANT":
         return padded(x, constant_values, widths)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
-            f'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". Received `mode` = {mode}'
+            f'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
+            f"Received `mode` = {mode}"
         )
     return mirror_pad(x, widths, int(mode == "SYMMETRIC"))

@@ -85,7 +85,7 @@ def _wide(x):
 def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     """The cross-entropy of `softmax(logits)` with the probabilities `labels` along `axis`.
 
-    Differentiable by both. `labels` need not add up to 1.
+    Differentiable by both. The gradient by the logits takes the labels to add up to 1, as in TensorFlow.
 
     Returns:
       A tensor without that axis.
@@ -312,12 +312,14 @@ def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
     from gradtape.ops.random import stateless_uniform
 
     return _dropout(
-        ops.convert_to_tensor(x), rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype)
+        ops.convert_to_tensor(x),
+        rate,
+        noise_shape,
+        lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype),
     )
 
 
 def _dropout(x, rate, noise_shape, sample, seed=None):
-    from gradtape import ops
     from gradtape import random as state
 
     if isinstance(rate, numbers.Real) and not isinstance(rate, _core.Tensor):
@@ -360,8 +362,14 @@ def bias_add(value, bias, data_format=None, name=None):
     x = ops.convert_to_tensor(value)
     b = ops.convert_to_tensor(bias, dtype_hint=x.dtype)
     first = data_format is not None and data_format.startswith("NC")
-    if data_format is not None and not first and not (data_format.startswith("N") and data_format.endswith("C")):
-        raise ValueError(f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}")
+    if (
+        data_format is not None
+        and not first
+        and not (data_format.startswith("N") and data_format.endswith("C"))
+    ):
+        raise ValueError(
+            f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
+        )
     if x.ndim < 2:
         raise errors.InvalidArgumentError(f"bias_add: Input tensor must be at least 2D: {x.shape.as_list()}")
     axis = 1 if first else x.ndim - 1

@@ -21,6 +21,8 @@ realdiv = composite("realdiv")(arithmetic.divide)
 @composite("divide math.divide truediv math.truediv")
 def truediv(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y` as Python divides: integers give float64 (float32 for those of 8 and 16 bits)."""
-    if not isinstance(x, (_core.Tensor, _core.Variable)) and not isinstance(y, (_core.Tensor, _core.Variable)):
+    if not isinstance(x, (_core.Tensor, _core.Variable)) and not isinstance(
+        y, (_core.Tensor, _core.Variable)
+    ):
         x = as_tensor(x)
     return x / y

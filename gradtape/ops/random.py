@@ -14,7 +14,7 @@ import numpy as np
 from gradtape import _core, dtypes
 from gradtape import random as _state
 from gradtape.ops.samples import at, call, ints
-from gradtape.ops.table import ANY, FLOAT, INT, composite, opaque
+from gradtape.ops.table import ANY, FLOAT, composite, opaque
 
 __all__ = ["random_bits", "random_normal", "random_uniform", "random_uniform_int", "truncated_normal_op"]
 
@@ -30,7 +30,12 @@ def _philox(state, groups):
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     for _ in range(10):
         p0, p1 = counter[0] * np.uint64(0xD2511F53), counter[2] * np.uint64(0xCD9E8D57)
-        counter = [p1 >> half ^ counter[1] ^ np.uint64(k0), p1 & mask, p0 >> half ^ counter[3] ^ np.uint64(k1), p0 & mask]
+        counter = [
+            p1 >> half ^ counter[1] ^ np.uint64(k0),
+            p1 & mask,
+            p0 >> half ^ counter[3] ^ np.uint64(k1),
+            p0 & mask,
+        ]
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
     return np.stack(counter, 1).astype(np.uint32)
 
@@ -43,7 +48,9 @@ def _np_uniform(state, shape, dtype="float32"):
     size = math.prod(np.atleast_1d(shape).tolist())
     if dtype == "float64":
         b = _philox(state, (size + 1) // 2).reshape(-1, 2).astype(np.uint64)
-        x = ((b[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32) | b[:, 1] | np.uint64(1023 << 52)).view(np.float64) - 1
+        x = ((b[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32) | b[:, 1] | np.uint64(1023 << 52)).view(
+            np.float64
+        ) - 1
         return x[:size].reshape(shape)
     return _floats(_philox(state, (size + 3) // 4).reshape(-1))[:size].reshape(shape)
 
@@ -73,7 +80,11 @@ def _np_bits(state, shape, dtype="int32"):
     size = math.prod(np.atleast_1d(shape).tolist())
     kind = np.dtype(dtype)
     b = _philox(state, (size + 1) // 2 if kind.itemsize == 8 else (size + 3) // 4)
-    unsigned = b.reshape(-1) if kind.itemsize == 4 else (b.astype(np.uint64)[:, ::2] | b.astype(np.uint64)[:, 1::2] << np.uint64(32)).reshape(-1)
+    unsigned = (
+        b.reshape(-1)
+        if kind.itemsize == 4
+        else (b.astype(np.uint64)[:, ::2] | b.astype(np.uint64)[:, 1::2] << np.uint64(32)).reshape(-1)
+    )
     return unsigned[:size].reshape(shape).view(kind)
 
 
@@ -206,7 +217,13 @@ def _size(shape):
     """The shape as a list of ints, and the number of elements."""
     if isinstance(shape, (_core.Tensor, _core.Variable)):
         shape = (shape if isinstance(shape, _core.Tensor) else shape._read()).numpy()
-    dims = [shape] if isinstance(shape, int) else np.asarray(shape).reshape(-1).tolist() if isinstance(shape, np.ndarray) else list(shape)
+    dims = (
+        [shape]
+        if isinstance(shape, int)
+        else np.asarray(shape).reshape(-1).tolist()
+        if isinstance(shape, np.ndarray)
+        else list(shape)
+    )
     dims = [int(d) for d in dims]
     return dims, math.prod(dims)
 
@@ -387,7 +404,9 @@ def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, na
 
 
 @composite("random.stateless_truncated_normal")
-def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"):
+def stateless_truncated_normal(
+    shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"
+):
     """As `truncated_normal`; the same two seeds always give the same numbers."""
     return truncated_normal_of(_of_seed(seed), shape, mean, stddev, dtype)
 
@@ -431,7 +450,9 @@ def _without(dims, parameter, name):
     """The part of a shape that is left of the parameter's."""
     cut = len(dims) - parameter.ndim
     if cut < 0 or tuple(dims[cut:]) != tuple(parameter.shape):
-        raise ValueError(f"random: `shape` must end with the shape of `{name}`; got {dims} and {parameter.shape}.")
+        raise ValueError(
+            f"random: `shape` must end with the shape of `{name}`; got {dims} and {parameter.shape}."
+        )
     return dims[:cut]
 
 

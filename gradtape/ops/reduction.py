@@ -50,9 +50,9 @@ def _reference(function):
 
 _SOME = [
     call(()), call((3,)), call((2, 3)), call((2, 3), axis=0), call((2, 3), axis=-1, keepdims=True),
-    call((2, 3), axis=[]),
-    call((2, 3, 4), axis=[0, -1]), call((2, 3, 4), axis=(1, 2)), call((2, 3, 4), axis=[2, 0], keepdims=True),
-    call((2, 3, 2, 2), axis=[1, 3]), call((0, 3), axis=1), call((2, 1, 3), axis=1),
+    call((2, 3), axis=[]), call((2, 3, 4), axis=[0, -1]), call((2, 3, 4), axis=(1, 2)),
+    call((2, 3, 4), axis=[2, 0], keepdims=True), call((2, 3, 2, 2), axis=[1, 3]), call((0, 3), axis=1),
+    call((2, 1, 3), axis=1),
 ]  # fmt: skip
 _EMPTY = [call((0,)), call((0, 3)), call((0, 3), axis=0), call((2, 0), axis=1, keepdims=True)]
 _BAD = [
@@ -82,13 +82,12 @@ reduce_mean = reduction(
     "mean", NUMBER, rule=lambda g, x, out, axes, keepdims: _spread(g / _count(x, axes), x, axes, keepdims),
     numpy=_reference(_numpy_mean), samples=_SOME, bad=[*_BAD, _BAD_BOOL],
     names="reduce_mean math.reduce_mean",
-    doc="The mean of the elements of `input_tensor` over `axis`. Integers have an integer mean, rounded "
-        "towards zero.",
+    doc="The mean of the elements of `input_tensor` over `axis`; of integers an integer, cut towards zero.",
 )  # fmt: skip
 
 sum_squares = reduction(
-    "sum_squares", NUMBER, rule=lambda g, x, out, axes,
-    keepdims: conjugate(x + x) * _keep(g, x, axes, keepdims),
+    "sum_squares", NUMBER,
+    rule=lambda g, x, out, axes, keepdims: conjugate(x + x) * _keep(g, x, axes, keepdims),
     numpy=lambda x, axis=None, keepdims=False: _reference(np.sum)(x * x, axis, keepdims),
     samples=[*_SOME, *_EMPTY], bad=_BAD, doc="The sum of `x * x` over `axis`, in one pass.",
 )  # fmt: skip
@@ -150,8 +149,9 @@ def _product_rule(g, x, out, axes, keepdims):
 reduce_prod = reduction(
     "prod", NUMBER, rule=_product_rule,
     numpy=_reference(np.prod),
-    samples=[*_SOME, *_EMPTY, call(at([2.0, 0.0, 3.0])),
-        call(at([[2.0, 0.0, 3.0], [0.0, 0.0, 1.0]]), axis=1)],
+    samples=[
+        *_SOME, *_EMPTY, call(at([2.0, 0.0, 3.0])), call(at([[2.0, 0.0, 3.0], [0.0, 0.0, 1.0]]), axis=1),
+    ],
     edges=[((at([2.0, 0.0, 3.0]),), ([0.0, 6.0, 0.0],)), ((at([0.0, 0.0, 3.0]),), ([0.0, 0.0, 0.0],))],
     bad=[*_BAD, _BAD_BOOL], names="reduce_prod math.reduce_prod",
     doc="The product of the elements of `input_tensor` over `axis`.",
@@ -169,8 +169,10 @@ def _extremum_rule(g, x, out, axes, keepdims):
 reduce_max = reduction(
     "max", REAL, rule=_extremum_rule,
     numpy=_reference(np.max), samples=_SOME, bad=[*_BAD, _BAD_BOOL], names="reduce_max math.reduce_max",
-    edges=[((at([1.0, 3.0, 3.0]),), ([0.0, 0.5, 0.5],)),
-        ((at([[2.0, 2.0], [2.0, 2.0]]),), ([[0.25, 0.25], [0.25, 0.25]],))],
+    edges=[
+        ((at([1.0, 3.0, 3.0]),), ([0.0, 0.5, 0.5],)),
+        ((at([[2.0, 2.0], [2.0, 2.0]]),), ([[0.25, 0.25], [0.25, 0.25]],)),
+    ],
     doc="The largest element of `input_tensor` over `axis`. Ties share the gradient equally.",
 )  # fmt: skip
 
@@ -241,10 +243,12 @@ def _numpy_logsumexp(x, axis=None, keepdims=False):
     return out if keepdims else out.reshape(_reference(np.sum)(x, axis).shape)
 
 
+def _logsumexp_rule(g, x, out, axes, keepdims):
+    return _keep(g, x, axes, keepdims) * exp(x - _keep(out, x, axes, keepdims))
+
+
 reduce_logsumexp = reduction(
-    "logsumexp", FLOAT,
-    rule=lambda g, x, out, axes, keepdims: _keep(g, x, axes,
-        keepdims) * exp(x - _keep(out, x, axes, keepdims)),
+    "logsumexp", FLOAT, rule=_logsumexp_rule,
     numpy=_numpy_logsumexp, samples=_SOME, bad=_BAD, names="reduce_logsumexp math.reduce_logsumexp",
     edges=[((at([-np.inf, -np.inf]),), ([np.nan, np.nan],)), ((at([0.0, -np.inf]),), ([1.0, 0.0],))],
     doc="`log(sum(exp(x)))` over `axis`, without overflow.",

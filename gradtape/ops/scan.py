@@ -26,8 +26,7 @@ def _next(x, axis, reverse):
 
 _SCANS = [
     call((3,)), call((2, 3)), call((2, 3), axis=1, exclusive=True), call((2, 3), axis=-1, reverse=True),
-    call((1,)),
-    call((2, 3, 2), axis=1, exclusive=True, reverse=True), call((0, 3)), call((2, 0), axis=1),
+    call((1,)), call((2, 3, 2), axis=1, exclusive=True, reverse=True), call((0, 3)), call((2, 0), axis=1),
 ]  # fmt: skip
 _BAD = [
     (call((2, 3), axis=2), "InvalidArgumentError", "out of range"),
@@ -66,13 +65,14 @@ def _recurrence_by_b(g, a, axis, reverse):
     return linear_recurrence(conjugate(_next(a, axis, reverse)), g, axis, not reverse)
 
 
+def _recurrence_by_a(g, a, b, out, axis, reverse):
+    before = _next(out, axis, not reverse)
+    return _recurrence_by_b(g, a, axis, reverse) * conjugate(before)
+
+
 linear_recurrence = opaque(
     "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False",
-    rule=(
-        lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis,
-            reverse) * conjugate(_next(out, axis, not reverse)),
-        lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse),
-    ),
+    rule=(_recurrence_by_a, lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse)),
     numpy=_numpy_recurrence,
     samples=[
         call((4,), (4,)), call((2, 3), (2, 3), axis=1), call((3, 2), (3, 2), reverse=True), call((1,), (1,)),

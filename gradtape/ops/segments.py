@@ -24,7 +24,8 @@ from gradtape.ops.static import array_of, as_tensor
 from gradtape.ops.table import NUMBER, REAL, composite, indexed
 
 __all__ = [
-    "dynamic_partition", "dynamic_stitch", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    "dynamic_partition", "dynamic_stitch", "segment_max", "segment_mean", "segment_min", "segment_prod",
+    "segment_sum",
     "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
     "unsorted_segment_sqrt_n", "unsorted_segment_sum",
 ]  # fmt: skip
@@ -82,35 +83,52 @@ _FULL = [
     call((3,), ints([1, 0, 1]), num_segments=2), call((3, 2), ints([0, -1, 0]), num_segments=1),
     call((2, 2, 3), ints([[0, 1], [1, 0]]), num_segments=2),
 ]  # fmt: skip
-_EMPTY = [call((3, 2), ints([2, 0, 2]), num_segments=3), call((2, 2), ints([2, 0]), num_segments=3), call((0, 2), ints(np.zeros([0], int)), num_segments=2)]
+_EMPTY = [
+    call((3, 2), ints([2, 0, 2]), num_segments=3),
+    call((2, 2), ints([2, 0]), num_segments=3),
+    call((0, 2), ints(np.zeros([0], int)), num_segments=2),
+]
 _BAD = [
-    (call((2, 3), ints([2, 3]), num_segments=3), "InvalidArgumentError", "segment_ids[1] = 3 is out of range [0, 3)"),
-    (call((2, 3), ints([0, 0, 1]), num_segments=3), "InvalidArgumentError", "does not start with segment_ids.shape"),
+    (
+        call((2, 3), ints([2, 3]), num_segments=3),
+        "InvalidArgumentError",
+        "segment_ids[1] = 3 is out of range [0, 3)",
+    ),
+    (
+        call((2, 3), ints([0, 0, 1]), num_segments=3),
+        "InvalidArgumentError",
+        "does not start with segment_ids.shape",
+    ),
     (call((2,), ints([0, 0]), num_segments=-1), "InvalidArgumentError", "num_segments must be non-negative"),
 ]
 
 unsorted_segment_sum = indexed(
     "unsorted_segment_sum", NUMBER, _ARGS,
     rule=(lambda g, x, ids, out, num_segments: _spread(g, ids), None),
-    numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD, names="math.unsorted_segment_sum",
-    doc="For each of `num_segments` segments the sum of the rows of `data` with its id; negative ids are left out.",
+    numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD,
+    names="math.unsorted_segment_sum",
+    doc="For each of `num_segments` segments the sum of the rows of `data` with its id; negative ids are "
+        "left out.",
 )  # fmt: skip
 
 unsorted_segment_max = indexed(
     "unsorted_segment_max", REAL, _ARGS, rule=(_extremum_rule, None),
     numpy=_numpy_segments(np.maximum, _lowest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_max",
-    doc="For each segment the largest of its rows, element by element; the lowest number without any. Ties share the gradient.",
+    doc="For each segment the largest of its rows, element by element; the lowest number without any. Ties "
+        "share the gradient.",
 )  # fmt: skip
 
 unsorted_segment_min = indexed(
     "unsorted_segment_min", REAL, _ARGS, rule=(_extremum_rule, None),
     numpy=_numpy_segments(np.minimum, _highest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_min",
-    doc="For each segment the smallest of its rows, element by element; the highest number without any. Ties share the gradient.",
+    doc="For each segment the smallest of its rows, element by element; the highest number without any. "
+        "Ties share the gradient.",
 )  # fmt: skip
 
 unsorted_segment_prod = indexed(
     "unsorted_segment_prod", NUMBER, _ARGS, rule=(_product_rule, None),
-    numpy=_numpy_segments(np.multiply, lambda t: 1), samples=[*_FULL, *_EMPTY], bad=_BAD, names="math.unsorted_segment_prod",
+    numpy=_numpy_segments(np.multiply, lambda t: 1), samples=[*_FULL, *_EMPTY], bad=_BAD,
+    names="math.unsorted_segment_prod",
     doc="For each segment the product of its rows, element by element; 1 without any.",
 )  # fmt: skip
 
@@ -144,11 +162,14 @@ def _sorted(op: str, data: Any, segment_ids: Any) -> tuple[Any, Any, int]:
     values = array_of(ids)
     if values.ndim != 1 or x.ndim == 0 or values.size != x.shape[0]:
         raise InvalidArgumentError(
-            f"{op}: segment_ids should be the same size as dimension 0 of input; got data: {x.dtype.name}{list(x.shape)}, "
+            f"{op}: segment_ids should be the same size as dimension 0 of input; got data: "
+            f"{x.dtype.name}{list(x.shape)}, "
             f"segment_ids: {ids.dtype.name}{list(ids.shape)}."
         )
     if (values[1:] < values[:-1]).any():
-        raise InvalidArgumentError(f"{op}: segment ids are not increasing. Hint: tf.math.unsorted_{op} takes them in any order.")
+        raise InvalidArgumentError(
+            f"{op}: segment ids are not increasing. Hint: tf.math.unsorted_{op} takes them in any order."
+        )
     if values.size and values[0] < 0:
         raise InvalidArgumentError(f"{op}: segment ids must be >= 0; got {values[0]}.")
     return x, ids, int(values[-1]) + 1 if values.size else 0
@@ -210,7 +231,8 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
     if len(wrong):
         at_ = ",".join(str(i) for i in wrong[0])
         raise InvalidArgumentError(
-            f"dynamic_partition: partitions[{at_}] = {values[tuple(wrong[0])]} is not in [0, {num_partitions})"
+            f"dynamic_partition: partitions[{at_}] = {values[tuple(wrong[0])]} is not in [0, "
+            f"{num_partitions})"
         )
     if rank == 0:
         x, values = reshape(x, [1, *x.shape]), values.reshape(1)
@@ -227,13 +249,15 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     tensors = [as_tensor(d) for d in data]
     if not places or len(places) != len(tensors):
         raise InvalidArgumentError(
-            f"dynamic_stitch: expected as many indices as data, at least one; got {len(places)} and {len(tensors)}."
+            f"dynamic_stitch: expected as many indices as data, at least one; got {len(places)} and "
+            f"{len(tensors)}."
         )
     inner = list(tensors[0].shape)[places[0].ndim :]
     for k, (i, d) in enumerate(zip(places, tensors, strict=True)):
         if list(d.shape) != [*i.shape, *inner]:
             raise InvalidArgumentError(
-                f"dynamic_stitch: data[{k}].shape must start with indices[{k}].shape and go on with {inner}; got "
+                f"dynamic_stitch: data[{k}].shape must start with indices[{k}].shape and go on with "
+                f"{inner}; got "
                 f"{list(d.shape)} and {list(i.shape)}."
             )
     flat = np.concatenate([i.reshape(-1) for i in places])
@@ -242,7 +266,13 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     source = np.full(int(flat.max(initial=-1)) + 1, -1)
     for row, place in enumerate(flat):
         source[place] = row
-    rows = concat([reshape(d, [-1, *inner] if 0 not in inner else [i.size, *inner]) for i, d in zip(places, tensors, strict=True)], 0)
+    rows = concat(
+        [
+            reshape(d, [-1, *inner] if 0 not in inner else [i.size, *inner])
+            for i, d in zip(places, tensors, strict=True)
+        ],
+        0,
+    )
     if not source.size:
         return rows
     taken = gather(rows, np.maximum(source, 0))

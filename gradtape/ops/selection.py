@@ -16,7 +16,8 @@ from gradtape.ops.static import array_of, as_tensor, axis_of
 from gradtape.ops.table import ANY, composite, indexed, opaque
 
 __all__ = [
-    "boolean_mask", "boolean_unmask", "invert_permutation", "one_hot", "sequence_mask", "unique", "unique_with_counts",
+    "boolean_mask", "boolean_unmask", "invert_permutation", "one_hot", "sequence_mask", "unique",
+    "unique_with_counts",
     "where", "where_indices",
 ]  # fmt: skip
 
@@ -25,7 +26,9 @@ __all__ = [
 where_indices = opaque(
     "where_indices", ANY, "condition", rule=None, shape_from_values=True,
     numpy=lambda x: np.argwhere(x) if x.ndim else np.zeros((int(bool(x)), 0), np.int64),
-    samples=[call(bools([True, False, True])), call(at([[0.0, 2.0], [3.0, 0.0]])), call((0, 2)), call((2, 2, 2))],
+    samples=[
+        call(bools([True, False, True])), call(at([[0.0, 2.0], [3.0, 0.0]])), call((0, 2)), call((2, 2, 2)),
+    ],
     doc="The coordinates of the elements that are not zero, one a row, int64.",
 )  # fmt: skip
 
@@ -65,7 +68,8 @@ masked = indexed(
     rule=(lambda g, x, mask, out, axis: boolean_unmask(g, mask, axis, x.shape), None),
     numpy=_numpy_mask,
     samples=[
-        call((3,), bools([True, False, True])), call((2, 3), bools([False, True])), call((2, 3), bools([[True, False, True]] * 2)),
+        call((3,), bools([True, False, True])), call((2, 3), bools([False, True])),
+        call((2, 3), bools([[True, False, True]] * 2)),
         call((2, 3), bools([True, False, True]), axis=1), call((3,), bools([False] * 3)),
     ],
     bad=[
@@ -80,7 +84,8 @@ boolean_unmask = indexed(
     rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis), None),
     numpy=_numpy_unmask,
     samples=[
-        call((2,), bools([True, False, True]), axis=0, shape=[3]), call((2, 2), bools([True, False, True]), axis=1, shape=[2, 3]),
+        call((2,), bools([True, False, True]), axis=0, shape=[3]),
+        call((2, 2), bools([True, False, True]), axis=1, shape=[2, 3]),
         call((0,), bools([False] * 3), axis=0, shape=[3]),
     ],
     bad=[(call((2,), bools([True] * 3), axis=0, shape=[3]), "InvalidArgumentError", "selects 3 places")],
@@ -127,12 +132,17 @@ hot = opaque(
     "one_hot", ANY, "indices:Index on_value off_value depth:Int axis:NewAxis", rule=None,
     numpy=_numpy_one_hot,
     samples=[
-        call(ints([0, 2, -1, 5]), at(1), at(0), depth=3, axis=-1), call(ints([[0], [1]]), at(1), at(0), depth=2, axis=0),
-        call(ints(1), at(1), at(0), depth=3, axis=0), call(ints(np.zeros([0], int)), at(1), at(0), depth=2, axis=1),
+        call(ints([0, 2, -1, 5]), at(1), at(0), depth=3, axis=-1),
+        call(ints([[0], [1]]), at(1), at(0), depth=2, axis=0),
+        call(ints(1), at(1), at(0), depth=3, axis=0),
+        call(ints(np.zeros([0], int)), at(1), at(0), depth=2, axis=1),
         call(ints([0, 1]), at(1), at(0), depth=0, axis=-1),
     ],
     bad=[
-        (call(ints([0]), at(1), at(0), depth=-3, axis=-1), "InvalidArgumentError", "depth must be non-negative, got: -3"),
+        (
+            call(ints([0]), at(1), at(0), depth=-3, axis=-1), "InvalidArgumentError",
+            "depth must be non-negative, got: -3",
+        ),
         (call(ints([0]), at(1), at(0), depth=3, axis=4), "InvalidArgumentError", "out of range"),
     ],
     doc="`on_value` at the place each index names along a new axis of `depth` places, `off_value` elsewhere.",
@@ -171,14 +181,21 @@ def one_hot(
     """
     axis = -1 if axis is None else axis
     if on_value is None and off_value is None:
-        return hot(indices, *_on_and_off(dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)), depth, axis)
+        return hot(
+            indices, *_on_and_off(dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)), depth, axis
+        )
     dtype = None if dtype is None else dtypes.as_dtype(dtype)
     values = [None if v is None else as_tensor(v) for v in (on_value, off_value)]
     for v, role in zip(values, ("on_value", "off_value"), strict=True):
         if v is not None and dtype is not None and v.dtype is not dtype:
-            raise TypeError(f"one_hot: dtype {v.dtype.name} of {role} does not match dtype parameter {dtype.name}")
+            raise TypeError(
+                f"one_hot: dtype {v.dtype.name} of {role} does not match dtype parameter {dtype.name}"
+            )
         if v is not None and values[0] is not None and v.dtype is not values[0].dtype:
-            raise TypeError(f"one_hot: dtype {values[0].dtype.name} of on_value does not match dtype {v.dtype.name} of off_value")
+            raise TypeError(
+                f"one_hot: dtype {values[0].dtype.name} of on_value does not match dtype {v.dtype.name} of "
+                f"off_value"
+            )
     default = _on_and_off(next(v for v in values if v is not None).dtype)
     return hot(indices, *(d if v is None else v for v, d in zip(values, default, strict=True)), depth, axis)
 

@@ -49,7 +49,10 @@ index = movement(
     ],
     bad=[
         (call((3,), begin=[2], step=[1], size=[2], shape=[2]), "InvalidArgumentError", "out of bounds"),
-        (call((3,), begin=[0], step=[1], size=[2], shape=[3]), "InvalidArgumentError", "cannot have the shape"),
+        (
+            call((3,), begin=[0], step=[1], size=[2], shape=[3]), "InvalidArgumentError",
+            "cannot have the shape",
+        ),
     ],
     doc="The elements at `begin + i * step` for i < `size` along each axis, in the given shape.",
 )  # fmt: skip
@@ -72,7 +75,8 @@ unindex = movement(
 index_update = movement(
     "index_update", ANY, "x value begin:Ints step:Ints size:Ints",
     transpose=(
-        lambda g, x, v, out, begin, step, size: index_update(g, zero(index(g, begin, step, size, v.shape)), begin, step, size),
+        lambda g, x, v, out, begin, step,
+        size: index_update(g, zero(index(g, begin, step, size, v.shape)), begin, step, size),
         lambda g, x, v, out, begin, step, size: index(g, begin, step, size, v.shape),
     ),
     numpy=_numpy_update,
@@ -94,16 +98,21 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     shape, begin, size = list(x.shape), ints_of(begin), ints_of(size)
     if len(begin) != x.ndim or len(size) != x.ndim:
         raise InvalidArgumentError(
-            f"slice: Expected begin and size arguments to be 1-D tensors of size {x.ndim}, but got sizes {len(begin)} and "
+            f"slice: Expected begin and size arguments to be 1-D tensors of size {x.ndim}, but got sizes "
+            f"{len(begin)} and "
             f"{len(size)}; got input_: {x.dtype.name}{shape}."
         )
     for i, (b, n, d) in enumerate(zip(begin, size, shape, strict=True)):
         if not 0 <= b <= d:
-            raise InvalidArgumentError(f"slice: Expected begin[{i}] in [0, {d}], but got {b}; got input_: {x.dtype.name}{shape}.")
+            raise InvalidArgumentError(
+                f"slice: Expected begin[{i}] in [0, {d}], but got {b}; got input_: {x.dtype.name}{shape}."
+            )
         if n == -1:
             size[i] = d - b
         elif not 0 <= n <= d - b:
-            raise InvalidArgumentError(f"slice: Expected size[{i}] in [0, {d - b}], but got {n}; got input_: {x.dtype.name}{shape}.")
+            raise InvalidArgumentError(
+                f"slice: Expected size[{i}] in [0, {d - b}], but got {n}; got input_: {x.dtype.name}{shape}."
+            )
     return index(x, begin, [1] * x.ndim, size, size)
 
 
@@ -131,7 +140,8 @@ def strided_slice(
     steps = [1] * len(begin) if strides is None else ints_of(strides)
     if not len(begin) == len(end) == len(steps):
         raise InvalidArgumentError(
-            f"strided_slice: Expected begin, end, and strides to be 1D equal size tensors, but got sizes {len(begin)}, "
+            f"strided_slice: Expected begin, end, and strides to be 1D equal size tensors, but got sizes "
+            f"{len(begin)}, "
             f"{len(end)} and {len(steps)}."
         )
     key: list[Any] = []
@@ -143,7 +153,9 @@ def strided_slice(
             key.append(None)
         elif shrink_axis_mask & bit:
             if s <= 0:
-                raise InvalidArgumentError(f"strided_slice: only stride 1 allowed on non-range indexing; got strides[{i}] = {s}.")
+                raise InvalidArgumentError(
+                    f"strided_slice: only stride 1 allowed on non-range indexing; got strides[{i}] = {s}."
+                )
             key.append(b)
         else:
             key.append(slice(None if begin_mask & bit else b, None if end_mask & bit else e, s))

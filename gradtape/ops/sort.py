@@ -19,8 +19,7 @@ __all__ = ["argsort", "in_top_k", "searchsorted", "sort", "top_k"]
 
 _SORTS = [
     call((5,)), call((3, 4)), call((3, 4), axis=0), call((2, 3, 2), axis=1, descending=True), call((0,)),
-    call((2, 0)),
-    call((3, 1), axis=0), call(ints([3, 1, 2, 1]), descending=True),
+    call((2, 0)), call((3, 1), axis=0), call(ints([3, 1, 2, 1]), descending=True),
 ]  # fmt: skip
 _BAD_AXIS = [
     (call((2, 3), axis=2), "InvalidArgumentError", "out of range"),
@@ -42,13 +41,20 @@ order_of = opaque(
     doc="The indices that sort `values` along `axis`; equal elements keep their order.",
 )  # fmt: skip
 
+
+def _sort_rule(g, x, out, axis, descending):
+    return indexed.put_along_add(g, order_of(x, axis, descending), axis, x.shape)
+
+
 sorted_of = opaque(
     "sort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False",
-    rule=lambda g, x, out, axis, descending: indexed.put_along_add(g, order_of(x, axis, descending), axis,
-        x.shape),
+    rule=_sort_rule,
     numpy=lambda x, axis=-1, descending=False: np.take_along_axis(x, _numpy_order(x, axis, descending), axis),
     samples=_SORTS, gradient_samples=_SORTS[:-1], bad=_BAD_AXIS, doc="`values` in order along `axis`.",
 )  # fmt: skip
+
+
+_TOPS = [call((5,)), call((3, 4), k=2), call((2, 3, 4), k=4), call((3, 4), k=0), call((0, 3), k=2)]
 
 
 def _numpy_top_k(x, k=1, sorted=True):
@@ -60,9 +66,7 @@ top_k_of = opaque(
     "top_k", REAL, "input k:Int=1 sorted:Bool=True", many=True,
     rule=lambda g, x, out, k, sorted: indexed.put_along_add(g[0], out[1], len(x.shape) - 1, x.shape),
     numpy=_numpy_top_k,
-    samples=[call((5,)), call((3, 4), k=2), call((2, 3, 4), k=4), call((3, 4), k=0), call((0, 3), k=2),
-        call(ints([1, 3, 3, 2]), k=3)],
-    gradient_samples=[call((5,)), call((3, 4), k=2), call((2, 3, 4), k=4), call((3, 4), k=0)],
+    samples=[*_TOPS, call(ints([1, 3, 3, 2]), k=3)], gradient_samples=_TOPS,
     bad=[
         (call((3,), k=4), "InvalidArgumentError", "must have at least k columns"),
         (call((3,), k=-1), "InvalidArgumentError", "Need k >= 0"),
@@ -71,12 +75,16 @@ top_k_of = opaque(
     doc="The `k` largest elements of each row, and where they are.",
 )  # fmt: skip
 
+
+def _numpy_place(sequence, values, right=False):
+    rows = zip(sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+    places = [np.searchsorted(x, y, "right" if right else "left") for x, y in rows]
+    return np.stack(places).reshape(values.shape).astype(np.int32)
+
+
 place_of = opaque(
     "searchsorted", REAL, "sorted_sequence values right:Bool=False", rule=None,
-    numpy=lambda a, v, right=False: np.stack(
-        [np.searchsorted(x, y, "right" if right else "left") for x,
-            y in zip(a.reshape(-1, a.shape[-1]), v.reshape(-1, v.shape[-1]), strict=True)]
-    ).reshape(v.shape).astype(np.int32),
+    numpy=_numpy_place,
     samples=[
         call(at([1.0, 2.0, 2.0, 4.0]), at([2.0, 0.0, 5.0])),
         call(at([1.0, 2.0, 2.0, 4.0]), at([2.0, 0.0, 5.0]), right=True),

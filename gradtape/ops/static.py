@@ -38,5 +38,7 @@ def axis_of(op: str, axis: Any, rank: int) -> int:
     """A non-negative axis of a tensor of `rank` dimensions."""
     at = index(axis)
     if not -rank <= at < rank:
-        raise InvalidArgumentError(f"{op}: axis {at} is out of range; expected an axis in [{-rank}, {rank}); got {at}.")
+        raise InvalidArgumentError(
+            f"{op}: axis {at} is out of range; expected an axis in [{-rank}, {rank}); got {at}."
+        )
     return at % rank if rank else 0

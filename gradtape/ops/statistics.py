@@ -42,7 +42,7 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 
 @composite("math.reduce_std")
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """The standard deviation over `axis`. Its gradient is NaN where all elements are equal, as in TensorFlow."""
+    """The standard deviation over `axis`; its gradient is NaN where all elements are equal (TensorFlow)."""
     return sqrt(reduce_variance(input_tensor, axis, keepdims))
 
 
