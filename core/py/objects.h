@@ -201,6 +201,9 @@ struct Hooks {
       *accumulate,    // (g, h) -> g + h, one of them not a Tensor
       *densify,       // IndexedSlices -> Tensor
       *errors,        // tuple of exception classes by Code
+      *graph_inputs,  // list of (dtype, shape) -> (graph, symbolic tensors)
+      *graph_program, // (graph, results) -> (Program, descriptions of the results)
+      *slices,        // (values, indices, dense shape) -> IndexedSlices
       *dtype_code,    // anything that names a type -> code
       *np_empty,      // numpy.empty
       *np_dtypes;     // tuple of NumPy types by code
@@ -229,6 +232,7 @@ struct Node {
   OpObject* op;          // nullptr: a leaf
   CallAttrs* attrs;
   PyObject* closure;     // custom gradients: called with the cotangents
+  PyObject** symbols;    // of the values, when the call was traced; owned
   uint32_t n_tapes;
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on

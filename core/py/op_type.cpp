@@ -33,12 +33,19 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
 
 // ---- running ------------------------------------------------------------------------------
 
+[[noreturn]] static void no_value() {
+  fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+}
+
 // A call on tensors of a trace: shapes are inferred, and the trace takes note.
 static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
   static const Attrs none;
   const Tensor* values[256];
   if (n > 256) fail("too many operands");
-  for (int i = 0; i < n; ++i) values[i] = &in[i]->value;
+  for (int i = 0; i < n; ++i) {
+    values[i] = &in[i]->value;
+    if (!in[i]->symbol && !in[i]->value.has_value()) no_value();
+  }
   Outs specs;
   if (op->kernel)
     specs.emplace_back(infer_elementwise(*op->kernel, values));
@@ -52,6 +59,11 @@ static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* 
   static PyObject* method = PyUnicode_InternFromString("trace");
   Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)), operands.get(), results.get(),
                                            attrs_tuple(attrs), nullptr)));
+  if (!active_tapes().empty()) {
+    std::vector<TensorObject*> out;
+    for (size_t k = 0; k < specs.size(); ++k) out.push_back(as_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k))));
+    record(op, attrs, in, n, out.data(), int(out.size()));
+  }
   return op->many ? results.release() : Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
 }
 
@@ -177,8 +189,7 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
   try {
     for (int i = 0; i < n; ++i) {
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
-      if (!in[i]->value.has_value())
-        fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+      if (!in[i]->value.has_value()) no_value();
     }
     if (op->kernel) return run_kernel(op, in, n);
     return op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);

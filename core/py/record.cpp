@@ -50,6 +50,11 @@ static void empty_node(Node* n, std::vector<Node*>& released) {
       released.push_back(from);
     }
   for (int i = 0; i < n->n_in + n->n_out; ++i) n->values()[i].~Tensor();
+  if (n->symbols) {
+    for (int i = 0; i < n->n_in + n->n_out; ++i) Py_XDECREF(n->symbols[i]);
+    delete[] n->symbols;
+    n->symbols = nullptr;
+  }
   unref(n->attrs);
   n->attrs = nullptr;
   n->op = nullptr;
@@ -167,6 +172,13 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
     out[k]->node = ref(node);
     out[k]->output = uint32_t(k);
     unref(before);
+  }
+  auto symbol_of = [&](int i) { return i < n_in ? in[i]->symbol : out[i - n_in]->symbol; };
+  bool traced = false;
+  for (int i = 0; i < n_in + n_out; ++i) traced |= symbol_of(i) != nullptr;
+  if (traced) {
+    node->symbols = new PyObject*[size_t(n_in + n_out)];
+    for (int i = 0; i < n_in + n_out; ++i) node->symbols[i] = Py_XNewRef(symbol_of(i));
   }
   for (int i = 0; i < n_tapes; ++i) join_tape(node, tapes[i]);
   return node;
