@@ -4,25 +4,18 @@
 #include "memory.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
-#include <new>
 #include <string>
 
+#include "blocks.h"
 #include "error.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #define GT_POSIX 1
 #else
 #define GT_POSIX 0
-#endif
-#if defined(__linux__)
-#include <sys/sysinfo.h>
 #endif
 // A fixed offset from the thread pointer instead of a call; one pointer is all it takes.
 #if defined(__linux__) && defined(__GNUC__)
@@ -35,48 +28,8 @@ namespace gt {
 
 namespace {
 
-constexpr size_t kHeader = sizeof(Buffer);
-constexpr size_t kSmall = size_t(1) << 16;       // largest block of the thread's lists
-constexpr size_t kMapped = size_t(1) << 20;      // from here on pages come straight from the system
-constexpr size_t kHugePage = size_t(1) << 21;
 constexpr size_t kListBytes = size_t(1) << 18;   // what a thread keeps of one size
 constexpr int64_t kFlush = 1 << 16;              // a thread reports its live bytes in steps of this
-
-// Size classes. Up to 512 bytes: multiples of 64. Up to 64 KB: four an octave. Above: eight.
-constexpr int kFine = 8, kSmallBins = kFine + 7 * 4, kBins = 252;
-
-constexpr int small_bin(size_t bytes) {
-  if (bytes <= 512) return bytes == 0 ? 0 : int((bytes - 1) >> 6);
-  int octave = std::bit_width(bytes - 1) - 1;  // 2^octave <= bytes - 1
-  return kFine + (octave - 9) * 4 + int(((bytes - 1) >> (octave - 2)) & 3);
-}
-constexpr int large_bin(size_t bytes) {
-  int octave = std::bit_width(bytes - 1) - 1;
-  return kSmallBins + (octave - 16) * 8 + int(((bytes - 1) >> (octave - 3)) & 7);
-}
-constexpr size_t bin_bytes(int bin) {
-  if (bin < kFine) return size_t(bin + 1) * 64;
-  if (bin < kSmallBins) return size_t(5 + (bin - kFine) % 4) << (7 + (bin - kFine) / 4);
-  return size_t(9 + (bin - kSmallBins) % 8) << (13 + (bin - kSmallBins) / 8);
-}
-static_assert(bin_bytes(small_bin(513)) == 640 && bin_bytes(small_bin(kSmall)) == kSmall);
-static_assert(large_bin(kSmall + 1) == kSmallBins && bin_bytes(large_bin(kMapped)) == kMapped);
-constexpr size_t kLargest = bin_bytes(kBins - 1);
-
-size_t machine_memory() {  // 0: unknown
-  static const size_t total = [] {
-#if defined(__linux__)
-    struct sysinfo s;
-    if (sysinfo(&s) == 0) return (size_t(s.totalram) + s.totalswap) * s.mem_unit;
-#endif
-#if GT_POSIX && defined(_SC_PHYS_PAGES)
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    if (pages > 0 && size > 0) return size_t(pages) * size_t(size);
-#endif
-    return size_t(0);
-  }();
-  return total;
-}
 
 std::string human(double bytes) {
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -85,53 +38,6 @@ std::string human(double bytes) {
   char text[32];
   std::snprintf(text, sizeof text, k ? "%.1f %s" : "%.0f %s", bytes, units[k]);
   return text;
-}
-
-// ---- the system's memory -------------------------------------------------------------------
-
-void* map_pages(size_t size) {
-#if GT_POSIX
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-  const bool huge = size >= kHugePage;
-  const size_t room = huge ? size + kHugePage : size;
-  char* p = static_cast<char*>(mmap(nullptr, room, PROT_READ | PROT_WRITE, flags, -1, 0));
-  if (p == MAP_FAILED) return nullptr;
-  if (huge) {  // start on a huge page, give back what lies before and behind
-    char* start = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1));
-    if (start > p) munmap(p, size_t(start - p));
-    if (p + room > start + size) munmap(start + size, size_t(p + room - (start + size)));
-    p = start;
-#if defined(MADV_HUGEPAGE)
-    madvise(p, size, MADV_HUGEPAGE);  // advice: a refusal changes nothing
-#endif
-  }
-  return p;
-#else
-  return ::operator new(size, std::align_val_t(64), std::nothrow);
-#endif
-}
-
-size_t pages(size_t bytes) { return (bytes + kHeader + 4095) & ~size_t(4095); }
-
-Buffer* from_system(int bin) {
-  const size_t bytes = bin_bytes(bin);
-  void* p = bytes >= kMapped ? map_pages(pages(bytes)) : ::operator new(bytes + kHeader, std::align_val_t(64), std::nothrow);
-  if (!p) return nullptr;
-  Buffer* b = new (p) Buffer;
-  b->bin = uint8_t(bin);
-  b->bytes = bytes;
-  b->data = static_cast<char*>(p) + kHeader;
-  return b;
-}
-
-void to_system(Buffer* b) {
-#if GT_POSIX
-  if (b->bytes >= kMapped) {
-    munmap(static_cast<void*>(b), pages(b->bytes));
-    return;
-  }
-#endif
-  ::operator delete(static_cast<void*>(b), std::align_val_t(64));
 }
 
 // ---- large blocks ----------------------------------------------------------------------------

@@ -13,8 +13,11 @@ from gradtape import api as _api
 from gradtape import config as config
 from gradtape import dtypes as dtypes
 from gradtape import errors as errors
+from gradtape import exchange as exchange
 from gradtape import nest as nest
 from gradtape import ops as _ops
+from gradtape import tensor as _tensor
+from gradtape import test as test
 from gradtape._core import Tensor as Tensor
 from gradtape.dtypes import (
     DType,
@@ -55,6 +58,7 @@ from gradtape.scopes import (
 )
 from gradtape.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
 from gradtape.tape import GradientTape, UnconnectedGradients
+from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
 
 __version__ = "0.1.0"
 newaxis = None

@@ -46,6 +46,9 @@ constexpr Elementwise table[] = {
     binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),
     binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),
     binary<kFloat>("sigmoid_grad", 0.2, [](auto out, auto g) { return g * (out * (1 - out)); }),
+    // max(x, 0) - x z + log(1 + exp(-|x|)): the loss of logit x at label z, without cancellation.
+    binary<kFloat>("sigmoid_xent", 1.2,
+                   [](auto x, auto z) { return (x > 0 ? x : decltype(x)(0)) - x * z + math::softplus(-math::fabs(x)); }),
     binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
 };
 

@@ -11,7 +11,7 @@
 
 namespace gt {
 
-constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : GT_ISA_LEVEL == 3 ? 32 : 16;  // bytes
+constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : 32;  // bytes
 
 // What a reduction of T computes in.
 template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
@@ -33,7 +33,7 @@ template <class T> inline void store(T* out, const Wider<T>* x, int n) {
 // F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
 template <class F, class T> struct Reduce {
   using A = Wider<T>;
-  static constexpr int kLanes = 4 * kVector / sizeof(A);  // four vector registers
+  static constexpr int kLanes = 4 * kVector / sizeof(A);  // four vector registers, or eight
   static constexpr int kLeaf = 16 * kLanes;          // elements of a leaf
   static constexpr int kFew = 16 / sizeof(A) > 2 ? 16 / sizeof(A) / 2 : 1;
   static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time

@@ -157,7 +157,9 @@ void infer_matmul(const Call& c, Outs& outs) {
   want_dtype(a, kNumber, "matmul");
   want_same_dtype(a, b);
   int ra = a.shape.rank, rb = b.shape.rank;
-  if (ra < 2 || rb < 2) fail("In[" + std::to_string(ra < 2 ? 0 : 1) + "] and In[" + std::to_string(ra < 2 ? 1 : 0) + "] must be matrices or batches of them: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());
+  if (ra < 2 || rb < 2)
+    fail("In[" + std::to_string(ra < 2 ? 0 : 1) + "] ndims must be >= 2: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str() +
+         ". Hint: tf.linalg.matvec multiplies a matrix with a vector, tf.tensordot(a, b, 1) two vectors");
   bool ta = c.integer(0), tb = c.integer(1);
   int64_t m = a.shape[ra - (ta ? 1 : 2)], k = a.shape[ra - (ta ? 2 : 1)], kb = b.shape[rb - (tb ? 1 : 2)], n = b.shape[rb - (tb ? 2 : 1)];
   if (k != kb) fail("Matrix size-incompatible: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());

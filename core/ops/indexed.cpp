@@ -8,8 +8,22 @@ namespace {
 
 // ---- gather(x, indices; axis, batch_dims) ----
 // x is [batch, outer, size, inner], indices [batch, count], the result [batch, outer, count, inner].
+// A negative batch_dims counts from the last axis of the indices; an axis inside the batch is
+// the first one behind it (axis=None).
+struct Axes {
+  int axis, batch;
+  Axes(const Call& c, const Shape& x, const Shape& indices) {
+    int64_t b = c.integer(1) < 0 ? c.integer(1) + indices.rank : c.integer(1);
+    if (b < 0 || b > indices.rank || b >= std::max<int>(x.rank, 1))
+      fail("batch_dims = " + std::to_string(c.integer(1)) + " must be at most the rank of indices (" + std::to_string(indices.rank) +
+           ") and less than the rank of params (" + std::to_string(x.rank) + ")");
+    batch = int(b);
+    axis = std::max(axis_attr(c, 0, x.rank), batch);
+  }
+};
 struct Gather {
   int64_t batch, outer, size, inner, count;
+  Gather(const Shape& x, const Shape& indices, Axes at) : Gather(x, indices, at.axis, at.batch) {}
   Gather(const Shape& x, const Shape& indices, int axis, int batch_dims)
       : batch(product(x, 0, batch_dims)),
         outer(product(x, batch_dims, axis)),
@@ -19,18 +33,14 @@ struct Gather {
 };
 // The shape of the result; checks axis and batch_dims.
 Shape gathered(const Call& c, const Shape& x, const Shape& indices) {
-  int axis = axis_attr(c, 0, x.rank);
-  int64_t batch = c.integer(1);
-  if (batch < 0 || batch > indices.rank || batch > axis)
-    fail("batch_dims (" + std::to_string(batch) + ") must be at most axis (" + std::to_string(axis) + ") and the rank of indices (" +
-         std::to_string(indices.rank) + ")");
+  auto [axis, batch] = Axes(c, x, indices);
   for (int i = 0; i < batch; ++i)
     if (x[i] != indices[i])
       fail("params.shape[" + std::to_string(i) + "]: " + std::to_string(x[i]) + " should be equal to indices.shape[" + std::to_string(i) +
            "]: " + std::to_string(indices[i]));
   Shape s;
   for (int i = 0; i < axis; ++i) s.push(x[i]);
-  for (int i = int(batch); i < indices.rank; ++i) s.push(indices[i]);
+  for (int i = batch; i < indices.rank; ++i) s.push(indices[i]);
   for (int i = axis + 1; i < x.rank; ++i) s.push(x[i]);
   return s;
 }
@@ -57,7 +67,7 @@ template <class W, class I> void gather_rows(W* out, const W* x, const I* indice
 void run_gather(const Call& c, Outs& outs) {
   const Tensor &x = c[0], &indices = c[1];
   Tensor& out = outs[0];
-  Gather v(x.shape, indices.shape, int(c.integer(0)), int(c.integer(1)));
+  Gather v(x.shape, indices.shape, Axes(c, x.shape, indices.shape));
   visit_indices(indices, [&](auto* p) {
     check_indices(p, indices, v.size);
     if (out.numel == 0) return;
@@ -97,7 +107,7 @@ void add_back(const Tensor& g, const Tensor& indices, Tensor& out, const Gather&
   });
 }
 void run_gather_grad(const Call& c, Outs& outs) {
-  add_back(c[0], c[1], outs[0], Gather(outs[0].shape, c[1].shape, int(c.integer(0)), int(c.integer(1))));
+  add_back(c[0], c[1], outs[0], Gather(outs[0].shape, c[1].shape, Axes(c, outs[0].shape, c[1].shape)));
 }
 
 // ---- scatter_rows_add(values, indices; shape) ----

@@ -22,6 +22,38 @@ void infer_reshape(const Call& c, Outs& outs) {
 }
 void run_share(const Call& c, Outs& outs) { outs[0].share(c[0]); }
 
+// ---- expand_dims(x; axis), squeeze(x), squeeze_axes(x; axes), identity(x) ----
+void infer_expand_dims(const Call& c, Outs& outs) {
+  const Shape& x = c[0].shape;
+  int axis = axis_attr(c, 0, x.rank + 1);
+  Spec s{c[0].dtype, {}};
+  for (int i = 0; i <= x.rank; ++i) {
+    if (i == axis) s.shape.push(1);
+    if (i < x.rank) s.shape.push(x[i]);
+  }
+  outs.emplace_back(s);
+}
+void infer_squeeze(const Call& c, Outs& outs) {
+  Spec s{c[0].dtype, {}};
+  for (int i = 0; i < c[0].shape.rank; ++i)
+    if (c[0].shape[i] != 1) s.shape.push(c[0].shape[i]);
+  outs.emplace_back(s);
+}
+void infer_squeeze_axes(const Call& c, Outs& outs) {
+  const Shape& x = c[0].shape;
+  if (c.ints(0).empty()) return infer_squeeze(c, outs);
+  uint32_t gone = 0;
+  for (int64_t a : c.ints(0)) {
+    if (a < 0 || a >= x.rank) fail("axis " + std::to_string(a) + " is out of range for a tensor of rank " + std::to_string(x.rank));
+    if (x[int(a)] != 1) fail("Can not squeeze dim[" + std::to_string(a) + "], expected a dimension of 1, got " + std::to_string(x[int(a)]));
+    gone |= 1u << a;
+  }
+  Spec s{c[0].dtype, {}};
+  for (int i = 0; i < x.rank; ++i)
+    if (!(gone >> i & 1)) s.shape.push(x[i]);
+  outs.emplace_back(s);
+}
+
 // ---- transpose(x; perm) ----
 void infer_transpose(const Call& c, Outs& outs) {
   const Shape& x = c[0].shape;
@@ -282,6 +314,10 @@ void run_band_part(const Call& c, Outs& outs) {
 }
 
 GT_OP("reshape", {infer_reshape, run_share, false, 0});
+GT_OP("expand_dims", {infer_expand_dims, run_share, false, 0});
+GT_OP("squeeze", {infer_squeeze, run_share, false, 0});
+GT_OP("squeeze_axes", {infer_squeeze_axes, run_share, false, 0});
+GT_OP("identity", {same_spec, run_share, false, 0});
 GT_OP("transpose", {infer_transpose, run_transpose, false});
 GT_OP("broadcast_to", {infer_broadcast_to, run_broadcast_to, false});
 GT_OP("reverse", {infer_reverse, run_reverse});

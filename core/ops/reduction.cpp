@@ -4,7 +4,6 @@
 #include "reduction.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include "strided.h"
@@ -77,8 +76,27 @@ struct PartReducer {
   }
 };
 
+// Many short rows: a block of them is turned on its side first, because one call of a loop for
+// each row would cost more than the row.
+constexpr int64_t kShortRow = 32, kRowBlock = 512;
+
+void reduce_short_rows(const PartReducer& part, char* out, const char* in, int64_t rows, int64_t size) {
+  each_piece((rows + kRowBlock - 1) / kRowBlock, grain_rows(kRowBlock * size, kPieceElements), [&](int64_t begin, int64_t end) {
+    alignas(64) char side[kShortRow * kRowBlock * 16];
+    for (int64_t b = begin; b < end; ++b) {
+      int64_t at = b * kRowBlock, n = std::min(kRowBlock, rows - at);
+      Nest t;
+      t.push(size, 1, n);
+      t.push(n, size, 1);
+      strided_copy(side, in + at * size * part.width, int(part.width), t);
+      part.first(out + at * part.width, side, size, n);
+    }
+  });
+}
+
 void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, Middle v) {
   int64_t w = part.width, block = v.size * v.inner;
+  if (v.inner == 1 && v.size < kShortRow && v.outer >= 16 && !part.cast) return reduce_short_rows(part, out, in, v.outer, v.size);
   bool copies = part.cast != nullptr;
   // Blocks of columns: as wide as the scratch allows, or narrow enough to share the work.
   int64_t columns = v.inner;

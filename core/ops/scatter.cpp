@@ -82,7 +82,7 @@ void run_gather_nd(const Call& c, Outs& outs) {
   });
 }
 
-// ---- scatter_nd(indices, updates; shape), tensor_scatter(x, indices, updates; mode) ----
+// ---- scatter_nd(indices, updates; shape), tensor_scatter_add(x, indices, updates) and its kin ----
 void check_updates(const Tensor& updates, const Shape& target, const Tensor& indices) {
   want_indices(indices);
   want_coordinates(target, indices.shape, 0);
@@ -111,16 +111,13 @@ void run_scatter_nd(const Call& c, Outs& outs) {
   zero(outs[0].data, outs[0].nbytes());
   apply_updates(outs[0], c[0], c[1], Combine::Add);
 }
-void infer_tensor_scatter(const Call& c, Outs& outs) {
-  int64_t mode = c.integer(0);
-  if (mode < 0 || mode > int64_t(Combine::Div)) fail("unknown mode " + std::to_string(mode));
+void infer_tensor_scatter(const Call& c, Outs& outs, Combine how) {
   want_same_dtype(c[0], c[2]);
-  want_dtype(c[0], combine_dtypes(Combine(mode)), "tensor_scatter");
+  want_dtype(c[0], combine_dtypes(how), "tensor_scatter");
   check_updates(c[2], c[0].shape, c[1]);
   outs.emplace_back(c[0].spec());
 }
-void run_tensor_scatter(const Call& c, Outs& outs) {
-  Combine how = Combine(c.integer(0));
+void run_tensor_scatter(const Call& c, Outs& outs, Combine how) {
   if (how == Combine::Div && is_int(c[0].dtype))
     visit(c[2].dtype, [&](auto t) {
       using T = decltype(t);
@@ -128,19 +125,27 @@ void run_tensor_scatter(const Call& c, Outs& outs) {
         for (int64_t i = 0; i < c[2].numel; ++i)
           if (!c[2].as<T>()[i]) fail("Integer division by zero");
     });
-  copy_bytes(outs[0].data, c[0].data, c[0].nbytes());
+  if (outs[0].data != c[0].data) copy_bytes(outs[0].data, c[0].data, c[0].nbytes());  // the same: a variable, in place
   apply_updates(outs[0], c[1], c[2], how);
 }
 
-// ---- segment_sum(x, ids; num_segments, mode) with mode 0 sum, 1 max, 2 min, 3 prod ----
-constexpr Combine kSegmentModes[] = {Combine::Add, Combine::Max, Combine::Min, Combine::Mul};
+template <Combine how> void infer_scatter(const Call& c, Outs& outs) { infer_tensor_scatter(c, outs, how); }
+template <Combine how> void run_scatter(const Call& c, Outs& outs) { run_tensor_scatter(c, outs, how); }
 
-void infer_segment(const Call& c, Outs& outs) {
+// tensor_scatter(x, indices, updates; mode): the same, the way to combine given by number.
+void infer_scatter_mode(const Call& c, Outs& outs) {
+  int64_t mode = c.integer(0);
+  if (mode < 0 || mode > int64_t(Combine::Div)) fail("unknown mode " + std::to_string(mode));
+  infer_tensor_scatter(c, outs, Combine(mode));
+}
+void run_scatter_mode(const Call& c, Outs& outs) { run_tensor_scatter(c, outs, Combine(c.integer(0))); }
+
+// ---- unsorted_segment_sum(x, ids; num_segments), and _max, _min, _prod; negative ids are left out ----
+template <Combine how> void infer_segment(const Call& c, Outs& outs) {
   const Shape &x = c[0].shape, &ids = c[1].shape;
-  int64_t n = c.integer(0), mode = c.integer(1);
+  int64_t n = c.integer(0);
   want_indices(c[1], "segment_ids");
-  if (mode < 0 || mode > 3) fail("unknown mode " + std::to_string(mode));
-  want_dtype(c[0], combine_dtypes(kSegmentModes[mode]), "segment_sum");
+  want_dtype(c[0], combine_dtypes(how), "unsorted_segment");
   if (n < 0) fail("num_segments must be non-negative, got " + std::to_string(n));
   bool prefix = ids.rank <= x.rank;
   for (int i = 0; prefix && i < ids.rank; ++i) prefix = x[i] == ids[i];
@@ -151,21 +156,20 @@ void infer_segment(const Call& c, Outs& outs) {
   outs.emplace_back(s);
 }
 // What an empty segment holds.
-template <class T> T nothing(int64_t mode) {
-  if (mode == 0) return T(0.0f);
-  if (mode == 3) return T(1.0f);
-  if constexpr (std::is_floating_point_v<T>) return mode == 1 ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-  else if constexpr (std::is_integral_v<T>) return mode == 1 ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-  else if constexpr (std::is_same_v<T, half>) return mode == 1 ? T(-65504.0f) : T(65504.0f);
-  else if constexpr (std::is_same_v<T, bfloat>) return mode == 1 ? T(-3.3895314e38f) : T(3.3895314e38f);
+template <class T, Combine how> T nothing() {
+  if constexpr (how == Combine::Add) return T(0.0f);
+  else if constexpr (how == Combine::Mul) return T(1.0f);
+  else if constexpr (std::is_arithmetic_v<T>) return how == Combine::Max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  else if constexpr (std::is_same_v<T, half>) return how == Combine::Max ? T(-65504.0f) : T(65504.0f);
+  else if constexpr (std::is_same_v<T, bfloat>) return how == Combine::Max ? T(-3.3895314e38f) : T(3.3895314e38f);
   else return T(0.0f);
 }
-void run_segment(const Call& c, Outs& outs) {
+template <Combine how> void run_segment(const Call& c, Outs& outs) {
   const Tensor &x = c[0], &ids = c[1];
   Tensor& out = outs[0];
-  int64_t segments = c.integer(0), mode = c.integer(1);
+  int64_t segments = c.integer(0);
   visit(x.dtype, [&](auto t) {
-    auto v = nothing<decltype(t)>(mode);
+    auto v = nothing<decltype(t), how>();
     fill(out.data, reinterpret_cast<const char*>(&v), sizeof(v), out.numel);
   });
   visit_indices(ids, [&](auto* p) {
@@ -173,7 +177,7 @@ void run_segment(const Call& c, Outs& outs) {
       if (p[i] >= segments)
         fail("segment_ids" + coordinates(ids.shape, i) + " = " + std::to_string(p[i]) + " is out of range [0, " + std::to_string(segments) + ")");
     if (x.numel == 0) return;
-    RowLoop apply(x.dtype, kSegmentModes[mode]);
+    RowLoop apply(x.dtype, how);
     int64_t slice = x.numel / ids.numel, w = dtype_size(x.dtype);
     each_column_block(ids.numel, slice, [&](int64_t column, int64_t n) {
       for (int64_t r = 0; r < ids.numel; ++r)
@@ -184,8 +188,18 @@ void run_segment(const Call& c, Outs& outs) {
 
 GT_OP("gather_nd", {infer_gather_nd, run_gather_nd, true, 1});
 GT_OP("scatter_nd", {infer_scatter_nd, run_scatter_nd, true, 1});
-GT_OP("tensor_scatter", {infer_tensor_scatter, run_tensor_scatter, true, 1});
-GT_OP("segment_sum", {infer_segment, run_segment, true, 1});
+GT_OP("tensor_scatter", {infer_scatter_mode, run_scatter_mode, true, 1});
+#define GT_TENSOR_SCATTER(name, how) GT_OP(name, {infer_scatter<Combine::how>, run_scatter<Combine::how>, true, 1})
+GT_TENSOR_SCATTER("tensor_scatter_update", Update);
+GT_TENSOR_SCATTER("tensor_scatter_add", Add);
+GT_TENSOR_SCATTER("tensor_scatter_sub", Sub);
+GT_TENSOR_SCATTER("tensor_scatter_max", Max);
+GT_TENSOR_SCATTER("tensor_scatter_min", Min);
+#define GT_SEGMENT(name, how) GT_OP(name, {infer_segment<Combine::how>, run_segment<Combine::how>, true, 1})
+GT_SEGMENT("unsorted_segment_sum", Add);
+GT_SEGMENT("unsorted_segment_max", Max);
+GT_SEGMENT("unsorted_segment_min", Min);
+GT_SEGMENT("unsorted_segment_prod", Mul);
 
 }  // namespace
 }  // namespace gt

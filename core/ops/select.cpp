@@ -1,5 +1,5 @@
 // Ops that turn indices into masks and masks into indices: one_hot, where_indices,
-// boolean_mask, unique, invert_permutation. The shape of some results depends on values.
+// boolean_mask and its transpose, unique, invert_permutation. The shape of some results depends on values.
 #include <cstring>
 #include <unordered_map>
 #include <vector>
@@ -116,6 +116,34 @@ void run_mask(const Call& c, Outs& outs) {
   });
 }
 
+// ---- boolean_unmask(g, mask; axis, shape): the transpose of boolean_mask ----
+void infer_unmask(const Call& c, Outs& outs) {
+  Spec s{c[0].dtype, shape_attr(c, 1)};
+  int axis = axis_attr(c, 0, s.shape.rank);
+  const Shape& mask = c[1].shape;
+  if (c[1].dtype != Dtype::Bool || c[0].shape.rank != s.shape.rank - mask.rank + 1 || axis + mask.rank > s.shape.rank)
+    fail("a mask " + mask.str() + " cannot spread " + c[0].shape.str() + " over " + s.shape.str());
+  outs.emplace_back(s);
+}
+void run_unmask(const Call& c, Outs& outs) {
+  Tensor& out = outs[0];
+  zero(out.data, out.nbytes());
+  if (c[0].numel == 0) return;
+  auto at = true_places(c[1]);
+  Split v(c[0].shape, int(c.integer(0)));
+  if (v.size != int64_t(at.size()) || v.outer * c[1].numel * v.inner != out.numel)
+    fail("the mask selects " + std::to_string(at.size()) + " places, but there are " + std::to_string(v.size) + " values");
+  int64_t bytes = v.inner * dtype_size(out.dtype);
+  each_piece(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
+    const char* from = c[0].data + begin * v.size * bytes;
+    for (int64_t o = begin; o < end; ++o)
+      for (int64_t k : at) {
+        std::memcpy(out.data + (o * c[1].numel + k) * bytes, from, size_t(bytes));
+        from += bytes;
+      }
+  });
+}
+
 // ---- unique(x) -> values, idx ----
 void infer_unique(const Call& c, Outs& outs) {
   if (c[0].shape.rank != 1) fail("unique expects a 1D vector.");
@@ -176,6 +204,7 @@ void run_invert(const Call& c, Outs& outs) {
 GT_OP("one_hot", {infer_one_hot, run_one_hot});
 GT_OP("where_indices", {infer_where, run_where, false, 2});
 GT_OP("boolean_mask", {infer_mask, run_mask, false, 2});
+GT_OP("boolean_unmask", {infer_unmask, run_unmask, true, 1});
 GT_OP("unique", {infer_unique, run_unique, false, 20});
 GT_OP("invert_permutation", {infer_invert, run_invert, true, 2});
 

@@ -107,9 +107,11 @@ void run_index_update(const Call& c, Outs& outs) {
   if (v.numel == 0) return out.share(x);
   Region region(c, x.shape);
   if (region.contiguous && v.numel == x.numel) return out.share(v);
-  out.allocate();
+  if (!out.has_value()) {  // it has one already when a variable is changed in place
+    out.allocate();
+    copy_bytes(out.data, x.data, x.nbytes());
+  }
   int w = dtype_size(x.dtype);
-  copy_bytes(out.data, x.data, x.nbytes());
   strided_copy(out.data + region.offset * w, v.data, w, region.nest(false));
 }
 

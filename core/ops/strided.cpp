@@ -45,6 +45,16 @@ template <class W, int T> inline void transpose_block(W* dst, int64_t row_dst, c
       }
     return;
   }
+  if constexpr (sizeof(W) == 8) {
+    for (int i = 0; i < T; i += 2)
+      for (int j = 0; j < T; j += 2) {
+        const double* s = reinterpret_cast<const double*>(src + j * stride + i);
+        double* d = reinterpret_cast<double*>(dst + i * row_dst + j);
+        __m128d a = _mm_loadu_pd(s), b = _mm_loadu_pd(s + stride);
+        _mm_storeu_pd(d, _mm_unpacklo_pd(a, b)), _mm_storeu_pd(d + row_dst, _mm_unpackhi_pd(a, b));
+      }
+    return;
+  }
 #endif
   W block[T][T];
   for (int j = 0; j < T; ++j) std::memcpy(block[j], src + j * stride, sizeof(block[j]));
@@ -54,7 +64,7 @@ template <class W, int T> inline void transpose_block(W* dst, int64_t row_dst, c
 
 // Rows of the result are columns of the source (row_src is 1).
 template <class W> void transpose_rows(W* dst, const W* src, const Plane& p) {
-  constexpr int T = sizeof(W) >= 8 ? 8 : 16;
+  constexpr int T = sizeof(W) > 8 ? 8 : 16;
   int64_t rows = p.rows / T * T, n = p.n / T * T;
   for (int64_t r = 0; r < rows; r += T) {
     for (int64_t j = 0; j < n; j += T) transpose_block<W, T>(dst + r * p.row_dst + j, p.row_dst, src + r + j * p.src, p.src);

@@ -167,7 +167,8 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
     case ParamKind::Axis:
     case ParamKind::NewAxis:
       a.kind = Attr::Kind::Int;
-      if (!integer(value, a.i)) bad_attr(op, p, value, "an integer");
+      // None is the first axis for ops that have it as default (argmax).
+      if (!(value == Py_None && p.fallback == Py_None) && !integer(value, a.i)) bad_attr(op, p, value, "an integer");
       a.i = normal_axis(op, p, a.i, kind == ParamKind::NewAxis ? rank + 1 : rank);
       return a;
     case ParamKind::Perm: {
@@ -221,6 +222,11 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
       return a;
     case ParamKind::DtypeCode: {
       a.kind = Attr::Kind::Int;
+      for (int i = 0; i < kDtypes; ++i)
+        if (PyTuple_GET_ITEM(hooks.dtypes, i) == value) {
+          a.i = i;
+          return a;
+        }
       Ref<> code(checked(PyObject_CallOneArg(hooks.dtype_code, value)));
       a.i = PyLong_AsLongLong(code.get());
       return a;
@@ -292,66 +298,72 @@ int64_t bound_of(PyObject* o, const char* what) {
 
 }  // namespace
 
+CallAttrs* index_attrs(const Shape& dims, PyObject* key) {
+  Ref<> keys;
+  if (PyTuple_Check(key))
+    keys = Ref<>::borrow(key);
+  else if (PyList_Check(key))
+    keys = Ref<>(checked(PyList_AsTuple(key)));
+  else
+    keys = Ref<>(checked(PyTuple_Pack(1, key)));
+  Py_ssize_t n = PyTuple_GET_SIZE(keys.get());
+  int rank = dims.rank, taken = 0, dots = 0;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* k = PyTuple_GET_ITEM(keys.get(), i);
+    if (!is_plain(k)) return nullptr;
+    if (k == Py_Ellipsis)
+      ++dots;
+    else if (k != Py_None)
+      ++taken;
+  }
+  if (dots > 1) fail("index: Multiple ellipses in slice spec not allowed");
+  if (taken > rank)
+    fail("index: Index out of range using input dim " + std::to_string(rank) + "; input has only " + std::to_string(rank) + " dims");
+  Region r;
+  int axis = 0;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* k = PyTuple_GET_ITEM(keys.get(), i);
+    if (k == Py_None) {
+      r.shape.ints.push_back(1);
+    } else if (k == Py_Ellipsis) {
+      for (int skip = rank - taken; skip > 0; --skip, ++axis) r.take(0, 1, dims[axis], true);
+    } else if (PySlice_Check(k)) {
+      PySliceObject* s = reinterpret_cast<PySliceObject*>(k);
+      int64_t d = dims[axis];
+      int64_t step = s->step == Py_None ? 1 : bound_of(s->step, "step");
+      step = std::max<int64_t>(step, -PY_SSIZE_T_MAX);
+      if (step == 0) fail("index: strides[" + std::to_string(axis) + "] must be non-zero");
+      Py_ssize_t start = s->start == Py_None ? (step < 0 ? PY_SSIZE_T_MAX : 0) : Py_ssize_t(bound_of(s->start, "start"));
+      Py_ssize_t stop = s->stop == Py_None ? (step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX) : Py_ssize_t(bound_of(s->stop, "stop"));
+      int64_t count = PySlice_AdjustIndices(Py_ssize_t(d), &start, &stop, Py_ssize_t(step));
+      r.take(count ? start : 0, step, count, true);
+      ++axis;
+    } else {
+      int64_t at, d = dims[axis];
+      if (!integer(k, at)) fail(Code::Type, "index: expected an integer");
+      if (at < -d || at >= d) fail("index: slice index " + std::to_string(at) + " of dimension " + std::to_string(axis) + " out of bounds.");
+      r.take(at < 0 ? at + d : at, 1, 1, false);
+      ++axis;
+    }
+  }
+  for (; axis < rank; ++axis) r.take(0, 1, dims[axis], true);
+  if (r.shape.ints.size() > size_t(kMaxRank)) fail("index: the result would have too many dimensions");
+  CallAttrs* attrs = new CallAttrs;
+  attrs->kinds.assign(4, ParamKind::Ints);
+  attrs->values.values = {std::move(r.begin), std::move(r.step), std::move(r.size), std::move(r.shape)};
+  return attrs;
+}
+
 PyObject* index_tensor(PyObject* self, PyObject* key) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<TensorObject> x = to_tensor(self);
-    Ref<> keys;
-    if (PyTuple_Check(key))
-      keys = Ref<>::borrow(key);
-    else if (PyList_Check(key))
-      keys = Ref<>(checked(PyList_AsTuple(key)));
-    else
-      keys = Ref<>(checked(PyTuple_Pack(1, key)));
-    Py_ssize_t n = PyTuple_GET_SIZE(keys.get());
-    int rank = x->value.shape.rank, taken = 0, dots = 0;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* k = PyTuple_GET_ITEM(keys.get(), i);
-      if (!is_plain(k)) return PyObject_CallFunctionObjArgs(hooks.index, x.object(), key, nullptr);
-      if (k == Py_Ellipsis)
-        ++dots;
-      else if (k != Py_None)
-        ++taken;
-    }
-    if (dots > 1) fail("index: Multiple ellipses in slice spec not allowed");
-    if (taken > rank)
-      fail("index: Index out of range using input dim " + std::to_string(rank) + "; input has only " + std::to_string(rank) + " dims");
-    Region r;
-    int axis = 0;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* k = PyTuple_GET_ITEM(keys.get(), i);
-      if (k == Py_None) {
-        r.shape.ints.push_back(1);
-      } else if (k == Py_Ellipsis) {
-        for (int skip = rank - taken; skip > 0; --skip, ++axis) r.take(0, 1, x->value.shape[axis], true);
-      } else if (PySlice_Check(k)) {
-        PySliceObject* s = reinterpret_cast<PySliceObject*>(k);
-        int64_t d = x->value.shape[axis];
-        int64_t step = s->step == Py_None ? 1 : bound_of(s->step, "step");
-        if (step == 0) fail("index: strides[" + std::to_string(axis) + "] must be non-zero");
-        Py_ssize_t start = s->start == Py_None ? (step < 0 ? PY_SSIZE_T_MAX : 0) : Py_ssize_t(bound_of(s->start, "start"));
-        Py_ssize_t stop = s->stop == Py_None ? (step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX) : Py_ssize_t(bound_of(s->stop, "stop"));
-        int64_t count = PySlice_AdjustIndices(Py_ssize_t(d), &start, &stop, Py_ssize_t(step));
-        r.take(count ? start : 0, step, count, true);
-        ++axis;
-      } else {
-        int64_t at, d = x->value.shape[axis];
-        if (!integer(k, at)) fail(Code::Type, "index: expected an integer");
-        if (at < -d || at >= d) fail("index: slice index " + std::to_string(at) + " of dimension " + std::to_string(axis) + " out of bounds.");
-        r.take(at < 0 ? at + d : at, 1, 1, false);
-        ++axis;
-      }
-    }
-    for (; axis < rank; ++axis) r.take(0, 1, x->value.shape[axis], true);
-    if (r.shape.ints.size() > size_t(kMaxRank)) fail("index: the result would have too many dimensions");
-    CallAttrs* attrs = new CallAttrs;
-    attrs->kinds.assign(4, ParamKind::Ints);
-    attrs->values.values = {std::move(r.begin), std::move(r.step), std::move(r.size), std::move(r.shape)};
     struct Owner {
       CallAttrs* p;
       ~Owner() { unref(p); }
-    } owner{attrs};
+    } attrs{index_attrs(x->value.shape, key)};
+    if (!attrs.p) return PyObject_CallFunctionObjArgs(hooks.index, x.object(), key, nullptr);
     TensorObject* in[] = {x.get()};
-    return run_op(engine.index, in, 1, attrs);
+    return run_op(engine.index, in, 1, attrs.p);
   });
 }
 

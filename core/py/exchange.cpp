@@ -39,6 +39,10 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a symbolic tensor has no value");
     return -1;
   }
+  if (t.dtype == Dtype::BF16 && flags & PyBUF_FORMAT) {
+    PyErr_SetString(PyExc_BufferError, "buffers have no format for bfloat16");
+    return -1;
+  }
   // shape and strides live behind the view until it is released
   int rank = t.shape.rank;
   Py_ssize_t* dims = static_cast<Py_ssize_t*>(PyMem_Malloc(sizeof(Py_ssize_t) * size_t(2 * rank + 1)));
@@ -75,6 +79,11 @@ PyObject* tensor_to_numpy(TensorObject* self) {
     return nullptr;
   }
   PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));
+  Ref<> bf16;  // NumPy's type for it depends on whether ml_dtypes is there
+  if (t.dtype == Dtype::BF16) {
+    bf16 = Ref<>(checked(PyObject_GetAttrString(PyTuple_GET_ITEM(hooks.dtypes, int(t.dtype)), "as_numpy_dtype")));
+    type = bf16.get();
+  }
   if (t.shape.rank == 0) {
     Ref<> item(checked(tensor_item(t)));
     return PyObject_CallOneArg(type, item.get());
@@ -205,6 +214,8 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
       if (code_of(Dtype(i)) == d.dtype.code && 8 * dtype_size(Dtype(i)) == d.dtype.bits) code = i;
     if (code < 0 || d.dtype.lanes != 1) fail(Code::Type, "from_dlpack: this element type has no counterpart");
     if (d.device.type != 1) fail(Code::Value, "from_dlpack: the data is not in the memory of the CPU");
+    if ((reinterpret_cast<uintptr_t>(d.data) + d.byte_offset) % size_t(dtype_size(Dtype(code))))
+      fail(Code::Value, "from_dlpack: the elements are not aligned; copy them first");
     Tensor t(Spec{Dtype(code), Shape(d.shape, d.ndim)});
     int64_t stride = 1;
     for (int i = d.ndim; d.strides && i-- > 0;) {

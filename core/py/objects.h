@@ -65,6 +65,7 @@ struct TensorObject {
   PyObject* symbol;   // a tensor of a trace: the object that records what is done with it; owned
   PyObject* dict;     // attributes that other libraries hang on it (Keras masks)
   PyObject* weakrefs;
+  PyObject *variable, *key;  // what `variable[key]` gave can be assigned to; owned
 };
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
@@ -82,6 +83,7 @@ struct VariableObject {
   Node* leaf;
   uint64_t uid;  // order of construction
   bool trainable;
+  PyObject* declared;  // the TensorShape it may take, when a size of it is unknown; owned
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -185,6 +187,7 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
 PyObject* attr_object(ParamKind kind, const Attr& a);  // new reference
 PyObject* shape_object(const Shape& s);                // a TensorShape; new reference
 PyObject* index_tensor(PyObject* self, PyObject* key); // x[key]
+CallAttrs* index_attrs(const Shape& shape, PyObject* key);  // begin, step, size, shape of x[key]; nullptr: a mask or the like
 PyObject* tensor_to_numpy(TensorObject* t);            // a copy
 PyObject* tensor_item(const Tensor& t);                // Python number of a one-element tensor
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags);

@@ -23,7 +23,7 @@ TensorObject* new_tensor() {
   new (&t->value) Tensor;
   t->node = nullptr;
   t->output = 0;
-  t->symbol = t->dict = t->weakrefs = nullptr;
+  t->symbol = t->dict = t->weakrefs = t->variable = t->key = nullptr;
   return t;
 }
 
@@ -40,6 +40,8 @@ static void tensor_dealloc(PyObject* self) {
   if (t->node) unref(t->node);
   Py_CLEAR(t->symbol);
   Py_CLEAR(t->dict);
+  Py_CLEAR(t->variable);
+  Py_CLEAR(t->key);
   if (spare.size() < 1024)
     spare.push_back(t);
   else
@@ -115,6 +117,7 @@ static PyObject* to_index(PyObject* self) {
   return to_int(self);
 }
 static int to_bool(PyObject* self) {
+  if (as_tensor(self)->value.numel == 0 && !as_tensor(self)->symbol) return 0;
   if (as_tensor(self)->value.numel != 1 && !as_tensor(self)->symbol) {
     PyErr_SetString(PyExc_ValueError,
                     "The truth value of an array with more than one element is ambiguous. Use tf.reduce_any(x) or tf.reduce_all(x)");
@@ -172,6 +175,10 @@ static PyObject* get_tracked(PyObject* self, void*) {
   Node* n = as_tensor(self)->node;
   return PyBool_FromLong(n && n->n_tapes);
 }
+static PyObject* get_origin(PyObject* self, void*) {
+  TensorObject* t = as_tensor(self);
+  return t->variable ? PyTuple_Pack(2, t->variable, t->key) : Py_NewRef(Py_None);
+}
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.nbytes()); }
 static PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.numel); }
 static PyObject* numpy(PyObject* self, PyObject*) {
@@ -191,6 +198,7 @@ static PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "The shape, a Tenso
                                {"_symbol", get_symbol, set_symbol, nullptr, nullptr},
                                {"_id", get_id, nullptr, nullptr, nullptr},
                                {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
+                               {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
                                {"_nbytes", get_nbytes, nullptr, nullptr, nullptr},
                                {"_numel", get_size, nullptr, nullptr, nullptr},
                                {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

@@ -12,9 +12,12 @@ static uint64_t next_uid = 0;
 
 Ref<TensorObject> read_variable(VariableObject* v) {
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
-  if (!active_tapes().empty()) touch_variable(v);
   Ref<TensorObject> t(new_tensor(v->value));
-  t->node = ref(v->leaf);
+  // Read outside all tapes it is a constant, also for a tape that is opened later.
+  if (!active_tapes().empty()) {
+    touch_variable(v);
+    if (v->leaf->n_tapes) t->node = ref(v->leaf);
+  }
   return t;
 }
 
@@ -31,6 +34,7 @@ static PyObject* variable_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 static int variable_clear(PyObject* self) {
   Py_CLEAR(as_variable(self)->dict);
+  Py_CLEAR(as_variable(self)->declared);
   return 0;
 }
 
@@ -70,6 +74,149 @@ static PyObject* set(PyObject* self, PyObject* t) {
   Py_RETURN_NONE;
 }
 
+// ---- changes ------------------------------------------------------------------------------
+
+// Whether nobody else holds the elements, so that they may be written over.
+static bool owns(const Tensor& value) { return value.buffer && value.buffer->refs.load() == 1 && !value.buffer->release; }
+
+static void apply(Tensor& value, const OpObject* op, const Tensor& delta) {
+  const Tensor* in[] = {&value, &delta};
+  Spec s = infer_elementwise(*op->kernel, in);
+  if (owns(value) && s.dtype == value.dtype && s.shape == value.shape) return run_elementwise(*op->kernel, in, value);
+  Tensor next(s);
+  next.allocate();
+  run_elementwise(*op->kernel, in, next);
+  value = std::move(next);
+}
+
+// The shape of an assigned value must be the variable's; Python raises the error or, for a
+// variable whose shape is not fixed, returns.
+static void check_shape(PyObject* self, const char* method, TensorObject* t) {
+  if (t->value.shape == as_variable(self)->value.shape) return;
+  Ref<>(checked(PyObject_CallMethod(self, "_check_shape", "sO", method, reinterpret_cast<PyObject*>(t))));
+}
+
+struct AssignArguments {
+  PyObject* value = nullptr;
+  bool read = true;
+};
+
+// (value, use_locking=None, name=None, read_value=True)
+static AssignArguments parse_assign(const char* method, const char* first, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  const char* names[] = {first, "use_locking", "name", "read_value"};
+  PyObject* bound[4] = {};
+  if (n > 4) fail(Code::Type, std::string(method) + "() takes at most 4 arguments (" + std::to_string(n) + " given)");
+  for (Py_ssize_t i = 0; i < n; ++i) bound[i] = args[i];
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    int k = 0;
+    while (k < 4 && PyUnicode_CompareWithASCIIString(name, names[k]) != 0) ++k;
+    if (k == 4) fail(Code::Type, std::string(method) + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(name) + "'");
+    if (bound[k]) fail(Code::Type, std::string(method) + "() got multiple values for argument '" + names[k] + "'");
+    bound[k] = args[n + i];
+  }
+  if (!bound[0]) fail(Code::Type, std::string(method) + "() missing required argument: '" + first + "'");
+  int read = bound[3] ? PyObject_IsTrue(bound[3]) : 1;
+  if (read < 0) throw PythonError{};
+  return {bound[0], bool(read)};
+}
+
+// A value on its way into a variable: of its type, and seen by the tapes as a use of it.
+static Ref<TensorObject> incoming(PyObject* self, PyObject* value) {
+  VariableObject* v = as_variable(self);
+  Ref<TensorObject> t = to_tensor(value, int(v->value.dtype));
+  if (!t->value.has_value()) fail(Code::Type, "a symbolic tensor has no value yet, so it cannot be assigned outside of its function");
+  if (!active_tapes().empty()) touch_variable(v);
+  return t;
+}
+
+static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guarded<PyObject*>(nullptr, [&] {
+    AssignArguments a = parse_assign("assign", "value", args, n, kwnames);
+    Ref<TensorObject> t = incoming(self, a.value);
+    check_shape(self, "assign", t.get());
+    as_variable(self)->value = t->value;
+    return Py_NewRef(a.read ? self : Py_None);
+  });
+}
+
+template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  const char* method = op == &EngineOps::add ? "assign_add" : "assign_sub";
+  return guarded<PyObject*>(nullptr, [&] {
+    AssignArguments a = parse_assign(method, "delta", args, n, kwnames);
+    Ref<TensorObject> t = incoming(self, a.value);
+    check_shape(self, method, t.get());
+    apply(as_variable(self)->value, engine.*op, t->value);
+    return Py_NewRef(a.read ? self : Py_None);
+  });
+}
+
+// Runs a native op whose first operand and result are the variable's value, in place if it can.
+static void rewrite(Tensor& value, const char* name, const Tensor* const* in, int n, const Attrs& attrs) {
+  const Impl* impl = find_impl(name);
+  Call call{in, n, attrs};
+  Outs outs;
+  impl->infer(call, outs);
+  bool own = owns(value);
+  if (own)
+    outs[0] = value;
+  else if (impl->allocates)
+    outs[0].allocate();
+  impl->run(call, outs);
+  value = std::move(outs[0]);
+}
+
+// _put(key, value): variable[key] = value, which has as many elements as there are places.
+static PyObject* put(PyObject* self, PyObject* args) {
+  PyObject *key, *update;
+  if (!PyArg_ParseTuple(args, "OO!", &key, TensorType, &update)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Tensor& value = as_variable(self)->value;
+    struct Owner {
+      CallAttrs* p;
+      ~Owner() { unref(p); }
+    } attrs{index_attrs(value.shape, key)};
+    if (!attrs.p) fail(Code::Type, "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or v.assign(tf.where(mask, x, v)).");
+    const Tensor* in[] = {&value, &as_tensor(update)->value};
+    rewrite(value, "index_update", in, 2, attrs.p->values);
+    Py_RETURN_NONE;
+  });
+}
+
+// _scatter(mode, indices, updates, rows): combines slices of the value with updates. With
+// `rows` an index is the number of a row, else its last axis holds coordinates.
+static PyObject* scatter(PyObject* self, PyObject* args) {
+  int mode, rows;
+  PyObject *indices, *updates;
+  if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Tensor& value = as_variable(self)->value;
+    Tensor at = as_tensor(indices)->value;
+    if (rows) at.shape.push(1);
+    Attrs attrs;
+    attrs.values.emplace_back();
+    attrs.values[0].kind = Attr::Kind::Int;
+    attrs.values[0].i = mode;
+    const Tensor* in[] = {&value, &at, &as_tensor(updates)->value};
+    rewrite(value, "tensor_scatter", in, 3, attrs);
+    Py_RETURN_NONE;
+  });
+}
+
+// variable[key]: a tensor that knows where it came from, so that it can be assigned to.
+static PyObject* index_variable(PyObject* self, PyObject* key) {
+  PyObject* t = index_tensor(self, key);
+  if (t && is_tensor(t) && Py_REFCNT(t) == 1 && !as_tensor(t)->variable) {
+    as_tensor(t)->variable = Py_NewRef(self);
+    as_tensor(t)->key = Py_NewRef(key);
+  }
+  return t;
+}
+
+static PyObject* numpy(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(read_variable(as_variable(self)).get()); });
+}
+
 // _update(op, delta): value = op(value, delta), in place when nobody else holds the value.
 static PyObject* update(PyObject* self, PyObject* args) {
   PyObject *op, *delta;
@@ -77,17 +224,10 @@ static PyObject* update(PyObject* self, PyObject* args) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Tensor& value = as_variable(self)->value;
     const Tensor& d = as_tensor(delta)->value;
-    const Tensor* in[] = {&value, &d};
-    bool own = value.buffer && value.buffer->refs.load() == 1 && !value.buffer->release;
-    if (own && as_op(op)->kernel && d.dtype == value.dtype && (d.shape == value.shape || d.numel == 1)) {
-      run_elementwise(*as_op(op)->kernel, in, value);
-    } else {
-      if (d.dtype != value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
-      Tensor next(infer_elementwise(*as_op(op)->kernel, in));
-      next.allocate();
-      run_elementwise(*as_op(op)->kernel, in, next);
-      value = std::move(next);
-    }
+    if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");
+    if (d.dtype != value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
+    if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
+    apply(value, as_op(op), d);
     Py_RETURN_NONE;
   });
 }
@@ -97,7 +237,19 @@ static PyObject* touch(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-static PyObject* get_shape(PyObject* self, void*) { return shape_object(as_variable(self)->value.shape); }
+static PyObject* get_value_shape(PyObject* self, void*) { return shape_object(as_variable(self)->value.shape); }
+static PyObject* get_shape(PyObject* self, void*) {
+  PyObject* declared = as_variable(self)->declared;
+  return declared ? Py_NewRef(declared) : get_value_shape(self, nullptr);
+}
+static PyObject* get_declared(PyObject* self, void*) {
+  PyObject* declared = as_variable(self)->declared;
+  return Py_NewRef(declared ? declared : Py_None);
+}
+static int set_declared(PyObject* self, PyObject* shape, void*) {
+  Py_XSETREF(as_variable(self)->declared, shape && shape != Py_None ? Py_NewRef(shape) : nullptr);
+  return 0;
+}
 static PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_variable(self)->value.dtype))); }
 static PyObject* get_uid(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(as_variable(self)->uid); }
 static PyObject* get_trainable(PyObject* self, void*) { return PyBool_FromLong(as_variable(self)->trainable); }
@@ -112,13 +264,27 @@ static Py_hash_t unhashable(PyObject*) {
   return -1;
 }
 
-static PyMethodDef methods[] = {{"_read", read, METH_NOARGS, "The value, seen by the active tapes."},
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+static PyCFunction fast(FastCall f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+
+static PyMethodDef methods[] = {{"assign", fast(assign), METH_FASTCALL | METH_KEYWORDS,
+                                 "assign(value, use_locking=None, name=None, read_value=True)\n\nReplaces the value; returns the variable."},
+                                {"assign_add", fast(assign_by<&EngineOps::add>), METH_FASTCALL | METH_KEYWORDS,
+                                 "assign_add(delta, use_locking=None, name=None, read_value=True)\n\nAdds to the value; returns the variable."},
+                                {"assign_sub", fast(assign_by<&EngineOps::sub>), METH_FASTCALL | METH_KEYWORDS,
+                                 "assign_sub(delta, use_locking=None, name=None, read_value=True)\n\nSubtracts from the value; returns the variable."},
+                                {"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
+                                {"_put", put, METH_VARARGS, "Replaces a slice of the value."},
+                                {"_scatter", scatter, METH_VARARGS, "Combines slices of the value with updates."},
+                                {"_read", read, METH_NOARGS, "The value, seen by the active tapes."},
                                 {"_peek", peek, METH_NOARGS, "The value, unseen by tapes."},
                                 {"_set", set, METH_O, "Replaces the value."},
                                 {"_update", update, METH_VARARGS, "Changes the value by an element-wise op."},
                                 {"_touch", touch, METH_NOARGS, "Tells the active tapes that the variable is used."},
                                 {}};
-static PyGetSetDef getset[] = {{"_value_shape", get_shape, nullptr, nullptr, nullptr},
+static PyGetSetDef getset[] = {{"_value_shape", get_value_shape, nullptr, nullptr, nullptr},
+                               {"shape", get_shape, nullptr, "The shape, a TensorShape; what is not fixed is None.", nullptr},
+                               {"_declared", get_declared, set_declared, "The shape with unknown sizes, or None.", nullptr},
                                {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
                                {"_uid", get_uid, nullptr, "Grows with the order of construction.", nullptr},
                                {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable by themselves.", nullptr},
@@ -137,7 +303,7 @@ void init_variable_type(PyObject* module) {
   add(Py_tp_traverse, variable_traverse);
   add(Py_tp_clear, variable_clear);
   add(Py_tp_hash, unhashable);
-  add(Py_mp_subscript, index_tensor);
+  add(Py_mp_subscript, index_variable);
   add(Py_tp_methods, methods);
   add(Py_tp_getset, getset);
   add(Py_tp_members, members);

@@ -34,8 +34,11 @@ imag = elementwise(
     numpy=np.imag, samples=floats(), doc="The imaginary part of a complex tensor.",
 )  # fmt: skip
 
+# The types that have a complex counterpart.
+_HAS_COMPLEX = FLOAT & 0x1800
+
 complex_ = elementwise(
-    "complex", FLOAT, args="real imag",
+    "complex", _HAS_COMPLEX, args="real imag",
     vjp=(lambda g, x, y, out: real(g), lambda g, x, y, out: imag(g)),
     numpy=lambda x, y: x + 1j * y, samples=pairs(), names="complex dtypes.complex", bad=_MISFIT,
     doc="A complex tensor from its real and imaginary parts.",
@@ -86,10 +89,23 @@ abs_ = elementwise(
     doc="The absolute value of each element; of a complex number its modulus.",
 )  # fmt: skip
 
+
+def _widen(x):
+    """A real tensor as a complex one."""
+    return complex_(x, zero(x))
+
+
+def _sign_vjp(g, x, out):
+    """Zero; of a complex number's direction x / |x|, the part of `g` across it, over |x|."""
+    if not x.dtype.is_complex:
+        return zero(g)
+    return divide_no_nan(g - out * _widen(real(conj(out) * g)), _widen(abs_(x)))
+
+
 sign = elementwise(
-    "sign", NUMBER, vjp=lambda g, x, out: zero(g),
-    numpy=np.sign, samples=floats(), names="sign math.sign",
-    doc="-1, 0 or 1 as each element is negative, zero or positive. Its gradient is zero.",
+    "sign", NUMBER, vjp=_sign_vjp,
+    numpy=np.sign, samples=floats(), names="sign math.sign", edges=[((at(0.0),), (0.0,))],
+    doc="-1, 0 or 1 as each element is negative, zero or positive; of a complex number `x / |x|`.",
 )  # fmt: skip
 
 square = elementwise(
@@ -115,11 +131,17 @@ reciprocal = elementwise(
     numpy=np.reciprocal, samples=floats(0.3, 3), names="math.reciprocal", doc="`1 / x`, element-wise.",
 )  # fmt: skip
 
+
+def _real_part(g):
+    return _widen(real(g)) if g.dtype.is_complex else g
+
+
 squared_difference = elementwise(
     "squared_difference", NUMBER, args="x y",
-    deriv=(lambda x, y, out: 2 * (x - y), lambda x, y, out: 2 * (y - x)),
+    # Of complex numbers the result is real, so that only the real part of `g` counts.
+    vjp=(lambda g, x, y, out: 2 * (x - y) * _real_part(g), lambda g, x, y, out: 2 * (y - x) * _real_part(g)),
     numpy=lambda x, y: np.conj(x - y) * (x - y), samples=pairs(),
-    names="math.squared_difference", bad=_MISFIT, doc="`(x - y)²`, element-wise.",
+    names="math.squared_difference", bad=_MISFIT, doc="`(x - y)²`, element-wise; of complex numbers `|x - y|²`.",
 )  # fmt: skip
 
 

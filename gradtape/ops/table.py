@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape.dtypes import as_dtype
 
 # Sets of element types, as bits in the order of the native codes.
 BOOL = 0x1
@@ -59,7 +60,7 @@ class Row:
 
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
-        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many",
+        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "shape_from_values",
     )  # fmt: skip
 
     def __init__(self, name: str, kind: str, **fields: Any) -> None:
@@ -92,6 +93,8 @@ def parse_params(text: str) -> list[Param]:
                 value = _CONSTANTS[default]
             elif default[0] in "-.0123456789":
                 value = float(default) if "." in default or "e" in default else int(default)
+            elif kind == "Dtype":
+                value = as_dtype(default)
             else:
                 value = default
         params.append(Param(name, kind or "Operand", value))
@@ -184,7 +187,7 @@ def elementwise(
         edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
         rules=[_rule(r, kind) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
-        tolerance=1.0, many=False,
+        tolerance=1.0, many=False, shape_from_values=False,
     )  # fmt: skip
     flags = {"elementwise"}
     if no_nan:
@@ -216,7 +219,11 @@ def _general(
     python: Callable | None = None,
     transpose: Any = None,
     tolerance: float = 1.0,
+    shape_from_values: bool = False,
 ) -> Any:
+    # tolerance: factor on the contract test's tolerances, for ops that lose precision by nature
+    # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
+    #   what the op infers is then right in rank and type alone
     params = parse_params(args)
     operands = [p for p in params if p.kind in _OPERAND_KINDS]
     variadic = bool(operands) and operands[0].kind == "Operands"
@@ -233,7 +240,7 @@ def _general(
         bad=bad, names=tuple(names.split()), doc=doc, transpose=transpose, gradient_samples=gradient_samples,
         rules=[_rule(r, _VJP) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if operands else False,
-        tolerance=tolerance, many=many,
+        tolerance=tolerance, many=many, shape_from_values=shape_from_values,
     )  # fmt: skip
     flags = set()
     if many:

@@ -2,6 +2,7 @@
 // in units of the last place), integers with 128-bit arithmetic, and each loop with itself at
 // n = 1, in place, and with repeated operands. Prints a table; exits with 1 on a failure.
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -23,7 +24,7 @@ static void wrong(const std::string& what) {
 template <class T> static int min_exponent() { return std::is_same_v<T, float> ? -149 : -1074; }
 template <class T> static double ulps(T got, ld ref) {
   if (std::isnan(got) || std::isnan(ref)) return std::isnan(got) && std::isnan(ref) ? 0 : INFINITY;
-  if (T(ref) == got) return std::isinf(got) ? 0 : double(std::fabs(ld(got) - ref) / std::ldexp(ld(1), std::max(int(std::ilogb(ref == 0 ? ld(1e-4000L) : ref)) - std::numeric_limits<T>::digits + 1, min_exponent<T>())));
+  if (std::isinf(got) && T(ref) == got) return 0;
   if (std::isinf(got)) got = std::copysign(std::numeric_limits<T>::max(), got);  // one step beyond the largest
   if (std::isinf(T(ref))) ref = std::copysign(ld(std::numeric_limits<T>::max()), ref);
   const int e = std::max(ref == 0 ? -20000 : int(std::ilogb(ref)) - std::numeric_limits<T>::digits + 1, min_exponent<T>());
@@ -135,7 +136,8 @@ static const std::map<std::string, Spec2> binary_specs = {
 template <class T> static std::vector<T> inputs() {
   const T inf = INFINITY, big = std::numeric_limits<T>::max(), small = std::numeric_limits<T>::min(), tiny = std::numeric_limits<T>::denorm_min();
   std::vector<T> x = {0, -T(0), inf, -inf, T(NAN), big, -big, small, -small, tiny, -tiny, 1, -1, 2, -2, T(0.5), T(-0.5), 3, T(1.5), T(2.5), T(-2.5),
-                      T(88.7), T(-88.7), T(88.8), T(-104), T(-87.4), T(709.7), T(709.9), T(-745), T(-746), T(1e5), T(-1e5), T(1e10), T(1e15), T(1e22), T(-1e30),
+                      T(88.7), T(-88.7), T(88.8), T(-104), T(-87.4), T(709.7), T(709.9), T(-745), T(-746), T(1e5), T(-1e5), T(1e10), T(1e15),
+                      T(1e22), T(-1e30),
                       std::nextafter(T(1), T(0)), std::nextafter(T(1), T(2)), std::nextafter(T(-1), T(0)), T(M_PI), T(M_PI_2), T(-M_PI)};
   std::mt19937_64 r(1);
   std::uniform_real_distribution<double> u(-1, 1);
@@ -250,6 +252,57 @@ template <class H> static void check_halves() {
   }
 }
 
+// Complex functions, against std::complex of long double, relative to the size of the result.
+template <class R> static void check_complex() {
+  using Z = std::complex<R>;
+  using L = std::complex<ld>;
+  const int t = int(DtypeOf<Z>::value);
+  const std::map<std::string, L (*)(L)> unary = {
+      {"neg", [](L z) { return -z; }}, {"square", [](L z) { return z * z; }}, {"sqrt", [](L z) { return std::sqrt(z); }},
+      {"rsqrt", [](L z) { return L(1) / std::sqrt(z); }}, {"reciprocal", [](L z) { return L(1) / z; }}, {"exp", [](L z) { return std::exp(z); }},
+      {"expm1", [](L z) { return std::exp(z) - L(1); }}, {"log", [](L z) { return std::log(z); }}, {"log1p", [](L z) { return std::log(L(1) + z); }},
+      {"sin", [](L z) { return std::sin(z); }}, {"cos", [](L z) { return std::cos(z); }}, {"tan", [](L z) { return std::tan(z); }},
+      {"asin", [](L z) { return std::asin(z); }}, {"acos", [](L z) { return std::acos(z); }}, {"atan", [](L z) { return std::atan(z); }},
+      {"sinh", [](L z) { return std::sinh(z); }}, {"cosh", [](L z) { return std::cosh(z); }}, {"tanh", [](L z) { return std::tanh(z); }},
+      {"asinh", [](L z) { return std::asinh(z); }}, {"acosh", [](L z) { return std::acosh(z); }}, {"atanh", [](L z) { return std::atanh(z); }},
+      {"sigmoid", [](L z) { return L(1) / (L(1) + std::exp(-z)); }}, {"sign", [](L z) { return z / std::abs(z); }},
+      {"conj", [](L z) { return std::conj(z); }}};
+  const std::map<std::string, L (*)(L, L)> binary = {
+      {"add", [](L x, L y) { return x + y; }}, {"sub", [](L x, L y) { return x - y; }}, {"mul", [](L x, L y) { return x * y; }},
+      {"div", [](L x, L y) { return x / y; }}, {"pow", [](L x, L y) { return std::pow(x, y); }},
+      {"squared_difference", [](L x, L y) { return L(std::norm(x - y)); }}, {"xlogy", [](L x, L y) { return x * std::log(y); }}};
+  std::mt19937_64 r(4);
+  std::normal_distribution<R> g;
+  std::vector<Z> x(1003), y(1003), out(1003);
+  for (auto& z : x) z = Z(g(r), g(r));
+  for (auto& z : y) z = Z(g(r), g(r));
+  y[0] = Z(2), y[1] = Z(-3), y[2] = Z(0);
+  const void* p[2] = {x.data(), y.data()};
+  const uint8_t ones[2] = {1, 1};
+  const ld tol = 40 * std::numeric_limits<R>::epsilon();
+  auto look = [&](const std::string& name, auto ref) {
+    const Elementwise* e = find_elementwise(name);
+    e->loop[t](out.data(), p, ones, 1003);
+    for (size_t i = 0; i < x.size(); ++i)
+      if (const L want = ref(i); std::isfinite(std::abs(want)) && !(std::abs(L(out[i].real(), out[i].imag()) - want) <= tol * (1 + std::abs(want)))) {
+        wrong(name + " " + dtype_name(Dtype(t)) + " at " + std::to_string(x[i].real()) + ", " + std::to_string(x[i].imag()));
+        break;
+      }
+  };
+  auto wide = [](Z z) { return L(z.real(), z.imag()); };
+  for (const auto& [name, f] : unary) look(name, [&, f = f](size_t i) { return f(wide(x[i])); });
+  for (const auto& [name, f] : binary) look(name, [&, f = f](size_t i) { return f(wide(x[i]), wide(y[i])); });
+  std::vector<R> real(1003);
+  for (const char* name : {"abs", "angle", "real", "imag"}) {
+    find_elementwise(name)->loop[t](real.data(), p, ones, 1003);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const L z = wide(x[i]);
+      const ld want = name[1] == 'b' ? std::abs(z) : name[1] == 'n' ? std::arg(z) : name[0] == 'r' ? z.real() : z.imag();
+      if (std::fabs(real[i] - want) > tol * (1 + std::fabs(want))) wrong(name);
+    }
+  }
+}
+
 template <class T> static void check_ints() {
   const int t = int(DtypeOf<T>::value);
   const T lo = std::numeric_limits<T>::min(), hi = std::numeric_limits<T>::max();
@@ -287,7 +340,8 @@ template <class T> static void check_ints() {
 }
 
 static void check_casts() {
-  const double values[] = {0, 1, -1, 2.5, -2.5, 127, 128, -129, 255, 256, 65504, 1e6, 2147483647.0, 2147483648.0, -2147483649.0, 9.3e18, -9.3e18, 1.9e19, INFINITY, -INFINITY, NAN};
+  const double values[] = {0, 1, -1, 2.5, -2.5, 127, 128, -129, 255, 256, 65504, 1e6, 2147483647.0, 2147483648.0,
+                           -2147483649.0, 9.3e18, -9.3e18, 1.9e19, INFINITY, -INFINITY, NAN};
   for (int k = 0; k < kDtypes; ++k)
     for (int m = 0; m < kDtypes; ++m)
       if (!find_cast(Dtype(k), Dtype(m))) wrong("no cast");
@@ -360,6 +414,8 @@ int main() {
   check_floats<double>();
   check_halves<half>();
   check_halves<bfloat>();
+  check_complex<float>();
+  check_complex<double>();
   check_ints<int8_t>(), check_ints<int16_t>(), check_ints<int32_t>(), check_ints<int64_t>();
   check_ints<uint8_t>(), check_ints<uint16_t>(), check_ints<uint32_t>(), check_ints<uint64_t>();
   check_casts();

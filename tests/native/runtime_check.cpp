@@ -25,7 +25,7 @@ static void memory_counts() {
   const MemoryInfo before = memory_info();
   std::vector<Buffer*> all;
   int64_t bytes = 0;
-  for (size_t n : {size_t(0), size_t(1), size_t(64), size_t(65), size_t(512), size_t(513), size_t(5000), size_t(65536), size_t(65537), size_t(1) << 20, size_t(5) << 20}) {
+  for (size_t n : std::initializer_list<size_t>{0, 1, 64, 65, 512, 513, 5000, 65536, 65537, 1 << 20, 5 << 20}) {
     Buffer* b = allocate(n);
     CHECK(b->bytes >= n && reinterpret_cast<uintptr_t>(b->data) % 64 == 0);
     CHECK(n < 1024 || double(b->bytes) <= 1.26 * double(n));

@@ -1,0 +1,115 @@
+"""The libraries we compare with: an environment each, and a process each that takes commands.
+
+A process stays alive while a part of the benchmark runs and measures when it is told to, so that
+the libraries can take turns many times: a noisy machine is then noisy for all of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+SHARED = Path(os.environ.get("GRADTAPE_BENCH", ROOT.parent / "shared" / "bench"))
+ENVIRONMENTS = Path(os.environ.get("PEERS", Path.home() / ".cache" / "gradtape-peers"))
+THREADS = 2  # for every library; the shared workloads say the same
+
+# The environment of each library, and what pip puts into it.
+PACKAGES = {
+    "tf": ("tensorflow-cpu==2.21.0",),
+    "torch": ("torch==2.13.0", "numpy"),
+    "jax": ("jax==0.10.2", "jaxlib==0.10.2", "autograd"),
+}
+ENVIRONMENT_OF = {"tensorflow": "tf", "torch": "torch", "jax": "jax", "autograd": "jax"}
+
+
+class Missing(Exception):
+    """A peer that cannot be measured here; the text says why."""
+
+
+def python_of(library: str) -> str:
+    """The interpreter that has `library`, after setting its environment up if there is none."""
+    if library == "gradtape":
+        return sys.executable
+    name = ENVIRONMENT_OF[library]
+    folder = ENVIRONMENTS / name
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not (folder / "done").exists():
+        print(f"setting up {folder} with {' '.join(PACKAGES[name])} (once)", file=sys.stderr, flush=True)
+        try:
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+            subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES[name]], check=True)
+        except (subprocess.CalledProcessError, OSError) as e:
+            raise Missing(f"{library}: its environment could not be set up ({e})") from None
+        (folder / "done").touch()
+    return str(python)
+
+
+def environment(library: str) -> dict[str, str]:
+    """What the process of a library finds in its environment: equal numbers of threads, and quiet."""
+    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", GRADTAPE_NUM_THREADS=str(THREADS))
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        env[name] = str(THREADS)
+    path = env.pop("PYTHONPATH", None)
+    if library == "gradtape":
+        env["BENCH_LIB"] = "gradtape"
+        if path or importlib.util.find_spec("gradtape") is None:
+            env["PYTHONPATH"] = str(ROOT)  # not installed: the checkout itself
+    return env
+
+
+class Peer:
+    """A process of one library."""
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self._process = subprocess.Popen(
+            [python_of(library), "-u", str(HERE / "worker.py"), library, str(SHARED)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment(library),
+        )
+        hello = self.ask()
+        if "error" in hello:
+            raise Missing(f"{library}: {hello['error']}")
+        self.version: str = hello["version"]
+
+    def ask(self, **command: Any) -> dict[str, Any]:
+        """Sends a command and waits for the answer; without one, only waits."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            if command:
+                self._process.stdin.write(json.dumps(command) + "\n")
+                self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        return json.loads(line) if line else {"error": f"the process of {self.library} ended"}
+
+    def close(self) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.close()
+            self._process.wait(10)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.kill()
+            self._process.wait()
+
+
+def start(libraries: list[str]) -> dict[str, Peer]:
+    """A process for each library that can be had; the others are named and left out."""
+    peers = {}
+    for library in libraries:
+        try:
+            peers[library] = Peer(library)
+        except Missing as e:
+            print(f"left out: {e}", file=sys.stderr)
+    return peers

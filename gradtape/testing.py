@@ -1,0 +1,79 @@
+"""The contract of an op, as checks that run over any row of the op table.
+
+`check_op(op)` says whether an op keeps what every op promises: values as its NumPy reference,
+shapes and types as inferred, gradients of first and second order as central differences, errors
+as stated. The tests run it over the whole table; use it on an op of your own.
+
+>>> from gradtape import testing
+>>> from gradtape.ops import tanh
+>>> testing.check_op(tanh)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from gradtape.contract import behaviour, derivatives
+from gradtape.contract.compare import NUMERICAL, TOLERANCES
+from gradtape.contract.derivatives import central_differences
+from gradtape.ops.table import Row
+
+_MOST_FAILURES = 8
+
+CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
+    "value": behaviour.values,
+    "inferred": behaviour.inferred,
+    "gradient": derivatives.gradient,
+    "precision": derivatives.precision,
+    "second_order": derivatives.second_order,
+    "transpose": derivatives.transpose,
+    "edges": derivatives.edges,
+    "errors": behaviour.wrong_calls,
+    "reads": behaviour.reads,
+    "unchanged": behaviour.unchanged,
+}
+"""The checks by name; each yields one line per failure."""
+
+
+class ContractError(AssertionError):
+    """An op breaks the contract; the message has one line for each failure."""
+
+
+def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
+    """Raises ContractError if an op breaks the contract of its kind.
+
+    Args:
+      op: an op, or its row of the table.
+      checks: names of `CHECKS`; by default all that apply to the row.
+    """
+    row = op if isinstance(op, Row) else op.row
+    failures: list[str] = []
+    for name in checks_of(row) if checks is None else checks:
+        for failure in CHECKS[name](row):
+            failures.append(failure)
+            if len(failures) == _MOST_FAILURES:
+                raise ContractError("\n".join(failures))
+    if failures:
+        raise ContractError("\n".join(failures))
+
+
+def checks_of(row: Row) -> list[str]:
+    """The checks that apply to a row."""
+    skip = set() if row.differentiable else {"gradient", "precision", "second_order", "transpose", "reads"}
+    if not row.edges:
+        skip.add("edges")
+    if not row.operands:
+        skip |= {"inferred", "errors", "unchanged"}
+    return [name for name in CHECKS if name not in skip]
+
+
+__all__ = [
+    "CHECKS",
+    "NUMERICAL",
+    "TOLERANCES",
+    "ContractError",
+    "central_differences",
+    "check_op",
+    "checks_of",
+]

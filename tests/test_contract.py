@@ -1,0 +1,18 @@
+"""Every row of the op table keeps the contract of `gradtape.testing`: one test per row and check."""
+
+import pytest
+
+from gradtape import testing
+from gradtape.ops.table import TABLE
+
+PAIRS = [
+    (check, name)
+    for check in testing.CHECKS
+    for name, row in TABLE.items()
+    if check in testing.checks_of(row)
+]
+
+
+@pytest.mark.parametrize(("check", "name"), PAIRS, ids=[f"{name}-{check}" for check, name in PAIRS])
+def test_contract(check, name):
+    testing.check_op(TABLE[name], [check])
