@@ -459,6 +459,13 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   if (!c.program && !(worth_compiling(c) && compile(c, pass, s, from, to, seeds))) return false;
   Ref<> program = c.program;
   std::vector<Found> found = c.found;  // the entry may be forgotten while the program runs
+  // Other threads may run meanwhile: hold on to the values.
+  std::vector<Tensor> held;
+  held.reserve(s.inputs.size());
+  for (const Tensor*& t : s.inputs) {
+    held.push_back(*t);
+    t = &held.back();
+  }
   std::vector<Tensor> outs;
   run_program(reinterpret_cast<ProgramObject*>(program.get()), s.inputs.data(), outs);
   std::vector<Ref<>> tensors;

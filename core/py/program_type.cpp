@@ -270,7 +270,78 @@ static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
                               {}};
 static PyType_Spec spec = {"gradtape._core.Program", sizeof(ProgramObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
+// ---- what the passes of gradtape/graph ask ------------------------------------------------
+
+namespace {
+
+struct OwnedAttrs {
+  CallAttrs* p;
+  ~OwnedAttrs() { unref(p); }
+};
+
+// infer(op, [(dtype, shape)], attrs) -> [(shape, dtype)]
+PyObject* infer(PyObject*, PyObject* args) {
+  PyObject *op_object, *specs, *attrs;
+  if (!PyArg_ParseTuple(args, "O!OO", OpType, &op_object, &specs, &attrs)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    static const Attrs none;
+    OpObject* op = as_op(op_object);
+    std::vector<Tensor> in;
+    each(specs, [&](PyObject* s) {
+      Shape shape;
+      each(item(s, 1), [&](PyObject* d) { shape.push(integer(d)); });
+      in.emplace_back(Spec{Dtype(integer(item(s, 0))), shape});
+    });
+    std::vector<const Tensor*> pointers;
+    for (Tensor& t : in) pointers.push_back(&t);
+    OwnedAttrs owned{attrs_from_tuple(op, attrs)};
+    Outs outs;
+    if (op->kernel)
+      outs.emplace_back(infer_elementwise(*op->kernel, pointers.data()));
+    else
+      op->impl->infer({pointers.data(), int(pointers.size()), owned.p ? owned.p->values : none}, outs);
+    Ref<> list(checked(PyList_New(0)));
+    for (Tensor& t : outs) {
+      Ref<> dims(checked(PyTuple_New(t.shape.rank)));
+      for (int i = 0; i < t.shape.rank; ++i) PyTuple_SET_ITEM(dims.get(), i, PyLong_FromLongLong(t.shape[i]));
+      Ref<> one(checked(Py_BuildValue("(Oi)", dims.get(), int(t.dtype))));
+      PyList_Append(list.get(), one.get());
+    }
+    return list.release();
+  });
+}
+
+// apply(op, tensors, attrs) -> tuple of results
+PyObject* apply(PyObject*, PyObject* args) {
+  PyObject *op_object, *tensors, *attrs;
+  if (!PyArg_ParseTuple(args, "O!OO", OpType, &op_object, &tensors, &attrs)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    std::vector<Ref<TensorObject>> in;
+    each(tensors, [&](PyObject* t) { in.push_back(to_tensor(t)); });
+    OwnedAttrs owned{attrs_from_tuple(as_op(op_object), attrs)};
+    PyObject* result = checked(run_op(as_op(op_object), reinterpret_cast<TensorObject* const*>(in.data()), int(in.size()), owned.p));
+    if (PyTuple_Check(result)) return result;
+    Ref<> one(result);
+    return PyTuple_Pack(1, one.get());
+  });
+}
+
+PyObject* make_scalar(PyObject*, PyObject* args) {
+  double number;
+  int code;
+  if (!PyArg_ParseTuple(args, "di", &number, &code)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(number, Dtype(code)).release()); });
+}
+
+PyMethodDef functions[] = {{"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},
+                           {"apply", apply, METH_VARARGS, "Runs an op on tensors with attributes that are normal already."},
+                           {"scalar", make_scalar, METH_VARARGS, "A tensor of one number."},
+                           {}};
+
+}  // namespace
+
 void init_program_type(PyObject* module) {
+  PyModule_AddFunctions(module, functions);
   ProgramType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject*>(ProgramType));
 }

@@ -60,7 +60,7 @@ class Row:
 
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
-        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "shape_from_values",
+        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native", "shape_from_values",
     )  # fmt: skip
 
     def __init__(self, name: str, kind: str, **fields: Any) -> None:
@@ -120,6 +120,7 @@ def _check(row: Row) -> None:
 
 def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
     _check(row)
+    row.native = native
     if row.differentiable:
         flags.add("differentiable")
     params = [(p.name, _KIND_CODE[p.kind], p.default) for p in row.params]
