@@ -243,10 +243,11 @@ class Pass {
       Ref<> one = cotangents_[v.first + k];
       g.push_back(one ? dense(std::move(one)) : Ref<>());
     }
-    if (n->closure) return step_closure(n, g);
+    if (n->closure && !n->explicit_values) return step_closure(n, g);
     OpObject* op = n->op;
     std::vector<Ref<TensorObject>> values;
     for (int i = 0; i < n->n_in + n->n_out; ++i) values.push_back(symbolic_ ? stand_in_of(v, i) : wrap(n, i));
+    if (n->closure) return step_function(n, g, values);
     if (op->joint) return step_joint(n, g, values);
     for (int i = 0; i < n->n_in; ++i) {
       if (!needs(n->edges()[i])) continue;
@@ -342,6 +343,17 @@ class Pass {
     }
     Ref<> closure = Ref<>::borrow(n->closure);
     give(n, Ref<>(checked(PyObject_CallObject(closure.get(), args.get()))), "custom_gradient");
+  }
+
+  void step_function(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    Ref<> gs(checked(PyTuple_New(n->n_out))), ins(checked(PyTuple_New(n->n_in))), outs(checked(PyTuple_New(n->n_out)));
+    for (int k = 0; k < n->n_out; ++k) {
+      PyTuple_SET_ITEM(gs.get(), k, g[k] ? g[k].release() : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(outs.get(), k, Py_NewRef(values[size_t(n->n_in + k)].object()));
+    }
+    for (int i = 0; i < n->n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(values[size_t(i)].object()));
+    Ref<> closure = Ref<>::borrow(n->closure);
+    give(n, Ref<>(checked(PyObject_CallFunctionObjArgs(closure.get(), gs.get(), ins.get(), outs.get(), nullptr))), "function");
   }
 
   void give(Node* n, Ref<> all, const std::string& name) {

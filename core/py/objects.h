@@ -231,6 +231,7 @@ struct TapeLink {
 struct Node {
   int32_t refs;
   uint16_t n_in, n_out;
+  bool explicit_values;  // closures: called with cotangents, operands and results
   uint64_t seq;          // order of recording, a topological order
   OpObject* op;          // nullptr: a leaf
   CallAttrs* attrs;
@@ -269,7 +270,9 @@ std::vector<Tape*>& active_tapes(); // of this thread, outermost first
 // Records a call on every active tape that tracks one of its operands.
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
 // Results whose gradient is made by a Python function of their cotangents.
-void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
+// With `keep` (not -1) the function is called with (cotangents, operands, results), of which it keeps those in the mask.
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values = false,
+                    uint64_t keep = 0);
 void touch_variable(VariableObject* v);
 
 // ---- errors -------------------------------------------------------------------------------

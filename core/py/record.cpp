@@ -221,13 +221,15 @@ void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, T
   unref(node);
 }
 
-void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values,
+                    uint64_t keep) {
   Tape* tapes[kMostTapes];
   int n_tapes = tracking(in, n_in, tapes, kMostTapes);
   if (!n_tapes) return;
   Node* node = new_node(nullptr, n_in, n_out);
   node->closure = Py_NewRef(closure);
-  attach(node, in, n_in, out, n_out, 0, tapes, n_tapes);
+  node->explicit_values = explicit_values;
+  attach(node, in, n_in, out, n_out, keep, tapes, n_tapes);
   unref(node);
 }
 
