@@ -286,7 +286,17 @@ static PyObject* is_tracked(PyObject*, PyObject* o) {
   Py_RETURN_FALSE;
 }
 
-static PyMethodDef functions[] = {{"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
+// set_trace(trace or None) -> the trace before
+static PyObject* set_trace(PyObject*, PyObject* trace) {
+  PyObject* before = current_trace;
+  current_trace = trace == Py_None ? nullptr : Py_NewRef(trace);
+  return before ? before : Py_NewRef(Py_None);
+}
+static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }
+
+static PyMethodDef functions[] = {{"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
+                                  {"current_trace", get_trace, METH_NOARGS, "The trace this thread is writing, or None."},
+                                  {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
                                   {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
                                   {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
                                   {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},

@@ -67,5 +67,6 @@ NB_MODULE(_core, m) {
     return d;
   });
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
+  m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
   m.def("is_recording", [] { return !gt::active_tapes().empty(); });
 }

@@ -62,6 +62,7 @@ struct TensorObject {
   Tensor value;
   Node* node;         // where it came from, when a tape may want to know; owned
   uint32_t output;    // which of the node's results it is
+  uint64_t born;      // how many tensors were made before it
   PyObject* symbol;   // a tensor of a trace: the object that records what is done with it; owned
   PyObject* dict;     // attributes that other libraries hang on it (Keras masks)
   PyObject* weakrefs;
@@ -70,6 +71,7 @@ struct TensorObject {
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
 inline TensorObject* as_tensor(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
+extern uint64_t tensor_count;            // of all tensors made so far
 TensorObject* new_tensor();              // empty, owned by the caller
 TensorObject* new_tensor(Tensor value);  // owned by the caller
 void init_tensor_type(PyObject* module);
@@ -92,6 +94,8 @@ inline bool is_variable(PyObject* o) { return PyObject_TypeCheck(o, VariableType
 inline VariableObject* as_variable(PyObject* o) { return reinterpret_cast<VariableObject*>(o); }
 Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
 void init_variable_type(PyObject* module);
+// The trace this thread is writing (a gradtape.graph.trace.Trace), or nullptr: variables are read and set through it.
+extern thread_local PyObject* current_trace;
 
 // ---- Op -----------------------------------------------------------------------------------
 

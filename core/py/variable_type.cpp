@@ -9,6 +9,7 @@ PyTypeObject* VariableType;
 PyType_Slot* number_slots();
 
 static uint64_t next_uid = 0;
+thread_local PyObject* current_trace = nullptr;
 
 Ref<TensorObject> read_variable(VariableObject* v) {
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
@@ -65,9 +66,19 @@ static PyObject* peek(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(as_variable(self)->value)); });
 }
 
+static PyObject* trace_assign(PyObject* self, PyObject* t) {
+  static PyObject* method = PyUnicode_InternFromString("assign");
+  return PyObject_CallMethodObjArgs(current_trace, method, self, t, nullptr);
+}
+
 static PyObject* set(PyObject* self, PyObject* t) {
   if (!is_tensor(t)) {
     PyErr_SetString(PyExc_TypeError, "expected a Tensor");
+    return nullptr;
+  }
+  if (current_trace) return trace_assign(self, t);
+  if (as_tensor(t)->symbol) {
+    PyErr_SetString(PyExc_TypeError, "a symbolic tensor is out of scope: it was made while a function was traced and has no value here");
     return nullptr;
   }
   as_variable(self)->value = as_tensor(t)->value;
@@ -127,6 +138,14 @@ static Ref<TensorObject> incoming(PyObject* self, PyObject* value) {
   Ref<TensorObject> t = to_tensor(value, int(v->value.dtype));
   if (!t->value.has_value()) fail(Code::Type, "a symbolic tensor has no value yet, so it cannot be assigned outside of its function");
   if (!active_tapes().empty()) touch_variable(v);
+  if (current_trace) {
+    static PyObject* method = PyUnicode_InternFromString("read");
+    Ref<TensorObject> t(as_tensor(checked(PyObject_CallMethodOneArg(current_trace, method, reinterpret_cast<PyObject*>(v)))));
+    Node* before = t->node;
+    t->node = ref(v->leaf);
+    unref(before);
+    return t;
+  }
   return t;
 }
 
@@ -222,6 +241,13 @@ static PyObject* update(PyObject* self, PyObject* args) {
   PyObject *op, *delta;
   if (!PyArg_ParseTuple(args, "O!O!", OpType, &op, TensorType, &delta)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (current_trace) {
+      std::vector<Tape*> suspended;
+      suspended.swap(active_tapes());
+      Ref<> next(guarded<PyObject*>(nullptr, [&] { return call_binary(as_op(op), read_variable(as_variable(self)).object(), delta); }));
+      suspended.swap(active_tapes());
+      return trace_assign(self, checked(next.get()));
+    }
     Tensor& value = as_variable(self)->value;
     const Tensor& d = as_tensor(delta)->value;
     if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");

@@ -176,7 +176,10 @@ def replay(graph: Graph, tensors: Sequence[Any]) -> list:
 
     for node in graph.nodes:
         operands = [tensor(v) for v in node.operands]
-        results = _core.apply(node.op, operands, node.attrs) if isinstance(node.op, _core.Op) else node.op(operands)
+        if isinstance(node.op, _core.Op):
+            results = _core.apply(node.op, operands, node.attrs)
+        else:
+            results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
         now.update(zip(node.results, results, strict=True))
     return [tensor(v) for v in graph.outputs]
 

@@ -63,6 +63,31 @@ class Node:
         return f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(map(repr, self.operands))}, {self.attrs})"
 
 
+class Callback:
+    """An op of a graph that is Python code: control flow, printing, functions of the user's.
+
+    `run(*tensors)` gives the results as a list. With `effect` it runs though nobody reads them.
+    """
+
+    class _Row:
+        kind = "callback"
+
+    row = _Row
+
+    def __init__(self, name: str, run: Any, effect: bool = False) -> None:
+        self.op_name = name
+        self.run = run
+        self.effect = effect
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        """Adds the op to the trace of its operands, or runs it when they are values."""
+        trace = next((x._symbol.graph for x in operands if x._symbol is not None), None) or _core.current_trace()
+        if trace is None:
+            return list(self.run(*operands))
+        results = trace.add(self, [trace.value_of(x) for x in operands], (), specs)
+        return [symbolic(v) for v in results]
+
+
 class Graph:
     """Inputs, nodes in order, and outputs."""
 

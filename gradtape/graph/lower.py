@@ -6,7 +6,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape.graph import fuse, plan, simplify
-from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.ir import Callback, Graph, Node, Value
 
 _WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 _INPUT, _OUTPUT, _SCRATCH = range(3)
@@ -36,6 +36,8 @@ def compile_graph(graph: Graph) -> Any:
         if isinstance(item, Node):
             if item.name in simplify.ALIASES:
                 aliases[item.results[0]] = item.operands[0]
+            elif isinstance(item.op, Callback):
+                steps.append(Step("call", item.op.run, list(item.operands), list(item.results)))
             else:
                 steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs))
         else:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.ir import Callback, Graph, Node, Value
 from gradtape.ops.table import TABLE
 
 # Constants up to this many elements are computed when the graph is compiled.
@@ -39,6 +39,8 @@ class Builder:
 
     def apply(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple] | None) -> tuple[Value, ...]:
         name = op.op_name
+        if isinstance(op, Callback):
+            return self.graph.add(op, operands, attrs, specs or ())
         if name not in _EFFECTS:
             if operands and all(v.constant is not None and v.size <= _FOLDED for v in operands):
                 return self._fold(op, operands, attrs)
@@ -99,7 +101,7 @@ def live(graph: Graph) -> list[Node]:
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):
-        if any(v in needed for v in node.results):
+        if any(v in needed for v in node.results) or (isinstance(node.op, Callback) and node.op.effect):
             kept.append(node)
             needed.update(node.operands)
     return kept[::-1]
