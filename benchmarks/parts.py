@@ -16,7 +16,8 @@ Stats = dict[str, Any]
 def stats(rounds: list[dict[str, list[float]]]) -> Stats:
     """Minimum, median and spread (a quartile's distance over the median) in microseconds.
 
-    Only samples during which the process did not have to wait for a core count, if there are any.
+    Only undisturbed samples count. Without enough of them the figures are of all samples and
+    `quiet` is false: such a figure tells of the machine's load and must not be compared.
     """
     times = sorted(t for r in rounds for t in r["clean"])
     quiet = len(times) >= 5
@@ -33,8 +34,19 @@ def stats(rounds: list[dict[str, list[float]]]) -> Stats:
     }
 
 
+_PATIENCE = 4  # times the usual number of turns, for cases that are disturbed
+
+
+def _quiet_turns(samples: list[dict[str, list[float]]]) -> int:
+    return sum(bool(s["clean"]) for s in samples)
+
+
 def in_turns(
-    running: dict[str, peers.Peer], commands: dict[str, dict[str, Any]], rounds: int, seconds: float
+    running: dict[str, peers.Peer],
+    commands: dict[str, dict[str, Any]],
+    rounds: int,
+    seconds: float,
+    alone: bool = True,
 ) -> dict[str, Any]:
     """Prepares one case in several processes, then lets them measure in turns.
 
@@ -58,10 +70,14 @@ def in_turns(
             else:
                 result[label][metric] = {"check": about["check"]}
                 todo.append((label, metric, library, []))
-    for _ in range(rounds):
-        for label, metric, library, samples in todo:
+    for turn in range(_PATIENCE * rounds):
+        # After the usual number of turns only those go on that were disturbed in too many.
+        late = [t for t in todo if turn < rounds or _quiet_turns(t[3]) < max(2, rounds // 2)]
+        if not late:
+            break
+        for label, metric, library, samples in late:
             time.sleep(0.004)  # threads of the one before stop spinning
-            got = running[library].ask(do="sample", key=f"{label}/{metric}", seconds=seconds)
+            got = running[library].ask(do="sample", key=f"{label}/{metric}", seconds=seconds, alone=alone)
             if "error" in got:
                 result[label][metric] = {"missing": got["error"]}
             else:
@@ -91,7 +107,7 @@ def overhead(options: Any) -> dict[str, Any]:
     for name in cases.OVERHEAD:
         _progress("overhead", name)
         commands = {lib: {"library": lib, "part": "overhead", "name": name} for lib in running}
-        result[name] = in_turns(running, commands, options.rounds, options.seconds)
+        result[name] = in_turns(running, commands, options.rounds, options.seconds, alone=False)
     versions = {lib: p.version for lib, p in running.items()}
     _close(running)
     return {"versions": versions, "cases": result}
@@ -107,7 +123,7 @@ def elementwise(options: Any) -> dict[str, Any]:
             commands = {
                 lib: {"library": lib, "part": "elementwise", "name": name, "size": size} for lib in running
             }
-            result[f"{name} {size}"] = in_turns(running, commands, options.rounds, options.seconds)
+            result[f"{name} {size}"] = in_turns(running, commands, options.rounds, 3 * options.seconds)
     versions = {lib: p.version for lib, p in running.items()}
     _close(running)
     return {"versions": versions, "cases": result}

@@ -1,4 +1,7 @@
-"""Turns results into tables. A figure that is compared is a ratio: theirs over ours, minimum over minimum."""
+"""Turns results into tables. A figure that is compared is a ratio: theirs over ours, minimum over minimum.
+
+Only figures of undisturbed samples are compared; "busy" stands where the machine gave too few.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def _us(cell: dict[str, Any]) -> str:
     value = cell["min"]
-    return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+    text = f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+    return text if cell["quiet"] else text + "!"
 
 
 def _figure(cells: dict[str, Any], label: str, metric: str) -> dict[str, Any] | None:
@@ -30,7 +34,9 @@ def _figure(cells: dict[str, Any], label: str, metric: str) -> dict[str, Any] | 
 
 def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:
     a, b = _figure(cells, ours, metric), _figure(cells, theirs, metric)
-    return f"{b['min'] / a['min']:.2f}" if a and b else "-"
+    if not a or not b:
+        return "-"
+    return f"{b['min'] / a['min']:.2f}" if a["quiet"] and b["quiet"] else "busy"
 
 
 def disagreements(part: dict[str, Any]) -> list[str]:

@@ -56,7 +56,8 @@ void* open_library() {
   void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!h) {
     const char* why = dlerror();
-    fail(Code::Runtime, "cannot load BLAS from " + path + ": " + (why ? why : "unknown reason") + ". Is the package scipy-openblas32 installed?");
+    fail(Code::Runtime, "cannot load BLAS from " + path + ": " + (why ? why : "unknown reason") +
+         ". Is the package scipy-openblas32 installed?");
   }
 #endif
   return h;

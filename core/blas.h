@@ -8,10 +8,14 @@ namespace gt {
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112, kConjTrans = 113;
 
-template <class T> using RealGemm = void (*)(int order, int ta, int tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
-template <class T> using ComplexGemm = void (*)(int order, int ta, int tb, int m, int n, int k, const T* alpha, const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc);
-template <class T> using RealGemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y, int incy);
-template <class T> using ComplexGemv = void (*)(int order, int trans, int m, int n, const T* alpha, const T* a, int lda, const T* x, int incx, const T* beta, T* y, int incy);
+template <class T> using RealGemm = void (*)(int order, int ta, int tb, int m, int n, int k, T alpha, const T* a,
+                                             int lda, const T* b, int ldb, T beta, T* c, int ldc);
+template <class T> using ComplexGemm = void (*)(int order, int ta, int tb, int m, int n, int k, const T* alpha,
+                                             const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc);
+template <class T> using RealGemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda,
+                                             const T* x, int incx, T beta, T* y, int incy);
+template <class T> using ComplexGemv = void (*)(int order, int trans, int m, int n, const T* alpha, const T* a,
+                                             int lda, const T* x, int incx, const T* beta, T* y, int incy);
 
 struct Blas {
   RealGemm<float> sgemm;

@@ -6,6 +6,7 @@ tensor, an index that is a mask, the sum of two sparse gradients. `install()` ha
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
     if hasattr(type(value), "__tf_tensor__"):
         return value.__tf_tensor__(None if code < 0 else dtypes.BY_CODE[code])
     if isinstance(value, TensorShape):
-        return convert(np.array(value.as_list(), np.int32 if code < 0 else None), code)
+        return _from_array(value.as_list(), code if code >= 0 or None in value.as_list() else _INT32)
     return _from_array(value, code)
 
 
@@ -43,18 +44,15 @@ def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
         return _from_array(value, code)
     from gradtape import ops
 
-    first = next((_dtype_code(v) for v in _leaves(value) if _dtype_code(v) >= 0), code)
-    return ops.stack([_core_tensor(v, code if code >= 0 else first) for v in value], 0)
+    if code < 0:
+        code = next((_dtype_code(v) for v in _leaves(value) if _dtype_code(v) >= 0), code)
+    return ops.stack([_element(v, code) for v in value], 0)
 
 
-def _core_tensor(value: Any, code: int) -> _core.Tensor:
-    if isinstance(value, _core.Tensor):
-        return value
-    return value._read() if isinstance(value, _core.Variable) else _number(value, code)
-
-
-def _number(value: Any, code: int) -> _core.Tensor:
-    return convert(value, code)
+def _element(value: Any, code: int) -> _core.Tensor:
+    if isinstance(value, _core.Variable):
+        value = value._read()
+    return value if isinstance(value, _core.Tensor) else convert(value, code)
 
 
 def _leaves(value: Any) -> Any:
@@ -80,73 +78,124 @@ def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
     )
 
 
+_NONE = "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
+
+
 def _from_array(value: Any, code: int) -> _core.Tensor:
-    plain = not hasattr(value, "dtype")
     if value is None:
-        raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
+        raise ValueError(_NONE)
     try:
         array = np.asarray(value)
     except ValueError as e:
-        raise ValueError(f"convert_to_tensor: {value!r} is not rectangular; every row must have the same length") from e
+        raise ValueError(
+            f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length"
+        ) from e
     if array.dtype.kind in "OUSVMm":
         raise _unsupported(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if plain and array.dtype == np.float64 and code < 0:
-        array = array.astype(np.float32)
-    elif plain and array.dtype.kind == "i" and code < 0:
-        array = _narrow(array)
-    elif plain and array.dtype.kind == "u" and code < 0:
-        raise ValueError(f"convert_to_tensor: {value!r} does not fit into int64")
+    plain = not hasattr(value, "dtype")
     if code >= 0:
-        array = _to_code(array, code, value)
-        return _core.from_buffer(np.ascontiguousarray(array).reshape(array.shape), code)
+        if plain:
+            _check_fits(array, code, value)
+        return _cast_array(array, code)
+    if plain:
+        array = _as_python_values(array, value)
+    elif array.dtype.kind in "fc" and array.dtype.itemsize > 8 * (1 + array.dtype.kind.count("c")):
+        raise ValueError(
+            f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
+        )
     dtype = dtypes.from_numpy(array.dtype)
     if dtype is dtypes.bfloat16:
         array = array.view(np.uint16)
-    return _core.from_buffer(np.ascontiguousarray(array).reshape(array.shape), dtype._code)
+    return _dense(array, dtype._code)
 
 
-def _narrow(array: np.ndarray) -> np.ndarray:
-    """Python ints are int32 where they fit, as in TensorFlow."""
-    small = np.iinfo(np.int32)
-    if array.size == 0 or (array.min() >= small.min and array.max() <= small.max):
-        return array.astype(np.int32)
+def _dense(array: np.ndarray, code: int) -> _core.Tensor:
+    return _core.from_buffer(np.ascontiguousarray(array).reshape(array.shape), code)
+
+
+def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
+    """The types that Python numbers have as tensors: int32 where they fit, and float32, unless
+    the first number of a list is a NumPy float."""
+    kind = array.dtype.kind
+    if kind in "iu":
+        if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+            raise ValueError(
+                f"convert_to_tensor: {_short(value)} holds an out-of-range integer; expected one that fits into int64"
+            )
+        small = np.iinfo(np.int32)
+        fits = array.size == 0 or (array.min() >= small.min and array.max() <= small.max)
+        return array.astype(np.int32 if fits else np.int64)
+    if kind == "f":
+        first = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
+        known = isinstance(first, (np.floating, np.ndarray)) and first.dtype.kind == "f"
+        return array.astype(first.dtype if known else np.float32, copy=False)
     return array
 
 
-def _to_code(array: np.ndarray, code: int, value: Any) -> np.ndarray:
+def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
+    """Refuses to turn Python numbers into a type that cannot hold them. NumPy values are cast
+    without a question, as in TensorFlow."""
     wanted = dtypes.BY_CODE[code]
     kind = array.dtype.kind
     loses = (
-        (kind in "fc" and not (wanted.is_floating or wanted.is_complex) and array.size > 0)
+        (kind in "fc" and not (wanted.is_floating or wanted.is_complex))
         or (kind == "c" and not wanted.is_complex)
-        or (wanted.is_bool and kind != "b" and array.size > 0)
+        or (wanted.is_bool and kind != "b")
     )
-    if loses:
-        shown = value if np.ndim(value) == 0 else f"an array of {array.dtype}"
-        raise TypeError(f"Cannot convert {shown} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the tensor, or the value.")
+    if loses and array.size > 0:
+        raise TypeError(
+            f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the tensor, or the value."
+        )
     if wanted.is_integer and kind in "iu" and array.size:
         limits = np.iinfo(wanted.as_numpy_dtype)
         if array.min() < limits.min or array.max() > limits.max:
-            raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor of dtype {wanted.name}: {value!r}")
+            raise ValueError(
+                f"Can't convert Python sequence with out-of-range integer to Tensor of dtype {wanted.name}: {_short(value)}"
+            )
+
+
+def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
+    wanted = dtypes.BY_CODE[code]
+    if array.dtype.kind == "c" and not wanted.is_complex:
+        array = array.real
     if wanted is dtypes.bfloat16:
+        if array.dtype.name == "bfloat16":
+            return _dense(array.view(np.uint16), code)
         from gradtape import ops
 
-        wide = _core.from_buffer(np.ascontiguousarray(array, np.float32).reshape(array.shape), dtypes.float32._code)
-        return np.asarray(ops.cast(wide, wanted)).view(np.uint16)
-    return array.astype(wanted.as_numpy_dtype, copy=False)
+        return ops.cast(_cast_array(array, dtypes.float32._code), wanted)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _dense(array.astype(wanted.as_numpy_dtype, copy=False), code)
+
+
+def _short(value: Any) -> str:
+    """`repr(value)`, cut where it would fill the screen."""
+    return reprlib.repr(value)
 
 
 def _unsupported(value: Any, array: np.ndarray) -> Exception:
     if array.dtype.kind in "US":
         return TypeError(
-            f"convert_to_tensor: {value!r} is text, and gradtape has no string tensors. Hint: keep text in Python lists."
+            f"convert_to_tensor: {_short(value)} is text, and gradtape has no string tensors. Hint: keep text in Python lists."
         )
-    for leaf in _leaves(value) if isinstance(value, (list, tuple)) else [value]:
-        if leaf is None:
-            return ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
-    return ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor.")
+    if isinstance(value, np.ndarray):
+        return ValueError(
+            f"Failed to convert a NumPy array to a Tensor (Unsupported object type: dtype {array.dtype}). "
+            "Hint: array.astype(np.float32), if it holds numbers of one shape."
+        )
+    leaves = _leaves(value) if isinstance(value, (list, tuple)) else [value]
+    leaf = next((v for v in leaves if not isinstance(v, (bool, int, float, complex, np.number))), value)
+    if leaf is None:
+        return ValueError(_NONE)
+    if isinstance(leaf, (int, float, complex, np.number)):
+        return ValueError(
+            f"convert_to_tensor: {_short(leaf)} is out of range; expected an integer that fits into int64"
+        )
+    return ValueError(
+        f"Attempt to convert a value ({_short(leaf)}) with an unsupported type ({type(leaf)}) to a Tensor."
+    )
 
 
 def index(x: _core.Tensor, key: Any) -> _core.Tensor:
@@ -214,7 +263,8 @@ def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
             continue
         probes = [_Probe() for _ in range(len(operands) + len(outputs))]
         values = [
-            _core.symbolic(tuple(v.shape), v.dtype._code, p) for v, p in zip((*operands, *outputs), probes, strict=True)
+            _core.symbolic(tuple(v.shape), v.dtype._code, p)
+            for v, p in zip((*operands, *outputs), probes, strict=True)
         ]
         ins, outs = values[: len(operands)], values[len(operands) :]
         gs = [_core.symbolic(tuple(o.shape), o.dtype._code, _Probe()) for o in outs]
@@ -242,7 +292,9 @@ def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
 def dtype_code(value: Any) -> int:
     dtype = dtypes.as_dtype(value)
     if dtype._code < 0:
-        raise TypeError(f"gradtape has no tensors of type {dtype.name}. Hint: keep such data in Python objects.")
+        raise TypeError(
+            f"gradtape has no tensors of type {dtype.name}. Hint: keep such data in Python objects."
+        )
     return dtype._code
 
 
@@ -287,7 +339,8 @@ def install() -> None:
             "dtype_code": dtype_code,
             "np_empty": np.empty,
             "np_dtypes": tuple(
-                np.float32 if d is dtypes.bfloat16 else np.dtype(d.as_numpy_dtype).type for d in dtypes.BY_CODE
+                np.float32 if d is dtypes.bfloat16 else np.dtype(d.as_numpy_dtype).type
+                for d in dtypes.BY_CODE
             ),
         }
     )

@@ -37,13 +37,17 @@ def from_dlpack(dlcapsule: Any) -> _core.Tensor:
     make = getattr(dlcapsule, "__dlpack__", None)
     if make is None:
         if type(dlcapsule).__name__ != "PyCapsule":
-            raise TypeError(f"from_dlpack: expected a DLPack capsule or an object with __dlpack__; got {type(dlcapsule).__name__}.")
+            raise TypeError(
+                f"from_dlpack: expected a DLPack capsule or an object with __dlpack__; got {type(dlcapsule).__name__}."
+            )
         return _core.from_dlpack(dlcapsule)
     if isinstance(dlcapsule, _core.Tensor):
         return dlcapsule
     where = getattr(dlcapsule, "__dlpack_device__", lambda: (1, 0))()
     if where[0] != 1:
-        raise ValueError(f"from_dlpack: the data is not in the memory of the CPU; got device {tuple(where)}. Hint: move it first.")
+        raise ValueError(
+            f"from_dlpack: the data is not in the memory of the CPU; got device {tuple(where)}. Hint: move it first."
+        )
     try:
         return _core.from_dlpack(make())
     except (ValueError, BufferError):

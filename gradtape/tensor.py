@@ -7,6 +7,9 @@ names people bring along from NumPy are descriptors that raise a helpful Attribu
 
 from __future__ import annotations
 
+import operator
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,7 +54,9 @@ class Reference:
 
 def _unwrap(other: Any) -> Any:
     if not isinstance(other, Reference):
-        raise TypeError("Cannot compare wrapped object with unwrapped object. Hint: compare x.ref() with y.ref().")
+        raise TypeError(
+            "Cannot compare wrapped object with unwrapped object. Hint: compare x.ref() with y.ref()."
+        )
     return other._wrapped
 
 
@@ -110,15 +115,24 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
     if dtype is None or array.dtype == dtype:
         return array
     if copy is False:
-        raise ValueError(f"Unable to avoid copy: the tensor is {self.dtype.name}, the array was asked for as {np.dtype(dtype)}")
+        raise ValueError(
+            f"Unable to avoid copy: the tensor is {self.dtype.name}, the array was asked for as {np.dtype(dtype)}"
+        )
     return array.astype(dtype)
 
 
 def _dlpack(
-    self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: Any = None,
+    dl_device: Any = None,
+    copy: bool | None = None,
 ) -> Any:
     if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(f"__dlpack__: the tensor is in the memory of the CPU; expected dl_device (1, 0); got {dl_device!r}.")
+        raise BufferError(
+            f"__dlpack__: the tensor is in the memory of the CPU; expected dl_device (1, 0); got {dl_device!r}."
+        )
     if copy:
         return _core.to_dlpack(_rebuild(self.numpy(), self.dtype.name))
     return _core.to_dlpack(self)
@@ -141,7 +155,10 @@ def _rebuild(array: Any, dtype: str) -> Tensor:
 def _reduce(self: Tensor) -> tuple[Any, ...]:
     # bfloat16 travels as float32, so that the pickle needs no ml_dtypes on the other side.
     array = as_array(self)
-    return _rebuild, (array.astype(np.float32) if self.dtype is dtypes.bfloat16 else np.array(array), self.dtype.name)
+    return _rebuild, (
+        array.astype(np.float32) if self.dtype is dtypes.bfloat16 else np.array(array),
+        self.dtype.name,
+    )
 
 
 def _itself(self: Tensor, memo: Any = None) -> Tensor:
@@ -163,7 +180,9 @@ def _set_shape(self: Tensor, shape: Any) -> None:
       ValueError: if it has not.
     """
     if not self.shape.is_compatible_with(shape):
-        raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
+        raise ValueError(
+            f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}."
+        )
 
 
 def _ref(self: Tensor) -> Reference:
@@ -172,14 +191,12 @@ def _ref(self: Tensor) -> Reference:
 
 
 def _round(self: Tensor, ndigits: int | None = None) -> Any:
-    from gradtape import ops
+    from gradtape.ops.table import PUBLIC
 
     if ndigits is None and self.ndim == 0:
         return round(self.numpy().item())
-    if not ndigits:
-        return ops.round(self)
-    scale = 10.0**ndigits
-    return ops.round(self * scale) / scale
+    scale = 10.0 ** (ndigits or 0)
+    return PUBLIC["round"](self * scale) / scale if ndigits else PUBLIC["round"](self)
 
 
 def _set_item(self: Tensor, key: Any, value: Any) -> None:
@@ -189,7 +206,7 @@ def _set_item(self: Tensor, key: Any, value: Any) -> None:
     )
 
 
-def _set_slice(self: Tensor, key: Any) -> None:
+def _delete_item(self: Tensor, key: Any) -> None:
     raise TypeError("'Tensor' object does not support item deletion. Hint: tf.concat the parts to keep.")
 
 
@@ -238,22 +255,26 @@ class SliceOfVariable:
         """Replaces the part by `value`, which may be broadcast; returns the variable."""
         return self._change(None, value, read_value)
 
-    def assign_add(self, delta: Any, use_locking: Any = None, name: Any = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, delta: Any, use_locking: Any = None, name: Any = None, read_value: bool = True
+    ) -> Any:
         """Adds to the part; returns the variable."""
-        return self._change("add", delta, read_value)
+        return self._change(operator.add, delta, read_value)
 
-    def assign_sub(self, delta: Any, use_locking: Any = None, name: Any = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, delta: Any, use_locking: Any = None, name: Any = None, read_value: bool = True
+    ) -> Any:
         """Subtracts from the part; returns the variable."""
-        return self._change("sub", delta, read_value)
+        return self._change(operator.sub, delta, read_value)
 
-    def _change(self, op: str | None, value: Any, read_value: bool) -> Any:
+    def _change(self, op: Callable | None, value: Any, read_value: bool) -> Any:
         from gradtape import ops
 
         v = self.variable
         value = v._incoming(value)
         part = v._peek()[self.key]
         if op is not None:
-            value = getattr(ops, op)(part, value)
+            value = op(part, value)
         if value.shape != part.shape:
             value = ops.broadcast_to(value, part.shape)
         del part  # it may share the variable's memory, which would then be copied
@@ -282,11 +303,9 @@ _NUMPY_NAMES = {
 
 
 def _directory(self: Tensor) -> list[str]:
-    return sorted(n for n in object.__dir__(self) if not isinstance(getattr_static(n), (_Absent, _OfSlices)))
-
-
-def getattr_static(name: str) -> Any:
-    return Tensor.__dict__.get(name)
+    return sorted(
+        n for n in object.__dir__(self) if not isinstance(vars(Tensor).get(n), (_Absent, _OfSlices))
+    )
 
 
 def attach() -> None:
@@ -296,7 +315,7 @@ def attach() -> None:
         "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,
         "__array__": _array, "__array_priority__": 100, "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
         "__copy__": _itself, "__deepcopy__": _itself, "__reduce__": _reduce, "__round__": _round,
-        "__setitem__": _set_item, "__delitem__": _set_slice,
+        "__setitem__": _set_item, "__delitem__": _delete_item,
         "get_shape": _get_shape, "set_shape": _set_shape, "ref": _ref, "experimental_ref": _ref,
         "device": property(lambda self: _DEVICE, doc="The name of the device that holds the tensor."),
         "backing_device": property(lambda self: _DEVICE, doc="As `device`."),

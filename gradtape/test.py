@@ -41,7 +41,14 @@ def compute_gradient(f: Callable, x: Any, delta: float | None = None) -> tuple[t
         raise ValueError(
             f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}"
         )
-    xs = [v if isinstance(v, _core.Tensor) else _hooks.densify(v) if not isinstance(v, _core.Variable) else v._peek() for v in x]
+    xs = [
+        v
+        if isinstance(v, _core.Tensor)
+        else _hooks.densify(v)
+        if not isinstance(v, _core.Variable)
+        else v._peek()
+        for v in x
+    ]
     step = _DELTA if delta is None else delta
     count = range(len(xs))
     return tuple(_by_tape(f, xs, i) for i in count), tuple(_by_differences(f, xs, i, step) for i in count)
@@ -76,7 +83,9 @@ def _by_tape(f: Callable, xs: list, which: int) -> np.ndarray:
     for row in range(y_size):
         unit = np.zeros(y_size, _reals(weights).dtype)
         unit[row] = 1
-        g = tape.gradient(y, x, _hooks.convert(unit.view(weights.dtype).reshape(weights.shape), y.dtype._code))
+        g = tape.gradient(
+            y, x, _hooks.convert(unit.view(weights.dtype).reshape(weights.shape), y.dtype._code)
+        )
         if g is not None:
             jacobian[row] = _reals(_numpy(g))
     return jacobian

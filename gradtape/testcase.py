@@ -61,7 +61,9 @@ class TestCase(unittest.TestCase):
 
     def _close(self, a: Any, b: Any, rtol: float, atol: float, msg: Any) -> None:
         a, b = _array(a), _array(b)
-        self.assertEqual(a.shape, b.shape, self._formatMessage(msg, f"Shape mismatch: {a.shape} vs. {b.shape}"))
+        self.assertEqual(
+            a.shape, b.shape, self._formatMessage(msg, f"Shape mismatch: {a.shape} vs. {b.shape}")
+        )
         np.testing.assert_allclose(a, b, rtol, atol, err_msg="" if msg is None else str(msg))
 
     def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
@@ -69,7 +71,9 @@ class TestCase(unittest.TestCase):
         if isinstance(a, dict) or isinstance(b, dict):
             return self._each(a, b, msg, self.assertAllEqual)
         a, b = _array(a), _array(b)
-        self.assertEqual(a.shape, b.shape, self._formatMessage(msg, f"Shape mismatch: {a.shape} vs. {b.shape}"))
+        self.assertEqual(
+            a.shape, b.shape, self._formatMessage(msg, f"Shape mismatch: {a.shape} vs. {b.shape}")
+        )
         np.testing.assert_array_equal(a, b, err_msg="" if msg is None else str(msg))
         return None
 
@@ -92,7 +96,10 @@ class TestCase(unittest.TestCase):
     @staticmethod
     def _is_ragged(value: Any) -> bool:
         try:
-            return any(isinstance(v, dict) for v in value) or np.asarray([_array(v) for v in value]).dtype == object
+            return (
+                any(isinstance(v, dict) for v in value)
+                or np.asarray([_array(v) for v in value]).dtype == object
+            )
         except ValueError:
             return True
 
@@ -120,7 +127,9 @@ class TestCase(unittest.TestCase):
             rtol, atol = max(rtol, bfloat16_rtol), max(atol, bfloat16_atol)
         self.assertAllClose(a, b, rtol, atol, msg)
 
-    def assertNotAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:
+    def assertNotAllClose(
+        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None
+    ) -> None:
         """Fails where `assertAllClose` would not."""
         try:
             self.assertAllClose(a, b, rtol, atol, msg)
@@ -149,7 +158,9 @@ class TestCase(unittest.TestCase):
 
     def _all(self, fine: np.ndarray, what: str) -> None:
         if not np.all(fine):
-            raise self.failureException(f"{what} does not hold at {np.argwhere(~np.atleast_1d(fine))[:8].tolist()}")
+            raise self.failureException(
+                f"{what} does not hold at {np.argwhere(~np.atleast_1d(fine))[:8].tolist()}"
+            )
 
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
         """All elements are greater."""
@@ -209,7 +220,9 @@ class TestCase(unittest.TestCase):
         self.assertEqual(len(container), expected_len, msg)
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Iterator[None]:
+    def assertRaisesWithPredicateMatch(
+        self, exception_type: Any, expected_err_re_or_predicate: Any
+    ) -> Iterator[None]:
         """The block raises an error whose text matches, or which a function approves of."""
         try:
             yield
@@ -217,7 +230,9 @@ class TestCase(unittest.TestCase):
             wanted = expected_err_re_or_predicate
             fine = wanted(e) if callable(wanted) else re.search(wanted, str(e))
             if not fine:
-                raise self.failureException(f"Exception of type {type(e)}: {e} does not match {wanted!r}") from e
+                raise self.failureException(
+                    f"Exception of type {type(e)}: {e} does not match {wanted!r}"
+                ) from e
         else:
             raise self.failureException(f"{exception_type} not raised")
 

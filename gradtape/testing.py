@@ -25,6 +25,7 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "value": behaviour.values,
     "inferred": behaviour.inferred,
     "gradient": derivatives.gradient,
+    "partial": derivatives.partial,
     "precision": derivatives.precision,
     "second_order": derivatives.second_order,
     "transpose": derivatives.transpose,
@@ -34,6 +35,8 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "unchanged": behaviour.unchanged,
 }
 """The checks by name; each yields one line per failure."""
+
+_OF_DERIVATIVES = ("gradient", "partial", "precision", "second_order", "transpose", "reads")
 
 
 class ContractError(AssertionError):
@@ -60,7 +63,7 @@ def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
 
 def checks_of(row: Row) -> list[str]:
     """The checks that apply to a row."""
-    skip = set() if row.differentiable else {"gradient", "precision", "second_order", "transpose", "reads"}
+    skip = set() if row.differentiable else set(_OF_DERIVATIVES)
     if not row.edges:
         skip.add("edges")
     if not row.operands:

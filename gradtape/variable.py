@@ -106,7 +106,9 @@ class Variable(_core.Variable, metaclass=_VariableType):
                 "`variable_def`. You provided neither. Hint: tf.Variable(tf.zeros(shape))."
             )
         if constraint is not None and not callable(constraint):
-            raise ValueError(f"Argument `constraint` must be None or a callable. Got a {type(constraint)}: {constraint!r}")
+            raise ValueError(
+                f"Argument `constraint` must be None or a callable. Got a {type(constraint)}: {constraint!r}"
+            )
         if name is not None and not isinstance(name, str):
             raise ValueError(f"Variable: name for name_scope must be a string; got {name!r}.")
         if synchronization is VariableSynchronization.ON_READ:
@@ -327,7 +329,9 @@ class Variable(_core.Variable, metaclass=_VariableType):
         self._scatter(mode, indices, updates, True)
         return self
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    def scatter_update(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
         """Replaces the rows that an IndexedSlices names."""
         return self._scattered(_UPDATE, sparse_delta, "scatter_update")
 
@@ -355,7 +359,9 @@ class Variable(_core.Variable, metaclass=_VariableType):
         """Takes the larger of the present rows and those of an IndexedSlices."""
         return self._scattered(_MAX, sparse_delta, "scatter_max")
 
-    def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    def batch_scatter_update(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
         """Replaces rows in each batch entry: `indices` are `[batch..., n]`, all but the last axis count along."""
         if not isinstance(sparse_delta, IndexedSlices):
             raise TypeError(f"batch_scatter_update: sparse_delta is not IndexedSlices: {sparse_delta!r}")
@@ -424,7 +430,14 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def _state(self) -> tuple[Any, ...]:
         declared = None if self._declared is None else self._declared
-        return self._name, self.trainable, declared, self._constraint, self._synchronization, self._aggregation
+        return (
+            self._name,
+            self.trainable,
+            declared,
+            self._constraint,
+            self._synchronization,
+            self._aggregation,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._peek(), *self._state())
@@ -474,7 +487,11 @@ def _tensor(value: Any, code: int) -> _core.Tensor:
 def _indices(value: Any) -> _core.Tensor:
     t = _tensor(value, -1)
     if t.dtype not in (dtypes.int32, dtypes.int64):
-        raise TypeError(f"scatter: indices must be int32 or int64; got {t.dtype.name}{list(t.shape)}.")
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"scatter: `indices` must hold integers; expected int32 or int64; got {t.dtype.name}{list(t.shape)}.",
+        )
     return t
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from gradtape import _core, ops, testing
 from gradtape.ops.samples import at, bools, call, floats, ints
-from gradtape.ops.table import BOOL, FLOAT, INT, TABLE, elementwise, movement, opaque, reduction
+from gradtape.ops.table import BOOL, COMPLEX, FLOAT, INT, TABLE, elementwise, movement, opaque, reduction
 
 
 @pytest.fixture
@@ -299,6 +299,32 @@ def test_a_movement_that_keeps_values_is_found(table):
         "test_flip: reads in sample 0", "the rule of tensor of a movement should keep no values"
     ):
         testing.check_op(op, ["reads"])
+
+
+def test_what_a_rule_reads_may_depend_on_the_kind_of_call(table):
+    def vjp(g, x, out):
+        return 2 * g * ops.conj(x) if x.dtype.is_complex else g * 2 * ops.sqrt(out) * ops.sign(x)
+
+    op = elementwise(
+        "test_square", FLOAT | COMPLEX, native="square", vjp=vjp,
+        numpy=np.square, samples=floats(), doc="x * x",
+    )  # fmt: skip
+    testing.check_op(op, ["gradient", "reads"])
+
+
+def test_what_a_rule_reads_may_not_depend_on_sizes(table):
+    op = elementwise(
+        "test_double", FLOAT, args="x y", native="add",
+        vjp=(lambda g, x, y, out: g * x / x if tuple(x.shape) == (2,) else g, 1),
+        numpy=np.add, samples=[call((3,), (3,)), call((2,), (2,))], doc="x + y",
+    )  # fmt: skip
+    with failure_with(
+        "test_double: reads in sample 1 (shapes (2,), (2,); float16): expected ['0', '0'] as in sample 0 ",
+        "got ['1', '0']",
+    ):
+        testing.check_op(op, ["reads"])
+    with failure_with("test_double: gradient in sample 1", "reads a value it was not found to read"):
+        testing.check_op(op, ["gradient"])
 
 
 def test_a_rule_that_looks_at_values_is_found(table):

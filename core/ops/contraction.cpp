@@ -163,7 +163,8 @@ void infer_matmul(const Call& c, Outs& outs) {
   bool ta = c.integer(0), tb = c.integer(1);
   int64_t m = a.shape[ra - (ta ? 1 : 2)], k = a.shape[ra - (ta ? 2 : 1)], kb = b.shape[rb - (tb ? 1 : 2)], n = b.shape[rb - (tb ? 2 : 1)];
   if (k != kb) fail("Matrix size-incompatible: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());
-  if (std::max({n, k, ta ? m : 0}) > INT_MAX) fail("matmul: a dimension above 2147483647 is not supported: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());
+  if (std::max({n, k, ta ? m : 0}) > INT_MAX)
+    fail("matmul: a dimension above 2147483647 is not supported: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());
   Spec s{a.dtype, {}};
   if (ra > 2 || rb > 2) {
     try {

@@ -127,7 +127,8 @@ void run_scatter_rows_add(const Call& c, Outs& outs) { add_back(c[0], c[1], outs
 void want_along(const Shape& x, const Shape& indices, int axis) {
   bool good = x.rank == indices.rank;
   for (int i = 0; good && i < x.rank; ++i) good = i == axis || x[i] == indices[i];
-  if (!good) fail("indices must have the shape of the operand except along axis " + std::to_string(axis) + ": " + x.str() + " vs. " + indices.str());
+  if (!good)
+    fail("indices must have the shape of the operand except along axis " + std::to_string(axis) + ": " + x.str() + " vs. " + indices.str());
 }
 void infer_take_along(const Call& c, Outs& outs) {
   want_indices(c[1]);
@@ -159,7 +160,8 @@ void infer_put_along_add(const Call& c, Outs& outs) {
   want_dtype(c[0], kNumber, "put_along_add");
   Spec s{c[0].dtype, shape_attr(c, 1)};
   want_along(s.shape, c[1].shape, axis_attr(c, 0, s.shape.rank));
-  if (!(c[0].shape == c[1].shape)) fail("values and indices must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
+  if (!(c[0].shape == c[1].shape))
+    fail("values and indices must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
   outs.emplace_back(s);
 }
 void run_put_along_add(const Call& c, Outs& outs) {

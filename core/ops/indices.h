@@ -10,7 +10,8 @@
 namespace gt {
 
 inline void want_indices(const Tensor& x, const char* what = "indices") {
-  if (x.dtype != Dtype::I32 && x.dtype != Dtype::I64) fail(Code::Type, std::string(what) + " must be int32 or int64, got " + dtype_name(x.dtype));
+  if (x.dtype != Dtype::I32 && x.dtype != Dtype::I64)
+    fail(Code::Type, std::string(what) + " must be int32 or int64, got " + dtype_name(x.dtype));
 }
 
 // Calls f with the typed pointer of an index operand.
@@ -52,7 +53,9 @@ template <class T> T wrap(T x, T y, Combine how) {  // integers: overflow wraps
   }
 }
 template <Combine how, class T> T combine(T x, T y) {
-  if constexpr (std::is_same_v<T, bool> || how == Combine::Update) {
+  if constexpr (std::is_same_v<T, bool> && how == Combine::Add) {
+    return x || y;
+  } else if constexpr (std::is_same_v<T, bool> || how == Combine::Update) {
     return y;
   } else if constexpr (how == Combine::Add || how == Combine::Sub || how == Combine::Mul) {
     return wrap(x, y, how);

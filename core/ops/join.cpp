@@ -28,7 +28,8 @@ void infer_concat(const Call& c, Outs& outs) {
   for (int i = 1; i < c.n; ++i) {
     const Shape& x = c[i].shape;
     if (x.rank != s.shape.rank)
-      fail("Ranks of all input tensors should match: shape[0] = " + c[0].shape.str() + " vs. shape[" + std::to_string(i) + "] = " + x.str());
+      fail("Ranks of all input tensors should match: shape[0] = " + c[0].shape.str() + " vs. shape[" + std::to_string(i) +
+           "] = " + x.str());
     for (int k = 0; k < x.rank; ++k)
       if (k != axis && x[k] != s.shape[k])
         fail("Dimension " + std::to_string(k) + " in both shapes must be equal: shape[0] = " + c[0].shape.str() + " vs. shape[" +
@@ -60,7 +61,8 @@ void infer_stack(const Call& c, Outs& outs) {
   int axis = axis_attr(c, 0, x.rank + 1);
   for (int i = 1; i < c.n; ++i)
     if (!(c[i].shape == x))
-      fail("Shapes of all inputs must match: values[0].shape = " + x.str() + " != values[" + std::to_string(i) + "].shape = " + c[i].shape.str());
+      fail("Shapes of all inputs must match: values[0].shape = " + x.str() + " != values[" + std::to_string(i) +
+           "].shape = " + c[i].shape.str());
   Spec s{c[0].dtype, {}};
   for (int i = 0; i <= x.rank; ++i) {
     if (i == axis) s.shape.push(c.n);
@@ -126,11 +128,13 @@ void infer_unstack(const Call& c, Outs& outs) {
 
 // ---- add_n(xs...) ----
 void infer_add_n(const Call& c, Outs& outs) {
+  if (c.n < 1) fail(Code::Value, "Inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape.");
   want_operands(c);
   want_dtype(c[0], kNumber, "add_n");
   for (int i = 1; i < c.n; ++i)
     if (!(c[i].shape == c[0].shape))
-      fail("Inputs to operation must have the same shape. Input 0: " + c[0].shape.str() + " != input " + std::to_string(i) + ": " + c[i].shape.str());
+      fail("Inputs to operation must have the same shape. Input 0: " + c[0].shape.str() + " != input " + std::to_string(i) +
+           ": " + c[i].shape.str());
   outs.emplace_back(c[0].spec());
 }
 void run_add_n(const Call& c, Outs& outs) {

@@ -20,7 +20,8 @@ void check_paddings(const Shape& x, const std::vector<int64_t>& p, bool symmetri
 }
 void want_pairs(const Call& c) {
   if (int64_t(c.ints(0).size()) != 2 * c[0].shape.rank)
-    fail("The first dimension of paddings must be the rank of inputs: " + std::to_string(c[0].shape.rank) + ", got " + std::to_string(c.ints(0).size() / 2));
+    fail("The first dimension of paddings must be the rank of inputs: " + std::to_string(c[0].shape.rank) + ", got " +
+         std::to_string(c.ints(0).size() / 2));
 }
 void infer_mirror_pad(const Call& c, Outs& outs) {
   want_pairs(c);

@@ -59,7 +59,8 @@ void infer_transpose(const Call& c, Outs& outs) {
   const Shape& x = c[0].shape;
   const auto& perm = c.ints(0);
   if (int64_t(perm.size()) != x.rank)
-    fail("transpose expects a vector of size " + std::to_string(x.rank) + ". But input(1) is a vector of size " + std::to_string(perm.size()));
+    fail("transpose expects a vector of size " + std::to_string(x.rank) + ". But input(1) is a vector of size " +
+         std::to_string(perm.size()));
   Spec s{c[0].dtype, {}};
   uint32_t seen = 0;
   for (int64_t p : perm) {
@@ -119,7 +120,8 @@ void run_broadcast_to(const Call& c, Outs& outs) {
 void infer_reverse(const Call& c, Outs& outs) {
   uint32_t seen = 0;
   for (int64_t a : c.ints(0)) {
-    if (a < 0 || a >= c[0].shape.rank) fail("'axis'[0] = " + std::to_string(a) + " is out of valid range [0, " + std::to_string(c[0].shape.rank - 1) + "]");
+    if (a < 0 || a >= c[0].shape.rank)
+      fail("'axis'[0] = " + std::to_string(a) + " is out of valid range [0, " + std::to_string(c[0].shape.rank - 1) + "]");
     if (seen >> a & 1) fail("axis " + std::to_string(a) + " specified more than once.");
     seen |= 1u << a;
   }
@@ -140,7 +142,8 @@ void run_reverse(const Call& c, Outs& outs) {
 void infer_tile(const Call& c, Outs& outs) {
   const Shape& x = c[0].shape;
   const auto& m = c.ints(0);
-  if (int64_t(m.size()) != x.rank) fail("Expected multiples argument to be a vector of length " + std::to_string(x.rank) + " but got length " + std::to_string(m.size()));
+  if (int64_t(m.size()) != x.rank)
+    fail("Expected multiples argument to be a vector of length " + std::to_string(x.rank) + " but got length " + std::to_string(m.size()));
   Spec s{c[0].dtype, {}};
   for (int i = 0; i < x.rank; ++i) {
     if (m[size_t(i)] < 0) fail("Expected multiples[" + std::to_string(i) + "] >= 0, but got " + std::to_string(m[size_t(i)]));
@@ -257,7 +260,8 @@ void infer_diag_part(const Call& c, Outs& outs) {
   Spec s = c[0].spec();
   int64_t k = c.integer(0), rows = s.shape[s.shape.rank - 2], cols = s.shape[s.shape.rank - 1];
   if ((k < 0 && k <= -rows) || (k > 0 && k >= cols))
-    fail("diag index is out of bound: " + std::to_string(k) + ". It must be between " + std::to_string(1 - rows) + " and " + std::to_string(cols - 1));
+    fail("diag index is out of bound: " + std::to_string(k) + ". It must be between " + std::to_string(1 - rows) + " and " +
+         std::to_string(cols - 1));
   s.shape.rank -= 1;
   s.shape[s.shape.rank - 1] = std::min(rows + std::min<int64_t>(k, 0), cols - std::max<int64_t>(k, 0));
   outs.emplace_back(s);

@@ -183,7 +183,8 @@ void run_bits(const Call& c, Outs& outs) {
 // ---- stateless_state(seed) -> int64[3]: the stream of a stateless op. TensorFlow scrambles
 // the two numbers with one step of Philox under a fixed key. ----
 void infer_stateless(const Call& c, Outs& outs) {
-  if (c[0].numel != 2 || !in(c[0].dtype, set_of(Dtype::I32) | set_of(Dtype::I64))) fail("seed must have shape [2], not " + c[0].shape.str());
+  if (c[0].numel != 2 || !in(c[0].dtype, set_of(Dtype::I32) | set_of(Dtype::I64)))
+    fail("seed must have shape [2], not " + c[0].shape.str());
   int64_t three = 3;
   outs.emplace_back(Spec{Dtype::I64, Shape(&three, 1)});
 }

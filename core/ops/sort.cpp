@@ -61,7 +61,10 @@ void run_sort(const Call& c, Outs& outs) {
   visit_sortable(c[0].dtype, [&](auto t) {
     using T = decltype(t);
     each_lane<T>(c[0], int(c.integer(0)), [&](Key<T>* lane, int32_t*, int64_t n, int64_t at, int64_t step) {
-      std::sort(lane, lane + n, [=](Key<T> x, Key<T> y) { return before(x, y, descending); });
+      Key<T>* end = lane + n;  // NaN goes last, the rest is sorted without asking for it
+      if constexpr (std::is_floating_point_v<Key<T>>) end = std::partition(lane, end, [](Key<T> x) { return x == x; });
+      if (descending) std::sort(lane, end, std::greater<Key<T>>());
+      else std::sort(lane, end);
       T* out = outs[0].as<T>() + at;
       for (int64_t k = 0; k < n; ++k) out[k * step] = T(lane[k]);
     });

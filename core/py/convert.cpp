@@ -87,8 +87,9 @@ static bool integer(PyObject* o, int64_t& out) {
     PyErr_Clear();
     return false;
   }
-  out = PyLong_AsLongLong(i.get());
-  if (out == -1 && PyErr_Occurred()) throw PythonError{};
+  int overflow;
+  out = PyLong_AsLongLongAndOverflow(i.get(), &overflow);
+  if (overflow) fail(Code::Value, "an integer is out of range; expected one that fits into int64");
   return true;
 }
 
@@ -362,6 +363,7 @@ PyObject* index_tensor(PyObject* self, PyObject* key) {
       ~Owner() { unref(p); }
     } attrs{index_attrs(x->value.shape, key)};
     if (!attrs.p) return PyObject_CallFunctionObjArgs(hooks.index, x.object(), key, nullptr);
+    if (!engine.index) fail(Code::Runtime, "the op table is not complete: there is no row named index");
     TensorObject* in[] = {x.get()};
     return run_op(engine.index, in, 1, attrs.p);
   });

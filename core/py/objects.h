@@ -121,7 +121,12 @@ struct Param {
 struct Rule {
   enum class Kind : uint8_t { None, One, MinusOne, Derivative, Vjp } kind = Kind::None;
   PyObject* function = nullptr;  // Derivative: (operands..., out); Vjp: (g, operands..., out, attrs...)
-  uint64_t reads = ~0ull;        // bit k: value k (operands, then results) is read by the rule
+};
+
+// What the rules of an op read in calls of one kind (see record.cpp).
+struct Reads {
+  uint64_t call;
+  std::vector<uint64_t> masks;  // one per rule; bit k: value k (operands, then results) is read
 };
 
 struct OpObject {
@@ -141,8 +146,8 @@ struct OpObject {
   bool gaps;                  // rules see None, not zeros, for a result without a cotangent
   bool no_zero;               // an integer zero as second operand is an error
   bool no_nan;                // a zero cotangent gives a zero gradient even at a pole
-  bool reads_known;
   bool differentiable;
+  std::vector<Reads> reads;   // filled by the first recorded call of each kind
   PyObject* dict;
 };
 extern PyTypeObject* OpType;
@@ -234,7 +239,7 @@ struct TapeLink {
 // not own nodes; nodes know their tapes.
 struct Node {
   int32_t refs;
-  uint16_t n_in, n_out;
+  uint32_t n_in, n_out;
   bool explicit_values;  // closures: called with cotangents, operands and results
   uint64_t seq;          // order of recording, a topological order
   OpObject* op;          // nullptr: a leaf

@@ -1,5 +1,6 @@
 // The Python type Op: parses a call against the op's signature, runs it and records it.
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "../ops/elementwise.h"
@@ -40,12 +41,12 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
 // A call on tensors of a trace: shapes are inferred, and the trace takes note.
 static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
   static const Attrs none;
-  const Tensor* values[256];
-  if (n > 256) fail("too many operands");
+  std::vector<const Tensor*> operand_values;
   for (int i = 0; i < n; ++i) {
-    values[i] = &in[i]->value;
+    operand_values.push_back(&in[i]->value);
     if (!in[i]->symbol && !in[i]->value.has_value()) no_value();
   }
+  const Tensor* const* values = operand_values.data();
   Outs specs;
   if (op->kernel)
     specs.emplace_back(infer_elementwise(*op->kernel, values));
@@ -208,6 +209,9 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
 }
 
 [[noreturn]] static void mixed_types(const OpObject* op, const char* name, int position, Dtype expected, const Spec& got) {
+  if (op == engine.div)  // Python's own division checks first, with another class of error
+    fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) + " != tf." + dtype_name(got.dtype) +
+                         ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ").");
   fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" + std::to_string(position) +
        ", zero-based) was expected to be a " + dtype_name(expected) + " tensor but is a " + dtype_name(got.dtype) + " tensor; got " + name +
        ": " + got.str() + ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ").");
@@ -327,8 +331,11 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
       plain[k] = bound[k];
     } else if (op->params[k].kind == ParamKind::Operands) {
       PyObject* seq = bound[k];
-      if (is_tensor(seq) || !PySequence_Check(seq)) {
-        Ref<> as_list(PySequence_List(seq));
+      if (is_tensor(seq) || is_variable(seq) || !PySequence_Check(seq)) {
+        // One tensor stands for the list of its rows, but tf.concat(x, axis) is x.
+        bool whole = (is_tensor(seq) || is_variable(seq)) && op->name == "concat";
+        Ref<> as_list(whole ? PyList_New(1) : PySequence_List(seq));
+        if (whole && as_list) PyList_SET_ITEM(as_list.get(), 0, Py_NewRef(seq));
         if (!as_list) throw PythonError{};
         list = std::move(as_list);
       } else {
@@ -338,7 +345,8 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
       if (common < 0) common = type_of_values(PySequence_Fast_ITEMS(list.get()), size_t(PySequence_Fast_GET_SIZE(list.get())));
     }
   }
-  if (any_common && common < 0) common = type_of_values(plain, n_params);
+  // Python values take the only type an op has (bool), if it has one.
+  if (any_common && common < 0) common = std::has_single_bit(op->dtypes) ? std::countr_zero(op->dtypes) : type_of_values(plain, n_params);
   if (common >= 0 && !(op->dtypes >> common & 1)) wrong_type(op, Dtype(common));
 
   std::vector<Ref<TensorObject>> operands;
@@ -445,6 +453,7 @@ static void op_dealloc(PyObject* self) {
   Py_XDECREF(op->dict);
   op->params.~vector();
   op->rules.~vector();
+  op->reads.~vector();
   op->name.~basic_string();
   type->tp_free(self);
   Py_DECREF(type);
@@ -466,6 +475,7 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   new (&op->name) std::string(name);
   new (&op->params) std::vector<Param>;
   new (&op->rules) std::vector<Rule>;
+  new (&op->reads) std::vector<Reads>;
   op->call = op_call;
   op->dtypes = dtypes;
   auto some = [](PyObject* o) { return o == Py_None ? nullptr : Py_NewRef(o); };
@@ -516,17 +526,18 @@ static PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(a
 static PyObject* get_row(PyObject* self, void*) { return Py_NewRef(as_op(self)->row ? as_op(self)->row : Py_None); }
 static PyObject* get_reads(PyObject* self, void*) {
   PyObject* list = PyList_New(0);
-  for (Rule& r : as_op(self)->rules) {
-    Ref<> mask(PyLong_FromUnsignedLongLong(r.reads));
-    PyList_Append(list, mask.get());
-  }
+  for (const Reads& kind : as_op(self)->reads)
+    for (uint64_t bits : kind.masks) {
+      Ref<> mask(PyLong_FromUnsignedLongLong(bits));
+      PyList_Append(list, mask.get());
+    }
   return list;
 }
 static PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<gradtape op '%s'>", as_op(self)->name.c_str()); }
 
 static PyGetSetDef getset[] = {{"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
                                {"row", get_row, nullptr, "The op's row of the table.", nullptr},
-                               {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads.", nullptr},
+                               {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads, for each kind of call so far.", nullptr},
                                {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                {}};
 static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},

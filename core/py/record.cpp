@@ -28,8 +28,8 @@ static Node* new_node(OpObject* op, int n_in, int n_out) {
   }
   Node* n = new (block) Node{};
   n->refs = 1;
-  n->n_in = uint16_t(n_in);
-  n->n_out = uint16_t(n_out);
+  n->n_in = uint32_t(n_in);
+  n->n_out = uint32_t(n_out);
   n->seq = ++next_seq;
   n->op = op;
   return n;
@@ -184,25 +184,48 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
   return node;
 }
 
+// Calls of one kind are taken to read the same values: a rule may go other ways for complex
+// numbers, other ranks, other flags, but not for other sizes or other places of a slice, which
+// would have every call looked at anew.
+static uint64_t kind_of_call(const OpObject* op, const CallAttrs* attrs, TensorObject* const* in, int n_in) {
+  uint64_t kind = uint64_t(n_in);
+  auto mix = [&](uint64_t v) { kind = (kind ^ v) * 0x9e3779b97f4a7c15ull, kind ^= kind >> 29; };
+  for (int i = 0; i < n_in; ++i) mix(uint64_t(is_complex(in[i]->value.dtype)) << 8 | uint64_t(op->kernel ? 0 : in[i]->value.shape.rank));
+  if (!attrs) return kind;
+  for (size_t k = 0; k < attrs->kinds.size(); ++k) {
+    const Attr& a = attrs->values[k];
+    bool flag = attrs->kinds[k] == ParamKind::Bool || attrs->kinds[k] == ParamKind::DtypeCode;
+    mix(uint64_t(a.kind) << 32 ^ a.ints.size() << 40 ^ (flag ? uint64_t(a.i) : 0));
+  }
+  return kind;
+}
+
 // Which values the rules of the tracked operands read. Found by running each rule once on
 // tensors that note whether their value is used.
-static uint64_t values_to_keep(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
-  if (!op->reads_known) {
-    Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
-    for (int i = 0; i < n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
-    for (int i = 0; i < n_out; ++i) PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
-    Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(), outs.get(),
-                                                     attrs_tuple(attrs), nullptr)));
-    for (size_t i = 0; i < op->rules.size(); ++i) {
-      op->rules[i].reads = PyLong_AsUnsignedLongLongMask(PyList_GetItem(masks.get(), Py_ssize_t(i)));
-      if (PyErr_Occurred()) throw PythonError{};
-    }
-    op->reads_known = true;
+static const Reads& find_reads(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+  uint64_t kind = kind_of_call(op, attrs, in, n_in);
+  for (const Reads& r : op->reads)
+    if (r.call == kind) return r;
+  Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
+  for (int i = 0; i < n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
+  for (int i = 0; i < n_out; ++i) PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
+  Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(), outs.get(), attrs_tuple(attrs),
+                                                   nullptr)));
+  Reads found{kind, {}};
+  for (size_t i = 0; i < op->rules.size(); ++i) {
+    found.masks.push_back(PyLong_AsUnsignedLongLongMask(PyList_GetItem(masks.get(), Py_ssize_t(i))));
+    if (PyErr_Occurred()) throw PythonError{};
   }
-  if (op->joint) return op->rules[0].reads;
+  op->reads.push_back(std::move(found));
+  return op->reads.back();
+}
+
+static uint64_t values_to_keep(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+  const Reads& reads = find_reads(op, attrs, in, n_in, out, n_out);
+  if (op->joint) return reads.masks[0];
   uint64_t keep = 0;
   for (int i = 0; i < n_in; ++i)
-    if (in[i]->node && in[i]->node->n_tapes) keep |= op->rules[i].reads;
+    if (in[i]->node && in[i]->node->n_tapes) keep |= reads.masks[i];
   return keep;
 }
 

@@ -56,7 +56,12 @@ static void tensor_dealloc(PyObject* self) {
 static bool is_ours(PyObject* o) { return is_tensor(o) || is_variable(o); }
 
 template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
-  if (!is_ours(x) ? !converts_quietly(x) : !is_ours(y) && !converts_quietly(y)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_ours(x) ? !converts_quietly(x) : !is_ours(y) && !converts_quietly(y)) {
+    if (x != Py_None && y != Py_None) Py_RETURN_NOTIMPLEMENTED;
+    PyErr_SetString(PyExc_ValueError, "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. "
+                                      "Hint: a gradient that does not exist is None.");
+    return nullptr;
+  }
   return call_binary(engine.*op, x, y);
 }
 template <OpObject* EngineOps::*op> PyObject* unary(PyObject* x) { return call_unary(engine.*op, x); }

@@ -176,15 +176,18 @@ def _is_shape(given: Any) -> bool:
 
 def _operand(given: Any, param: Param, dtype: DType, rng: Any, strict: bool) -> tuple[Any, DType | None]:
     """The value and element type of one operand; not strict: what is no description stays as it is."""
+    wrong = not strict and isinstance(given, Inside)  # floats where others belong, said on purpose
     if _is_shape(given):
         given = Inside(*_RANGE, given)
     if isinstance(given, Inside):
-        own = {"Index": dtypes.int32, "Condition": dtypes.bool}.get(param.kind, dtype)
+        own = dtype if wrong else {"Index": dtypes.int32, "Condition": dtypes.bool}.get(param.kind, dtype)
         return _random(given, own, rng), own
     if isinstance(given, At):
         own = dtype if given.dtype == "float" else dtypes.as_dtype(given.dtype)
         if strict and param.kind in ("Operand", "Operands"):
             own = dtype
+        elif strict and param.kind == "Index" and dtype.size >= 8:
+            own = dtypes.int64  # both types of indices have their turn
         return _cast(np.asarray(given.values), own), own
     if strict:
         raise TypeError(

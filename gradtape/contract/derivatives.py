@@ -81,7 +81,11 @@ def gradients(case: Case, operands: list, weights: list, sources: list[int]) -> 
         tape.watch([operands[k] for k in sources])
         outs = _floats(case.call(operands))
     grads = tape.gradient(outs, [operands[k] for k in sources], output_gradients=weights)
-    return [None if g is None else _hooks.densify(g) for g in grads]
+    return [_dense(g) for g in grads]
+
+
+def _dense(g: Any) -> Any:
+    return None if g is None else _hooks.densify(g)
 
 
 def _random_like(values: Iterable[Any], rng: Any) -> list[Any]:
@@ -168,6 +172,32 @@ def _check_gradient(case: Case) -> Iterator[str]:
     yield from s.compare("", gradients(case, s.operands, s.weights, s.sources), weighted)
 
 
+def _check_partial(case: Case) -> Iterator[str]:
+    """A gradient is the same when nothing else is asked for: by one operand, of one result."""
+    s = _Setting(case)
+    if len(s.sources) > 1:
+        together = gradients(case, s.operands, s.weights, s.sources)
+        for k, (name, g) in enumerate(zip(s.names, together, strict=True)):
+            (alone,) = gradients(case, s.operands, s.weights, s.sources[k : k + 1])
+            yield from _same(f"gradient of {name} alone", case, alone, g, s.xs[k], s.exact)
+    if len(s.outs) > 1:
+        for k in range(len(s.outs)):
+            with GradientTape() as tape:
+                tape.watch(s.xs)
+                out = _floats(case.call(s.operands))[k]
+            grads = tape.gradient(out, s.xs, output_gradients=s.weights[k])
+            zeroed = [w if i == k else tensor(0 * array_of(w), w.dtype) for i, w in enumerate(s.weights)]
+            expected = gradients(case, s.operands, zeroed, s.sources)
+            for name, g, e, x in zip(s.names, grads, expected, s.xs, strict=True):
+                yield from _same(f"gradient of {name} from result {k}", case, g, e, x, s.exact)
+
+
+def _same(what: str, case: Case, actual: Any, expected: Any, x: Any, limit: float) -> Iterator[str]:
+    """Compares gradients, of which None counts as zeros."""
+    actual, expected = _arrays([_dense(actual), _dense(expected)], [x, x])
+    yield from differences(what, case, actual, expected, limit * case.row.tolerance)
+
+
 def _check_precision(case: Case) -> Iterator[str]:
     """Rules must work in every element type: gradients like those of the same numbers in double."""
     s, wide = _Setting(case), _Setting(case.widened())
@@ -196,7 +226,7 @@ def _check_second_order(case: Case) -> Iterator[str]:
         return
     direction = [s.direction[k] for k in present]
     seconds = tape.gradient([inner[k] for k in present], s.xs, output_gradients=direction)
-    seconds = [None if g is None else _hooks.densify(g) for g in seconds]
+    seconds = [_dense(g) for g in seconds]
     flat = [array_of(d) for d in direction]
 
     def slope(operands: list) -> float:
@@ -217,7 +247,7 @@ def _check_transpose(case: Case) -> Iterator[str]:
     pushed = (
         tape.gradient(targets, s.weights, output_gradients=direction) if present else [None] * len(s.weights)
     )
-    pushed = [None if p is None else _hooks.densify(p) for p in pushed]
+    pushed = [_dense(p) for p in pushed]
     u, jv = [array_of(w) for w in s.weights], _arrays(pushed, s.weights)
     ju, v = [array_of(g) for g in targets], [array_of(d) for d in direction]
     left, right = _inner(u, jv), _inner(ju, v)
@@ -263,6 +293,10 @@ def _low(row: Row) -> list[DType]:
 
 def gradient(row: Row) -> Iterator[str]:
     return each("gradient", _check_gradient, smooth(row))
+
+
+def partial(row: Row) -> Iterator[str]:
+    return each("partial gradient", _check_partial, smooth(row, _double(row)[:1]))
 
 
 def precision(row: Row) -> Iterator[str]:

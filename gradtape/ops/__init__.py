@@ -15,17 +15,24 @@ from gradtape.ops.clipping import *  # noqa: E402, F403
 from gradtape.ops.comparison import *  # noqa: E402, F403
 from gradtape.ops.contraction import *  # noqa: E402, F403
 from gradtape.ops.creation import *  # noqa: E402, F403
+from gradtape.ops.diagonals import *  # noqa: E402, F403
+from gradtape.ops.einsum import *  # noqa: E402, F403
 from gradtape.ops.exponential import *  # noqa: E402, F403
 from gradtape.ops.indexed import *  # noqa: E402, F403
 from gradtape.ops.join import *  # noqa: E402, F403
 from gradtape.ops.movement import *  # noqa: E402, F403
 from gradtape.ops.nn import *  # noqa: E402, F403
+from gradtape.ops.norms import *  # noqa: E402, F403
+from gradtape.ops.operators import *  # noqa: E402, F403
 from gradtape.ops.random import *  # noqa: E402, F403
 from gradtape.ops.reduction import *  # noqa: E402, F403
 from gradtape.ops.scan import *  # noqa: E402, F403
+from gradtape.ops.segments import *  # noqa: E402, F403
+from gradtape.ops.selection import *  # noqa: E402, F403
 from gradtape.ops.slicing import *  # noqa: E402, F403
 from gradtape.ops.softmax import *  # noqa: E402, F403
 from gradtape.ops.sort import *  # noqa: E402, F403
+from gradtape.ops.statistics import *  # noqa: E402, F403
 from gradtape.ops.table import PUBLIC, TABLE  # noqa: E402
 
 from gradtape.ops import engine  # noqa: E402, F401  (last: it looks ops up in the complete table)

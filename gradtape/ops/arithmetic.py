@@ -192,7 +192,11 @@ clip = elementwise(
         lambda g, x, lo, hi, out: _select(x < lo, g),
         lambda g, x, lo, hi, out: _select(x > hi, g),
     ),
-    numpy=np.clip, samples=[call((2, 3), at(-0.5), at(0.7)), call((3,), at([-1.0, 0.0, 0.5]), at(0.7)), call((), at(-1.0), at(1.0))],
+    numpy=np.clip,
+    samples=[
+        call((2, 3), at(-0.5), at(0.7)), call((3,), at([-1.0, 0.0, 0.5]), at(0.7)), call((), at(-1.0), at(1.0)),
+        call((2, 3), at(1.0), at(2.0)), call((0, 3), at(0.0), at(1.0)),
+    ],
     edges=[((at(1.0), at(-1.0), at(1.0)), (1.0, 0.0, 0.0)), ((at(2.0), at(-1.0), at(1.0)), (0.0, 0.0, 1.0))],
     doc="`x` cut to the interval [lo, hi]; the gradient passes inside and at the bounds.",
 )  # fmt: skip
@@ -244,7 +248,8 @@ multiply_no_nan = elementwise(
 
 fma = elementwise(
     "fma", NUMBER, args="x y z", deriv=(lambda x, y, z, out: y, lambda x, y, z, out: x, 1),
-    numpy=lambda x, y, z: x * y + z, samples=[call((2, 3), (3,), ()), call((3,), (3,), (3,))],
+    numpy=lambda x, y, z: x * y + z,
+    samples=[call((2, 3), (3,), ()), call((3,), (3,), (3,)), call((0, 3), (3,), ())],
     doc="`x * y + z`, element-wise.",
 )  # fmt: skip
 

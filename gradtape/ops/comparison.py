@@ -9,7 +9,7 @@ from gradtape.ops.samples import at, bools, call, floats, pairs
 from gradtape.ops.table import ANY, BOOL, FLOAT, REAL, elementwise
 
 _TIES = [*pairs(), call(at([1.0, 2.0, np.nan]), at([1.0, 3.0, np.nan]))]
-_TRUTH = [call(bools([[True], [False]]), bools([True, False]))]
+_TRUTH = [call(bools([[True], [False]]), bools([True, False])), call((0, 3), (3,))]
 
 equal = elementwise(
     "equal", ANY, args="x y", deriv=None,
@@ -94,6 +94,7 @@ select = elementwise(
         call(bools([True, False, True]), (3,), (3,)),
         call(bools([[True], [False]]), (3,), ()),
         call(bools(True), (2, 3), (2, 3)),
+        call(bools([[True], [False]]), (2, 0), (1,)),
     ],
     doc="Elements of `x` where `condition` holds, of `y` elsewhere.",
 )  # fmt: skip

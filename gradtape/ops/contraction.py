@@ -10,8 +10,8 @@ from math import prod as _prod
 import numpy as np
 
 from gradtape import _core
-from gradtape.errors import InvalidArgumentError
-from gradtape.ops import casting, movement
+from gradtape.errors import FailedPreconditionError, InvalidArgumentError
+from gradtape.ops import casting, diagonals, movement
 from gradtape.ops.arithmetic import conjugate
 from gradtape.ops.operands import as_tensor, as_tensors
 from gradtape.ops.reduction import reduce_sum
@@ -44,11 +44,14 @@ def _matmul_by_b(g, a, b, out, transpose_a, transpose_b):
 
 
 def _numpy_matmul(a, b, transpose_a=False, transpose_b=False):
-    return np.matmul(np.swapaxes(a, -1, -2) if transpose_a else a, np.swapaxes(b, -1, -2) if transpose_b else b)
+    return np.matmul(
+        np.swapaxes(a, -1, -2) if transpose_a else a, np.swapaxes(b, -1, -2) if transpose_b else b
+    )
 
 
 def _matmul_with_extras(
-    a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False, b_is_sparse=False,
+    a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
+    b_is_sparse=False,
     output_type=None, grad_a=False, grad_b=False, name=None,
 ):  # fmt: skip
     """A call of `matmul` with adjoints, or with a result of another type."""
@@ -69,13 +72,15 @@ _SIZES = ("InvalidArgumentError", "Matrix size-incompatible")
 matmul = contraction(
     "matmul", NUMBER,
     "a b transpose_a:Bool=False transpose_b:Bool=False adjoint_a:Extra=False adjoint_b:Extra=False "
-    "a_is_sparse:Ignored=False b_is_sparse:Ignored=False output_type:Extra=None grad_a:Ignored=False grad_b:Ignored=False",
+    "a_is_sparse:Ignored=False b_is_sparse:Ignored=False output_type:Extra=None grad_a:Ignored=False "
+    "grad_b:Ignored=False",
     transposes=(_matmul_by_a, _matmul_by_b), fallback=_matmul_with_extras, numpy=_numpy_matmul,
     samples=[
         call((2, 3), (3, 4)), call((3, 2), (3, 4), transpose_a=True), call((2, 3), (4, 3), transpose_b=True),
         call((3, 2), (4, 3), transpose_a=True, transpose_b=True), call((1, 1), (1, 1)), call((1, 3), (3, 1)),
         call((5, 2, 3), (5, 3, 4)), call((5, 2, 3), (3, 4)), call((2, 2, 2, 3), (4, 3), transpose_b=True),
-        call((5, 3, 2), (3, 4), transpose_a=True), call((5, 3, 2), (4, 3), transpose_a=True, transpose_b=True),
+        call((5, 3, 2), (3, 4), transpose_a=True),
+        call((5, 3, 2), (4, 3), transpose_a=True, transpose_b=True),
         call((2, 3), (5, 3, 4)), call((3, 2), (5, 4, 3), transpose_a=True, transpose_b=True),
         call((2, 1, 2, 3), (5, 3, 4)), call((1, 2, 3), (5, 3, 2)), call((0, 3), (3, 4)), call((2, 0), (0, 4)),
         call((2, 3), (3, 0)), call((0, 2, 3), (3, 4)), call((0, 2, 3), (0, 3, 4)),
@@ -120,7 +125,8 @@ def _axes_of(axes, a_rank, b_rank):
             raise ValueError(f"tensordot: `axes` must be at least 0; got {axes}.")
         if axes > min(a_rank, b_rank):
             raise ValueError(
-                f"tensordot: `axes` must not be larger than the rank of either operand; got axes={axes} for ranks {a_rank} and {b_rank}."
+                f"tensordot: `axes` must not be larger than the rank of either operand; got axes={axes} for "
+                f"ranks {a_rank} and {b_rank}."
             )
         return list(range(a_rank - axes, a_rank)), list(range(axes))
     if not isinstance(axes, (list, tuple)) or len(axes) != 2:
@@ -135,7 +141,8 @@ def _axes_of(axes, a_rank, b_rank):
         pair.append([axis % rank for axis in which])
     if len(pair[0]) != len(pair[1]):
         raise ValueError(
-            f"Different number of contraction axes `a` and `b`, {len(pair[0])} != {len(pair[1])}. Hint: tensordot sums over pairs of axes."
+            f"Different number of contraction axes `a` and `b`, {len(pair[0])} != {len(pair[1])}. Hint: "
+            f"tensordot sums over pairs of axes."
         )
     return pair
 
@@ -176,7 +183,7 @@ def tensordot(a, b, axes, name=None):
 @composite("linalg.trace")
 def trace(x, name=None):
     """The sum of the main diagonal of each matrix."""
-    return reduce_sum(movement.matrix_diag_part(x), -1)
+    return reduce_sum(diagonals.matrix_diag_part(x, 0), -1)
 
 
 @composite("linalg.cross")
@@ -186,7 +193,9 @@ def cross(a, b, name=None):
     if a.shape != b.shape:
         raise InvalidArgumentError(f"cross: Both inputs must be of same shape: {a.shape} vs. {b.shape}.")
     if len(a.shape) == 0 or a.shape[-1] != 3:
-        raise InvalidArgumentError(f"cross: the last dimension of the inputs must be 3; got {a.shape}.")
+        raise FailedPreconditionError(
+            f"cross: Cross-products are only defined for 3-element vectors; got {a.shape}."
+        )
 
     def turned(x, by):
         return movement.roll(x, by, -1)

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from gradtape.errors import InvalidArgumentError
-from gradtape.ops import movement
+from gradtape.ops import diagonals, movement
 from gradtape.ops.contraction import matmul
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import reduce_sum
@@ -28,7 +28,7 @@ Labels = tuple[Label, ...]
 class _Prepare(NamedTuple):
     """What happens to one operand first: axes that broadcast go, diagonals are taken, sums made."""
 
-    reshapes: list[list[int]]  # (before, after) the diagonals are taken, see _diagonal
+    reshapes: list[list[int]]
     diagonals: list[tuple[int, int]]
     sums: list[int]
 
@@ -77,7 +77,9 @@ def _parse(equation: str, ranks: list[int]) -> tuple[list[Labels], Labels]:
         rest = rank - named
         if rest < 0 or (rest > 0 and "..." not in term):
             least = " at least" if "..." in term else ""
-            raise InvalidArgumentError(f"einsum: Expected input {k} to have rank{least} {named} but got: {rank} in {equation}")
+            raise InvalidArgumentError(
+                f"einsum: Expected input {k} to have rank{least} {named} but got: {rank} in {equation}"
+            )
         operands.append(_labels(term, rest))
         hidden = max(hidden, rest if "..." in term else 0)
     counts: dict[str, int] = {}
@@ -91,10 +93,13 @@ def _parse(equation: str, ranks: list[int]) -> tuple[list[Labels], Labels]:
         raise ValueError(f"einsum: Output subscripts contain a label appearing more than once: {equation}")
     for label in letters:
         if label not in counts:
-            raise ValueError(f"einsum: Output subscripts contain the label {label} not present in the input subscripts.")
+            raise ValueError(
+                f"einsum: Output subscripts contain the label {label} not present in the input subscripts."
+            )
     if hidden and "..." not in result:
         raise InvalidArgumentError(
-            f"einsum: Output contains {hidden} broadcasting dimension(s) but no ellipsis (...) was found in the output subscripts."
+            f"einsum: Output contains {hidden} broadcasting dimension(s) but no ellipsis (...) was found in "
+            f"the output subscripts."
         )
     return operands, _labels(result, hidden)
 
@@ -114,7 +119,10 @@ def _sizes(operands: list[Labels], shapes: tuple[tuple[int, ...], ...]) -> dict[
             broadcasts = isinstance(label, int) and 1 in (known, n)
             if not broadcasts:
                 shown = ",".join(map(str, shape))
-                raise InvalidArgumentError(f"einsum: Expected dimension {known} at axis {axis} of the input shaped [{shown}] but got dimension {n}")
+                raise InvalidArgumentError(
+                    f"einsum: Expected dimension {known} at axis {axis} of the input shaped [{shown}] but "
+                    f"got dimension {n}"
+                )
             sizes[label] = n if known == 1 else known
     return sizes
 
@@ -144,7 +152,9 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
     return _Plan(prepare, steps, perm)
 
 
-def _preparation(labels: Labels, shape: tuple[int, ...], sizes: dict, wanted: set) -> tuple[_Prepare | None, Labels]:
+def _preparation(
+    labels: Labels, shape: tuple[int, ...], sizes: dict, wanted: set
+) -> tuple[_Prepare | None, Labels]:
     reshapes, diagonals, sums = [], [], []
     keep = [a for a, label in enumerate(labels) if not (shape[a] == 1 and sizes[label] != 1)]
     if len(keep) < len(labels):
@@ -182,7 +192,9 @@ def _layout(labels: Labels, groups: list[Labels], sizes: dict, shape: list[int])
     return _Layout(perm, None if shape == [sizes[label] for label in order] else shape)
 
 
-def _pair(i: int, j: int, a: Labels, b: Labels, wanted: set, result: Labels, sizes: dict) -> tuple[_Step, Labels]:
+def _pair(
+    i: int, j: int, a: Labels, b: Labels, wanted: set, result: Labels, sizes: dict
+) -> tuple[_Step, Labels]:
     shared = [label for label in a if label in b]
     inner = [label for label in shared if label not in wanted]
     if not inner:
@@ -199,9 +211,17 @@ def _pair(i: int, j: int, a: Labels, b: Labels, wanted: set, result: Labels, siz
     m, n, k = (prod(sizes[label] for label in group) for group in (rows, columns, sums))
     left_turned = (*batch, *sums, *rows) == a and bool(rows)
     right_turned = (*batch, *columns, *sums) == b and bool(columns)
-    left = _layout(a, [batch, sums, rows] if left_turned else [batch, rows, sums], sizes, [*outer, *((k, m) if left_turned else (m, k))])
+    left = _layout(
+        a,
+        [batch, sums, rows] if left_turned else [batch, rows, sums],
+        sizes,
+        [*outer, *((k, m) if left_turned else (m, k))],
+    )
     right = _layout(
-        b, [batch, columns, sums] if right_turned else [batch, sums, columns], sizes, [*outer, *((n, k) if right_turned else (k, n))]
+        b,
+        [batch, columns, sums] if right_turned else [batch, sums, columns],
+        sizes,
+        [*outer, *((n, k) if right_turned else (k, n))],
     )
     labels = (*batch, *rows, *columns)
     return _Step(i, j, left, right, (left_turned, right_turned), [sizes[label] for label in labels]), labels
@@ -219,9 +239,7 @@ def _run(labels: Labels, inner: list[Label]) -> Labels | None:
 
 def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict) -> tuple[_Step, Labels]:
     """No axis is summed: a product of elements, with broadcasting."""
-    labels = tuple(label for label in result if label in a or label in b)
-    labels += tuple(label for label in (*a, *b) if label not in labels and (label in a or label not in a))
-    labels = tuple(dict.fromkeys(labels))
+    labels = tuple(dict.fromkeys((*(label for label in result if label in a or label in b), *a, *b)))
     layouts = []
     for own in (a, b):
         order = [label for label in labels if label in own]
@@ -240,7 +258,7 @@ def _diagonal(x: Any, first: int, second: int) -> Any:
     """The elements whose places along two axes are equal, in the place of the first axis."""
     rank = len(x.shape)
     others = [a for a in range(rank) if a not in (first, second)]
-    y = movement.matrix_diag_part(movement.transpose(x, [*others, first, second]))
+    y = diagonals.matrix_diag_part(movement.transpose(x, [*others, first, second]), 0)
     back = list(range(rank - 2))
     back.insert(first, rank - 2)
     return y if back == list(range(rank - 1)) else movement.transpose(y, back)
@@ -267,7 +285,10 @@ def einsum(equation, *inputs, **kwargs):
     """
     unknown = set(kwargs) - {"name", "optimize", "greedy"}
     if unknown:
-        raise TypeError(f"Invalid keyword arguments for einsum: {', '.join(sorted(unknown))}. Valid arguments: name, optimize, greedy.")
+        raise TypeError(
+            f"Invalid keyword arguments for einsum: {', '.join(sorted(unknown))}. Valid arguments: name, "
+            f"optimize, greedy."
+        )
     like = next((x for x in inputs if hasattr(x, "dtype") and hasattr(x.dtype, "_code")), None)
     values = [as_tensor(x, like) for x in inputs]
     plan = _plan(equation, tuple(tuple(x.shape) for x in values))
@@ -282,9 +303,6 @@ def einsum(equation, *inputs, **kwargs):
             values[k] = reduce_sum(values[k], step.sums)
     for step in plan.steps:
         x, y = _lay(values[step.i], step.left), _lay(values[step.j], step.right)
-        if step.flags is None:
-            out = x * y
-        else:
-            out = movement.reshape(matmul(x, y, *step.flags), step.shape)
+        out = x * y if step.flags is None else movement.reshape(matmul(x, y, *step.flags), step.shape)
         values = [v for m, v in enumerate(values) if m not in (step.i, step.j)] + [out]
     return values[0] if plan.perm is None else movement.transpose(values[0], plan.perm)

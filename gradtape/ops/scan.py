@@ -25,7 +25,8 @@ def _next(x, axis, reverse):
 
 
 _SCANS = [
-    call((3,)), call((2, 3)), call((2, 3), axis=1, exclusive=True), call((2, 3), axis=-1, reverse=True), call((1,)),
+    call((3,)), call((2, 3)), call((2, 3), axis=1, exclusive=True), call((2, 3), axis=-1, reverse=True),
+    call((1,)),
     call((2, 3, 2), axis=1, exclusive=True, reverse=True), call((0, 3)), call((2, 0), axis=1),
 ]  # fmt: skip
 _BAD = [
@@ -68,7 +69,8 @@ def _recurrence_by_b(g, a, axis, reverse):
 linear_recurrence = opaque(
     "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False",
     rule=(
-        lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse) * conjugate(_next(out, axis, not reverse)),
+        lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis,
+            reverse) * conjugate(_next(out, axis, not reverse)),
         lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse),
     ),
     numpy=_numpy_recurrence,
@@ -93,7 +95,8 @@ def _cumprod_rule(g, x, out, axis, exclusive, reverse):
 
 cumprod = opaque(
     "cumprod", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", rule=_cumprod_rule,
-    numpy=_reference(np.cumprod, 1), samples=[*_SCANS, call(at([2.0, 0.0, 3.0, 0.0])), call(at([2.0, 0.0, 3.0]), exclusive=True)],
+    numpy=_reference(np.cumprod, 1),
+    samples=[*_SCANS, call(at([2.0, 0.0, 3.0, 0.0])), call(at([2.0, 0.0, 3.0]), exclusive=True)],
     bad=_BAD, edges=[((at([2.0, 0.0, 3.0]),), ([1.0, 8.0, 0.0],))], names="math.cumprod",
     doc="The running product of `x` along `axis`. Its gradient is right where elements are 0.",
 )  # fmt: skip
@@ -103,12 +106,16 @@ def _cumulative_logsumexp_rule(g, x, out, axis, exclusive, reverse):
     """Every exponent below is at most 0: a running log-sum-exp never falls."""
     total = cumulative_logsumexp(x, axis, False, reverse)
     step = exp(total - _next(total, axis, reverse))
-    return exp(x - total) * linear_recurrence(step, _next(g, axis, reverse) if exclusive else g, axis, not reverse)
+    return exp(x - total) * linear_recurrence(
+        step, _next(g, axis, reverse) if exclusive else g, axis, not reverse
+    )
 
 
 cumulative_logsumexp = opaque(
-    "cumlogsumexp", FLOAT, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", rule=_cumulative_logsumexp_rule,
+    "cumlogsumexp", FLOAT, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False",
+    rule=_cumulative_logsumexp_rule,
     numpy=_reference(np.logaddexp.accumulate, -np.inf), samples=_SCANS,
+    gradient_samples=[s for s in _SCANS if not s.attrs.get("exclusive")],  # those begin with -inf
     bad=_BAD, names="math.cumulative_logsumexp",
     doc="The running `log(sum(exp(x)))` along `axis`, without overflow.",
 )  # fmt: skip

@@ -159,6 +159,8 @@ softmax_xent = opaque(
     "softmax_xent", FLOAT, "logits labels", many=True, gaps=True,
     rule=(_xent_logits, _xent_labels),
     numpy=_np_xent, samples=[call((3,), (3,)), call((2, 3), (2, 3)), call((0, 3), (0, 3)), call((2, 2, 4), (2, 2, 4))],
+    # As in TensorFlow the derivative takes the labels to be probabilities.
+    gradient_samples=[call((3,), at([0.2, 0.5, 0.3])), call((2, 3), at([[0.1, 0.2, 0.7], [1.0, 0.0, 0.0]])), call((0, 3), (0, 3))],
     bad=[
         (call((2, 3), (2, 2)), "InvalidArgumentError", "must be same size"),
         (call((2, 0), (2, 0)), "InvalidArgumentError", "at least one class"),

@@ -1,0 +1,159 @@
+"""Tensor as a Python object: text, arrays, copies, hints (the rest is in tests/semantics)."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (lambda: tf.constant(True), "<tf.Tensor: shape=(), dtype=bool, numpy=True>"),
+        (lambda: tf.constant(1j), "<tf.Tensor: shape=(), dtype=complex128, numpy=1j>"),
+        (lambda: tf.constant(float("nan")), "<tf.Tensor: shape=(), dtype=float32, numpy=nan>"),
+        (
+            lambda: tf.zeros([0, 2]),
+            "<tf.Tensor: shape=(0, 2), dtype=float32, numpy=array([], shape=(0, 2), dtype=float32)>",
+        ),
+        (
+            lambda: tf.ones([2, 2]),
+            "<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\narray([[1., 1.],\n       [1., 1.]], dtype=float32)>",
+        ),
+    ],
+)
+def test_repr(make, text):
+    assert repr(make()) == text
+
+
+def test_str_and_format():
+    assert str(tf.ones([2, 2])) == "tf.Tensor(\n[[1. 1.]\n [1. 1.]], shape=(2, 2), dtype=float32)"
+    assert f"{tf.constant(1.5)}" == "1.5" and f"{tf.constant([1.0, 2.0])}" == "[1. 2.]"
+    assert f"{tf.constant(3):5d}" == "    3"
+    with pytest.raises(TypeError):
+        format(tf.constant([1.0]), ".2f")
+
+
+def test_bfloat16_text_names_its_type():
+    x = tf.cast([1.0, 2.0], tf.bfloat16)
+    assert "dtype=bfloat16, numpy=array(" in repr(x) and "dtype=bfloat16)>" in repr(x)
+
+
+def test_arrays_share_memory_and_are_read_only():
+    x = tf.constant([1.0, 2.0])
+    a, b = np.asarray(x), np.asarray(x)
+    assert np.shares_memory(a, b) and not a.flags.writeable
+    assert not np.shares_memory(x.numpy(), a) and x.numpy().flags.writeable
+    del x
+    assert a.tolist() == [1.0, 2.0]
+
+
+def test_array_protocol():
+    x = tf.constant([1.0, 2.0])
+    assert np.array(x, dtype="float64").dtype == np.float64
+    assert np.array(x).flags.writeable
+    assert x.__array__("int32").tolist() == [1, 2]
+    assert np.asarray(x, copy=False).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="copy"):
+        x.__array__("float64", copy=False)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+)
+@pytest.mark.parametrize("shape", [(), (0, 2), (2, 3)])
+def test_array_of_every_type(dtype, shape):
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    x = tf.constant(array)
+    assert x.dtype == dtype and x.shape == shape
+    for back in (np.asarray(x), np.array(x), x.numpy(), x.__array__()):
+        assert back.dtype == dtype and np.array_equal(back, array)
+
+
+def test_bfloat16_is_an_array_of_its_values():
+    x = tf.cast([1.0, 2.5], tf.bfloat16)
+    assert np.asarray(x).astype("float32").tolist() == [1.0, 2.5]
+    assert np.asarray(x.numpy()).astype("float32").tolist() == [1.0, 2.5]
+    assert (x * 2.0).dtype == tf.bfloat16
+    assert float(tf.constant(1.5, tf.bfloat16)) == 1.5
+
+
+def test_copies():
+    x = tf.constant([1.0, 2.0])
+    assert copy.copy(x) is x and copy.deepcopy(x) is x
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "bfloat16", "float32", "complex128"])
+def test_pickle(dtype):
+    x = tf.cast(tf.constant([[0, 1], [1, 0]]), dtype)
+    y = pickle.loads(pickle.dumps(x))
+    assert y.dtype == dtype and y.shape == (2, 2)
+    assert np.array_equal(np.asarray(x), np.asarray(y))
+
+
+def test_names_of_numpy_say_what_to_write():
+    x = tf.ones([2])
+    with pytest.raises(AttributeError, match=r"'reshape'.*tf\.reshape"):
+        x.reshape(2)
+    with pytest.raises(AttributeError, match=r"'T'.*tf\.transpose"):
+        _ = x.T
+    assert not hasattr(x, "sum") and "reshape" not in dir(x) and "numpy" in dir(x)
+    assert getattr(x, "mean", None) is None
+    with pytest.raises(AttributeError, match="foo"):
+        _ = x.foo
+
+
+def test_attributes_can_be_hung_on_a_tensor():
+    x = tf.ones([2])
+    x._keras_mask = 1
+    assert x._keras_mask == 1 and not hasattr(tf.ones([2]), "_keras_mask")
+
+
+@pytest.mark.parametrize("name", ["op", "graph", "name"])
+def test_graph_attributes_are_undefined(name):
+    with pytest.raises(AttributeError, match="eager"):
+        getattr(tf.ones([2]), name)
+
+
+def test_set_shape_checks():
+    x = tf.ones([2, 3])
+    x.set_shape([None, 3])
+    with pytest.raises(ValueError, match="not compatible"):
+        x.set_shape([3, 2])
+
+
+def test_references():
+    x, y = tf.ones([2]), tf.ones([2])
+    assert x.ref() == x.ref() and x.ref() != y.ref() and len({x.ref(), x.ref(), y.ref()}) == 2
+    assert "Reference wrapping" in repr(x.ref())
+    with pytest.raises(TypeError, match="unwrapped"):
+        _ = x.ref() == x
+
+
+def test_item_assignment_has_a_hint():
+    x = tf.ones([2])
+    with pytest.raises(TypeError, match="does not support item assignment.*tensor_scatter_nd_update"):
+        x[0] = 1.0
+    with pytest.raises(TypeError, match="deletion"):
+        del x[0]
+
+
+def test_truth():
+    assert not tf.constant([]) and tf.constant([[3.0]])
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(tf.ones([2]))
+
+
+def test_round():
+    assert round(tf.constant(2.6)) == 3 and isinstance(round(tf.constant(2.6)), int)
+    assert np.asarray(round(tf.constant([1.26]), 1)).tolist() == pytest.approx([1.3])
+
+
+def test_iteration_and_membership():
+    assert [float(a) for a in tf.constant([1.0, 2.0])] == [1.0, 2.0]
+    assert 1.0 in tf.constant([1.0, 2.0]) and 3.0 not in tf.constant([1.0, 2.0])
+    a, b = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert b.numpy().tolist() == [3.0, 4.0]

@@ -1,0 +1,297 @@
+"""tf.Variable beyond TensorFlow's own description of it (tests/semantics): memory, reads, creators."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape import _core
+
+
+def address(v):
+    """Where the elements are; the view is gone when this returns."""
+    return np.asarray(v._peek()).__array_interface__["data"][0]
+
+
+def test_updates_happen_in_place_when_nobody_holds_the_value():
+    v = tf.Variable(tf.ones([1000]) * 2.0)
+    before = address(v)
+    v.assign_sub(tf.ones([1000]))
+    v.assign_add(tf.ones([1000]))
+    v[3:5].assign([7.0, 8.0])
+    v.scatter_nd_add([[3]], [1.0])
+    assert address(v) == before
+    assert v.numpy()[:6].tolist() == [2, 2, 2, 8, 8, 2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v.assign_add([1.0, 1.0, 1.0]),
+        lambda v: v[1].assign(9.0),
+        lambda v: v[:].assign([9.0, 9.0, 9.0]),
+        lambda v: v.scatter_nd_update([[0]], [5.0]),
+        lambda v: v.scatter_add(tf.IndexedSlices(tf.constant([5.0]), tf.constant([0]))),
+    ],
+)
+@pytest.mark.parametrize(
+    "hold", [lambda v: v.value(), lambda v: v[0:3], np.asarray, lambda v: np.from_dlpack(v.value())]
+)
+def test_what_was_read_before_never_changes(change, hold):
+    v = tf.Variable([1.0, 2.0, 3.0])
+    held = hold(v)
+    change(v)
+    assert np.asarray(held).tolist() == [1.0, 2.0, 3.0]
+    assert v.numpy().tolist() != [1.0, 2.0, 3.0]
+
+
+def test_an_assigned_tensor_is_shared_and_stays_as_it_is():
+    x = tf.constant([1.0, 2.0])
+    v = tf.Variable([0.0, 0.0])
+    v.assign(x)
+    v.assign_add([1.0, 1.0])
+    v[0].assign(9.0)
+    assert x.numpy().tolist() == [1.0, 2.0]
+    assert v.numpy().tolist() == [9.0, 3.0]
+
+
+def test_a_variable_can_be_added_to_itself():
+    v = tf.Variable([1.0, 2.0])
+    v.assign_add(v)
+    v.assign_sub(v[0] * [1.0, 1.0])
+    assert v.numpy().tolist() == [0.0, 2.0]
+
+
+def test_gradients_by_what_value_returned():
+    v = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        a, b = v.value(), v.read_value()
+        y = a * a * b
+    grads = tape.gradient(y, [v, a, b])
+    assert [float(g) for g in grads] == [27.0, 18.0, 9.0]
+
+
+def test_what_was_read_outside_of_the_tape_is_a_constant():
+    v = tf.Variable(3.0)
+    reads = [v.value(), v.read_value(), v._read(), tf.convert_to_tensor(v)]
+    for before in reads:
+        with tf.GradientTape() as tape:
+            y = before * v
+        assert float(tape.gradient(y, v)) == 3.0
+
+
+def test_a_read_of_another_tape_is_no_read_of_this_one():
+    v = tf.Variable(3.0)
+    with tf.GradientTape():
+        before = v.value()
+    with tf.GradientTape() as tape:
+        y = before * v
+    assert float(tape.gradient(y, v)) == 3.0
+
+
+def test_initial_value_is_not_recorded():
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        v = tf.Variable(lambda: x * x)
+        y = v * 3.0
+    gx, gv = tape.gradient(y, [x, v])
+    assert gx is None and float(gv) == 3.0
+
+
+def test_slices_know_their_variable():
+    v = tf.Variable(np.zeros([2, 3], np.float32))
+    assert v[0].assign([1.0, 2.0, 3.0]) is v
+    assert v[:, 1].assign_add(10.0, read_value=False) is None
+    v[..., -1].assign_sub([1.0, 1.0])
+    v[1, ::2].assign(5.0)
+    assert v.numpy().tolist() == [[1, 12, 2], [5, 10, 5]]
+
+
+def test_only_slices_of_variables_can_be_assigned():
+    x = tf.constant([1.0, 2.0])
+    assert not hasattr(x, "assign") and not hasattr(x[0], "assign")
+    assert not hasattr(tf.Tensor, "assign")
+    v = tf.Variable([1.0, 2.0])
+    assert hasattr(v[0], "assign") and not hasattr(v[0] + 1.0, "assign")
+    with pytest.raises(AttributeError, match="tf.Variable"):
+        x.assign([1.0, 2.0])
+
+
+def test_a_slice_keeps_its_variable_only_as_long_as_it_lives():
+    v = tf.Variable([1.0, 2.0])
+    gone = weakref.ref(v)
+    part = v[0]
+    del v
+    assert gone() is not None and float(part) == 1.0
+    del part
+    gc.collect()
+    assert gone() is None
+
+
+def test_slice_assignment_counts_as_access():
+    v = tf.Variable([1.0, 2.0])
+    part = v[0]
+    with tf.GradientTape() as tape:
+        part.assign(3.0)
+    assert [w.ref() for w in tape.watched_variables()] == [v.ref()]
+
+
+def test_updates_need_the_same_shape():
+    v = tf.Variable([1.0, 2.0])
+    for delta in (1.0, [1.0], [1.0, 2.0, 3.0]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="shapes must be equal"):
+            v.assign_add(delta)
+    assert v.numpy().tolist() == [1.0, 2.0]
+
+
+def test_assign_arguments_by_name():
+    v = tf.Variable(1.0)
+    assert v.assign(value=2.0, use_locking=True, name="n", read_value=True) is v
+    assert v.assign_add(delta=1.0, read_value=False) is None
+    for wrong in ({}, {"valeu": 1.0}):
+        with pytest.raises(TypeError):
+            v.assign(**wrong)
+    with pytest.raises(TypeError, match="multiple values"):
+        v.assign(1.0, value=2.0)
+    assert float(v) == 3.0
+
+
+def test_scatter_with_batches():
+    v = tf.Variable(np.zeros([2, 3, 2], np.float32))
+    v.batch_scatter_update(tf.IndexedSlices(tf.ones([2, 1, 2]), tf.constant([[2], [0]])))
+    expected = np.zeros([2, 3, 2])
+    expected[0, 2] = expected[1, 0] = 1
+    assert v.numpy().tolist() == expected.tolist()
+
+
+def test_scatter_adds_up_repeated_rows_and_takes_arrays():
+    v = tf.Variable([1.0, 1.0])
+    v.scatter_add(tf.IndexedSlices(np.array([1.0, 2.0]), np.array([1, 1])))
+    v.scatter_sub(tf.IndexedSlices(5.0, [0]))
+    assert v.numpy().tolist() == [-4.0, 4.0]
+    v.scatter_nd_max([[0]], [0.0])
+    v.scatter_nd_min([[1]], [3.0])
+    assert v.numpy().tolist() == [0.0, 3.0]
+
+
+def test_a_failed_scatter_changes_nothing():
+    v = tf.Variable([1.0, 2.0])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        v.scatter_nd_update([[0], [7]], [9.0, 9.0])
+    assert v.numpy().tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int32", "uint8", "bool", "complex64"])
+def test_every_type(dtype):
+    v = tf.Variable([1, 0] if dtype != "bool" else [True, False], dtype=dtype)
+    assert v.dtype == dtype and "numpy=" in repr(v)
+    if dtype != "bool":
+        v.assign_add([1, 1] if dtype != "complex64" else [1 + 1j, 1])
+    w = pickle.loads(pickle.dumps(v))
+    assert w.dtype == dtype and np.array_equal(np.asarray(v), np.asarray(w))
+    assert np.array_equal(np.asarray(copy.deepcopy(v)), np.asarray(v))
+
+
+def test_pickle_keeps_the_rest():
+    with tf.name_scope("a"):
+        v = tf.Variable([[1.0]], name="w", shape=[None, 1], constraint=abs, trainable=False)
+    w = pickle.loads(pickle.dumps(v))
+    assert (w.name, w.trainable, w.constraint) == ("a/w:0", False, abs)
+    assert w.shape.as_list() == [None, 1]
+    w.assign([[1.0], [2.0]])
+
+
+def test_copies_in_one_structure_stay_one_variable():
+    v = tf.Variable(1.0)
+    a, b = copy.deepcopy([v, v])
+    assert a is b and a is not v
+    assert copy.copy(v) is v
+
+
+def test_shape_that_may_change():
+    v = tf.Variable([1.0, 2.0], shape=tf.TensorShape(None))
+    assert v.shape.rank is None and v.ndim == 1
+    v.assign([[1.0]])
+    assert v.ndim == 2 and (v * 2.0).shape == (1, 1)
+    v.set_shape([None, 1])
+    with pytest.raises(ValueError, match="mismatch"):
+        v.assign([1.0])
+    with pytest.raises(ValueError, match="not compatible"):
+        tf.Variable([1.0, 2.0], shape=[3])
+
+
+def test_creator_scopes_see_every_variable():
+    seen = []
+
+    def creator(next_creator, **kwargs):
+        seen.append(kwargs["name"])
+        kwargs["trainable"] = False
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(creator):
+        v = tf.Variable([1.0], name="w")
+    assert seen == ["w"] and v.trainable is False
+    assert tf.Variable(1.0).trainable is True
+
+
+def test_python_numbers():
+    assert float(tf.Variable(1.5)) == 1.5 and int(tf.Variable(2)) == 2 and bool(tf.Variable(0.0)) is False
+    assert (
+        complex(tf.Variable(1.0)) == 1 + 0j and [1, 2][tf.Variable(1)] == 2 and round(tf.Variable(2.5)) == 2
+    )
+    assert f"{tf.Variable(1.234):.1f}" == "1.2"
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(tf.Variable([1.0, 2.0]))
+    with pytest.raises(TypeError):
+        float(tf.Variable([1.0, 2.0]))
+
+
+def test_harmless_attributes():
+    v = tf.Variable(1.0, name="w")
+    assert v.handle is v and v.initializer is None and "CPU" in v.device
+    assert (
+        v.synchronization is tf.VariableSynchronization.AUTO and v.aggregation is tf.VariableAggregation.NONE
+    )
+    assert not hasattr(v, "op") and not hasattr(v, "graph")
+    with pytest.raises(RuntimeError):
+        _ = v.initial_value
+    assert v.experimental_ref() == v.ref() and bool(v.is_initialized())
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(v.handle)
+        y = v * v
+    assert float(tape.gradient(y, v)) == 2.0
+
+
+def test_synchronization_on_read_is_not_trainable():
+    assert not tf.Variable(1.0, synchronization=tf.VariableSynchronization.ON_READ).trainable
+    with pytest.raises(ValueError, match="ON_READ"):
+        tf.Variable(1.0, trainable=True, synchronization=tf.VariableSynchronization.ON_READ)
+
+
+def test_item_assignment_is_an_error():
+    v = tf.Variable([1.0])
+    with pytest.raises(TypeError, match=r"v\[key\]\.assign"):
+        v[0] = 1.0
+
+
+def test_operators_that_rebind():
+    v = w = tf.Variable(7.0)
+    w //= 2.0
+    assert not isinstance(w, tf.Variable) and float(w) == 3.0 and float(v) == 7.0
+
+
+def test_no_memory_is_lost():
+    v = tf.Variable(tf.ones([100]))
+    for _ in range(3):
+        v.assign_sub(v * 0.5)
+        v[0].assign(1.0)
+    before = _core.memory_info()["live_tensors"]
+    for _ in range(50):
+        v.assign_sub(v * 0.5)
+        v[0].assign(1.0)
+    assert _core.memory_info()["live_tensors"] == before
