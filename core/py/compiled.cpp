@@ -15,8 +15,9 @@ bool compiling = [] {
 constexpr size_t kMostStructures = 1024;
 constexpr int64_t kPatience = 64;  // programs made for structures that did not come back
 
-static std::list<Compiled> entries;  // most recently seen first
-static std::unordered_multimap<uint64_t, std::list<Compiled>::iterator> by_hash;
+// Never destroyed: their Python objects must not outlive the interpreter by a destructor at exit.
+static std::list<Compiled>& entries = *new std::list<Compiled>;  // most recently seen first
+static auto& by_hash = *new std::unordered_multimap<uint64_t, std::list<Compiled>::iterator>;
 static int64_t hits = 0, programs = 0, failures = 0, wasted = 0;
 
 static uint64_t hash_words(const std::vector<uint64_t>& words) {

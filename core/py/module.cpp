@@ -68,5 +68,9 @@ NB_MODULE(_core, m) {
   });
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
   m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
+  m.def("may_differentiate_again", [] {
+    auto& tapes = gt::active_tapes();
+    return tapes.size() > 1 || (tapes.size() == 1 && tapes[0]->persistent);
+  }, "Whether a backward pass over what is recorded now could be recorded itself.");
   m.def("is_recording", [] { return !gt::active_tapes().empty(); });
 }

@@ -54,7 +54,8 @@ class GraphFunction:
     def _recorded(self, tensors: Sequence[Any], tracked: tuple[bool, ...]) -> list:
         d = self.derivative(tracked)
         outputs = d.forward.program.run(tensors)
-        keep = 0
+        # A second derivative may need to run forward again, from the inputs.
+        keep = (1 << min(len(tensors), 63)) - 1 if _core.may_differentiate_again() else 0
         for where, i in d.reads:
             keep |= 1 << (min(i, 62) if where == "in" else min(len(tensors) + i, 63))
 
