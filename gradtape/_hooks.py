@@ -305,6 +305,18 @@ def dtype_code(value: Any) -> int:
     return dtype._code
 
 
+def _graph_inputs(specs: list) -> tuple:
+    from gradtape.graph import backward
+
+    return backward.graph_inputs(specs)
+
+
+def _graph_program(graph: Any, results: list) -> tuple:
+    from gradtape.graph import backward
+
+    return backward.graph_program(graph, results)
+
+
 def install() -> None:
     """Gives the functions above to the core."""
     e = errors
@@ -328,6 +340,9 @@ def install() -> None:
                 RuntimeError,
                 LookupError,
             ),
+            "graph_inputs": _graph_inputs,
+            "graph_program": _graph_program,
+            "slices": IndexedSlices,
             "dtype_code": dtype_code,
             "np_empty": np.empty,
             "np_dtypes": tuple(

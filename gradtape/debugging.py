@@ -257,12 +257,11 @@ def assert_rank_in(x: Any, ranks: Iterable, message: str | None = None, name: st
         raise _wrong_rank(message, f"in {allowed}", x)
 
 
-def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Any:
-    """`tensor` as a tensor; raises ValueError unless it is a scalar."""
+def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
+    """Raises ValueError unless `tensor` is a scalar."""
     x = _tensor(tensor)
     if x.ndim:
         raise ValueError(f"{_prefix(message)}Expected scalar shape, saw shape: {x.shape}.")
-    return x
 
 
 def assert_shapes(

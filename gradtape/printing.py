@@ -25,7 +25,7 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
     Args:
       *inputs: what to print, with `sep` (a space) between.
       output_stream: `sys.stderr` (the default), `sys.stdout`, any object with `write`, "file://path"
-        to append to a file, or a level of `tf.get_logger()` such as "logging.info".
+        to append to a file, or a level of logging such as "logging.info".
       summarize: how many elements to show at both ends of each axis; 3 by default, -1 for all.
       end: what to print last, a new line by default.
 
@@ -53,17 +53,15 @@ def _write(text: str, stream: Any) -> None:
         stream = sys.stderr
     if hasattr(stream, "write"):
         stream.write(text)
-        stream.flush() if hasattr(stream, "flush") else None
+        if hasattr(stream, "flush"):
+            stream.flush()
     elif isinstance(stream, str) and stream.startswith("file://"):
         with open(stream[len("file://") :], "a", encoding="utf-8") as file:
             file.write(text)
     elif isinstance(stream, str) and stream in _LEVELS:
         _logging.getLogger("gradtape").log(_LEVELS[stream], "%s", text.rstrip("\n"))
-    elif getattr(stream, "__module__", "") == "logging" or isinstance(stream, int):
-        level = (
-            stream if isinstance(stream, int) else _LEVELS.get(f"logging.{stream.__name__}", _logging.INFO)
-        )
-        _logging.getLogger("gradtape").log(level, "%s", text.rstrip("\n"))
+    elif isinstance(stream, int) and stream in _LEVELS.values():
+        _logging.getLogger("gradtape").log(stream, "%s", text.rstrip("\n"))
     else:
         raise ValueError(f"Unknown output stream, output_stream: {stream!r}")
 

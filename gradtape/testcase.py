@@ -51,7 +51,7 @@ class TestCase(unittest.TestCase):
         """Does nothing: ops run at once."""
         yield self
 
-    cached_session = test_session = session
+    cached_session = session
 
     # ---- values -------------------------------------------------------------------------------
 

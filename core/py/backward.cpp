@@ -4,6 +4,10 @@
 #include "backward.h"
 
 #include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "compiled.h"
 
 namespace gt {
 
@@ -13,6 +17,7 @@ struct Visit {
   Node* node;
   bool needed = false;  // leads to a source
   bool source = false;
+  size_t kept = 0;      // where the inputs that stand for its values are listed
   size_t first = 0;     // index of its first cotangent
 };
 
@@ -115,8 +120,82 @@ class Pass {
       if (reached && v.needed && v.node->n_in) step(v);
       if (!v.source)
         for (int k = 0; k < v.node->n_out; ++k) cotangents_[v.first + k] = Ref<>();
-      if (!tape_->persistent) leave_tape(v.node, tape_);
+      if (!symbolic_ && !tape_->persistent) leave_tape(v.node, tape_);
     }
+  }
+
+  void leave() {
+    if (!tape_->persistent)
+      for (Visit& v : visits_) leave_tape(v.node, tape_);
+  }
+
+  // Writes down what this pass will compute. False when it cannot be compiled: a custom
+  // gradient, a record of a trace, or a record that another active tape wants to follow.
+  bool describe(Structure& s) {
+    std::unordered_map<const void*, uint32_t> classes;
+    kept_.clear();
+    for (Visit& v : visits_) {
+      Node* n = v.node;
+      if (!v.needed) continue;
+      for (Tape* t : active_tapes())
+        if (on_tape(n, t)) return false;
+      if (!n->n_in) {
+        s.words.push_back(~0ull);
+        continue;
+      }
+      if (n->closure || n->symbols || !(n->op->kernel || n->op->impl)) return false;
+      s.words.push_back(reinterpret_cast<uintptr_t>(n->op));
+      s.words.push_back(uint64_t(n->n_in) << 32 | n->n_out);
+      if (n->attrs) describe(s, n->attrs->values);
+      for (int i = 0; i < n->n_in; ++i) {
+        Visit* from = visit(n->edges()[i].node);
+        s.words.push_back(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output : ~0ull);
+      }
+      v.kept = kept_.size();
+      for (int k = 0; k < n->n_in + n->n_out; ++k) {
+        const Tensor& t = n->values()[k];
+        describe(s, t);
+        uint32_t which = ~0u;
+        if (t.has_value()) {
+          // The same elements in two places are one input.
+          auto [it, fresh] = classes.try_emplace(t.data, uint32_t(s.inputs.size()));
+          if (!fresh && !(s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype)) {
+            which = uint32_t(s.inputs.size());
+            s.inputs.push_back(&t);
+          } else {
+            which = it->second;
+            if (fresh) s.inputs.push_back(&t);
+          }
+        }
+        s.words.push_back(which);
+        kept_.push_back(which);
+      }
+    }
+    return true;
+  }
+
+  static void describe(Structure& s, const Tensor& t) {
+    s.words.push_back(uint64_t(t.dtype) << 32 | uint64_t(uint8_t(t.shape.rank)));
+    for (int i = 0; i < t.shape.rank; ++i) s.words.push_back(uint64_t(t.shape[i]));
+  }
+
+  static void describe(Structure& s, const Attrs& attrs) {
+    for (const Attr& a : attrs.values) {
+      s.words.push_back(uint64_t(a.kind) << 32 | a.ints.size());
+      s.words.push_back(uint64_t(a.i) ^ std::bit_cast<uint64_t>(a.f) ^ reinterpret_cast<uintptr_t>(a.object));
+      for (int64_t i : a.ints) s.words.push_back(uint64_t(i));
+    }
+  }
+
+  // From here on rules run on these tensors instead of the kept values.
+  void stand_in(std::vector<Ref<TensorObject>> tensors) {
+    stand_ins_ = std::move(tensors);
+    symbolic_ = true;
+  }
+  void forget_cotangents() {
+    for (Ref<>& c : cotangents_) c = Ref<>();
+    symbolic_ = false;
+    stand_ins_.clear();
   }
 
  private:
@@ -131,11 +210,18 @@ class Pass {
   }
 
   // A kept value as a tensor that outer tapes recognise.
-  Ref<TensorObject> wrap(Tensor& value, Node* node, uint32_t output) {
-    Ref<TensorObject> t(new_tensor(value));
-    t->node = ref(node);
-    t->output = output;
+  Ref<TensorObject> wrap(Node* n, int i) {
+    Ref<TensorObject> t(new_tensor(n->values()[i]));
+    t->node = ref(i < n->n_in ? n->edges()[i].node : n);
+    t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
+    if (n->symbols) t->symbol = Py_XNewRef(n->symbols[i]);
     return t;
+  }
+
+  Ref<TensorObject> stand_in_of(const Visit& v, int i) {
+    uint32_t which = kept_[v.kept + size_t(i)];
+    if (which != ~0u) return stand_ins_[which];
+    return Ref<TensorObject>(new_tensor(Tensor(v.node->values()[i].spec())));
   }
 
   Ref<> dense(Ref<> g) {
@@ -157,11 +243,11 @@ class Pass {
       Ref<> one = cotangents_[v.first + k];
       g.push_back(one ? dense(std::move(one)) : Ref<>());
     }
-    if (n->closure) return step_closure(n, g);
+    if (n->closure && !n->explicit_values) return step_closure(n, g);
     OpObject* op = n->op;
     std::vector<Ref<TensorObject>> values;
-    for (int i = 0; i < n->n_in; ++i) values.push_back(wrap(n->values()[i], n->edges()[i].node, n->edges()[i].output));
-    for (int k = 0; k < n->n_out; ++k) values.push_back(wrap(n->values()[n->n_in + k], n, uint32_t(k)));
+    for (int i = 0; i < n->n_in + n->n_out; ++i) values.push_back(symbolic_ ? stand_in_of(v, i) : wrap(n, i));
+    if (n->closure) return step_function(n, g, values);
     if (op->joint) return step_joint(n, g, values);
     for (int i = 0; i < n->n_in; ++i) {
       if (!needs(n->edges()[i])) continue;
@@ -259,6 +345,17 @@ class Pass {
     give(n, Ref<>(checked(PyObject_CallObject(closure.get(), args.get()))), "custom_gradient");
   }
 
+  void step_function(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    Ref<> gs(checked(PyTuple_New(n->n_out))), ins(checked(PyTuple_New(n->n_in))), outs(checked(PyTuple_New(n->n_out)));
+    for (int k = 0; k < n->n_out; ++k) {
+      PyTuple_SET_ITEM(gs.get(), k, g[k] ? g[k].release() : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(outs.get(), k, Py_NewRef(values[size_t(n->n_in + k)].object()));
+    }
+    for (int i = 0; i < n->n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(values[size_t(i)].object()));
+    Ref<> closure = Ref<>::borrow(n->closure);
+    give(n, Ref<>(checked(PyObject_CallFunctionObjArgs(closure.get(), gs.get(), ins.get(), outs.get(), nullptr))), "function");
+  }
+
   void give(Node* n, Ref<> all, const std::string& name) {
     Ref<> list(checked(PySequence_Fast(all.get(), "a gradient rule must return one gradient per operand")));
     if (PySequence_Fast_GET_SIZE(list.get()) != n->n_in)
@@ -276,6 +373,9 @@ class Pass {
   Places places_;
   std::vector<Visit> visits_;
   std::vector<Ref<>> cotangents_;
+  std::vector<uint32_t> kept_;
+  std::vector<Ref<TensorObject>> stand_ins_;
+  bool symbolic_ = false;
 };
 
 // What a target or source is to the graph.
@@ -293,6 +393,109 @@ End end_of(PyObject* o) {
 
 bool same(const End& a, const End& b) { return a.object == b.object || (a.node && a.node == b.node && a.output == b.output); }
 
+// Runs the rules on symbols and makes a program of what they compute.
+bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from, const std::vector<End>& to,
+             const std::vector<int>& seeds) {
+  std::vector<Tape*> suspended;
+  suspended.swap(active_tapes());
+  bool ok = guarded<bool>(false, [&] {
+    Ref<> specs(checked(PyList_New(Py_ssize_t(s.inputs.size()))));
+    for (size_t i = 0; i < s.inputs.size(); ++i) {
+      Ref<> dims(checked(PyTuple_New(s.inputs[i]->shape.rank)));
+      for (int d = 0; d < s.inputs[i]->shape.rank; ++d) PyTuple_SET_ITEM(dims.get(), d, PyLong_FromLongLong(s.inputs[i]->shape[d]));
+      PyList_SET_ITEM(specs.get(), Py_ssize_t(i), checked(Py_BuildValue("(iO)", int(s.inputs[i]->dtype), dims.get())));
+    }
+    Ref<> made(checked(PyObject_CallOneArg(hooks.graph_inputs, specs.get())));
+    PyObject* tensors = PyTuple_GetItem(made.get(), 1);
+    std::vector<Ref<TensorObject>> symbols;
+    for (size_t i = 0; i < s.inputs.size(); ++i) symbols.push_back(Ref<TensorObject>::borrow(as_tensor(PyList_GetItem(tensors, Py_ssize_t(i)))));
+    pass.stand_in(symbols);
+    for (size_t i = 0; i < from.size(); ++i)
+      if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, Ref<>::borrow(symbols[size_t(seeds[i])].object()));
+    pass.run();
+    Ref<> results(checked(PyList_New(Py_ssize_t(to.size()))));
+    for (size_t i = 0; i < to.size(); ++i) {
+      PyObject* g = pass.visit(to[i].node) ? pass.cotangent(to[i].node, to[i].output) : nullptr;
+      PyList_SET_ITEM(results.get(), Py_ssize_t(i), Py_NewRef(g ? g : Py_None));
+    }
+    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0), results.get(), nullptr)));
+    PyObject* found = PyTuple_GetItem(program.get(), 1);
+    c.found.clear();
+    for (size_t i = 0; i < to.size(); ++i) {
+      PyObject* f = PyList_GetItem(found, Py_ssize_t(i));
+      Found one;
+      if (PyTuple_Check(f)) {
+        one.tensor = int(PyLong_AsLong(PyTuple_GetItem(f, 0)));
+        one.indices = int(PyLong_AsLong(PyTuple_GetItem(f, 1)));
+        one.dense_shape = Ref<>::borrow(PyTuple_GetItem(f, 2));
+      } else if (f != Py_None) {
+        one.tensor = int(PyLong_AsLong(f));
+      }
+      c.found.push_back(std::move(one));
+    }
+    c.program = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
+    return true;
+  });
+  suspended.swap(active_tapes());
+  pass.forget_cotangents();
+  if (!ok) {
+    if (std::getenv("GRADTAPE_DEBUG")) PyErr_Print();
+    PyErr_Clear();
+  }
+  note_compiled(c, ok);
+  return ok;
+}
+
+bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
+  Structure s;
+  s.words.reserve(256);
+  if (!pass.describe(s)) return false;
+  std::vector<int> seeds(from.size(), -1);
+  for (size_t i = 0; i < from.size(); ++i) {
+    Visit* v = pass.visit(from[i].node);
+    s.words.push_back(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
+    if (!v) continue;
+    PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
+    if (!is_tensor(g) || as_tensor(g)->symbol) return false;
+    for (Tape* t : active_tapes())
+      if (as_tensor(g)->node && on_tape(as_tensor(g)->node, t)) return false;
+    Pass::describe(s, as_tensor(g)->value);
+    seeds[i] = int(s.inputs.size());
+    s.inputs.push_back(&as_tensor(g)->value);
+  }
+  for (const End& e : to) {
+    Visit* v = pass.visit(e.node);
+    s.words.push_back(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
+  }
+  Compiled& c = remember(s);
+  if (!c.program && !(worth_compiling(c) && compile(c, pass, s, from, to, seeds))) return false;
+  Ref<> program = c.program;
+  std::vector<Found> found = c.found;  // the entry may be forgotten while the program runs
+  // Other threads may run meanwhile: hold on to the values.
+  std::vector<Tensor> held;
+  held.reserve(s.inputs.size());
+  for (const Tensor*& t : s.inputs) {
+    held.push_back(*t);
+    t = &held.back();
+  }
+  std::vector<Tensor> outs;
+  run_program(reinterpret_cast<ProgramObject*>(program.get()), s.inputs.data(), outs);
+  std::vector<Ref<>> tensors;
+  for (Tensor& t : outs) tensors.emplace_back(reinterpret_cast<PyObject*>(new_tensor(std::move(t))));
+  pass.leave();
+  for (Found& f : found) {
+    if (f.tensor < 0) {
+      gradients.emplace_back();
+    } else if (f.indices < 0) {
+      gradients.push_back(tensors[size_t(f.tensor)]);
+    } else {
+      gradients.emplace_back(checked(PyObject_CallFunctionObjArgs(hooks.slices, tensors[size_t(f.tensor)].get(),
+                                                                  tensors[size_t(f.indices)].get(), f.dense_shape.get(), nullptr)));
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources) {
@@ -306,15 +509,17 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
   pass.collect();
   for (End& s : to) pass.mark_source(s.node);
   pass.mark_needed();
-  for (Py_ssize_t i = 0; i < n_targets; ++i)
-    if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, Ref<>::borrow(PyList_GET_ITEM(cotangents, i)));
-  pass.run();
+  std::vector<Ref<>> gradients;
+  if (!compiling || !run_compiled(pass, from, to, cotangents, gradients)) {
+    for (Py_ssize_t i = 0; i < n_targets; ++i)
+      if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, Ref<>::borrow(PyList_GET_ITEM(cotangents, i)));
+    pass.run();
+    for (End& s : to) gradients.push_back(pass.visit(s.node) ? Ref<>::borrow(pass.cotangent(s.node, s.output)) : Ref<>());
+  }
   Ref<> result(checked(PyList_New(n_sources)));
   for (Py_ssize_t s = 0; s < n_sources; ++s) {
-    Ref<> g;
-    if (pass.visit(to[s].node)) {
-      g = Ref<>::borrow(pass.cotangent(to[s].node, to[s].output));
-    } else {
+    Ref<> g = std::move(gradients[s]);
+    if (!pass.visit(to[s].node)) {
       // A target that is the source itself has a gradient even when nothing was recorded.
       for (Py_ssize_t i = 0; i < n_targets; ++i)
         if (same(from[i], to[s])) {

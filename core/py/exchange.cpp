@@ -238,9 +238,11 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
 }
 
 // record(outputs, inputs, closure): the outputs' gradient is made by `closure(*cotangents)`.
+// record(outputs, inputs, closure, keep): by `closure(cotangents, inputs, outputs)`, where a
+// cotangent may be None and only the values in the mask `keep` (inputs, then outputs) are there.
 static PyObject* record_function(PyObject*, PyObject* args) {
-  PyObject *outs, *ins, *closure;
-  if (!PyArg_ParseTuple(args, "O!O!O", &PyTuple_Type, &outs, &PyTuple_Type, &ins, &closure)) return nullptr;
+  PyObject *outs, *ins, *closure, *keep = nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!O|O", &PyTuple_Type, &outs, &PyTuple_Type, &ins, &closure, &keep)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<TensorObject*> in, out;
     std::vector<Ref<TensorObject>> reads;
@@ -252,7 +254,7 @@ static PyObject* record_function(PyObject*, PyObject* args) {
       if (!is_tensor(PyTuple_GET_ITEM(outs, i))) fail(Code::Type, "record: outputs must be tensors");
       out.push_back(as_tensor(PyTuple_GET_ITEM(outs, i)));
     }
-    if (!active_tapes().empty()) record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()));
+    if (!active_tapes().empty()) record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()), keep != nullptr, keep ? PyLong_AsUnsignedLongLongMask(keep) : 0);
     Py_RETURN_NONE;
   });
 }
@@ -275,7 +277,27 @@ static PyObject* resume(PyObject*, PyObject* token) {
   Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
+static PyObject* is_tracked(PyObject*, PyObject* o) {
+  Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
+  Dtype t = is_tensor(o) ? as_tensor(o)->value.dtype : is_variable(o) ? as_variable(o)->value.dtype : Dtype::Bool;
+  if (n && is_differentiable(t))
+    for (Tape* tape : active_tapes())
+      if (on_tape(n, tape)) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
+
+// set_trace(trace or None) -> the trace before
+static PyObject* set_trace(PyObject*, PyObject* trace) {
+  PyObject* before = current_trace;
+  current_trace = trace == Py_None ? nullptr : Py_NewRef(trace);
+  return before ? before : Py_NewRef(Py_None);
+}
+static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }
+
+static PyMethodDef functions[] = {{"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
+                                  {"current_trace", get_trace, METH_NOARGS, "The trace this thread is writing, or None."},
+                                  {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
+                                  {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
                                   {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
                                   {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
                                   {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},

@@ -6,7 +6,9 @@
 #include "../blas.h"
 #include "../cpu.h"
 #include "../threads.h"
+#include "compiled.h"
 #include "objects.h"
+#include "program_type.h"
 
 namespace nb = nanobind;
 
@@ -15,6 +17,7 @@ static void set_hooks(nb::dict given) {
   const std::pair<const char*, PyObject**> slots[] = {
       {"convert", &hooks.convert},       {"shape", &hooks.shape},           {"dtypes", &hooks.dtypes},     {"reads", &hooks.reads},
       {"index", &hooks.index},           {"accumulate", &hooks.accumulate}, {"densify", &hooks.densify},   {"errors", &hooks.errors},
+      {"graph_inputs", &hooks.graph_inputs}, {"graph_program", &hooks.graph_program}, {"slices", &hooks.slices},
       {"dtype_code", &hooks.dtype_code}, {"np_empty", &hooks.np_empty},     {"np_dtypes", &hooks.np_dtypes}};
   for (auto& [name, slot] : slots) *slot = Py_NewRef(nb::object(given[name]).ptr());
 }
@@ -26,6 +29,7 @@ NB_MODULE(_core, m) {
   gt::init_op_type(m.ptr());
   gt::init_tape_type(m.ptr());
   gt::init_exchange(m.ptr());
+  gt::init_program_type(m.ptr());
 
   m.def("set_hooks", set_hooks, "Gives the core the Python functions it calls for what is rare.");
   m.def("set_engine_op", [](const std::string& name, nb::object op) {
@@ -51,5 +55,22 @@ NB_MODULE(_core, m) {
   m.def("set_num_threads", gt::set_num_threads);
   m.def("isa_name", [] { return std::string(gt::isa_name()); });
   m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
+  m.def("set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");
+  m.def("is_compiling", [] { return gt::compiling; });
+  m.def("compile_info", [] {
+    gt::CompileInfo info = gt::compile_info();
+    nb::dict d;
+    d["structures"] = info.structures;
+    d["programs"] = info.programs;
+    d["hits"] = info.hits;
+    d["failures"] = info.failures;
+    return d;
+  });
+  m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
+  m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
+  m.def("may_differentiate_again", [] {
+    auto& tapes = gt::active_tapes();
+    return tapes.size() > 1 || (tapes.size() == 1 && tapes[0]->persistent);
+  }, "Whether a backward pass over what is recorded now could be recorded itself.");
   m.def("is_recording", [] { return !gt::active_tapes().empty(); });
 }

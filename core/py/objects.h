@@ -62,6 +62,7 @@ struct TensorObject {
   Tensor value;
   Node* node;         // where it came from, when a tape may want to know; owned
   uint32_t output;    // which of the node's results it is
+  uint64_t born;      // how many tensors were made before it
   PyObject* symbol;   // a tensor of a trace: the object that records what is done with it; owned
   PyObject* dict;     // attributes that other libraries hang on it (Keras masks)
   PyObject* weakrefs;
@@ -70,6 +71,7 @@ struct TensorObject {
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
 inline TensorObject* as_tensor(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
+extern uint64_t tensor_count;            // of all tensors made so far
 TensorObject* new_tensor();              // empty, owned by the caller
 TensorObject* new_tensor(Tensor value);  // owned by the caller
 void init_tensor_type(PyObject* module);
@@ -92,6 +94,8 @@ inline bool is_variable(PyObject* o) { return PyObject_TypeCheck(o, VariableType
 inline VariableObject* as_variable(PyObject* o) { return reinterpret_cast<VariableObject*>(o); }
 Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
 void init_variable_type(PyObject* module);
+// The trace this thread is writing (a gradtape.graph.trace.Trace), or nullptr: variables are read and set through it.
+extern thread_local PyObject* current_trace;
 
 // ---- Op -----------------------------------------------------------------------------------
 
@@ -209,6 +213,9 @@ struct Hooks {
       *accumulate,    // (g, h) -> g + h, one of them not a Tensor
       *densify,       // IndexedSlices -> Tensor
       *errors,        // tuple of exception classes by Code
+      *graph_inputs,  // list of (dtype, shape) -> (graph, symbolic tensors)
+      *graph_program, // (graph, results) -> (Program, descriptions of the results)
+      *slices,        // (values, indices, dense shape) -> IndexedSlices
       *dtype_code,    // anything that names a type -> code
       *np_empty,      // numpy.empty
       *np_dtypes;     // tuple of NumPy types by code
@@ -233,10 +240,12 @@ struct TapeLink {
 struct Node {
   int32_t refs;
   int32_t n_in, n_out;
+  bool explicit_values;  // closures: called with cotangents, operands and results
   uint64_t seq;          // order of recording, a topological order
   OpObject* op;          // nullptr: a leaf
   CallAttrs* attrs;
   PyObject* closure;     // custom gradients: called with the cotangents
+  PyObject** symbols;    // of the values, when the call was traced; owned
   uint32_t n_tapes;
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on
@@ -270,7 +279,9 @@ std::vector<Tape*>& active_tapes(); // of this thread, outermost first
 // Records a call on every active tape that tracks one of its operands.
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
 // Results whose gradient is made by a Python function of their cotangents.
-void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
+// With `keep` (not -1) the function is called with (cotangents, operands, results), of which it keeps those in the mask.
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values = false,
+                    uint64_t keep = 0);
 void touch_variable(VariableObject* v);
 
 // ---- errors -------------------------------------------------------------------------------

@@ -34,11 +34,18 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
 
 // ---- running ------------------------------------------------------------------------------
 
+[[noreturn]] static void no_value() {
+  fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+}
+
 // A call on tensors of a trace: shapes are inferred, and the trace takes note.
 static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
   static const Attrs none;
   std::vector<const Tensor*> operand_values;
-  for (int i = 0; i < n; ++i) operand_values.push_back(&in[i]->value);
+  for (int i = 0; i < n; ++i) {
+    operand_values.push_back(&in[i]->value);
+    if (!in[i]->symbol && !in[i]->value.has_value()) no_value();
+  }
   const Tensor* const* values = operand_values.data();
   Outs specs;
   if (op->kernel)
@@ -53,6 +60,11 @@ static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* 
   static PyObject* method = PyUnicode_InternFromString("trace");
   Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)), operands.get(), results.get(),
                                            attrs_tuple(attrs), nullptr)));
+  if (!active_tapes().empty()) {
+    std::vector<TensorObject*> out;
+    for (size_t k = 0; k < specs.size(); ++k) out.push_back(as_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k))));
+    record(op, attrs, in, n, out.data(), int(out.size()));
+  }
   return op->many ? results.release() : Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
 }
 
@@ -178,8 +190,7 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
   try {
     for (int i = 0; i < n; ++i) {
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
-      if (!in[i]->value.has_value())
-        fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+      if (!in[i]->value.has_value()) no_value();
     }
     if (op->kernel) return run_kernel(op, in, n);
     return op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);

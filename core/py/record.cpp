@@ -50,6 +50,11 @@ static void empty_node(Node* n, std::vector<Node*>& released) {
       released.push_back(from);
     }
   for (int i = 0; i < n->n_in + n->n_out; ++i) n->values()[i].~Tensor();
+  if (n->symbols) {
+    for (int i = 0; i < n->n_in + n->n_out; ++i) Py_XDECREF(n->symbols[i]);
+    delete[] n->symbols;
+    n->symbols = nullptr;
+  }
   unref(n->attrs);
   n->attrs = nullptr;
   n->op = nullptr;
@@ -168,6 +173,13 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
     out[k]->output = uint32_t(k);
     unref(before);
   }
+  auto symbol_of = [&](int i) { return i < n_in ? in[i]->symbol : out[i - n_in]->symbol; };
+  bool traced = false;
+  for (int i = 0; i < n_in + n_out; ++i) traced |= symbol_of(i) != nullptr;
+  if (traced) {
+    node->symbols = new PyObject*[size_t(n_in + n_out)];
+    for (int i = 0; i < n_in + n_out; ++i) node->symbols[i] = Py_XNewRef(symbol_of(i));
+  }
   for (int i = 0; i < n_tapes; ++i) join_tape(node, tapes[i]);
   return node;
 }
@@ -232,13 +244,15 @@ void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, T
   unref(node);
 }
 
-void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values,
+                    uint64_t keep) {
   Tape* tapes[kMostTapes];
   int n_tapes = tracking(in, n_in, tapes, kMostTapes);
   if (!n_tapes) return;
   Node* node = new_node(nullptr, n_in, n_out);
   node->closure = Py_NewRef(closure);
-  attach(node, in, n_in, out, n_out, 0, tapes, n_tapes);
+  node->explicit_values = explicit_values;
+  attach(node, in, n_in, out, n_out, keep, tapes, n_tapes);
   unref(node);
 }
 

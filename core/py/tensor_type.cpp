@@ -9,6 +9,7 @@ Hooks hooks;
 
 // Dead objects are kept for reuse: most tensors live for one operation.
 static std::vector<TensorObject*> spare;
+uint64_t tensor_count = 0;
 
 TensorObject* new_tensor() {
   TensorObject* t;
@@ -23,6 +24,7 @@ TensorObject* new_tensor() {
   new (&t->value) Tensor;
   t->node = nullptr;
   t->output = 0;
+  t->born = ++tensor_count;
   t->symbol = t->dict = t->weakrefs = t->variable = t->key = nullptr;
   return t;
 }
@@ -184,6 +186,7 @@ static PyObject* get_origin(PyObject* self, void*) {
   TensorObject* t = as_tensor(self);
   return t->variable ? PyTuple_Pack(2, t->variable, t->key) : Py_NewRef(Py_None);
 }
+static PyObject* get_born(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(as_tensor(self)->born); }
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.nbytes()); }
 static PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.numel); }
 static PyObject* numpy(PyObject* self, PyObject*) {
@@ -204,6 +207,7 @@ static PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "The shape, a Tenso
                                {"_id", get_id, nullptr, nullptr, nullptr},
                                {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
                                {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
+                               {"_born", get_born, nullptr, "How many tensors were made before this one.", nullptr},
                                {"_nbytes", get_nbytes, nullptr, nullptr, nullptr},
                                {"_numel", get_size, nullptr, nullptr, nullptr},
                                {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

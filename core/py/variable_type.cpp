@@ -9,8 +9,16 @@ PyTypeObject* VariableType;
 PyType_Slot* number_slots();
 
 static uint64_t next_uid = 0;
+thread_local PyObject* current_trace = nullptr;
 
 Ref<TensorObject> read_variable(VariableObject* v) {
+  if (current_trace) {
+    if (!active_tapes().empty()) touch_variable(v);
+    static PyObject* method = PyUnicode_InternFromString("read");
+    Ref<TensorObject> t(as_tensor(checked(PyObject_CallMethodOneArg(current_trace, method, reinterpret_cast<PyObject*>(v)))));
+    if (v->leaf->n_tapes) t->node = ref(v->leaf);
+    return t;
+  }
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
   Ref<TensorObject> t(new_tensor(v->value));
   // Read outside all tapes it is a constant, also for a tape that is opened later.
@@ -65,9 +73,28 @@ static PyObject* peek(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(as_variable(self)->value)); });
 }
 
+static PyObject* trace_assign(PyObject* self, PyObject* t) {
+  static PyObject* method = PyUnicode_InternFromString("assign");
+  return PyObject_CallMethodObjArgs(current_trace, method, self, t, nullptr);
+}
+
+// While a function is traced, value = op(value, delta) is part of its graph. No tape follows it.
+static void trace_update(PyObject* self, OpObject* op, PyObject* delta) {
+  std::vector<Tape*> suspended;
+  suspended.swap(active_tapes());
+  Ref<> next(guarded<PyObject*>(nullptr, [&] { return call_binary(op, read_variable(as_variable(self)).object(), delta); }));
+  suspended.swap(active_tapes());
+  Ref<>(checked(trace_assign(self, checked(next.get()))));
+}
+
 static PyObject* set(PyObject* self, PyObject* t) {
   if (!is_tensor(t)) {
     PyErr_SetString(PyExc_TypeError, "expected a Tensor");
+    return nullptr;
+  }
+  if (current_trace) return trace_assign(self, t);
+  if (as_tensor(t)->symbol) {
+    PyErr_SetString(PyExc_TypeError, "a symbolic tensor is out of scope: it was made while a function was traced and has no value here");
     return nullptr;
   }
   as_variable(self)->value = as_tensor(t)->value;
@@ -125,7 +152,8 @@ static AssignArguments parse_assign(const char* method, const char* first, PyObj
 static Ref<TensorObject> incoming(PyObject* self, PyObject* value) {
   VariableObject* v = as_variable(self);
   Ref<TensorObject> t = to_tensor(value, int(v->value.dtype));
-  if (!t->value.has_value()) fail(Code::Type, "a symbolic tensor has no value yet, so it cannot be assigned outside of its function");
+  if (!t->value.has_value() && !current_trace)
+    fail(Code::Type, "a symbolic tensor has no value yet, so it cannot be assigned outside of its function");
   if (!active_tapes().empty()) touch_variable(v);
   return t;
 }
@@ -135,7 +163,10 @@ static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     AssignArguments a = parse_assign("assign", "value", args, n, kwnames);
     Ref<TensorObject> t = incoming(self, a.value);
     check_shape(self, "assign", t.get());
-    as_variable(self)->value = t->value;
+    if (current_trace)
+      Ref<>(checked(trace_assign(self, t.object())));
+    else
+      as_variable(self)->value = t->value;
     return Py_NewRef(a.read ? self : Py_None);
   });
 }
@@ -146,7 +177,10 @@ template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject
     AssignArguments a = parse_assign(method, "delta", args, n, kwnames);
     Ref<TensorObject> t = incoming(self, a.value);
     check_shape(self, method, t.get());
-    apply(as_variable(self)->value, engine.*op, t->value);
+    if (current_trace)
+      trace_update(self, engine.*op, t.object());
+    else
+      apply(as_variable(self)->value, engine.*op, t->value);
     return Py_NewRef(a.read ? self : Py_None);
   });
 }
@@ -222,6 +256,10 @@ static PyObject* update(PyObject* self, PyObject* args) {
   PyObject *op, *delta;
   if (!PyArg_ParseTuple(args, "O!O!", OpType, &op, TensorType, &delta)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (current_trace) {
+      trace_update(self, as_op(op), delta);
+      Py_RETURN_NONE;
+    }
     Tensor& value = as_variable(self)->value;
     const Tensor& d = as_tensor(delta)->value;
     if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");

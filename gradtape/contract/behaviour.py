@@ -25,7 +25,13 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _in_range(expected: np.ndarray, dtype: DType) -> np.ndarray:
-    """A reference's largest double stands for the largest number of the type of the result."""
+    """A reference's value as the type of the result has it.
+
+    NumPy adds up small integers in large ones, ours wrap around. A reference's largest double
+    stands for the largest number of the type.
+    """
+    if dtype.is_integer and expected.dtype.kind in "iu":
+        return expected.astype(dtype.as_numpy_dtype)
     if not dtype.is_floating:
         return expected
     largest = np.finfo(np.float64).max

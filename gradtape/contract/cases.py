@@ -45,7 +45,7 @@ class Case:
         self.row, self.number, self.sample, self.dtype = row, number, sample, dtype
         rng = np.random.default_rng([zlib.crc32(row.name.encode()), number])
         self.arrays: list[Any] = []
-        self.dtypes: list[DType | None] = []
+        self.dtypes: list[Any] = []  # None for what is no tensor
         self.names: list[str] = []
         self.params: list[Param] = []
         self._lists: list[tuple[Param, int | None]] = []
@@ -135,23 +135,20 @@ def large_cases(row: Row, dtype: DType) -> Iterator[Case]:
     """Samples that take a kernel through its vector loops and their remainders; written by no row."""
     if row.kind == "elementwise":
         ranges = [_range_of(given) for given in row.samples[0].operands]
-        if None in ranges:
-            return
-        shapes = [
-            [(3, 347)] * len(ranges),
-            [(3, 347), *[(347,)] * (len(ranges) - 1)],
-            [(), *[(1041,)] * (len(ranges) - 1)],
-        ]
-        samples = [
-            Sample(tuple(Inside(*r, s) for r, s in zip(ranges, some, strict=True)), {}) for some in shapes
-        ]
-        yield from cases(row, [dtype], samples[: 3 if len(ranges) > 1 else 1], _LARGE)
+        rest = len(ranges) - 1
+        shapes = [[(3, 347)] * (rest + 1)]
+        if rest:
+            shapes += [[(3, 347), *[(347,)] * rest], [(), *[(1041,)] * rest]]
+        if None not in ranges:
+            samples = [tuple(Inside(*r, s) for r, s in zip(ranges, some, strict=True)) for some in shapes]
+            yield from cases(row, [dtype], [Sample(operands, {}) for operands in samples], _LARGE)
     elif row.kind == "reduction" and dtype.is_floating and any(p.name == "axis" for p in row.params):
         x = Inside(0.5, 1.5, (37, 129))
         yield from cases(row, [dtype], [Sample((x,), {"axis": axis}) for axis in (0, 1)], _LARGE)
 
 
-def _range_of(given: Any) -> tuple[float, float] | None:
+def _range_of(given: Any) -> Any:
+    """The least and the largest of random numbers; None for given ones."""
     if isinstance(given, Inside):
         return given.lo, given.hi
     return _RANGE if _is_shape(given) else None

@@ -60,8 +60,26 @@ class Row:
 
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
-        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "shape_from_values",
+        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native", "shape_from_values",
     )  # fmt: skip
+
+    op: Any
+    params: list[Param]
+    dtypes: int
+    rules: list[tuple[int, Callable | None]]
+    joint: bool
+    numpy: Any
+    samples: Any
+    edges: Any
+    bad: Any
+    names: tuple[str, ...]
+    doc: str
+    transpose: Any
+    differentiable: bool | None
+    gradient_samples: Any
+    tolerance: float
+    many: bool
+    shape_from_values: bool
 
     def __init__(self, name: str, kind: str, **fields: Any) -> None:
         self.name = name
@@ -120,6 +138,7 @@ def _check(row: Row) -> None:
 
 def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
     _check(row)
+    row.native = native
     if row.differentiable:
         flags.add("differentiable")
     params = [(p.name, _KIND_CODE[p.kind], p.default) for p in row.params]

@@ -1,0 +1,201 @@
+// Runs clusters: tile after tile, each tile through all operations, tiles spread over threads.
+#include "cluster.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "threads.h"
+
+namespace gt {
+
+// Tile buffers of this many bytes together stay in the level-2 cache.
+constexpr int64_t kTileBytes = 128 * 1024;
+constexpr int64_t kLongestTile = 4096, kShortestTile = 256;
+constexpr double kPieceNanoseconds = 20000;
+
+void Cluster::choose_tiles() {
+  bool two_dimensional = false;
+  for (const Register& r : registers) two_dimensional |= r.kind == Register::Kind::Input && (r.spread == Spread::Row || r.spread == Spread::Column);
+  bool by_rows = false;
+  for (const Tail& t : tails) by_rows |= t.over != Tail::Over::All;
+  if (!two_dimensional && !by_rows) {
+    inner *= outer;
+    outer = 1;
+  }
+  int64_t length = kTileBytes / (std::max<int64_t>(scratch, 1) * widest);
+  length = std::clamp<int64_t>(length / 64 * 64, kShortestTile, kLongestTile);
+  if (outer == 1 || (inner > length && !by_rows)) {
+    tile_columns = length;
+  } else {
+    tile_rows = std::clamp<int64_t>(length / std::max<int64_t>(inner, 1), 1, outer);
+  }
+}
+
+int64_t Cluster::tiles() const {
+  if (tile_columns) return outer * ((inner + tile_columns - 1) / tile_columns);
+  return (outer + tile_rows - 1) / tile_rows;
+}
+
+namespace {
+
+// Memory of a thread for tile buffers; grows to what the largest cluster needs.
+char* scratch_memory(size_t bytes) {
+  struct Block {
+    std::unique_ptr<char[]> data;
+    size_t size = 0;
+  };
+  static thread_local Block block;
+  if (block.size < bytes) {
+    block.data.reset(new char[bytes + 64]);
+    block.size = bytes;
+  }
+  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(block.data.get()) + 63) & ~uintptr_t(63));
+}
+
+void repeat_row(char* out, const char* row, int64_t bytes, int64_t times) {
+  for (int64_t i = 0; i < times; ++i) std::memcpy(out + i * bytes, row, size_t(bytes));
+}
+
+template <class T> void repeat_each(T* out, const T* column, int64_t rows, int64_t inner) {
+  for (int64_t i = 0; i < rows; ++i) std::fill(out + i * inner, out + (i + 1) * inner, column[i]);
+}
+
+void repeat_column(char* out, const char* column, int width, int64_t rows, int64_t inner) {
+  struct alignas(8) Wide {
+    char bytes[16];
+  };
+  switch (width) {
+    case 1: return repeat_each(reinterpret_cast<uint8_t*>(out), reinterpret_cast<const uint8_t*>(column), rows, inner);
+    case 2: return repeat_each(reinterpret_cast<uint16_t*>(out), reinterpret_cast<const uint16_t*>(column), rows, inner);
+    case 4: return repeat_each(reinterpret_cast<uint32_t*>(out), reinterpret_cast<const uint32_t*>(column), rows, inner);
+    case 8: return repeat_each(reinterpret_cast<uint64_t*>(out), reinterpret_cast<const uint64_t*>(column), rows, inner);
+    default: return repeat_each(reinterpret_cast<Wide*>(out), reinterpret_cast<const Wide*>(column), rows, inner);
+  }
+}
+
+}  // namespace
+
+// A cluster at work on one thread.
+class TileRunner {
+ public:
+  TileRunner(const Cluster& c, const char* const* inputs, char* const* outputs, char* const* partials)
+      : c_(c), inputs_(inputs), outputs_(outputs), partials_(partials), at_(c.registers.size()) {
+    int64_t space = c.inner * c.outer;
+    length_ = std::min(c.tile_columns ? c.tile_columns : c.tile_rows * c.inner, space);
+    int64_t stride = (length_ * c.widest + 63) / 64 * 64;
+    uint32_t buffers = c.scratch;
+    for (const Register& r : c.registers) buffers += expands(r);
+    char* memory = scratch_memory(size_t(stride) * std::max(buffers, 1u));
+    uint32_t next = c.scratch;
+    for (size_t i = 0; i < at_.size(); ++i) {
+      const Register& r = c.registers[i];
+      if (r.kind == Register::Kind::Scratch) at_[i] = memory + stride * r.index;
+      if (expands(r)) {
+        at_[i] = memory + stride * next++;
+        if (r.spread == Spread::Row) repeat_row(at_[i], inputs_[r.index], c.inner * r.width, std::min(c.tile_rows, c.outer));
+      } else if (r.kind == Register::Kind::Input && r.spread == Spread::Scalar) {
+        at_[i] = const_cast<char*>(inputs_[r.index]);
+      }
+    }
+  }
+
+  void run(int64_t tile) {
+    int64_t row, column = 0, rows = 1, length;
+    if (c_.tile_columns) {
+      int64_t across = (c_.inner + c_.tile_columns - 1) / c_.tile_columns;
+      row = tile / across;
+      column = tile % across * c_.tile_columns;
+      length = std::min(c_.tile_columns, c_.inner - column);
+    } else {
+      row = tile * c_.tile_rows;
+      rows = std::min(c_.tile_rows, c_.outer - row);
+      length = rows * c_.inner;
+    }
+    int64_t begin = row * c_.inner + column;
+    for (size_t i = 0; i < at_.size(); ++i) {
+      const Register& r = c_.registers[i];
+      if (r.kind == Register::Kind::Scratch) continue;
+      if (r.kind == Register::Kind::Output) {
+        at_[i] = outputs_[r.index] + begin * r.width;
+      } else if (r.spread == Spread::Full) {
+        at_[i] = const_cast<char*>(inputs_[r.index]) + begin * r.width;
+      } else if (r.spread == Spread::Column) {
+        if (expands(r))
+          repeat_column(at_[i], inputs_[r.index] + row * r.width, r.width, rows, c_.inner);
+        else
+          at_[i] = const_cast<char*>(inputs_[r.index]) + row * r.width;
+      } else if (r.spread == Spread::Row && !expands(r)) {
+        at_[i] = const_cast<char*>(inputs_[r.index]) + column * r.width;
+      }
+    }
+    for (const ClusterOp& op : c_.ops) {
+      if (op.cast) {
+        op.cast(at_[op.out], at_[op.in[0]], length);
+        continue;
+      }
+      const void* in[4];
+      for (int k = 0; k < op.arity; ++k) in[k] = at_[op.in[k]];
+      op.loop(at_[op.out], in, op.step, length);
+    }
+    for (size_t t = 0; t < c_.tails.size(); ++t) reduce(c_.tails[t], partials_[t], tile, row, rows, length);
+  }
+
+ private:
+  // With whole rows in a tile a repeating operand is written out once per tile.
+  bool expands(const Register& r) const {
+    return r.kind == Register::Kind::Input && !c_.tile_columns && (r.spread == Spread::Row || r.spread == Spread::Column);
+  }
+
+  void reduce(const Tail& t, char* partial, int64_t tile, int64_t row, int64_t rows, int64_t length) {
+    const char* x = at_[t.in];
+    switch (t.over) {
+      case Tail::Over::All: t.loop(partial + tile * t.width, x, length, 1); break;
+      case Tail::Over::Rows: t.loop(partial + tile * c_.inner * t.width, x, rows, c_.inner); break;
+      case Tail::Over::Columns:
+        for (int64_t i = 0; i < rows; ++i) t.loop(partial + (row + i) * t.width, x + i * c_.inner * t.width, c_.inner, 1);
+    }
+  }
+
+  const Cluster& c_;
+  const char* const* inputs_;
+  char* const* outputs_;
+  char* const* partials_;
+  std::vector<char*> at_;
+  int64_t length_;
+};
+
+void Cluster::run(const char* const* inputs, char* const* outputs) const {
+  int64_t count = tiles();
+  if (outer * inner == 0) return;
+  // Each tile leaves its share of a reduction in a place of its own; they are put together in
+  // the order of the tiles, whoever computed them.
+  std::vector<char*> partials(tails.size());
+  std::vector<std::unique_ptr<char[]>> owned;
+  for (size_t t = 0; t < tails.size(); ++t) {
+    const Tail& tail = tails[t];
+    int64_t each = tail.over == Tail::Over::All ? 1 : inner;
+    if (tail.over == Tail::Over::Columns || count == 1) {
+      partials[t] = outputs[tail.out];
+    } else {
+      owned.emplace_back(new char[size_t(count * each * tail.width)]);
+      partials[t] = owned.back().get();
+    }
+  }
+  if (count == 1) {
+    TileRunner(*this, inputs, outputs, partials.data()).run(0);
+    return;
+  }
+  int64_t per_tile = tile_columns ? tile_columns : tile_rows * inner;
+  int64_t grain = std::max<int64_t>(1, int64_t(kPieceNanoseconds / (std::max(cost, 0.05) * double(per_tile))));
+  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    TileRunner runner(*this, inputs, outputs, partials.data());
+    for (int64_t tile = begin; tile < end; ++tile) runner.run(tile);
+  });
+  for (size_t t = 0; t < tails.size(); ++t) {
+    const Tail& tail = tails[t];
+    if (tail.over != Tail::Over::Columns) tail.loop(outputs[tail.out], partials[t], count, tail.over == Tail::Over::All ? 1 : inner);
+  }
+}
+
+}  // namespace gt

@@ -1,0 +1,63 @@
+// A cluster: element-wise operations (and reductions behind them) that run as one loop over
+// tiles, so that what one of them computes is still in the cache when the next one reads it.
+#pragma once
+#include <vector>
+
+#include "kernels/loops.h"
+#include "tensor.h"
+
+namespace gt {
+
+// The iteration space of a cluster is [outer, inner]. An operand fills it, or repeats.
+enum class Spread : uint8_t {
+  Full,    // outer * inner elements
+  Scalar,  // one element
+  Row,     // inner elements, the same for every row
+  Column,  // outer elements, each repeated along its row
+};
+
+// A place operations read from or write to while they work on a tile.
+struct Register {
+  enum class Kind : uint8_t { Input, Output, Scratch } kind;
+  Spread spread = Spread::Full;
+  uint8_t width;       // bytes an element
+  uint32_t index = 0;  // Input, Output: which operand or result; Scratch: which tile buffer
+};
+
+struct ClusterOp {
+  Loop loop = nullptr;      // either an element-wise loop
+  CastLoop cast = nullptr;  // or a conversion
+  uint16_t out = 0;
+  uint16_t in[4] = {};
+  uint8_t step[4] = {};
+  uint8_t arity = 0;
+};
+
+// A reduction of a register at the end of each tile.
+struct Tail {
+  enum class Over : uint8_t { All, Rows, Columns } over;  // Rows: -> [inner]; Columns: -> [outer]
+  ReduceLoop loop;
+  uint16_t in;
+  uint32_t out;  // which result
+  uint8_t width;
+};
+
+struct Cluster {
+  int64_t outer = 1, inner = 1;
+  std::vector<Register> registers;
+  std::vector<ClusterOp> ops;
+  std::vector<Tail> tails;
+  uint32_t scratch = 0;  // number of tile buffers
+  uint8_t widest = 4;    // bytes of the widest element in a tile buffer
+  double cost = 1;       // nanoseconds an element, roughly, of all operations together
+
+  // How the space is cut; depends on the shape only.
+  int64_t tile_rows = 1;     // rows in a tile, when a tile holds whole rows
+  int64_t tile_columns = 0;  // elements in a tile, when a tile is a piece of a row (or of the flat space)
+  void choose_tiles();       // call once, when everything above is set
+  int64_t tiles() const;
+
+  void run(const char* const* inputs, char* const* outputs) const;
+};
+
+}  // namespace gt

@@ -1,0 +1,68 @@
+// A program: what a graph becomes when it is lowered. A flat list of steps over values whose
+// shapes are known, with one block of memory for everything that does not leave it. Runs
+// without Python.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cluster.h"
+#include "op.h"
+
+namespace gt {
+
+// Where the elements of a value are.
+enum class Place : uint8_t {
+  Input,     // given with each run
+  Constant,  // part of the program
+  Arena,     // in the program's own memory
+  Fresh,     // in a buffer of its own, made for each run: a result
+  Alias,     // where another value is
+};
+
+struct Value {
+  Tensor form;  // type and shape; the elements too for a constant
+  Place place;
+  int64_t at = 0;  // Input: which; Arena: offset in bytes; Alias: the other value
+};
+
+struct Step {
+  enum class Kind : uint8_t { Op, Elementwise, Cluster, Call } kind;
+  const Impl* impl = nullptr;
+  const Elementwise* kernel = nullptr;
+  const Attrs* attrs = nullptr;  // owned by the program's maker
+  int cluster = -1;
+  int call = -1;                 // Call: which of the program's callbacks
+  std::vector<uint32_t> in, out;
+  const char* name = "";
+};
+
+struct Frame;
+
+class Program {
+ public:
+  // Code outside the program, such as a Python function. Fills `outs`.
+  using Callback = void (*)(void* context, int which, const Call&, Outs& outs);
+
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<Cluster> clusters;
+  std::vector<uint32_t> results;
+  int64_t arena_bytes = 0;
+  uint32_t n_inputs = 0;
+  Callback callback = nullptr;
+  void* context = nullptr;
+
+  Program();
+  ~Program();
+  // `inputs` have the shapes and types the program was made for. `outs` gets the results.
+  void run(const Tensor* const* inputs, std::vector<Tensor>& outs);
+
+ private:
+  std::unique_ptr<Frame> take_frame();
+  void execute(Frame& f);
+  std::vector<std::unique_ptr<Frame>> frames_;  // idle ones
+  std::mutex mutex_;
+};
+
+}  // namespace gt

@@ -1,0 +1,43 @@
+// Backward passes that were seen before run as programs. This is where they are recognised.
+#pragma once
+#include "program_type.h"
+
+namespace gt {
+
+extern bool compiling;  // off: every backward pass runs the Python rules
+
+struct CompileInfo {
+  int64_t structures, programs, hits, failures;
+};
+CompileInfo compile_info();
+void clear_compiled();
+
+// What a backward pass computes, without the values: equal structures have equal programs.
+struct Structure {
+  std::vector<uint64_t> words;
+  std::vector<const Tensor*> inputs;  // the kept values and the cotangents, each once
+  uint64_t hash() const;
+};
+
+// How the gradient of one source is found among the results of the program.
+struct Found {
+  int tensor = -1;    // -1: there is none
+  int indices = -1;   // >= 0: an IndexedSlices with these indices
+  Ref<> dense_shape;
+};
+
+struct Compiled {
+  std::vector<uint64_t> words;
+  Ref<> program;  // a ProgramObject, once compiled
+  std::vector<Found> found;
+  int64_t seen = 0, used = 0;
+  bool failed = false;
+};
+
+// The entry of a structure, made when it is new. Valid until the next call.
+Compiled& remember(const Structure& s);
+// Whether an entry that has no program should get one now.
+bool worth_compiling(const Compiled& c);
+void note_compiled(Compiled& c, bool success);
+
+}  // namespace gt

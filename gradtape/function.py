@@ -1,0 +1,407 @@
+"""`function`: a Python function that runs as a graph.
+
+The first call with arguments of a new kind traces the function: it runs once, on symbols, and
+what it computes becomes a graph (`gradtape.graph`). Later calls run the graph's program. Python
+code around the ops (prints, counters, appends) therefore runs while tracing only, as in
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, _hooks, config, nest
+from gradtape.graph.callable import GraphFunction
+from gradtape.graph.ir import symbolic
+from gradtape.graph.trace import Trace
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.shape import TensorSpec
+
+_log = logging.getLogger("gradtape")
+
+_ONCE = (
+    "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
+    "created once or created outside tf.function."
+)
+_MOST_RETRACES = 5
+
+
+class ConcreteFunction:
+    """One trace of a function: a graph for arguments of one kind."""
+
+    def __init__(self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list) -> None:
+        self.owner = owner
+        self.externals = list(trace.externals)
+        self.n_arguments = len(arguments)
+        self.specs = [TensorSpec(tuple(a.shape), a.dtype) for a in arguments]
+        self._structure = structure
+        outputs: list = []
+        self._places: list = []  # of each flat result: ("tensor", k) or ("value", python object)
+        for o in flat_outputs:
+            if isinstance(o, IndexedSlices):
+                self._places.append(("slices", len(outputs), o._dense_shape))
+                outputs += [o.values, o.indices]
+            elif o is None:
+                self._places.append(("value", None))
+            else:
+                self._places.append(("tensor", len(outputs)))
+                outputs.append(o)
+        self._assigned: list = []
+        for key, variable in trace.assigned.items():
+            self._assigned.append((variable, len(outputs)))
+            outputs.append(trace.state[key])
+        trace.outputs = [trace.value_of(t) for t in outputs]
+        # Values read for the first time just now are inputs too.
+        self.externals = list(trace.externals)
+        self.graph_function = GraphFunction(trace, owner.name)
+
+    @property
+    def graph(self) -> Any:
+        return self.graph_function.graph
+
+    @property
+    def variables(self) -> tuple:
+        return tuple(e for e in self.externals if isinstance(e, _core.Variable))
+
+    @property
+    def trainable_variables(self) -> tuple:
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def captured_inputs(self) -> list:
+        return list(self.externals)
+
+    @property
+    def structured_outputs(self) -> Any:
+        return self._structure
+
+    @property
+    def structured_input_signature(self) -> tuple:
+        return tuple(self.specs), {}
+
+    @property
+    def name(self) -> str:
+        return self.owner.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the trace with tensors of its own kind."""
+        tensors = [
+            _hooks.convert(a) if not isinstance(a, (_core.Tensor, _core.Variable)) else a
+            for a in nest.flatten((args, kwargs))
+            if not isinstance(a, (bool, int, float, str, type(None))) or len(self.specs)
+        ]
+        if len(tensors) != self.n_arguments:
+            raise TypeError(f"{self.name}: expected {self.n_arguments} tensors; got {len(tensors)}.")
+        return self.call(tensors)
+
+    def call(self, tensors: list) -> Any:
+        if _core.is_recording():
+            inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
+            outs = self.graph_function(inputs)
+        else:
+            outs = self.graph_function.program.run([*tensors, *self.externals])
+        for variable, k in self._assigned:
+            variable._set(outs[k])
+        places = self._places
+        if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
+            return outs[places[0][1]]
+        flat = [
+            outs[p[1]]
+            if p[0] == "tensor"
+            else IndexedSlices(outs[p[1]], outs[p[1] + 1], p[2])
+            if p[0] == "slices"
+            else p[1]
+            for p in places
+        ]
+        return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
+
+
+class Function:
+    """What `tf.function` returns. Call it like the Python function it was made of."""
+
+    def __init__(
+        self,
+        python_function: Callable,
+        name: str | None = None,
+        input_signature: Any = None,
+        autograph: bool = True,
+        jit_compile: bool | None = None,
+        reduce_retracing: bool = False,
+        **_: Any,
+    ) -> None:
+        self.python_function = python_function
+        self.name = name or getattr(python_function, "__name__", "function")
+        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self.autograph = autograph
+        self.jit_compile = jit_compile
+        self.reduce_retracing = reduce_retracing
+        self._concrete: dict[Any, ConcreteFunction] = {}
+        self._traces = 0
+        self._made_variables = False
+        self._lock = threading.RLock()
+        self._converted: Callable | None = None
+        self._methods: dict[int, Any] = {}
+        self._last_key: Any = None
+        self._signature = inspect.signature(python_function) if self.input_signature is not None else None
+        functools.update_wrapper(self, python_function, updated=())
+
+    # ---- methods ------------------------------------------------------------------------------
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bound to an object, a function has a cache of its own per object."""
+        if instance is None:
+            return self
+        name = "__gradtape_function_" + self.name
+        try:
+            cache = instance.__dict__
+        except AttributeError:
+            return functools.partial(self, instance)
+        bound = cache.get(name)
+        if bound is None or bound[0] is not self:
+            method = self.python_function.__get__(instance, owner)
+            function = Function(
+                method, self.name, self._bound_signature(), self.autograph, self.jit_compile, self.reduce_retracing
+            )
+            bound = (self, function)
+            object.__setattr__(instance, name, bound)
+        return bound[1]
+
+    def _bound_signature(self) -> Any:
+        return self.input_signature
+
+    # ---- calls --------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.functions_run_eagerly() or _core.current_trace() is not None:
+            # Inside another trace a function is written out.
+            return self._python(*args, **kwargs)
+        if self.input_signature is not None:
+            args, kwargs = self._apply_signature(args, kwargs)
+        flat = list(args) if not kwargs and all(type(a) is _core.Tensor for a in args) else None
+        if flat is not None:
+            key: Any = tuple((t.dtype._code, tuple(t.shape)) for t in flat)
+            tensors = flat
+        else:
+            key, tensors = self._key(args, kwargs)
+        concrete = self._concrete.get(key)
+        if concrete is None:
+            concrete, tensors = self._get(key, args, kwargs)
+        return concrete.call(tensors)
+
+    def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
+        """What a call is recognised by, and its tensors."""
+        leaves = nest.flatten((args, kwargs))
+        tensors = []
+        parts: list = []
+        for leaf in leaves:
+            if isinstance(leaf, _core.Tensor):
+                tensors.append(leaf)
+                parts.append((leaf.dtype._code, tuple(leaf.shape)))
+            elif isinstance(leaf, (np.ndarray, np.generic)):
+                t = _hooks.convert(leaf)
+                tensors.append(t)
+                parts.append((t.dtype._code, tuple(t.shape)))
+            elif isinstance(leaf, _core.Variable):
+                parts.append(("variable", id(leaf)))
+            else:
+                try:
+                    hash(leaf)
+                    parts.append(("value", leaf))
+                except TypeError:
+                    parts.append(("object", id(leaf)))
+        return (_shape_of_nest((args, kwargs)), tuple(parts)), tensors
+
+    def _get(self, key: Any, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
+        with self._lock:
+            tensors = [
+                t if isinstance(t, _core.Tensor) else _hooks.convert(t)
+                for t in nest.flatten((args, kwargs))
+                if isinstance(t, (_core.Tensor, np.ndarray, np.generic))
+            ]
+            concrete = self._concrete.get(key)
+            if concrete is None:
+                self._note_retrace(key)
+                concrete, created = self._trace(args, kwargs)
+                if created:
+                    if self._made_variables:
+                        raise ValueError(_ONCE)
+                    self._made_variables = True
+                    # The variables exist now: the trace to keep is one that only uses them.
+                    concrete, created = self._trace(args, kwargs)
+                    if created:
+                        raise ValueError(_ONCE)
+                self._made_variables = True
+                self._concrete[key] = concrete
+            return concrete, tensors
+
+    def _note_retrace(self, key: Any) -> None:
+        if self._last_key is not None and len(self._concrete) < _MOST_RETRACES:
+            _log.info("%s: tracing again: %s", self.name, _difference(self._last_key, key))
+        elif len(self._concrete) == _MOST_RETRACES:
+            _log.warning(
+                "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
+                "tensors instead of Python numbers, and keep their shapes the same.",
+                self.name, _MOST_RETRACES, _difference(self._last_key, key),
+            )  # fmt: skip
+        self._last_key = key
+
+    def _trace(self, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
+        self._traces += 1
+        trace = Trace()
+        symbols: list = []
+
+        def stand_in(leaf: Any) -> Any:
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                leaf = _hooks.convert(leaf)
+            if not isinstance(leaf, _core.Tensor):
+                return leaf
+            symbols.append(symbolic(trace.input(tuple(leaf.shape), leaf.dtype._code)))
+            return symbols[-1]
+
+        sym_args, sym_kwargs = nest.map_structure(stand_in, (args, kwargs))
+        token = _core.suspend()
+        before = _core.set_trace(trace)
+        try:
+            result = self._python(*sym_args, **sym_kwargs)
+            single = not nest.is_nested(result)
+            flat = [_result(r) for r in nest.flatten(result)]
+            concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
+        finally:
+            _core.set_trace(before)
+            _core.resume(token)
+        return concrete, trace.created
+
+    def _python(self, *args: Any, **kwargs: Any) -> Any:
+        return (self._converted or self.python_function)(*args, **kwargs)
+
+    # ---- signatures -----------------------------------------------------------------------------
+
+    def _apply_signature(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = list(bound.arguments.values())
+        specs = self.input_signature
+        if len(given) < len(specs):
+            raise TypeError(f"{self.name}: input_signature has {len(specs)} entries, the call {len(given)} arguments.")
+        out = []
+        for spec, value in zip(specs, given, strict=False):
+            out.append(nest.map_structure(lambda s, v: self._fit(s, v), spec, value))
+        return (*out, *given[len(specs) :]), {}
+
+    def _fit(self, spec: Any, value: Any) -> Any:
+        tensor = value if isinstance(value, _core.Tensor) else None
+        if tensor is None:
+            try:
+                tensor = value._read() if isinstance(value, _core.Variable) else _hooks.convert(value, spec.dtype._code)
+            except (TypeError, ValueError) as e:
+                raise TypeError(f"Binding inputs to tf.function failed due to `{e}`. Expected {spec}.") from e
+        if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
+            have = TensorSpec(tuple(tensor.shape), tensor.dtype)
+            raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {have} to {spec}`.")
+        return tensor
+
+    # ---- inspection -----------------------------------------------------------------------------
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The trace for these arguments: tensors, TensorSpecs, or Python values."""
+        from gradtape import ops
+
+        if self.input_signature is not None and not args and not kwargs:
+            args = self.input_signature
+
+        def example(leaf: Any) -> Any:
+            if isinstance(leaf, TensorSpec):
+                return ops.zeros([1 if d is None else d for d in leaf.shape], leaf.dtype)
+            return leaf
+
+        args, kwargs = nest.map_structure(example, (tuple(args), kwargs))
+        key, _ = self._key(args, kwargs)
+        if not kwargs and all(type(a) is _core.Tensor for a in args):
+            key = tuple((t.dtype._code, tuple(t.shape)) for t in args)
+        return self._get(key, args, kwargs)[0]
+
+    def experimental_get_tracing_count(self) -> int:
+        return self._traces
+
+    @property
+    def function_spec(self) -> Any:
+        return inspect.signature(self.python_function)
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        return "\n\n".join(f"{self.name}({', '.join(map(str, c.specs))})" for c in self._concrete.values())
+
+
+def _result(value: Any) -> Any:
+    """A result of the traced function: Python numbers become tensors."""
+    if value is None or isinstance(value, (_core.Tensor, IndexedSlices)):
+        return value
+    if isinstance(value, _core.Variable):
+        return value._read()
+    return _hooks.convert(value)
+
+
+def _shape_of_nest(structure: Any) -> Any:
+    """The structure of arguments as something hashable."""
+    if isinstance(structure, dict):
+        return ("dict", tuple((k, _shape_of_nest(structure[k])) for k in sorted(structure)))
+    if isinstance(structure, (list, tuple)) and nest.is_nested(structure):
+        return (type(structure), tuple(map(_shape_of_nest, structure)))
+    return None
+
+
+def _difference(before: Any, now: Any) -> str:
+    """What changed between two keys, in words."""
+    from gradtape.dtypes import BY_CODE
+
+    def parts(key: Any) -> tuple:
+        return key[1] if len(key) == 2 and isinstance(key[1], tuple) and not isinstance(key[0], tuple) else key
+
+    def words(part: Any) -> str:
+        if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int):
+            return f"{BY_CODE[part[0]].name}{list(part[1])}"
+        return repr(part[1]) if isinstance(part, tuple) else repr(part)
+
+    try:
+        old, new = parts(before), parts(now)
+        for i, (a, b) in enumerate(zip(old, new, strict=False)):
+            if a != b:
+                return f"argument {i}: {words(a)} before, {words(b)} now"
+    except (TypeError, IndexError):
+        pass
+    return "the structure of the arguments changed"
+
+
+def function(func: Callable | None = None, **options: Any) -> Any:
+    """Makes a Python function run as a graph; usable with and without arguments.
+
+    Args:
+      func: the function.
+      input_signature: TensorSpecs, one per argument.
+      autograph: whether `if`, `while`, `for` over tensors become part of the graph.
+      jit_compile: accepted; programs are compiled natively in any case.
+      reduce_retracing: accepted.
+
+    Example:
+      >>> import gradtape as tf
+      >>> @tf.function
+      ... def f(x):
+      ...     return x * x + 1.0
+      >>> f(tf.constant(3.0)).numpy()
+      np.float32(10.0)
+    """
+    known = {"input_signature", "autograph", "jit_compile", "reduce_retracing"}
+    chosen = {k: v for k, v in options.items() if k in known}
+    if options.get("experimental_relax_shapes"):
+        chosen["reduce_retracing"] = True
+
+    def wrap(f: Callable) -> Function:
+        return Function(f, **chosen)
+
+    return wrap if func is None else wrap(func)

@@ -1,0 +1,227 @@
+"""Groups element-wise nodes, and the reductions behind them, into clusters.
+
+A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
+other never reaches memory. Members have results of one shape; operands fill that shape, or
+repeat along rows, along columns, or everywhere. Reductions of a member can end a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradtape.graph.ir import Graph, Node, Value
+
+FULL, SCALAR, ROW, COLUMN = range(4)
+OVER_ALL, OVER_ROWS, OVER_COLUMNS = range(3)
+
+# Reductions that can be put together from the parts of several tiles.
+TAILS = {"sum": "sum", "sum_to": "sum", "max": "max", "min": "min", "prod": "prod", "any": "any", "all": "all"}
+# Rows longer than this do not fit into a tile, so they are not reduced in one.
+_LONGEST_ROW = 8192
+
+
+class Split(NamedTuple):
+    """How the iteration space is seen as [outer, inner]; inner is 0 while nothing decided it."""
+
+    outer: int
+    inner: int
+
+
+class Cluster:
+    """Nodes that run as one step."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.nodes: list[Node] = []
+        self.members = 0  # bits of the indices of the nodes
+        self.inner = 0  # 0: undecided, any split will do
+        self.tails: list[Node] = []
+
+
+def fuse(graph: Graph) -> list[Node | Cluster]:
+    """The steps of the graph in an order in which they can run."""
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    ancestors = [0] * len(graph.nodes)
+    of: dict[Node, Cluster] = {}
+    for i, node in enumerate(graph.nodes):
+        bits = 0
+        for v in node.operands:
+            if v.node is not None:
+                bits |= ancestors[index[v.node]] | 1 << index[v.node]
+        ancestors[i] = bits
+        if _is_member(node):
+            _join(node, i, of, index, ancestors)
+        elif node.name in TAILS:
+            _join_tail(node, i, of, index, ancestors)
+    return _schedule(graph, of, index)
+
+
+def _is_member(node: Node) -> bool:
+    return (node.op.row.kind == "elementwise" or node.name == "cast") and len(node.operands) <= 4
+
+
+def spread_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
+    """How an operand of `shape` fills `whole`: (kind, inner), or None when it cannot be said."""
+    size = _size(shape)
+    if size == 1:
+        return SCALAR, 0
+    if size == _size(whole):
+        return FULL, 0
+    padded = (1,) * (len(whole) - len(shape)) + shape
+    first = next(i for i, d in enumerate(padded) if d != 1)
+    if padded[first:] == whole[first:]:
+        return ROW, _size(whole[first:])
+    last = max(i for i, d in enumerate(padded) if d != 1)
+    if padded[: last + 1] == whole[: last + 1]:
+        return COLUMN, _size(whole[last + 1 :])
+    return None
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _inner_of(node: Node) -> int | None:
+    """The length of a row that the operands ask for: 0 for any, None when they disagree."""
+    inner = 0
+    for v in node.operands:
+        spread = spread_of(v.shape, node.results[0].shape)
+        if spread is None or (spread[1] and inner and spread[1] != inner):
+            return None
+        inner = inner or spread[1]
+    return inner
+
+
+def _join(node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int]) -> None:
+    inner = _inner_of(node)
+    shape = node.results[0].shape
+    if inner is None or _size(shape) == 0:
+        return
+    home: Cluster | None = None
+    for v in node.operands:
+        cluster = of.get(v.node) if v.node is not None else None
+        if cluster is None or cluster is home or cluster.shape != shape or v.node in cluster.tails:
+            continue
+        if cluster.inner and inner and cluster.inner != inner:
+            continue
+        if home is None:
+            if _reaches(node, cluster.members, index, ancestors):
+                continue
+            home = cluster
+            inner = home.inner = home.inner or inner
+        elif not cluster.tails and not home.tails and _mergeable(home, cluster, node, index, ancestors):
+            home.inner = home.inner or cluster.inner
+            inner = home.inner
+            home.nodes = sorted((*home.nodes, *cluster.nodes), key=index.__getitem__)
+            home.members |= cluster.members
+            for moved in cluster.nodes:
+                of[moved] = home
+    if home is None:
+        home = Cluster(shape)
+        home.inner = inner
+    home.nodes.append(node)
+    home.members |= 1 << i
+    of[node] = home
+
+
+def _reaches(node: Node, members: int, index: dict[Node, int], ancestors: list[int]) -> bool:
+    """Whether an operand from outside depends on the members: then the node cannot join them."""
+    for v in node.operands:
+        if v.node is None or members >> index[v.node] & 1:
+            continue
+        if ancestors[index[v.node]] & members:
+            return True
+    return False
+
+
+def _mergeable(a: Cluster, b: Cluster, node: Node, index: dict[Node, int], ancestors: list[int]) -> bool:
+    both = a.members | b.members
+    return not any(_reaches(n, both, index, ancestors) for n in (*a.nodes, *b.nodes, node))
+
+
+def tail_over(node: Node) -> tuple[int, int] | None:
+    """What a reduction sums over, and the row length it needs; None when it cannot be a tail."""
+    (x,) = node.operands
+    out = node.results[0]
+    if _size(x.shape) == 0:
+        return None
+    if out.size == 1:
+        return OVER_ALL, 0
+    if node.name == "sum_to":
+        spread = spread_of(out.shape, x.shape)
+    else:
+        axes = node.attrs[0]
+        spread = spread_of(tuple(1 if i in axes else d for i, d in enumerate(x.shape)), x.shape)
+    if spread is None or spread[0] == FULL or spread[1] > _LONGEST_ROW:
+        return None
+    return (OVER_ROWS, spread[1]) if spread[0] == ROW else (OVER_COLUMNS, spread[1])
+
+
+def _join_tail(node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int]) -> None:
+    (x,) = node.operands
+    cluster = of.get(x.node) if x.node is not None else None
+    over = tail_over(node)
+    if cluster is None or x.node in cluster.tails or over is None or cluster.shape != x.shape:
+        return
+    if over[1] and cluster.inner and over[1] != cluster.inner:
+        return
+    if x.dtype not in (0, 11, 12):  # sums of integers and halves are made in wider types elsewhere
+        return
+    cluster.inner = cluster.inner or over[1]
+    if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
+        return
+    cluster.nodes.append(node)
+    cluster.tails.append(node)
+    cluster.members |= 1 << i
+    of[node] = cluster
+
+
+def _schedule(graph: Graph, of: dict[Node, Cluster], index: dict[Node, int]) -> list[Node | Cluster]:
+    """Orders the steps: each as early as what it reads allows, in the order of the graph."""
+    steps: list[Node | Cluster] = []
+    done: set[Node | Cluster] = set()
+
+    def place(first: Node | Cluster) -> None:
+        stack: list[tuple[Node | Cluster, bool]] = [(first, False)]
+        while stack:
+            step, ready = stack.pop()
+            if step in done:
+                continue
+            if ready:
+                done.add(step)
+                steps.append(step)
+                continue
+            stack.append((step, True))
+            nodes = step.nodes if isinstance(step, Cluster) else [step]
+            for node in reversed(nodes):
+                for v in reversed(node.operands):
+                    if v.node is not None:
+                        before = of.get(v.node, v.node)
+                        if before is not step and before not in done:
+                            stack.append((before, False))
+
+    for node in graph.nodes:
+        place(of.get(node, node))
+    # A cluster of one element-wise node without a tail is just that node.
+    return [s.nodes[0] if isinstance(s, Cluster) and len(s.nodes) == 1 else s for s in steps]
+
+
+def used_outside(steps: list[Node | Cluster], outputs: list[Value]) -> dict[Cluster, list[Value]]:
+    """For each cluster the results that others read."""
+    readers: dict[Value, set[int]] = {}
+    for number, step in enumerate(steps):
+        for node in step.nodes if isinstance(step, Cluster) else [step]:
+            for v in node.operands:
+                readers.setdefault(v, set()).add(number)
+    leaving = set(outputs)
+    return {
+        step: [
+            r for node in step.nodes for r in node.results
+            if r in leaving or node in step.tails or readers.get(r, set()) - {number}
+        ]
+        for number, step in enumerate(steps)
+        if isinstance(step, Cluster)
+    }  # fmt: skip

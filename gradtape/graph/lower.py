@@ -1,0 +1,117 @@
+"""Turns a graph into a native program: simplify, fuse, plan, and write the steps down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import _core
+from gradtape.graph import fuse, plan, simplify
+from gradtape.graph.ir import Callback, Graph, Node, Value
+
+_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+_INPUT, _OUTPUT, _SCRATCH = range(3)
+
+
+class Step:
+    """One step of a program before it is numbered."""
+
+    __slots__ = ("what", "object", "operands", "results", "attrs")
+
+    def __init__(self, what: str, obj: Any, operands: list[Value], results: list[Value], attrs: tuple = ()) -> None:
+        self.what = what
+        self.object = obj
+        self.operands = operands
+        self.results = results
+        self.attrs = attrs
+
+
+def compile_graph(graph: Graph) -> Any:
+    """The program that computes the outputs of `graph` from its inputs."""
+    graph = simplify.simplify(graph)
+    order = fuse.fuse(graph)
+    leaving = fuse.used_outside(order, graph.outputs)
+    steps: list[Step] = []
+    aliases: dict[Value, Value] = {}
+    for item in order:
+        if isinstance(item, Node):
+            if item.name in simplify.ALIASES:
+                aliases[item.results[0]] = item.operands[0]
+            elif isinstance(item.op, Callback):
+                steps.append(Step("call", item.op.run, list(item.operands), list(item.results)))
+            else:
+                steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs))
+        else:
+            steps.append(_cluster_step(item, leaving[item]))
+    return _write(graph, steps, aliases)
+
+
+def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
+    """Assigns registers: operands and results by number, everything else to reused tile buffers."""
+    inside = {r for node in cluster.nodes for r in node.results}
+    size = 1
+    for d in cluster.shape:
+        size *= d
+    inner = cluster.inner or size
+    operands: list[Value] = []
+    registers: list[tuple[int, int, int, int]] = []
+    register: dict[Value, int] = {}
+    results = {v: i for i, v in enumerate(leaving)}
+
+    last_use: dict[Value, int] = {}
+    for i, node in enumerate(cluster.nodes):
+        for v in node.operands:
+            last_use[v] = i
+
+    def of(v: Value) -> int:
+        if v not in register:
+            spread = fuse.spread_of(v.shape, cluster.shape)
+            register[v] = len(registers)
+            registers.append((_INPUT, spread[0], _WIDTHS[v.dtype], len(operands)))
+            operands.append(v)
+        return register[v]
+
+    def is_scratch(v: Value) -> bool:
+        return v in inside and registers[register[v]][0] == _SCRATCH
+
+    free: list[int] = []
+    scratch = 0
+    ops, tails = [], []
+    for i, node in enumerate(cluster.nodes):
+        ins = [of(v) for v in node.operands]
+        out = node.results[0]
+        dying = [v for v in dict.fromkeys(node.operands) if last_use[v] == i and is_scratch(v)]
+        if node in cluster.tails:
+            tails.append((fuse.TAILS[node.name], out.dtype, fuse.tail_over(node)[0], ins[0], results[out]))
+            free += [registers[register[v]][3] for v in dying]
+            continue
+        # A result may take the place of an operand that dies, unless its elements are larger.
+        narrow = [v for v in dying if _WIDTHS[v.dtype] >= _WIDTHS[out.dtype]]
+        free += [registers[register[v]][3] for v in narrow]
+        if out in results:
+            place = (_OUTPUT, fuse.FULL, _WIDTHS[out.dtype], results[out])
+        else:
+            if not free:
+                free.append(scratch)
+                scratch += 1
+            place = (_SCRATCH, fuse.FULL, _WIDTHS[out.dtype], free.pop())
+        free += [registers[register[v]][3] for v in dying if v not in narrow]
+        register[out] = len(registers)
+        registers.append(place)
+        kernel = "cast" if node.name == "cast" else node.op.row.native
+        ops.append((kernel, node.operands[-1].dtype, out.dtype, register[out], ins))
+    description = (size // inner, inner, registers, ops, tails, scratch)
+    return Step("cluster", description, operands, leaving)
+
+
+def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value]) -> Any:
+    places, arena = plan.plan(graph, steps, aliases)
+    numbers: dict[Value, int] = {}
+    values = []
+    for v, (place, at) in places.items():
+        numbers[v] = len(values)
+        values.append((v.dtype, v.shape, place, numbers[at] if isinstance(at, Value) else at, v.constant))
+    written = [
+        (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs) for s in steps
+    ]
+    results = [numbers[v] for v in graph.outputs]
+    return _core.Program(len(graph.inputs), values, written, results, arena)

@@ -1,0 +1,301 @@
+"""Rewrites a graph into a smaller one with the same results.
+
+One walk over the nodes, in order, does constant folding, algebra and common subexpressions: by
+the time a node is looked at, its operands are already as simple as they get. A second walk,
+backwards, drops what nothing reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape.graph.ir import Callback, Graph, Node, Value
+from gradtape.ops.table import TABLE
+
+# Constants up to this many elements are computed when the graph is compiled.
+_FOLDED = 4096
+
+# Ops whose result is where their operand is.
+ALIASES = frozenset(("reshape", "identity", "expand_dims", "squeeze"))
+_EFFECTS = frozenset(
+    name for name in TABLE if name.startswith("random") or name in ("truncated_normal", "categorical", "philox")
+)
+
+
+class Builder:
+    """Writes the new graph; rules use it to add nodes."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.seen: dict[tuple, tuple[Value, ...]] = {}
+
+    def add(self, name: str, *operands: Value, attrs: tuple = ()) -> Value:
+        """The result of a primitive on values of the new graph, simplified itself."""
+        return self.apply(TABLE[name].op, list(operands), attrs, None)[0]
+
+    def apply(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple] | None) -> tuple[Value, ...]:
+        name = op.op_name
+        if isinstance(op, Callback):
+            return self.graph.add(op, operands, attrs, specs or ())
+        if name not in _EFFECTS:
+            if operands and all(v.constant is not None and v.size <= _FOLDED for v in operands):
+                return self._fold(op, operands, attrs)
+            rule = _RULES.get(name)
+            if rule is not None:
+                simpler = rule(self, operands, attrs)
+                if simpler is not None:
+                    return (simpler,)
+            if op.row.kind == "elementwise":
+                operands = _without_broadcasts(self, operands)
+            key = (name, tuple(map(id, operands)), attrs)
+            known = self.seen.get(key)
+            if known is not None:
+                return known
+        if specs is None:
+            specs = infer(op, operands, attrs)
+        results = self.graph.add(op, operands, attrs, specs)
+        if name not in _EFFECTS:
+            self.seen[key] = results
+        return results
+
+    def _fold(self, op: Any, operands: list[Value], attrs: tuple) -> tuple[Value, ...]:
+        token = _core.suspend()
+        try:
+            results = _core.apply(op, [v.constant for v in operands], attrs)
+        finally:
+            _core.resume(token)
+        return tuple(self.graph.constant(r) for r in results)
+
+    def scalar(self, number: float, dtype: int) -> Value:
+        return self.graph.constant(_core.scalar(number, dtype))
+
+
+def infer(op: Any, operands: list[Value], attrs: tuple) -> list[tuple]:
+    """Shapes and types of an op's results."""
+    return _core.infer(op, [(v.dtype, v.shape) for v in operands], attrs)
+
+
+def simplify(graph: Graph) -> Graph:
+    """The graph after constant folding, algebra, common subexpressions and dead code."""
+    builder = Builder()
+    new: dict[Value, Value] = {v: builder.graph.input(v.shape, v.dtype) for v in graph.inputs}
+
+    def renew(v: Value) -> Value:
+        return new[v] if v.constant is None else builder.graph.constant(v.constant)
+
+    for node in live(graph):
+        specs = [(v.shape, v.dtype) for v in node.results]
+        results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
+        new.update(zip(node.results, results, strict=True))
+    builder.graph.outputs = [renew(v) for v in graph.outputs]
+    builder.graph.nodes = live(builder.graph)
+    return builder.graph
+
+
+def live(graph: Graph) -> list[Node]:
+    """The nodes that an output depends on, in order."""
+    needed = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if any(v in needed for v in node.results) or (isinstance(node.op, Callback) and node.op.effect):
+            kept.append(node)
+            needed.update(node.operands)
+    return kept[::-1]
+
+
+def _without_broadcasts(b: Builder, operands: list[Value]) -> list[Value]:
+    """Element-wise ops broadcast by themselves: takes explicit broadcasts out of their operands."""
+    shape = np.broadcast_shapes(*(v.shape for v in operands))
+    out = list(operands)
+    for i, v in enumerate(operands):
+        if v.node is None or v.node.name != "broadcast_to":
+            continue
+        trial = [*out[:i], v.node.operands[0], *out[i + 1 :]]
+        if np.broadcast_shapes(*(t.shape for t in trial)) == shape:
+            out = trial
+    return out
+
+
+# ---- algebra ------------------------------------------------------------------------------
+
+
+def _number(v: Value) -> float | None:
+    """The number a constant consists of; None when it is not a constant or has several."""
+    if v.constant is None or v.size != 1 or v.dtype < 9:
+        return None
+    number = v.constant.numpy().reshape(-1)[0] if v.shape else v.constant.numpy()
+    return complex(number) if np.iscomplexobj(number) else float(number)
+
+
+def _is(v: Value, number: float) -> bool:
+    return v.constant is not None and _number(v) == number
+
+
+def _same_shape(x: Value, *others: Value) -> bool:
+    return np.broadcast_shapes(x.shape, *(o.shape for o in others)) == x.shape
+
+
+def _mul(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    x, y = operands
+    for p, q in ((x, y), (y, x)):
+        if _is(q, 1) and _same_shape(p, q):
+            return p
+        if _is(q, -1) and _same_shape(p, q):
+            return b.add("neg", p)
+    # (x * c) * d = x * (c * d)
+    for p, q in ((x, y), (y, x)):
+        if q.constant is not None and q.size == 1 and p.node is not None and p.node.name == "mul":
+            for r, s in (p.node.operands, p.node.operands[::-1]):
+                if s.constant is not None and s.size == 1:
+                    return b.add("mul", r, b.add("mul", s, q))
+    return None
+
+
+def _add(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    x, y = operands
+    for p, q in ((x, y), (y, x)):
+        if _is(q, 0) and _same_shape(p, q):
+            return p
+    for p, q in ((x, y), (y, x)):
+        if q.node is not None and q.node.name == "neg":
+            return b.add("sub", p, q.node.operands[0])
+    return None
+
+
+def _sub(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    x, y = operands
+    if _is(y, 0) and _same_shape(x, y):
+        return x
+    if y.node is not None and y.node.name == "neg":
+        return b.add("add", x, y.node.operands[0])
+    return None
+
+
+def _div(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    x, y = operands
+    number = _number(y)
+    if number == 1 and _same_shape(x, y):
+        return x
+    # Exact only for powers of two; elsewhere one rounding more, which tolerances allow for.
+    if number and number != 0:
+        return b.add("mul", x, b.add("reciprocal", y))
+    return None
+
+
+def _neg(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    (x,) = operands
+    if x.node is not None and x.node.name == "neg":
+        return x.node.operands[0]
+    if x.node is not None and x.node.name == "sub":
+        p, q = x.node.operands
+        return b.add("sub", q, p)
+    return None
+
+
+def _pow(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    x, y = operands
+    number = _number(y)
+    if number is None or not _same_shape(x, y):
+        return None
+    if number == 1:
+        return x
+    if number == 2:
+        return b.add("square", x)
+    if number == 3:
+        return b.add("mul", x, b.add("square", x))
+    return None
+
+
+def _cast(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    return operands[0] if attrs[0]._code == operands[0].dtype else None
+
+
+def _reshape(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    (x,) = operands
+    if attrs[-1] == x.shape:
+        return x
+    if x.node is not None and x.node.name == "reshape":
+        return b.add("reshape", x.node.operands[0], attrs=attrs)
+    return None
+
+
+
+
+def _identity(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    return operands[0]
+
+
+def _transpose(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    (x,) = operands
+    (perm,) = attrs
+    if perm == tuple(range(len(perm))):
+        return x
+    if x.node is not None and x.node.name == "transpose":
+        inner = x.node.attrs[0]
+        return b.add("transpose", x.node.operands[0], attrs=(tuple(inner[p] for p in perm),))
+    return None
+
+
+def _to_same(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    """sum_to and broadcast_to do nothing when the shape is there already."""
+    return operands[0] if tuple(attrs[0]) == operands[0].shape else None
+
+
+def _sum_to(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    (x,) = operands
+    if tuple(attrs[0]) == x.shape:
+        return x
+    return None
+
+
+def _mean(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    """A mean is a sum and a factor: the sum can be the tail of a cluster."""
+    (x,) = operands
+    if x.dtype not in (11, 12):
+        return None
+    axes, keepdims = attrs
+    count = 1
+    for a in axes:
+        count *= x.shape[a]
+    if count == 0:
+        return None
+    return b.add("mul", b.add("sum", x, attrs=(axes, keepdims)), b.scalar(1 / count, x.dtype))
+
+
+def _matmul(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    """Products read transposed operands as they are."""
+    flags = list(attrs)
+    out = list(operands)
+    changed = False
+    for i, v in enumerate(operands):
+        if v.node is None or v.node.name != "transpose":
+            continue
+        (perm,) = v.node.attrs
+        n = len(perm)
+        if n >= 2 and perm == (*range(n - 2), n - 1, n - 2):
+            out[i] = v.node.operands[0]
+            flags[i] = not flags[i]
+            changed = True
+    return b.add("matmul", *out, attrs=tuple(flags)) if changed else None
+
+
+_RULES: dict[str, Callable[[Builder, list[Value], tuple], Value | None]] = {
+    "mul": _mul,
+    "add": _add,
+    "sub": _sub,
+    "div": _div,
+    "neg": _neg,
+    "pow": _pow,
+    "cast": _cast,
+    "reshape": _reshape,
+    "identity": _identity,
+    "transpose": _transpose,
+    "broadcast_to": _to_same,
+    "sum_to": _sum_to,
+    "mean": _mean,
+    "matmul": _matmul,
+}
