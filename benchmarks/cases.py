@@ -44,6 +44,7 @@ SIZES = (10_000, 100_000, 1_000_000, 4_000_000)
 
 # Workloads, and the ways each library runs them. --full adds the second tuple.
 WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8a", "W8b", "W9", "W10", "W11", "W12")
+ONE_THREAD = ("W1", "W2", "W9")  # too small for a second thread in any library's eager mode
 MODES = {
     "gradtape": (("eager", "function"), ()),
     "tensorflow": (("eager", "function"), ("xla",)),

@@ -34,9 +34,6 @@ def stats(rounds: list[dict[str, list[float]]]) -> Stats:
     }
 
 
-_PATIENCE = 4  # times the usual number of turns, for cases that are disturbed
-
-
 def _quiet_turns(samples: list[dict[str, list[float]]]) -> int:
     return sum(bool(s["clean"]) for s in samples)
 
@@ -46,11 +43,12 @@ def in_turns(
     commands: dict[str, dict[str, Any]],
     rounds: int,
     seconds: float,
-    alone: bool = True,
+    patience: int = 4,
 ) -> dict[str, Any]:
     """Prepares one case in several processes, then lets them measure in turns.
 
-    `commands` maps a label to the case as its process must prepare it (and which process that is).
+    `commands` maps a label to the case as its process must prepare it (and which process that is, and
+    whether it must have the machine to itself). Disturbed cases get up to `patience` times the turns.
     Returns, by label and metric, figures or {"missing": why}.
     """
     result: dict[str, Any] = {}
@@ -70,13 +68,14 @@ def in_turns(
             else:
                 result[label][metric] = {"check": about["check"]}
                 todo.append((label, metric, library, []))
-    for turn in range(_PATIENCE * rounds):
+    for turn in range(patience * rounds):
         # After the usual number of turns only those go on that were disturbed in too many.
         late = [t for t in todo if turn < rounds or _quiet_turns(t[3]) < max(2, rounds // 2)]
         if not late:
             break
         for label, metric, library, samples in late:
             time.sleep(0.004)  # threads of the one before stop spinning
+            alone = commands[label].get("alone", True)
             got = running[library].ask(do="sample", key=f"{label}/{metric}", seconds=seconds, alone=alone)
             if "error" in got:
                 result[label][metric] = {"missing": got["error"]}
@@ -106,8 +105,10 @@ def overhead(options: Any) -> dict[str, Any]:
     result = {}
     for name in cases.OVERHEAD:
         _progress("overhead", name)
-        commands = {lib: {"library": lib, "part": "overhead", "name": name} for lib in running}
-        result[name] = in_turns(running, commands, options.rounds, options.seconds, alone=False)
+        commands = {
+            lib: {"library": lib, "part": "overhead", "name": name, "alone": False} for lib in running
+        }
+        result[name] = in_turns(running, commands, options.rounds, options.seconds)
     versions = {lib: p.version for lib, p in running.items()}
     _close(running)
     return {"versions": versions, "cases": result}
@@ -146,11 +147,17 @@ def workloads(options: Any) -> dict[str, Any]:
     for name in options.workloads or cases.WORKLOADS:
         _progress("workloads", name)
         commands = {
-            f"{lib} {mode}": {"library": lib, "part": "workloads", "name": name, "mode": mode}
+            f"{lib} {mode}": {
+                "library": lib,
+                "part": "workloads",
+                "name": name,
+                "mode": mode,
+                "alone": not (mode == "eager" and name in cases.ONE_THREAD),
+            }
             for lib in running
             for mode in modes[lib]
         }
-        result[name] = in_turns(running, commands, options.rounds, 3 * options.seconds)
+        result[name] = in_turns(running, commands, options.rounds, 3 * options.seconds, patience=2)
     versions = {lib: p.version for lib, p in running.items()}
     _close(running)
     return {"versions": versions, "cases": result}

@@ -223,7 +223,7 @@ class GradientTape(_core.Tape):
                 continue
             kept.append(t)
             if given is None or i >= len(given):
-                cotangents.append(ops.ones_like(t._peek() if isinstance(t, _core.Variable) else t._detach()))
+                cotangents.append(None)  # ones
             else:
                 cotangents.append(self._cotangent(given[i], t))
         grads = self._backward(kept, cotangents, flat_sources)

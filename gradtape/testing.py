@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "inferred": behaviour.inferred,
     "gradient": derivatives.gradient,
     "partial": derivatives.partial,
+    "compiled": derivatives.compiled,
     "precision": derivatives.precision,
     "second_order": derivatives.second_order,
     "transpose": derivatives.transpose,
@@ -36,7 +37,7 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
 }
 """The checks by name; each yields one line per failure."""
 
-_OF_DERIVATIVES = ("gradient", "partial", "precision", "second_order", "transpose", "reads")
+_OF_DERIVATIVES = ("gradient", "partial", "compiled", "precision", "second_order", "transpose", "reads")
 
 
 class ContractError(AssertionError):

@@ -105,6 +105,8 @@ def test_the_build():
 
 
 def test_unittest_is_not_imported_with_the_package():
-    code = "import sys, numpy; sys.modules.pop('unittest', 0); import gradtape; print('unittest' in sys.modules)"
+    code = (
+        "import sys, numpy; sys.modules.pop('unittest', 0); import gradtape; print('unittest' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -108,8 +108,8 @@ void run_index_update(const Call& c, Outs& outs) {
   if (v.numel == 0) return out.share(x);
   Region region(c, x.shape);
   if (region.contiguous && v.numel == x.numel) return out.share(v);
-  if (!out.has_value()) {  // it has one already when a variable is changed in place
-    out.allocate();
+  if (out.data != x.data) {  // they are the same when a variable is changed in place
+    if (!out.has_value()) out.allocate();
     copy_bytes(out.data, x.data, x.nbytes());
   }
   int w = dtype_size(x.dtype);

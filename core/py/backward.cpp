@@ -21,6 +21,19 @@ struct Visit {
   size_t first = 0;     // index of its first cotangent
 };
 
+// Elements, and the result of a record they are.
+struct Source {
+  const void* data;
+  const Node* node;
+  uint32_t output;
+  bool operator==(const Source&) const = default;
+};
+struct SourceHash {
+  size_t operator()(const Source& s) const {
+    return (reinterpret_cast<uintptr_t>(s.data) >> 6) * 0x9e3779b97f4a7c15ull ^ reinterpret_cast<uintptr_t>(s.node) >> 5 ^ s.output;
+  }
+};
+
 // Where each node stands in the list of visits. Kept outside the nodes, because rules run
 // Python, which may start another backward pass over the same nodes.
 class Places {
@@ -130,21 +143,21 @@ class Pass {
   }
 
   // Writes down what this pass will compute. False when it cannot be compiled: a custom
-  // gradient, a record of a trace, or a record that another active tape wants to follow.
+  // gradient, or a record of a trace.
   bool describe(Structure& s) {
-    std::unordered_map<const void*, uint32_t> classes;
+    std::unordered_map<Source, uint32_t, SourceHash> classes;
     kept_.clear();
     for (Visit& v : visits_) {
       Node* n = v.node;
       if (!v.needed) continue;
-      for (Tape* t : active_tapes())
-        if (on_tape(n, t)) return false;
+      for (Tape* t : active_tapes()) s.followed |= on_tape(n, t);
       if (!n->n_in) {
         s.words.push_back(~0ull);
         continue;
       }
-      if (n->closure || n->symbols || !(n->op->kernel || n->op->impl)) return false;
-      s.words.push_back(reinterpret_cast<uintptr_t>(n->op));
+      if (n->symbols || (n->closure ? !n->explicit_values : !(n->op->kernel || n->op->impl))) return false;
+      s.words.push_back(reinterpret_cast<uintptr_t>(n->closure ? static_cast<void*>(n->closure) : n->op));
+      if (n->closure) s.objects.push_back(n->closure);
       s.words.push_back(uint64_t(n->n_in) << 32 | n->n_out);
       if (n->attrs) describe(s, n->attrs->values);
       for (int i = 0; i < n->n_in; ++i) {
@@ -157,14 +170,15 @@ class Pass {
         describe(s, t);
         uint32_t which = ~0u;
         if (t.has_value()) {
-          // The same elements in two places are one input.
-          auto [it, fresh] = classes.try_emplace(t.data, uint32_t(s.inputs.size()));
-          if (!fresh && !(s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype)) {
-            which = uint32_t(s.inputs.size());
+          // The same elements of the same origin are one input.
+          Node* owner = k < n->n_in ? n->edges()[k].node : n;
+          uint32_t output = k < n->n_in ? n->edges()[k].output : uint32_t(k - n->n_in);
+          auto [it, fresh] = classes.try_emplace(Source{t.data, owner, output}, uint32_t(s.inputs.size()));
+          bool same = fresh || (s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype);
+          which = same ? it->second : uint32_t(s.inputs.size());
+          if (fresh || !same) {
             s.inputs.push_back(&t);
-          } else {
-            which = it->second;
-            if (fresh) s.inputs.push_back(&t);
+            s.owners.emplace_back(owner, output);
           }
         }
         s.words.push_back(which);
@@ -378,6 +392,18 @@ class Pass {
   bool symbolic_ = false;
 };
 
+// Ones: the cotangent of a target when none is given.
+Ref<> ones(PyObject* like) {
+  const Tensor& x = is_tensor(like) ? as_tensor(like)->value : as_variable(like)->value;
+  Ref<TensorObject> t(new_tensor(Tensor(x.spec())));
+  t->value.allocate();
+  visit(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(t->value.as<T>(), x.numel, T(1));
+  });
+  return Ref<>(reinterpret_cast<PyObject*>(t.release()));
+}
+
 // What a target or source is to the graph.
 struct End {
   PyObject* object;
@@ -411,7 +437,11 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     for (size_t i = 0; i < s.inputs.size(); ++i) symbols.push_back(Ref<TensorObject>::borrow(as_tensor(PyList_GetItem(tensors, Py_ssize_t(i)))));
     pass.stand_in(symbols);
     for (size_t i = 0; i < from.size(); ++i)
-      if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, Ref<>::borrow(symbols[size_t(seeds[i])].object()));
+      if (pass.visit(from[i].node)) {
+        // Ones are part of the program: products with them vanish.
+        Ref<> seed = seeds[i] < 0 ? ones(from[i].object) : Ref<>::borrow(symbols[size_t(seeds[i])].object());
+        pass.add(from[i].node, from[i].output, std::move(seed));
+      }
     pass.run();
     Ref<> results(checked(PyList_New(Py_ssize_t(to.size()))));
     for (size_t i = 0; i < to.size(); ++i) {
@@ -433,7 +463,8 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
       }
       c.found.push_back(std::move(one));
     }
-    c.program = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
+    c.function = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
+    c.program = Ref<>(checked(PyObject_GetAttrString(c.function.get(), "program")));
     return true;
   });
   suspended.swap(active_tapes());
@@ -446,6 +477,36 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
   return ok;
 }
 
+std::vector<Ref<>> call_program(PyObject* program, Structure& s) {
+  // Other threads may run meanwhile: hold on to the values.
+  std::vector<Tensor> held;
+  held.reserve(s.inputs.size());
+  for (const Tensor*& t : s.inputs) {
+    held.push_back(*t);
+    t = &held.back();
+  }
+  std::vector<Tensor> outs;
+  run_program(reinterpret_cast<ProgramObject*>(program), s.inputs.data(), outs);
+  std::vector<Ref<>> tensors;
+  for (Tensor& t : outs) tensors.emplace_back(reinterpret_cast<PyObject*>(new_tensor(std::move(t))));
+  return tensors;
+}
+
+// Under an active tape the pass is itself recorded, as one call of its graph.
+std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
+  Ref<> inputs(checked(PyList_New(Py_ssize_t(s.inputs.size()))));
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    TensorObject* t = new_tensor(*s.inputs[i]);
+    t->node = ref(s.owners[i].first);
+    t->output = s.owners[i].second;
+    PyList_SET_ITEM(inputs.get(), Py_ssize_t(i), reinterpret_cast<PyObject*>(t));
+  }
+  Ref<> results(checked(PyObject_CallOneArg(function, inputs.get())));
+  std::vector<Ref<>> tensors;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) tensors.push_back(Ref<>::borrow(PyList_GET_ITEM(results.get(), i)));
+  return tensors;
+}
+
 bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
   Structure s;
   s.words.reserve(256);
@@ -456,12 +517,18 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.words.push_back(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
+    s.words.push_back(g == Py_None);
+    if (g == Py_None) {
+      Pass::describe(s, is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value);
+      continue;
+    }
     if (!is_tensor(g) || as_tensor(g)->symbol) return false;
-    for (Tape* t : active_tapes())
-      if (as_tensor(g)->node && on_tape(as_tensor(g)->node, t)) return false;
+    Node* origin = as_tensor(g)->node;
+    for (Tape* t : active_tapes()) s.followed |= origin && on_tape(origin, t);
     Pass::describe(s, as_tensor(g)->value);
     seeds[i] = int(s.inputs.size());
     s.inputs.push_back(&as_tensor(g)->value);
+    s.owners.emplace_back(origin, as_tensor(g)->output);
   }
   for (const End& e : to) {
     Visit* v = pass.visit(e.node);
@@ -469,19 +536,9 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   }
   Compiled& c = remember(s);
   if (!c.program && !(worth_compiling(c) && compile(c, pass, s, from, to, seeds))) return false;
-  Ref<> program = c.program;
+  Ref<> program = c.program, function = c.function;
   std::vector<Found> found = c.found;  // the entry may be forgotten while the program runs
-  // Other threads may run meanwhile: hold on to the values.
-  std::vector<Tensor> held;
-  held.reserve(s.inputs.size());
-  for (const Tensor*& t : s.inputs) {
-    held.push_back(*t);
-    t = &held.back();
-  }
-  std::vector<Tensor> outs;
-  run_program(reinterpret_cast<ProgramObject*>(program.get()), s.inputs.data(), outs);
-  std::vector<Ref<>> tensors;
-  for (Tensor& t : outs) tensors.emplace_back(reinterpret_cast<PyObject*>(new_tensor(std::move(t))));
+  std::vector<Ref<>> tensors = s.followed ? call_followed(function.get(), s) : call_program(program.get(), s);
   pass.leave();
   for (Found& f : found) {
     if (f.tensor < 0) {
@@ -503,6 +560,10 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
   std::vector<End> from, to;
   for (Py_ssize_t i = 0; i < n_targets; ++i) from.push_back(end_of(PyList_GET_ITEM(targets, i)));
   for (Py_ssize_t i = 0; i < n_sources; ++i) to.push_back(end_of(PyList_GET_ITEM(sources, i)));
+  auto cotangent = [&](Py_ssize_t i) {
+    PyObject* g = PyList_GET_ITEM(cotangents, i);
+    return g == Py_None ? ones(from[size_t(i)].object) : Ref<>::borrow(g);
+  };
   Pass pass(tape, size_t(n_targets));
   for (End& t : from)
     if (t.node && on_tape(t.node, tape)) pass.add_target(t.node);
@@ -512,7 +573,7 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
   std::vector<Ref<>> gradients;
   if (!compiling || !run_compiled(pass, from, to, cotangents, gradients)) {
     for (Py_ssize_t i = 0; i < n_targets; ++i)
-      if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, Ref<>::borrow(PyList_GET_ITEM(cotangents, i)));
+      if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, cotangent(i));
     pass.run();
     for (End& s : to) gradients.push_back(pass.visit(s.node) ? Ref<>::borrow(pass.cotangent(s.node, s.output)) : Ref<>());
   }
@@ -523,8 +584,8 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
       // A target that is the source itself has a gradient even when nothing was recorded.
       for (Py_ssize_t i = 0; i < n_targets; ++i)
         if (same(from[i], to[s])) {
-          PyObject* c = PyList_GET_ITEM(cotangents, i);
-          g = g ? Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, g.get(), c, nullptr))) : Ref<>::borrow(c);
+          Ref<> c = cotangent(i);
+          g = g ? Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, g.get(), c.get(), nullptr))) : c;
         }
     }
     PyList_SET_ITEM(result.get(), s, g ? g.release() : Py_NewRef(Py_None));

@@ -4,7 +4,8 @@
 
 namespace gt {
 
-// targets: Tensors or Variables. cotangents: one Tensor (or IndexedSlices) per target.
+// targets: Tensors or Variables. cotangents: one Tensor (or IndexedSlices) per target; None stands
+// for ones.
 // sources: Tensors or Variables. Returns a list with a Tensor, an IndexedSlices or None per
 // source. A tape that is not persistent loses each record as soon as it has been used.
 Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources);

@@ -60,6 +60,7 @@ Compiled& remember(const Structure& s) {
   if (entries.size() >= kMostStructures) forget_oldest();
   entries.emplace_front();
   entries.front().words = s.words;
+  for (PyObject* o : s.objects) entries.front().objects.push_back(Ref<>::borrow(o));
   entries.front().seen = 1;
   by_hash.emplace(h, entries.begin());
   return entries.front();

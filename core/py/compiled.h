@@ -16,6 +16,9 @@ void clear_compiled();
 struct Structure {
   std::vector<uint64_t> words;
   std::vector<const Tensor*> inputs;  // the kept values and the cotangents, each once
+  std::vector<std::pair<Node*, uint32_t>> owners;  // where the inputs came from, for outer tapes
+  std::vector<PyObject*> objects;     // whose addresses are among the words
+  bool followed = false;              // an active tape wants to follow the pass
   uint64_t hash() const;
 };
 
@@ -28,7 +31,9 @@ struct Found {
 
 struct Compiled {
   std::vector<uint64_t> words;
-  Ref<> program;  // a ProgramObject, once compiled
+  Ref<> function;  // a GraphFunction, once compiled, and its ProgramObject
+  Ref<> program;
+  std::vector<Ref<>> objects;  // keep the addresses among the words from being used again
   std::vector<Found> found;
   int64_t seen = 0, used = 0;
   bool failed = false;

@@ -193,7 +193,11 @@ static PyObject* numpy(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(as_tensor(self)); });
 }
 static PyObject* detach(PyObject* self, PyObject*) {
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(as_tensor(self)->value)); });
+  return guarded<PyObject*>(nullptr, [&] {
+    TensorObject* t = new_tensor(as_tensor(self)->value);
+    t->symbol = Py_XNewRef(as_tensor(self)->symbol);
+    return reinterpret_cast<PyObject*>(t);
+  });
 }
 static Py_hash_t unhashable(PyObject*) {
   PyErr_SetString(PyExc_TypeError, "Tensor is unhashable. Instead, use tensor.ref() as the key.");

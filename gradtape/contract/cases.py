@@ -136,11 +136,13 @@ def large_cases(row: Row, dtype: DType) -> Iterator[Case]:
     if row.kind == "elementwise":
         ranges = [_range_of(given) for given in row.samples[0].operands]
         rest = len(ranges) - 1
-        shapes = [[(3, 347)] * (rest + 1)]
+        shapes: list[list[tuple[int, ...]]] = [[(3, 347)] * (rest + 1)]
         if rest:
             shapes += [[(3, 347), *[(347,)] * rest], [(), *[(1041,)] * rest]]
         if None not in ranges:
-            samples = [tuple(Inside(*r, s) for r, s in zip(ranges, some, strict=True)) for some in shapes]
+            samples = [
+                tuple(Inside(r[0], r[1], s) for r, s in zip(ranges, some, strict=True)) for some in shapes
+            ]
             yield from cases(row, [dtype], [Sample(operands, {}) for operands in samples], _LARGE)
     elif row.kind == "reduction" and dtype.is_floating and any(p.name == "axis" for p in row.params):
         x = Inside(0.5, 1.5, (37, 129))

@@ -3,12 +3,13 @@ transposes of each other, and where there is no derivative."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from gradtape import _hooks, dtypes
+from gradtape import _core, _hooks, dtypes
 from gradtape.contract.cases import Case, allowed, array_of, cases, has_common_type, tensor
 from gradtape.contract.compare import NUMERICAL, TOLERANCES, differences, each, spec, tolerance
 from gradtape.dtypes import DType
@@ -198,6 +199,35 @@ def _same(what: str, case: Case, actual: Any, expected: Any, x: Any, limit: floa
     yield from differences(what, case, actual, expected, limit * case.row.tolerance)
 
 
+def _check_compiled(case: Case) -> Iterator[str]:
+    """The program that a tape makes of what it sees again computes what the rules do."""
+    s, before = _Setting(case), _core.is_compiling()
+    rng = case.rng(4)
+    # Other numbers of the same shapes: none of the first may have become part of the program.
+    other = list(s.operands)
+    for k, x in zip(s.sources, s.xs, strict=True):
+        other[k] = tensor(array_of(x) * (1 - 0.01 * rng.uniform(0, 1, tuple(x.shape))), x.dtype)
+
+    def both_orders(operands: list) -> list:
+        return [*gradients(case, operands, s.weights, s.sources), *_second_gradients(s, operands)[1]]
+
+    try:
+        _core.set_compile(False)
+        expected = [both_orders(s.operands), both_orders(other)]
+        _core.set_compile(True)
+        _core.clear_compiled()
+        both_orders(s.operands)
+        both_orders(s.operands)
+        got = [both_orders(s.operands), both_orders(other)]
+    finally:
+        _core.set_compile(before)
+    names = [*(f"gradient of {n}" for n in s.names), *(f"second-order gradient of {n}" for n in s.names)]
+    for order, mine, true in zip(("third", "fourth"), got, expected, strict=True):
+        for name, g, e, x in zip(names, mine, true, [*s.xs, *s.xs], strict=True):
+            what = f"compiled {name} (the {order} call)"
+            yield from _same(what, case, g, e, x, 4 * tolerance(TOLERANCES, x.dtype))
+
+
 def _check_precision(case: Case) -> Iterator[str]:
     """Rules must work in every element type: gradients like those of the same numbers in double."""
     s, wide = _Setting(case), _Setting(case.widened())
@@ -216,24 +246,31 @@ def _check_precision(case: Case) -> Iterator[str]:
             yield from differences(what, case, array_of(g), array_of(e), limit)
 
 
-def _check_second_order(case: Case) -> Iterator[str]:
-    s = _Setting(case)
+def _second_gradients(s: _Setting, operands: list) -> tuple[list[int], list]:
+    """The gradients of ⟨direction, gradients⟩, and which of the latter there are."""
+    xs = [operands[k] for k in s.sources]
     with GradientTape() as tape:
-        tape.watch(s.xs)
-        inner = gradients(case, s.operands, s.weights, s.sources)
+        tape.watch(xs)
+        inner = gradients(s.case, operands, s.weights, s.sources)
     present = [k for k, g in enumerate(inner) if g is not None]
     if not present:
-        return
+        return present, [None] * len(xs)
     direction = [s.direction[k] for k in present]
-    seconds = tape.gradient([inner[k] for k in present], s.xs, output_gradients=direction)
-    seconds = [_dense(g) for g in seconds]
-    flat = [array_of(d) for d in direction]
+    seconds = tape.gradient([inner[k] for k in present], xs, output_gradients=direction)
+    return present, [_dense(g) for g in seconds]
+
+
+def _check_second_order(case: Case) -> Iterator[str]:
+    s = _Setting(case)
+    present, seconds = _second_gradients(s, s.operands)
+    flat = [array_of(s.direction[k]) for k in present]
 
     def slope(operands: list) -> float:
         grads = gradients(case, operands, s.weights, s.sources)
         return _inner(flat, [array_of(grads[k]) for k in present])
 
-    yield from s.compare("second-order ", seconds, slope)
+    if present:
+        yield from s.compare("second-order ", seconds, slope)
 
 
 def _check_transpose(case: Case) -> Iterator[str]:
@@ -283,7 +320,9 @@ def edges(row: Row) -> Iterator[str]:
         for dtype in (dtypes.float64, dtypes.float32):
             if dtype in allowed(row) or not has_common_type(row):
                 case = Case(row, number, sample, dtype)
-                yield from each("gradient at the edge", lambda c, e=expected: _check_edge(c, e), [case])
+                yield from each(
+                    "gradient at the edge", functools.partial(_check_edge, expected=expected), [case]
+                )
 
 
 def _low(row: Row) -> list[DType]:
@@ -300,6 +339,11 @@ def gradient(row: Row) -> Iterator[str]:
 
 def partial(row: Row) -> Iterator[str]:
     return each("partial gradient", _check_partial, smooth(row, _double(row)[:1]))
+
+
+def compiled(row: Row) -> Iterator[str]:
+    types = [d for d in (dtypes.float32, dtypes.bfloat16) if d in _low(row)]
+    return each("compiled gradient", _check_compiled, smooth(row, [*_double(row), *types]))
 
 
 def precision(row: Row) -> Iterator[str]:

@@ -34,6 +34,7 @@ class GraphFunction:
         self.name = name
         self._program: Any = None
         self._derivatives: dict[tuple[bool, ...], Derivative] = {}
+        self._rules: dict[tuple[bool, ...], Any] = {}
 
     @property
     def program(self) -> Any:
@@ -54,19 +55,26 @@ class GraphFunction:
     def _recorded(self, tensors: Sequence[Any], tracked: tuple[bool, ...]) -> list:
         d = self.derivative(tracked)
         outputs = d.forward.program.run(tensors)
+        rule = self._rules.get(tracked)
+        if rule is None:
+            # One object for all calls: tapes recognise by it what they have seen before.
+            rule = self._rules[tracked] = self._rule(d, tracked)
         # A second derivative may need to run forward again, from the inputs.
         keep = (1 << min(len(tensors), 63)) - 1 if _core.may_differentiate_again() else 0
         for where, i in d.reads:
             keep |= 1 << (min(i, 62) if where == "in" else min(len(tensors) + i, 63))
 
+        _core.record(tuple(outputs), tuple(tensors), rule, keep)
+        return outputs[: len(self.graph.outputs)]
+
+    def _rule(self, d: Derivative, tracked: tuple[bool, ...]) -> Any:
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
             if any(g is not None for g in gs[len(self.graph.outputs) :]):
                 # Somebody differentiated the backward pass: what it read has cotangents too.
                 return d.forward.gradients(tracked, gs, ins, outs)
             return self._backward(d, gs, ins, outs)
 
-        _core.record(tuple(outputs), tuple(tensors), gradients, keep)
-        return outputs[: len(self.graph.outputs)]
+        return gradients
 
     def _backward(self, d: Derivative, gs: tuple, ins: tuple, outs: tuple) -> list:
         from gradtape import ops

@@ -26,6 +26,13 @@ def plan(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> tuple[d
     for i, step in enumerate(steps):
         for v in step.operands:
             last[root(v)] = i
+    # A result that may be where an operand is (a slice) keeps the operand's place as long as its own.
+    for i in reversed(range(len(steps))):
+        step = steps[i]
+        if step.what == "call" or (step.what == "op" and step.object._shares):
+            end = max((len(steps) if r in kept else last.get(r, i) for r in step.results), default=i)
+            for v in step.operands:
+                last[root(v)] = max(last[root(v)], end)
     for v in [*(v for s in steps for v in s.operands), *graph.outputs, *aliases.values()]:
         if v.constant is not None:
             places.setdefault(v, (CONSTANT, 0))

@@ -32,12 +32,16 @@ __all__ = [
 
 # ---- element types ----
 
+
+def _numpy_cast(x, dtype):
+    to = np.dtype(dtype)
+    return (x.real if x.dtype.kind == "c" and to.kind != "c" else x).astype(to)
+
+
 converted = movement_row(
     "cast", ANY, "x dtype:Dtype",
     transpose=lambda g, x, out, dtype: converted(g, x.dtype),
-    numpy=lambda x, dtype: (x.real if x.dtype.kind == "c" and not dtypes.as_dtype(dtype).is_complex else x).astype(
-        dtypes.as_dtype(dtype).as_numpy_dtype
-    ),
+    numpy=_numpy_cast,
     samples=[
         call((), dtype="float64"), call((2, 3), dtype="float32"), call((0, 3), dtype="float64"),
         call((3,), dtype="complex128"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gradtape import _core
@@ -99,7 +100,12 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     _want_sequence(t_list)
     norm = global_norm(t_list) if use_norm is None else ops.convert_to_tensor(use_norm)
     # The difference is 0 unless the norm is infinite or NaN, which must not pass unnoticed.
-    scale = clip_norm * minimum(1 / norm, 1 / ops.convert_to_tensor(clip_norm, norm.dtype)) + (norm - norm)
+    if isinstance(clip_norm, (int, float)):
+        most, inverse = clip_norm, 1 / clip_norm if clip_norm else math.inf
+    else:
+        most = ops.convert_to_tensor(clip_norm, norm.dtype)
+        inverse = 1 / most
+    scale = minimum(1 / norm, inverse) * most + (norm - norm)
     return [None if t is None else _like(t, _values(t) * scale) for t in t_list], norm
 
 

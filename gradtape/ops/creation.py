@@ -13,7 +13,7 @@ from gradtape.ops.table import ANY, composite, elementwise, opaque
 from gradtape.shape import TensorShape
 
 __all__ = [
-    "constant", "convert_to_tensor", "eye", "eye_op", "fill", "is_tensor", "linspace", "ones", "ones_like", "range_",
+    "constant", "convert_to_tensor", "copy_op", "eye", "eye_op", "fill", "is_tensor", "linspace", "ones", "ones_like", "range_",
     "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -27,6 +27,11 @@ def _shown(value):
 
 def _from_value(value, dtype):
     """A tensor of `dtype` (None: whatever fits) from what is neither Tensor nor Variable."""
+    if type(value) in _NUMBERS:
+        if dtype is None:
+            return copy_op(value)
+        if dtype in _ONES:
+            return _ONES[dtype] * value
     if dtype is None:
         return _hooks.convert(value)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
@@ -133,6 +138,18 @@ def is_tensor(x):
     return isinstance(x, (_core.Tensor, _core.Variable, IndexedSlices)) or hasattr(type(x), "__tf_tensor__")
 
 
+# The core converts Python numbers faster than NumPy does: by operations that leave them as they are.
+_NUMBERS = frozenset((float, int))
+copy_op = elementwise(
+    "copy", ANY, deriv=1, native="identity",
+    numpy=np.array, samples=floats(), doc="A copy of `x`; makes tensors of Python numbers.",
+)  # fmt: skip
+_ONES = {
+    dtype: _core.from_buffer(np.ones((), dtype.as_numpy_dtype), dtype._code)
+    for dtype in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
+}
+
+
 # ---- from a shape -------------------------------------------------------------------------------
 
 _SHAPES = [call(shape=[2, 3]), call(shape=[]), call(shape=[0, 3], dtype="int64"), call(shape=4, dtype="bool")]
@@ -183,7 +200,12 @@ zeros_like = elementwise(
 def ones_like(input, dtype=None, name=None):  # noqa: A002
     """Ones of the shape of `input`, and of its type unless `dtype` is given. It has no gradient."""
     x = input if isinstance(input, _core.Tensor) else convert_to_tensor(input)
+    if dtype is None and x._numel <= _SMALL and x.dtype is not dtypes.bool:
+        return zeros_like(x) + 1  # two small passes cost less than a look at the shape
     return ones(x.shape, x.dtype if dtype is None else dtype)
+
+
+_SMALL = 4096
 
 
 eye_op = opaque(
@@ -230,6 +252,10 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
     if limit is None:
         start, limit = 0, start
     dtype = _wanted(dtype)
+    if type(start) is type(limit) is type(delta) is int and delta and (limit - start) * delta >= 0:
+        fits = -(2**31) <= min(start, limit) and max(start, limit) < 2**31 and abs(delta) < 2**31
+        if (dtype is None or dtype is dtypes.int32) and fits:
+            return _core.from_buffer(np.arange(start, limit, delta, np.int32), dtypes.int32._code)
     given = []
     for which, value in (("start", start), ("limit", limit), ("delta", delta)):
         if dtype is not None and not isinstance(value, (_core.Tensor, _core.Variable)):

@@ -7,7 +7,7 @@ import numbers
 
 import numpy as np
 
-from gradtape import _core, dtypes, errors
+from gradtape import _core, errors
 from gradtape.ops.activations import relu, sigmoid, softplus
 from gradtape.ops.arithmetic import divide_no_nan, maximum, rsqrt
 from gradtape.ops.comparison import greater_equal, select
@@ -60,9 +60,14 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
             "Both `labels` and `logits` must be provided for sigmoid_cross_entropy_with_logits. "
             f"Received: labels={labels} and logits={logits}"
         )
-    x, z = _tensors(logits, labels)
-    _want_same_shape("logits", x, "labels", z)
-    return sigmoid_xent(x, z)
+    x = logits if isinstance(logits, _core.Tensor) else _tensors(logits, labels)[0]
+    z = labels if isinstance(labels, _core.Tensor) else _tensors(x, labels)[1]
+    if x.ndim != z.ndim or x._numel != z._numel:
+        _want_same_shape("logits", x, "labels", z)
+    out = sigmoid_xent(x, z)
+    if out._numel != x._numel:  # [2, 1] and [1, 2]
+        _want_same_shape("logits", x, "labels", z)
+    return out
 
 
 @composite("nn.weighted_cross_entropy_with_logits")
@@ -72,13 +77,6 @@ def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
     _want_same_shape("logits", x, "labels", z)
     weight = 1 + (pos_weight - 1) * z
     return (1 - z) * x + weight * softplus(-x)
-
-
-def _wide(x):
-    """16-bit logits are computed with in float32, as in TensorFlow."""
-    from gradtape import ops
-
-    return ops.cast(x, dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
 
 
 @composite("nn.softmax_cross_entropy_with_logits")
@@ -92,8 +90,12 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     """
     from gradtape import ops
 
-    given = ops.convert_to_tensor(logits)
-    x = _wide(given)
+    if axis == -1 and type(logits) is type(labels) is _core.Tensor and logits.dtype is labels.dtype:
+        try:
+            return softmax_xent(logits, labels)[0]
+        except errors.InvalidArgumentError:
+            pass  # what does not fit as it is may still broadcast
+    x = ops.convert_to_tensor(logits)
     z = ops.convert_to_tensor(labels, dtype_hint=x.dtype)
     if z.dtype is not x.dtype:
         z = ops.cast(z, x.dtype)
@@ -106,8 +108,7 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
         x, z = ops.transpose(x, perm), ops.transpose(z, perm)
     if x.shape != z.shape:
         x, z = _broadcast_labels(x, z)
-    loss = softmax_xent(x, z)[0]
-    return loss if given.dtype is loss.dtype else ops.cast(loss, given.dtype)
+    return softmax_xent(x, z)[0]
 
 
 def _broadcast_labels(x, z):
@@ -135,6 +136,15 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
       ValueError: if the shapes do not match.
       InvalidArgumentError: if a label is out of range.
     """
+    try:
+        return sparse_softmax_xent(logits, labels)[0]
+    except errors.InvalidArgumentError:
+        _check_sparse(logits, labels)
+        raise
+
+
+def _check_sparse(logits, labels):
+    """Says in TensorFlow's words what is wrong with the shapes, if anything is."""
     from gradtape import ops
 
     x = ops.convert_to_tensor(logits)
@@ -151,9 +161,6 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
             "`labels.shape` must equal `logits.shape` except for the last dimension. Received: "
             f"labels.shape={z.shape} and logits.shape={x.shape}"
         )
-    if x.dtype is dtypes.float16 or x.dtype is dtypes.bfloat16:
-        return ops.cast(sparse_softmax_xent(ops.cast(x, dtypes.float32), z)[0], x.dtype)
-    return sparse_softmax_xent(x, z)[0]
 
 
 @composite("nn.log_poisson_loss")

@@ -215,6 +215,8 @@ _UNIFORM_TYPES = (
 
 def _size(shape):
     """The shape as a list of ints, and the number of elements."""
+    if type(shape) is list and all(type(d) is int for d in shape):
+        return shape, math.prod(shape)
     if isinstance(shape, (_core.Tensor, _core.Variable)):
         shape = (shape if isinstance(shape, _core.Tensor) else shape._read()).numpy()
     dims = (

@@ -79,6 +79,7 @@ class Row:
     gradient_samples: Any
     tolerance: float
     many: bool
+    native: str
     shape_from_values: bool
 
     def __init__(self, name: str, kind: str, **fields: Any) -> None:
