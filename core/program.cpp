@@ -7,7 +7,7 @@
 namespace gt {
 
 // Up to this size the memory of a frame is kept between runs: small programs run often.
-constexpr int64_t kKeptArena = 1 << 20;
+constexpr int64_t kKeptArena = 64 * 1024;
 
 struct Frame {
   std::vector<Tensor> inputs;               // Input and Constant values

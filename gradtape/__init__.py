@@ -8,13 +8,16 @@
 np.float32(6.0)
 """
 
+from gradtape import _absent as _absent
 from gradtape import _blas as _blas
 from gradtape import api as _api
+from gradtape import autodiff as autodiff
 from gradtape import config as config
 from gradtape import debugging as debugging
 from gradtape import dtypes as dtypes
 from gradtape import errors as errors
 from gradtape import exchange as exchange
+from gradtape import initializers as initializers
 from gradtape import nest as nest
 from gradtape import ops as _ops
 from gradtape import random as random
@@ -60,7 +63,15 @@ from gradtape.dtypes import (
     uint64,
     variant,
 )
+from gradtape.function import function
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.initializers import (
+    constant_initializer,
+    ones_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    zeros_initializer,
+)
 from gradtape.module import Module
 from gradtape.printing import print_ as print
 from gradtape.scopes import (
@@ -83,3 +94,7 @@ __version__ = "0.1.0"
 newaxis = None
 
 _api.fill(globals(), _ops.PUBLIC)
+
+
+def __getattr__(name: str) -> object:
+    return _absent.lookup(name)

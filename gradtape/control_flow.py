@@ -58,7 +58,7 @@ def switch_case(
         branches = dict(branch_fns) if paired else dict(enumerate(branch_fns))
     else:
         raise TypeError(
-            f"'branch_fns' must be a list, tuple, or dict; expected functions; got {type(branch_fns).__name__}."
+            f"switch_case: 'branch_fns' must be a list, tuple, or dict; got {type(branch_fns).__name__}."
         )
     if not branches:
         raise ValueError("switch_case: Must provide at least one item in 'branch_fns'.")
@@ -155,8 +155,8 @@ def while_loop(
         if limit is None:
             if not isinstance(result, (list, tuple)):
                 raise TypeError(
-                    f"{type(result).__name__!r} object is not iterable: while_loop: 'body' must return a list or tuple "
-                    "with the structure of 'loop_vars'."
+                    f"{type(result).__name__!r} object is not iterable: while_loop: 'body' must return "
+                    "a list or tuple with the structure of 'loop_vars'."
                 )
             nest.assert_same_structure(structure, list(result))
         else:

@@ -96,8 +96,8 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
     variables = [v for v in seen if all(v is not x for x in inputs)]
     if variables and not _takes_variables(grad_fn):
         raise TypeError(
-            "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
-            f"{variables}"
+            "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses "
+            f"variables: {variables}"
         )
     # New objects: a function that returns its argument must not give the argument another history.
     outputs = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
@@ -134,7 +134,8 @@ def _gradients(grad_fn: Callable, variables: list, count: int, specs: list, *ups
     flat = nest.flatten(of_inputs)
     if len(flat) != count:
         raise ValueError(
-            f"custom_gradient function expected to return {count} gradients, but returned {len(flat)} instead."
+            f"custom_gradient function expected to return {count} gradients, but returned {len(flat)} "
+            "instead."
         )
     return [*flat, *of_variables]
 
@@ -190,8 +191,8 @@ def _refuse_second_order(f: Callable, grads: list, inputs: list) -> None:
 
     def refuse(*_: Any) -> Any:
         raise NotImplementedError(
-            f"recompute_grad tried to transpose grad of {getattr(f, '__name__', f)}. Consider not using recompute_grad "
-            "in forward mode autodiff, or for derivatives of higher order."
+            f"recompute_grad tried to transpose grad of {getattr(f, '__name__', f)}. Consider not using "
+            "recompute_grad in forward mode autodiff, or for derivatives of higher order."
         )
 
     _core.record(tuple(grads), tuple(inputs), refuse)

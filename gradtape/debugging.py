@@ -295,8 +295,8 @@ def assert_shapes(
                 expected, source = known.setdefault(symbol, (size, where))
             if size != expected:
                 raise ValueError(
-                    f"{_prefix(message)}{source}.  Tensor shape={x.shape} dtype={x.dtype.name} dimension {axis} must "
-                    f"have size {expected}.  Received size {size}, shape {x.shape}"
+                    f"{_prefix(message)}{source}.  Tensor shape={x.shape} dtype={x.dtype.name} dimension "
+                    f"{axis} must have size {expected}.  Received size {size}, shape {x.shape}"
                 )
 
 
@@ -306,8 +306,8 @@ def _described(x: Any, given: Any, message: str | None) -> list[tuple[int, Any]]
         given = given.as_list()
     if not isinstance(given, (list, tuple, str)):
         raise ValueError(
-            f"{_prefix(message)}Tensor shape={x.shape} dtype={x.dtype.name}.  Specified shape must be an iterable.  An "
-            f"iterable has the attribute `__iter__` or `__getitem__`.  Received specified shape: {given}"
+            f"{_prefix(message)}Tensor shape={x.shape} dtype={x.dtype.name}.  Specified shape must be an "
+            f"iterable.  An iterable has the attribute `__iter__` or `__getitem__`.  Received specified shape: {given}"
         )
     symbols = list(given)
     if not symbols and x.ndim == 0:

@@ -132,8 +132,8 @@ class TensorArray:
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"Could not read index {index} twice because it was cleared after a previous read (perhaps try setting "
-                "clear_after_read = false?)",
+                f"Could not read index {index} twice because it was cleared after a previous read (perhaps try "
+                "setting clear_after_read = false?)",
             )
         tensor = self._element(index)
         if self._clear_after_read:
@@ -159,7 +159,8 @@ class TensorArray:
 
             if not self._element_shape.is_fully_defined():
                 raise ValueError(
-                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is not known."
+                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is not "
+                    "known."
                 )
             self._tensors[index] = ops.zeros(self._element_shape, self._dtype)
         return self._tensors[index]
@@ -188,7 +189,8 @@ class TensorArray:
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {tensor.dtype.name} ",
+                f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype "
+                f"{tensor.dtype.name} ",
             )
         if not self._element_shape.is_compatible_with(tensor.shape):
             raise ValueError(
@@ -228,7 +230,8 @@ class TensorArray:
         tensors = self._rows(value)
         if len(tensors) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
-                f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self._tensors)} "
+                f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size "
+                f"{len(self._tensors)} "
             )
         self._tensors = [self._checked(t) for t in tensors]
         return self
@@ -246,8 +249,8 @@ class TensorArray:
         pieces = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
         if len(pieces) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
-                f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. {len(pieces)}), and "
-                "the TensorArray is not marked as dynamically resizeable."
+                f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. {len(pieces)}), "
+                "and the TensorArray is not marked as dynamically resizeable."
             )
         self._tensors = list(pieces)
         return self

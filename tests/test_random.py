@@ -25,7 +25,9 @@ def test_sequence_after_set_seed():
         np.testing.assert_array_equal(tf.random.normal([2]), f32(0.3274685, -0.8426258))
         np.testing.assert_array_equal(tf.random.normal([2]), f32(0.08422458, -0.86090374))
         np.testing.assert_array_equal(tf.random.uniform([3]), f32(0.7413678, 0.62854624, 0.017384648))
-        np.testing.assert_array_equal(tf.random.truncated_normal([3]), f32(0.65648675, -0.4130517, 0.33997506))
+        np.testing.assert_array_equal(
+            tf.random.truncated_normal([3]), f32(0.65648675, -0.4130517, 0.33997506)
+        )
 
 
 def test_op_seed_continues():
@@ -82,7 +84,9 @@ def test_stateless():
         r.stateless_truncated_normal([3], [7, 8], 1.0, 2.0), [-0.02997589, 3.4817908, 0.0846138], rtol=1e-5
     )
     logits = [[1.0, 2.0, 0.5], [0.0, 0.0, 0.0]]
-    np.testing.assert_array_equal(r.stateless_categorical(logits, 5, [3, 4]), [[2, 1, 0, 1, 2], [1, 0, 0, 1, 0]])
+    np.testing.assert_array_equal(
+        r.stateless_categorical(logits, 5, [3, 4]), [[2, 1, 0, 1, 2], [1, 0, 0, 1, 0]]
+    )
     gamma = [[0.043604534, 0.4538316], [0.2556686, 8.89546], [1.3016186, 2.615978]]
     np.testing.assert_allclose(r.stateless_gamma([3, 2], [3, 4], [0.5, 2.0]), gamma, rtol=1e-6)
     np.testing.assert_array_equal(r.stateless_poisson([5], [3, 4], 4.0), [6, 5, 5, 3, 1])
@@ -102,7 +106,9 @@ def test_generator():
     np.testing.assert_array_equal(g.uniform([2]), f32(0.26456964, 0.24923408))
     np.testing.assert_array_equal(g.uniform([2], 0, 9, tf.int32), [3, 4])
     np.testing.assert_allclose(g.truncated_normal([2], 1.0, 0.5), [0.7752168, 1.8110385], rtol=1e-6)
-    np.testing.assert_array_equal(g.uniform_full_int([2]), np.array([4221951919872663963, 18117656689606200407], "u8"))
+    np.testing.assert_array_equal(
+        g.uniform_full_int([2]), np.array([4221951919872663963, 18117656689606200407], "u8")
+    )
     np.testing.assert_array_equal(g.uniform_full_int([2], tf.int32), [-191194327, 575184634])
     np.testing.assert_array_equal(g.make_seeds(2), [[3061938510242338695, 6766078197126147373], [0, 0]])
 
@@ -123,14 +129,18 @@ def test_generator_states():
     np.testing.assert_array_equal(g.state, [9, 0, 0])
     tf.random.set_global_generator(g)
     assert tf.random.get_global_generator() is g
-    assert not np.array_equal(make.from_non_deterministic_state().state, make.from_non_deterministic_state().state)
+    assert not np.array_equal(
+        make.from_non_deterministic_state().state, make.from_non_deterministic_state().state
+    )
 
 
 def test_differentiable_by_the_parameters():
     mean, scale = tf.Variable(1.0), tf.Variable(2.0)
     with tf.GradientTape() as tape:
         tf.random.set_seed(3)
-        y = tf.reduce_sum(tf.random.normal([3], mean, scale)) + tf.reduce_sum(tf.random.uniform([3], mean, scale))
+        y = tf.reduce_sum(tf.random.normal([3], mean, scale)) + tf.reduce_sum(
+            tf.random.uniform([3], mean, scale)
+        )
         y += tf.reduce_sum(tf.random.truncated_normal([2], mean, scale))
     np.testing.assert_allclose(tape.gradient(y, [mean, scale]), [7.4951344, -3.083871], rtol=1e-5)
 
@@ -142,7 +152,12 @@ def test_same_numbers_for_any_number_of_threads():
         for threads in (1, 2):
             _core.set_num_threads(threads)
             tf.random.set_seed(7)
-            results.append([f([200_000]).numpy() for f in (tf.random.normal, tf.random.uniform, tf.random.truncated_normal)])
+            results.append(
+                [
+                    f([200_000]).numpy()
+                    for f in (tf.random.normal, tf.random.uniform, tf.random.truncated_normal)
+                ]
+            )
         for a, b in zip(*results, strict=True):
             np.testing.assert_array_equal(a, b)
     finally:
@@ -151,7 +166,10 @@ def test_same_numbers_for_any_number_of_threads():
 
 def test_without_a_seed_every_run_differs():
     code = "import gradtape as tf; print(tf.random.normal([4]).numpy().tolist())"
-    runs = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)}
+    runs = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    }
     assert len(runs) == 2
 
 

@@ -80,8 +80,9 @@ void run_where(const Call& c, Outs& outs) {
   }
 }
 
-// ---- boolean_mask(x, mask; axis) ----
-// As above: the size of the masked axis is 0 in infer and right in run.
+// ---- boolean_mask(x, mask; axis, count) ----
+// `count`: how many places the mask selects, or -1 when that is not known before it is looked
+// at; then, as above, the size of the masked axis is 0 in infer and right in run.
 void infer_mask(const Call& c, Outs& outs) {
   const Shape &x = c[0].shape, &mask = c[1].shape;
   if (c[1].dtype != Dtype::Bool) fail(Code::Type, std::string("mask must be bool, got ") + dtype_name(c[1].dtype));
@@ -92,7 +93,7 @@ void infer_mask(const Call& c, Outs& outs) {
   if (!good) fail(Code::Value, "Shapes " + x.str() + " and " + mask.str() + " are incompatible");
   Spec s{c[0].dtype, {}};
   for (int i = 0; i < axis; ++i) s.shape.push(x[i]);
-  s.shape.push(0);
+  s.shape.push(std::max<int64_t>(c.integer(1), 0));
   for (int i = axis + mask.rank; i < x.rank; ++i) s.shape.push(x[i]);
   outs.emplace_back(s);
 }
@@ -101,8 +102,10 @@ void run_mask(const Call& c, Outs& outs) {
   int axis = int(c.integer(0));
   auto at = true_places(c[1]);
   Shape s = outs[0].shape;
+  if (c.integer(1) >= 0 && s[axis] != int64_t(at.size()))
+    fail("the mask selects " + std::to_string(at.size()) + " places, not " + std::to_string(s[axis]));
   s[axis] = int64_t(at.size());
-  outs[0] = empty(x.dtype, s);
+  if (!outs[0].data || !(outs[0].shape == s)) outs[0] = empty(x.dtype, s);
   if (outs[0].numel == 0) return;
   Split v(s, axis);
   int64_t bytes = v.inner * dtype_size(x.dtype);

@@ -507,20 +507,30 @@ std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
   return tensors;
 }
 
+// Ones for targets up to this size are constants of the program.
+constexpr int64_t kMostOnes = 64;
+
 bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
   Structure s;
   s.words.reserve(256);
   if (!pass.describe(s)) return false;
   std::vector<int> seeds(from.size(), -1);
+  std::vector<Ref<>> made;
   for (size_t i = 0; i < from.size(); ++i) {
     Visit* v = pass.visit(from[i].node);
     s.words.push_back(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
-    s.words.push_back(g == Py_None);
-    if (g == Py_None) {
-      Pass::describe(s, is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value);
+    const Tensor& target = is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value;
+    bool constant = g == Py_None && target.numel <= kMostOnes;
+    s.words.push_back(constant);
+    if (constant) {
+      Pass::describe(s, target);
       continue;
+    }
+    if (g == Py_None) {
+      made.push_back(ones(from[i].object));
+      g = made.back().get();
     }
     if (!is_tensor(g) || as_tensor(g)->symbol) return false;
     Node* origin = as_tensor(g)->node;

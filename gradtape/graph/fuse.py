@@ -34,6 +34,8 @@ class Cluster:
         self.shape = shape
         self.nodes: list[Node] = []
         self.members = 0  # bits of the indices of the nodes
+        self.above = 0  # bits of the members and of all that they depend on
+        self.read = False  # whether a node elsewhere reads a member
         self.inner = 0  # 0: undecided, any split will do
         self.tails: list[Node] = []
 
@@ -43,6 +45,7 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
     index = {node: i for i, node in enumerate(graph.nodes)}
     ancestors = [0] * len(graph.nodes)
     of: dict[Node, Cluster] = {}
+    clusters: dict[Cluster, None] = {}
     for i, node in enumerate(graph.nodes):
         bits = 0
         for v in node.operands:
@@ -50,10 +53,14 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
                 bits |= ancestors[index[v.node]] | 1 << index[v.node]
         ancestors[i] = bits
         if _is_member(node):
-            _join(node, i, of, index, ancestors)
+            _join(node, i, of, index, ancestors, clusters)
         elif node.name in TAILS:
-            _join_tail(node, i, of, index, ancestors)
-    return _schedule(graph, of, index)
+            _join_tail(node, i, of, ancestors)
+        for v in node.operands:
+            home = of.get(v.node) if v.node is not None else None
+            if home is not None and home is not of.get(node):
+                home.read = True
+    return _schedule(graph, of)
 
 
 def _is_member(node: Node) -> bool:
@@ -95,7 +102,9 @@ def _inner_of(node: Node) -> int | None:
     return inner
 
 
-def _join(node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int]) -> None:
+def _join(
+    node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int], clusters: dict[Cluster, None]
+) -> None:
     inner = _inner_of(node)
     shape = node.results[0].shape
     if inner is None or _size(shape) == 0:
@@ -103,43 +112,64 @@ def _join(node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], a
     home: Cluster | None = None
     for v in node.operands:
         cluster = of.get(v.node) if v.node is not None else None
-        if cluster is None or cluster is home or cluster.shape != shape or v.node in cluster.tails:
+        if cluster is None or cluster is home or cluster.shape != shape:
+            continue
+        if any(u.node in cluster.tails for u in node.operands):  # known only when all tiles are done
             continue
         if cluster.inner and inner and cluster.inner != inner:
             continue
         if home is None:
-            if _reaches(node, cluster.members, index, ancestors):
+            if cluster.read and _reaches([node], cluster.members, index, ancestors, clusters):
                 continue
             home = cluster
             inner = home.inner = home.inner or inner
-        elif not cluster.tails and not home.tails and _mergeable(home, cluster, node, index, ancestors):
+        elif not cluster.tails and not home.tails and not _reaches(
+            [*home.nodes, *cluster.nodes, node], home.members | cluster.members, index, ancestors, clusters
+        ):
             home.inner = home.inner or cluster.inner
             inner = home.inner
             home.nodes = sorted((*home.nodes, *cluster.nodes), key=index.__getitem__)
             home.members |= cluster.members
+            home.above |= cluster.above
+            home.read |= cluster.read
+            del clusters[cluster]
             for moved in cluster.nodes:
                 of[moved] = home
     if home is None:
         home = Cluster(shape)
         home.inner = inner
-    home.nodes.append(node)
-    home.members |= 1 << i
-    of[node] = home
+        clusters[home] = None
+    _enter(node, i, home, of, ancestors)
 
 
-def _reaches(node: Node, members: int, index: dict[Node, int], ancestors: list[int]) -> bool:
-    """Whether an operand from outside depends on the members: then the node cannot join them."""
-    for v in node.operands:
-        if v.node is None or members >> index[v.node] & 1:
-            continue
-        if ancestors[index[v.node]] & members:
-            return True
-    return False
+def _enter(node: Node, i: int, cluster: Cluster, of: dict[Node, Cluster], ancestors: list[int]) -> None:
+    cluster.nodes.append(node)
+    cluster.members |= 1 << i
+    cluster.above |= 1 << i | ancestors[i]
+    of[node] = cluster
 
 
-def _mergeable(a: Cluster, b: Cluster, node: Node, index: dict[Node, int], ancestors: list[int]) -> bool:
-    both = a.members | b.members
-    return not any(_reaches(n, both, index, ancestors) for n in (*a.nodes, *b.nodes, node))
+def _reaches(
+    nodes: list[Node], members: int, index: dict[Node, int], ancestors: list[int], clusters: dict[Cluster, None]
+) -> bool:
+    """Whether what the nodes read from outside depends on the members: then they cannot run together.
+
+    A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
+    """
+    bits = 0
+    for node in nodes:
+        for v in node.operands:
+            if v.node is not None and not members >> index[v.node] & 1:
+                bits |= ancestors[index[v.node]] | 1 << index[v.node]
+    pending = [c for c in clusters if not c.members & members]
+    while not bits & members:
+        waited_for = [c for c in pending if c.members & bits]
+        if not waited_for:
+            return False
+        for c in waited_for:
+            bits |= c.above
+        pending = [c for c in pending if not c.members & bits or c.above & ~bits]
+    return True
 
 
 def tail_over(node: Node) -> tuple[int, int] | None:
@@ -160,7 +190,7 @@ def tail_over(node: Node) -> tuple[int, int] | None:
     return (OVER_ROWS, spread[1]) if spread[0] == ROW else (OVER_COLUMNS, spread[1])
 
 
-def _join_tail(node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int]) -> None:
+def _join_tail(node: Node, i: int, of: dict[Node, Cluster], ancestors: list[int]) -> None:
     (x,) = node.operands
     cluster = of.get(x.node) if x.node is not None else None
     over = tail_over(node)
@@ -173,13 +203,11 @@ def _join_tail(node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, in
     cluster.inner = cluster.inner or over[1]
     if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
         return
-    cluster.nodes.append(node)
     cluster.tails.append(node)
-    cluster.members |= 1 << i
-    of[node] = cluster
+    _enter(node, i, cluster, of, ancestors)
 
 
-def _schedule(graph: Graph, of: dict[Node, Cluster], index: dict[Node, int]) -> list[Node | Cluster]:
+def _schedule(graph: Graph, of: dict[Node, Cluster]) -> list[Node | Cluster]:
     """Orders the steps: each as early as what it reads allows, in the order of the graph."""
     steps: list[Node | Cluster] = []
     done: set[Node | Cluster] = set()

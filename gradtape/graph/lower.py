@@ -73,17 +73,18 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
     def is_scratch(v: Value) -> bool:
         return v in inside and registers[register[v]][0] == _SCRATCH
 
+    # Tails come after all other members of a tile, so what they reduce stays where it is.
+    reduced = {node.operands[0] for node in cluster.tails}
     free: list[int] = []
     scratch = 0
     ops, tails = [], []
     for i, node in enumerate(cluster.nodes):
         ins = [of(v) for v in node.operands]
         out = node.results[0]
-        dying = [v for v in dict.fromkeys(node.operands) if last_use[v] == i and is_scratch(v)]
         if node in cluster.tails:
             tails.append((fuse.TAILS[node.name], out.dtype, fuse.tail_over(node)[0], ins[0], results[out]))
-            free += [registers[register[v]][3] for v in dying]
             continue
+        dying = [v for v in dict.fromkeys(node.operands) if last_use[v] == i and v not in reduced and is_scratch(v)]
         # A result may take the place of an operand that dies, unless its elements are larger.
         narrow = [v for v in dying if _WIDTHS[v.dtype] >= _WIDTHS[out.dtype]]
         free += [registers[register[v]][3] for v in narrow]

@@ -42,8 +42,10 @@ class Builder:
         if isinstance(op, Callback):
             return self.graph.add(op, operands, attrs, specs or ())
         if name not in _EFFECTS:
-            if operands and all(v.constant is not None and v.size <= _FOLDED for v in operands):
-                return self._fold(op, operands, attrs)
+            if operands and all(v.constant is not None for v in operands):
+                specs = specs or infer(op, operands, attrs)
+                if all(_count(shape) <= _FOLDED for shape, _ in specs):
+                    return self._fold(op, operands, attrs)
             rule = _RULES.get(name)
             if rule is not None:
                 simpler = rule(self, operands, attrs)
@@ -72,6 +74,13 @@ class Builder:
 
     def scalar(self, number: float, dtype: int) -> Value:
         return self.graph.constant(_core.scalar(number, dtype))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
 
 
 def infer(op: Any, operands: list[Value], attrs: tuple) -> list[tuple]:

@@ -40,8 +40,8 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     out = clip(t, clip_value_min, clip_value_max)
     if isinstance(t, (_core.Tensor, _core.Variable)) and out.ndim and tuple(out.shape) != tuple(t.shape):
         raise ValueError(
-            f"clip_by_value: Shapes {tuple(t.shape)} and {tuple(out.shape)} are incompatible; expected bounds that "
-            "broadcast to the shape of `t`."
+            f"clip_by_value: Shapes {tuple(t.shape)} and {tuple(out.shape)} are incompatible; expected "
+            "bounds that broadcast to the shape of `t`."
         )
     return out
 

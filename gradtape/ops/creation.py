@@ -13,8 +13,8 @@ from gradtape.ops.table import ANY, composite, elementwise, opaque
 from gradtape.shape import TensorShape
 
 __all__ = [
-    "constant", "convert_to_tensor", "copy_op", "eye", "eye_op", "fill", "is_tensor", "linspace", "ones", "ones_like", "range_",
-    "zeros", "zeros_like",
+    "constant", "convert_to_tensor", "eye", "eye_op", "fill", "is_tensor", "linspace", "ones", "ones_like",
+    "range_", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -29,7 +29,9 @@ def _from_value(value, dtype):
     """A tensor of `dtype` (None: whatever fits) from what is neither Tensor nor Variable."""
     if type(value) in _NUMBERS:
         if dtype is None:
-            return copy_op(value)
+            from gradtape import ops
+
+            return ops.identity(value)
         if dtype in _ONES:
             return _ONES[dtype] * value
     if dtype is None:
@@ -91,8 +93,8 @@ def constant(value, dtype=None, shape=None, name="Const"):
     if x._numel == 1 and x.ndim == 0:
         return fill(wanted, x)
     raise TypeError(
-        f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from {value!r}) has "
-        f"{x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} elements)."
+        f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from {value!r}) "
+        f"has {x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} elements)."
     )
 
 
@@ -140,10 +142,6 @@ def is_tensor(x):
 
 # The core converts Python numbers faster than NumPy does: by operations that leave them as they are.
 _NUMBERS = frozenset((float, int))
-copy_op = elementwise(
-    "copy", ANY, deriv=1, native="identity",
-    numpy=np.array, samples=floats(), doc="A copy of `x`; makes tensors of Python numbers.",
-)  # fmt: skip
 _ONES = {
     dtype: _core.from_buffer(np.ones((), dtype.as_numpy_dtype), dtype._code)
     for dtype in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
@@ -178,8 +176,12 @@ def _sum_all(g, value, out, dims):
 fill = opaque(
     "fill", ANY, "dims:Shape value", rule=_sum_all,
     numpy=lambda value, dims: np.full(dims, value),
-    samples=[call((), dims=[2, 3]), call((), dims=[]), call((), dims=[0]), call((), dims=[2, 1, 2])], names="fill",
-    bad=[(call((2,), dims=[2]), "InvalidArgumentError", "must be a scalar"), (call((), dims=[-1]), "InvalidArgumentError", ">= 0")],
+    samples=[call((), dims=[2, 3]), call((), dims=[]), call((), dims=[0]), call((), dims=[2, 1, 2])],
+    bad=[
+        (call((2,), dims=[2]), "InvalidArgumentError", "must be a scalar"),
+        (call((), dims=[-1]), "InvalidArgumentError", ">= 0"),
+    ],
+    names="fill",
     doc="A tensor of shape `dims` filled with the scalar `value`.",
 )  # fmt: skip
 
@@ -211,7 +213,10 @@ _SMALL = 4096
 eye_op = opaque(
     "eye", ANY, "num_rows:Int num_columns:Int dtype:Dtype=float32",
     numpy=lambda num_rows, num_columns, dtype="float32": np.eye(num_rows, num_columns, dtype=dtype),
-    samples=[call(num_rows=3, num_columns=3), call(num_rows=2, num_columns=3, dtype="int32"), call(num_rows=0, num_columns=2)],
+    samples=[
+        call(num_rows=3, num_columns=3), call(num_rows=2, num_columns=3, dtype="int32"),
+        call(num_rows=0, num_columns=2),
+    ],
     bad=[(call(num_rows=-1, num_columns=1), "InvalidArgumentError", "non-negative")],
     doc="A matrix with ones on its diagonal.",
 )  # fmt: skip
@@ -253,7 +258,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         start, limit = 0, start
     dtype = _wanted(dtype)
     if type(start) is type(limit) is type(delta) is int and delta and (limit - start) * delta >= 0:
-        fits = -(2**31) <= min(start, limit) and max(start, limit) < 2**31 and abs(delta) < 2**31
+        fits = min(start, limit) >= -(2**31) and max(start, limit) < 2**31 and abs(delta) < 2**31
         if (dtype is None or dtype is dtypes.int32) and fits:
             return _core.from_buffer(np.arange(start, limit, delta, np.int32), dtypes.int32._code)
     given = []

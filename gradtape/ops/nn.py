@@ -153,8 +153,8 @@ def _check_sparse(logits, labels):
         raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}")
     if z.ndim != x.ndim - 1:
         raise ValueError(
-            f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={z.shape} of rank "
-            f"{z.ndim} and logits.shape={x.shape} of rank {x.ndim}"
+            f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={z.shape} of "
+            f"rank {z.ndim} and logits.shape={x.shape} of rank {x.ndim}"
         )
     if z.shape != x.shape[:-1]:
         raise ValueError(

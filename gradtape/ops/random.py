@@ -119,14 +119,15 @@ def _recorded(value):
 _S = ints([42, 7, 3], "int64")
 _BIG = ints([-5, 2**40, -2], "int64")  # the counter carries into its upper half
 _FLOATS = [
-    call(_S, shape=[5]), call(_BIG, shape=[2, 3], dtype="float64"), call(_S, shape=[]), call(_S, shape=[0, 3]),
-    call(_S, shape=[3], dtype="float64"),
+    call(_S, shape=[5]), call(_BIG, shape=[2, 3], dtype="float64"), call(_S, shape=[]),
+    call(_S, shape=[0, 3]), call(_S, shape=[3], dtype="float64"),
 ]  # fmt: skip
 _BAD_STATE = [(call(ints([1, 2], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")]
 
 random_uniform = opaque(
     "random_uniform", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None,
-    numpy=_np_uniform, samples=_FLOATS, bad=_BAD_STATE, doc="Uniform numbers in [0, 1) from the stream `state`.",
+    numpy=_np_uniform, samples=_FLOATS, bad=_BAD_STATE,
+    doc="Uniform numbers in [0, 1) from the stream `state`.",
 )  # fmt: skip
 
 random_normal = opaque(
@@ -136,7 +137,8 @@ random_normal = opaque(
 
 truncated_normal_op = opaque(
     "truncated_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, tolerance=4,
-    numpy=_np_truncated, samples=[call(_S, shape=[5]), call(_S, shape=[2, 3], dtype="float64"), call(_S, shape=[0])],
+    numpy=_np_truncated,
+    samples=[call(_S, shape=[5]), call(_S, shape=[2, 3], dtype="float64"), call(_S, shape=[0])],
     bad=_BAD_STATE, doc="Standard normal numbers between -2 and 2 from the stream `state`.",
 )  # fmt: skip
 
@@ -144,11 +146,12 @@ random_uniform_int = opaque(
     "random_uniform_int", ANY, "minval:Free maxval:Free state:Index shape:Shape dtype:Dtype", rule=None,
     numpy=_np_uniform_int,
     samples=[
-        call(ints(-3), ints(20), _S, shape=[6], dtype="int32"), call(ints(1), ints(9), _S, shape=[], dtype="int32"),
+        call(ints(-3), ints(20), _S, shape=[6], dtype="int32"),
+        call(ints(1), ints(9), _S, shape=[], dtype="int32"),
         call(ints(5, "int64"), ints(10**12, "int64"), _BIG, shape=[2, 3], dtype="int64"),
         call(ints(0), ints(3), _S, shape=[0], dtype="int32"),
     ],
-    bad=[(call(ints(5), ints(5), _S, shape=[2], dtype="int32"), "InvalidArgumentError", "Need minval < maxval, got 5 >= 5")],
+    bad=[(call(ints(5), ints(5), _S, shape=[2], dtype="int32"), "InvalidArgumentError", "Need minval < maxval, got 5")],
     doc="Integers in [minval, maxval) from the stream `state`.",
 )  # fmt: skip
 
@@ -164,13 +167,17 @@ random_bits = opaque(
 random_permutation = opaque(
     "random_shuffle_perm", ANY, "state:Index n:Int", rule=None,
     numpy=_np_permutation, samples=[call(_S, n=7), call(_S, n=0), call(_BIG, n=2)],
-    bad=[(call(_S, n=-1), "InvalidArgumentError", "non-negative")], doc="The numbers 0 to n - 1 in random order.",
+    bad=[(call(_S, n=-1), "InvalidArgumentError", "non-negative")],
+    doc="The numbers 0 to n - 1 in random order.",
 )  # fmt: skip
 
 categorical_op = opaque(
     "categorical", FLOAT, "logits state:Index num_samples:Int dtype:Dtype=int64", rule=None,
     numpy=_np_categorical,
-    samples=[call((2, 3), _S, num_samples=5), call((1, 4), _BIG, num_samples=3, dtype="int32"), call((2, 3), _S, num_samples=0)],
+    samples=[
+        call((2, 3), _S, num_samples=5), call((1, 4), _BIG, num_samples=3, dtype="int32"),
+        call((2, 3), _S, num_samples=0),
+    ],
     bad=[
         (call((3,), _S, num_samples=1), "InvalidArgumentError", "logits should be a matrix"),
         (call((2, 3), _S, num_samples=-1), "InvalidArgumentError", "nonnegative"),
@@ -182,7 +189,10 @@ _TF = ints([87654321, 5, 0], "int64")  # the stream of TensorFlow's ops with see
 
 random_gamma = opaque(
     "random_gamma", FLOAT, "alpha state:Index shape:Shape", rule=None, tolerance=4,
-    numpy=_recorded([[0.027734944165202002, 0.5686103270080161, 2.8233154932905653], [0.08037696213740272, 0.5916012535277393, 2.1533925682978055]]),
+    numpy=_recorded([
+        [0.027734944165202002, 0.5686103270080161, 2.8233154932905653],
+        [0.08037696213740272, 0.5916012535277393, 2.1533925682978055],
+    ]),
     samples=[call(at([0.5, 1.0, 3.0]), _TF, shape=[2])],
     bad=[(call(at([0.5]), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")],
     doc="Gamma numbers with the shape parameters `alpha`: a tensor `shape + alpha.shape`. No gradient yet.",
@@ -430,7 +440,8 @@ def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=No
 
 @composite("random.stateless_gamma")
 def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
-    """As `gamma`, for a `shape` that ends with the shape of the parameters; the same seeds, the same numbers."""
+    """As `gamma`, for a `shape` that ends with the shape of the parameters; the same seeds always
+    give the same numbers."""
     alpha, beta = _gamma_parameters(alpha, beta, dtype)
     dims, _ = _size(shape)
     return gamma_of(_of_seed(seed), _without(dims, alpha, "alpha"), alpha, beta)

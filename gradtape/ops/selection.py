@@ -52,7 +52,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return select(condition, x, y)
 
 
-def _numpy_mask(x, mask, axis=0):
+def _numpy_mask(x, mask, axis=0, count=-1):
     flat = np.reshape(x, (*x.shape[:axis], mask.size, *x.shape[axis + mask.ndim :]))
     return np.compress(mask.reshape(-1), flat, axis)
 
@@ -64,24 +64,27 @@ def _numpy_unmask(g, mask, axis, shape):
 
 
 masked = indexed(
-    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0", shape_from_values=True,
-    rule=(lambda g, x, mask, out, axis: boolean_unmask(g, mask, axis, x.shape), None),
+    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1", shape_from_values=True,
+    rule=(lambda g, x, mask, out, axis, count: boolean_unmask(g, mask, axis, x.shape), None),
     numpy=_numpy_mask,
     samples=[
         call((3,), bools([True, False, True])), call((2, 3), bools([False, True])),
         call((2, 3), bools([[True, False, True]] * 2)),
         call((2, 3), bools([True, False, True]), axis=1), call((3,), bools([False] * 3)),
+        call((3,), bools([True, False, True]), count=2),
     ],
     bad=[
         (call((2, 3), bools([True] * 3)), "ValueError", "incompatible"),
         (call((2, 3), bools(True)), "ValueError", "mask cannot be scalar."),
+        (call((3,), bools([True, False, True]), count=1), "InvalidArgumentError", "selects 2 places, not 1"),
     ],
-    doc="The elements or slices of `tensor` where `mask` is true.",
+    doc="The elements or slices of `tensor` where `mask` is true: `count` of them, if that is known.",
 )  # fmt: skip
 
 boolean_unmask = indexed(
     "boolean_unmask", ANY, "g mask:Condition axis:Int shape:Shape",
-    rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis), None),
+    # The number of places is known here, so that the shape is known while a graph is built.
+    rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis, x.shape[axis]), None),
     numpy=_numpy_unmask,
     samples=[
         call((2,), bools([True, False, True]), axis=0, shape=[3]),

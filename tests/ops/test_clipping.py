@@ -25,7 +25,9 @@ def test_clip_by_value():
 def test_clip_by_norm():
     np.testing.assert_allclose(tf.clip_by_norm([3.0, 4.0], 1.0), [0.6, 0.8])
     np.testing.assert_allclose(tf.clip_by_norm([3.0, 4.0], 10.0), [3.0, 4.0], rtol=1e-6)
-    np.testing.assert_allclose(tf.clip_by_norm([[3.0, 4.0], [0.3, 0.4]], 1.0, axes=[1]), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
+    np.testing.assert_allclose(
+        tf.clip_by_norm([[3.0, 4.0], [0.3, 0.4]], 1.0, axes=[1]), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6
+    )
     x = tf.zeros([2])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -74,4 +76,6 @@ def test_not_a_sequence():
 
 
 def test_clip_by_average_norm():
-    np.testing.assert_allclose(tf.compat.v1.clip_by_average_norm(tf.constant([3.0, 4.0]), 1.0), [1.2, 1.6], rtol=1e-6)
+    np.testing.assert_allclose(
+        tf.compat.v1.clip_by_average_norm(tf.constant([3.0, 4.0]), 1.0), [1.2, 1.6], rtol=1e-6
+    )

@@ -9,8 +9,8 @@ import gradtape as tf
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [
-        (1, tf.int32), (2**40, tf.int64), (1.5, tf.float32), (True, tf.bool), (1j, tf.complex128), ([], tf.float32),
-        ([1.0, 2], tf.float32), (np.ones(2), tf.float64), (np.int8(3), tf.int8),
+        (1, tf.int32), (2**40, tf.int64), (1.5, tf.float32), (True, tf.bool), (1j, tf.complex128),
+        ([], tf.float32), ([1.0, 2], tf.float32), (np.ones(2), tf.float64), (np.int8(3), tf.int8),
     ],
 )  # fmt: skip
 def test_inferred_type(value, dtype):

@@ -34,7 +34,9 @@ def test_sigmoid_cross_entropy_errors():
 
 def test_softmax_cross_entropy():
     loss = tf.nn.softmax_cross_entropy_with_logits
-    np.testing.assert_allclose(loss([[1.0, 0.0]], [[1.0, 2.0], [3.0, 4.0]]), [1.3132616, 1.3132616], rtol=1e-6)
+    np.testing.assert_allclose(
+        loss([[1.0, 0.0]], [[1.0, 2.0], [3.0, 4.0]]), [1.3132616, 1.3132616], rtol=1e-6
+    )
     np.testing.assert_allclose(loss([1, 0], [1.0, 2.0]), 1.3132616, rtol=1e-6)
     np.testing.assert_allclose(loss([[1.0], [0.0]], [[1.0], [2.0]], axis=0), [1.3132616], rtol=1e-6)
     g = gradients(loss, [[0.2, 0.8]], [[1.0, 2.0]])
@@ -63,7 +65,12 @@ def test_sparse_cross_entropy():
     ("labels", "logits", "error", "text"),
     [
         ([1], [[1.0, 2.0], [3.0, 4.0]], ValueError, "except for the last dimension"),
-        (1, [[1.0, 2.0], [3.0, 4.0]], ValueError, r"`logits.shape.rank - 1`. Received: labels.shape=\(\) of rank 0"),
+        (
+            1,
+            [[1.0, 2.0], [3.0, 4.0]],
+            ValueError,
+            r"`logits.shape.rank - 1`. Received: labels.shape=\(\) of rank 0",
+        ),
         (1, 3.0, ValueError, "`logits` cannot be a scalar"),
         ([5], [[1.0, 2.0]], tf.errors.InvalidArgumentError, r"label value of 5 .* valid range of \[0, 2\)"),
         ([1.0], [[1.0, 2.0]], tf.errors.InvalidArgumentError, "must hold integers"),
@@ -90,7 +97,9 @@ def test_gradient_penalty_through_the_loss():
 def test_other_losses():
     w = tf.nn.weighted_cross_entropy_with_logits([1.0, 0.0], [1.0, 2.0], 2.0)
     np.testing.assert_allclose(w, [0.6265234, 2.126928], rtol=1e-6)
-    np.testing.assert_allclose(tf.nn.log_poisson_loss([1.0, 3.0], [1.0, 2.0], True), [1.7182817, 3.1531377], rtol=1e-6)
+    np.testing.assert_allclose(
+        tf.nn.log_poisson_loss([1.0, 3.0], [1.0, 2.0], True), [1.7182817, 3.1531377], rtol=1e-6
+    )
     assert tf.nn.l2_loss([3.0, 4.0]).numpy() == 12.5
     np.testing.assert_allclose(tf.nn.compute_average_loss([1.0, 2.0, 4.0]), 7 / 3, rtol=1e-6)
     assert tf.nn.compute_average_loss([1.0, 2.0], [1.0, 0.5], 4).numpy() == 0.5
@@ -102,11 +111,15 @@ def test_other_losses():
 def test_normalisation():
     np.testing.assert_allclose(tf.nn.l2_normalize([3.0, 4.0]), [0.6, 0.8])
     np.testing.assert_array_equal(tf.math.l2_normalize([0.0, 0.0]), [0.0, 0.0])
-    np.testing.assert_allclose(tf.linalg.l2_normalize([[3.0, 4.0], [0.0, 2.0]], axis=1), [[0.6, 0.8], [0.0, 1.0]])
+    np.testing.assert_allclose(
+        tf.linalg.l2_normalize([[3.0, 4.0], [0.0, 2.0]], axis=1), [[0.6, 0.8], [0.0, 1.0]]
+    )
     x = tf.constant([[1.0, 2.0], [3.0, 6.0]])
     y = tf.nn.batch_normalization(x, [2.0, 4.0], [1.0, 4.0], [0.5, 0.0], [2.0, 1.0], 0.0)
     np.testing.assert_allclose(y, [[-1.5, -1.0], [2.5, 1.0]])
-    np.testing.assert_allclose(tf.nn.batch_normalization(x, 2.0, 4.0, None, None, 0.0), [[-0.5, 0.0], [0.5, 2.0]])
+    np.testing.assert_allclose(
+        tf.nn.batch_normalization(x, 2.0, 4.0, None, None, 0.0), [[-0.5, 0.0], [0.5, 2.0]]
+    )
     counts, total, squares, shift = tf.nn.sufficient_statistics(x, [0])
     mean, variance = tf.nn.normalize_moments(counts, total, squares, shift)
     np.testing.assert_allclose(mean, [2.0, 4.0])
@@ -132,7 +145,9 @@ def test_dropout_scales_and_masks_the_gradient():
     assert (rows == rows[:, :1]).all()
 
 
-@pytest.mark.parametrize(("rate", "text"), [(1.0, r"range \[0, 1\)"), (-0.1, r"range \[0, 1\)"), ("a", "scalar")])
+@pytest.mark.parametrize(
+    ("rate", "text"), [(1.0, r"range \[0, 1\)"), (-0.1, r"range \[0, 1\)"), ("a", "scalar")]
+)
 def test_dropout_errors(rate, text):
     with pytest.raises(ValueError, match=text):
         tf.nn.dropout(tf.ones([2]), rate)

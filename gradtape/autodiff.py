@@ -1,0 +1,5 @@
+"""tf.autodiff: the ways to differentiate."""
+
+from gradtape.tape import GradientTape
+
+__all__ = ["GradientTape"]

@@ -1,0 +1,179 @@
+"""tf.debugging and tf.print: what passes, what is raised, and the words."""
+
+import io
+import logging
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+D = tf.debugging
+X = tf.constant([1.0, 2.0, 3.0])
+Invalid = tf.errors.InvalidArgumentError
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad", "sign"),
+    [
+        (D.assert_equal, (X, X), ([1, 2], [1, 3]), "=="),
+        (D.assert_none_equal, ([1], [2]), ([1], [1]), "!="),
+        (D.assert_less, ([1], [2]), ([2], [2]), "<"), (D.assert_less_equal, ([2], [2]), ([3], [2]), "<="),
+        (D.assert_greater, ([3], [2]), ([2], [2]), ">"), (D.assert_greater_equal, ([2], [2]), ([1], [2]), ">="),
+    ],
+)  # fmt: skip
+def test_comparisons(check, good, bad, sign):
+    assert check(*good) is None
+    with pytest.raises(Invalid, match=f"hint\nCondition x {sign} y did not hold."):
+        check(*bad, message="hint")
+
+
+def test_d6_message():
+    with pytest.raises(Invalid) as e:
+        D.assert_equal(tf.range(20), tf.range(1, 21), summarize=2, message="m")
+    assert e.value.message == (
+        "m\nCondition x == y did not hold.\nIndices of first 2 different values:\n[[0]\n [1]]\n"
+        "Corresponding x values:\n[0 1]\nCorresponding y values:\n[1 2]\nFirst 2 elements of x:\n[0 1]\nFirst 2 elements of y:\n[1 2]"
+    )
+    with pytest.raises(Invalid, match="Incompatible shapes"):
+        D.assert_equal([1, 2], [1, 2, 3])
+
+
+def test_signs():
+    for check, good, bad in (
+        (D.assert_positive, [1.0], [0.0]),
+        (D.assert_negative, [-1.0], [0.0]),
+        (D.assert_non_negative, [0.0], [-1.0]),
+        (D.assert_non_positive, [0.0], [1.0]),
+    ):
+        check(good)
+        with pytest.raises(Invalid, match="did not hold element-wise"):
+            check(bad)
+
+
+def test_near():
+    D.assert_near([1.0, 2.0], [1.0, 2.0000001])
+    D.assert_near([1.0], [1.5], atol=0.6)
+    with pytest.raises(Invalid, match="m.  x and y not equal to tolerance"):
+        D.assert_near([1.0, 2.0], [1.0, 2.1], message="m")
+    with pytest.raises(ValueError, match="expected floats"):
+        D.assert_near([1], [1])
+
+
+def test_ranks():
+    D.assert_rank(X, 1)
+    D.assert_rank_at_least(X, 1)
+    D.assert_rank_in(X, (0, 1))
+    D.assert_scalar(3.0)
+    for call in (
+        lambda: D.assert_rank(X, 2, message="m"),
+        lambda: D.assert_rank_at_least(X, 2, message="m"),
+        lambda: D.assert_rank_in(X, (2, 3), message="m"),
+    ):
+        with pytest.raises(ValueError, match=r"m.  Tensor must have rank .*  Received rank 1, shape \(3,\)"):
+            call()
+    with pytest.raises(ValueError, match=r"Expected scalar shape, saw shape: \(3,\)."):
+        D.assert_scalar(X)
+
+
+def test_shapes():
+    D.assert_shapes(
+        [(X, ("N",)), (tf.zeros([2, 3]), ("D", "N")), (tf.zeros([2]), ("D",)), (X, (3,)), (X, (None,))]
+    )
+    D.assert_shapes([(tf.zeros([2, 3, 4]), ("...", "M")), (tf.zeros([4, 1]), ("M", "..."))])
+    with pytest.raises(
+        ValueError, match=r"Specified by tensor shape=\(3,\) .* must have size 3.  Received size 2"
+    ):
+        D.assert_shapes([(X, ("N",)), (tf.zeros([2]), ("N",))])
+    with pytest.raises(ValueError, match="Specified explicitly.*must have size 4"):
+        D.assert_shapes([(X, (4,))])
+    with pytest.raises(ValueError, match="must have rank 2"):
+        D.assert_shapes([(X, ("N", "Q"))])
+
+
+def test_types():
+    D.assert_type(X, tf.float32)
+    D.assert_integer(tf.constant(1))
+    with pytest.raises(TypeError, match="tensor must be of type tf.int32; got tf.float32"):
+        D.assert_type(X, tf.int32)
+    with pytest.raises(TypeError, match="integer type"):
+        D.assert_integer(X)
+    assert (
+        D.is_numeric_tensor(X) and not D.is_numeric_tensor(tf.constant(True)) and not D.is_numeric_tensor(3)
+    )
+    assert D.assert_same_float_dtype([X, X]) is tf.float32
+    assert D.assert_same_float_dtype() is tf.float32
+    with pytest.raises(ValueError, match="must be of the same type"):
+        D.assert_same_float_dtype([X, tf.constant(1)])
+    D.assert_proper_iterable([1])
+    for value in (X, np.ones(2), "a", 3):
+        with pytest.raises(TypeError, match='Expected argument "values"'):
+            D.assert_proper_iterable(value)
+
+
+def test_assert():
+    tf.Assert(True, [X])
+    with pytest.raises(Invalid, match="Expected 'False' to be true. Summarized data: 1.0, 2.0, ..."):
+        tf.Assert(False, [X], summarize=2)
+    assert tf.assert_equal is D.assert_equal and tf.assert_rank is D.assert_rank
+
+
+def test_check_numerics():
+    for values, words in (([np.nan], "NaN"), ([np.inf], "Inf"), ([np.inf, np.nan], "Inf and NaN")):
+        with pytest.raises(Invalid, match=f"^msg : Tensor had {words} values"):
+            D.check_numerics(values, "msg")
+    np.testing.assert_array_equal(D.assert_all_finite(X, "msg"), X)
+    x = tf.constant(0.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        good = D.check_numerics(x, "msg") * 3
+        bad = tf.sqrt(D.check_numerics(x, "msg"))
+    assert tape.gradient(good, x).numpy() == 3.0
+    with pytest.raises(Invalid, match="detected in gradient"):
+        tape.gradient(bad, x)
+
+
+# ---- tf.print -----------------------------------------------------------------------------------
+
+
+def printed(*values, **kwargs):
+    stream = io.StringIO()
+    tf.print(*values, output_stream=stream, **kwargs)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (X, "[1 2 3]"), (tf.constant([[1, 2], [3, 4]]), "[[1 2]\n [3 4]]"), (tf.constant(1.5), "1.5"),
+        (tf.range(20), "[0 1 2 ... 17 18 19]"), (tf.constant([True, False]), "[1 0]"), (tf.zeros([0]), "[]"),
+        (tf.zeros([2, 2, 2]), "[[[0 0]\n  [0 0]]\n\n [[0 0]\n  [0 0]]]"), (tf.Variable([1.0, 2.0]), "[1 2]"),
+        (tf.constant([1e-10, 1e10, 1 / 3]), "[1e-10 1e+10 0.333333343]"),
+        (tf.constant([np.nan, np.inf, -0.0]), "[nan inf -0]"),
+        (tf.constant([1 / 3], tf.float64), "[0.33333333333333331]"),
+        (tf.constant([1.0000001, 123456.789, 1e-5]), "[1.00000012 123456.789 1e-05]"),
+        ({"b": 1, "a": X}, "{'a': [1 2 3], 'b': 1}"), ([1, 2, X], "[1, 2, [1 2 3]]"), ((1, "s"), "(1, 's')"),
+        (None, "None"), ("text\nmore", "text\nmore"), (2.5, "2.5"),
+    ],
+)  # fmt: skip
+def test_print(value, text):
+    assert printed(value) == text + "\n"
+
+
+def test_print_options(tmp_path, capsys, caplog):
+    assert printed("a", X, 3, True) == "a [1 2 3] 3 True\n"
+    assert printed(1, 2, sep=",", end="|") == "1,2|"
+    assert printed(tf.range(20), summarize=2) == "[0 1 ... 18 19]\n"
+    assert printed(tf.range(20), summarize=-1) == f"[{' '.join(map(str, range(20)))}]\n"
+    tf.print("to stderr")
+    assert capsys.readouterr().err == "to stderr\n"
+    for _ in range(2):
+        tf.print(X, output_stream=f"file://{tmp_path}/log.txt")
+    assert (tmp_path / "log.txt").read_text() == "[1 2 3]\n[1 2 3]\n"
+    with caplog.at_level(logging.WARNING, "gradtape"):
+        tf.print("hello", output_stream="logging.warning")
+    assert "hello" in caplog.text
+    with pytest.raises(ValueError, match="Unrecognized keyword"):
+        tf.print("x", foo=1)
+    with pytest.raises(ValueError, match="Unknown output stream"):
+        tf.print("x", output_stream="nowhere")
