@@ -59,8 +59,9 @@ def environment(library: str) -> dict[str, str]:
     path = env.pop("PYTHONPATH", None)
     if library == "gradtape":
         env["BENCH_LIB"] = "gradtape"
-        if path or importlib.util.find_spec("gradtape") is None:
-            env["PYTHONPATH"] = str(ROOT)  # not installed: the checkout itself
+        found = importlib.util.find_spec("gradtape")
+        if path or found is None or Path(found.origin or "").is_relative_to(ROOT):
+            env["PYTHONPATH"] = str(ROOT)  # not installed, or from this checkout
     return env
 
 

@@ -306,8 +306,9 @@ def _described(x: Any, given: Any, message: str | None) -> list[tuple[int, Any]]
         given = given.as_list()
     if not isinstance(given, (list, tuple, str)):
         raise ValueError(
-            f"{_prefix(message)}Tensor shape={x.shape} dtype={x.dtype.name}.  Specified shape must be an "
-            f"iterable.  An iterable has the attribute `__iter__` or `__getitem__`.  Received specified shape: {given}"
+            f"{_prefix(message)}Tensor shape={x.shape} dtype={x.dtype.name}.  Specified shape "
+            "must be an iterable.  An iterable has the attribute `__iter__` or `__getitem__`.  Received "
+            f"specified shape: {given}"
         )
     symbols = list(given)
     if not symbols and x.ndim == 0:

@@ -132,8 +132,8 @@ class TensorArray:
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"Could not read index {index} twice because it was cleared after a previous read (perhaps try "
-                "setting clear_after_read = false?)",
+                f"Could not read index {index} twice because it was cleared after a previous read (perhaps "
+                "try setting clear_after_read = false?)",
             )
         tensor = self._element(index)
         if self._clear_after_read:
@@ -159,8 +159,8 @@ class TensorArray:
 
             if not self._element_shape.is_fully_defined():
                 raise ValueError(
-                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is not "
-                    "known."
+                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is "
+                    "not known."
                 )
             self._tensors[index] = ops.zeros(self._element_shape, self._dtype)
         return self._tensors[index]
@@ -249,8 +249,8 @@ class TensorArray:
         pieces = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
         if len(pieces) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
-                f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. {len(pieces)}), "
-                "and the TensorArray is not marked as dynamically resizeable."
+                f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. "
+                f"{len(pieces)}), and the TensorArray is not marked as dynamically resizeable."
             )
         self._tensors = list(pieces)
         return self

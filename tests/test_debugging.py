@@ -19,7 +19,8 @@ Invalid = tf.errors.InvalidArgumentError
         (D.assert_equal, (X, X), ([1, 2], [1, 3]), "=="),
         (D.assert_none_equal, ([1], [2]), ([1], [1]), "!="),
         (D.assert_less, ([1], [2]), ([2], [2]), "<"), (D.assert_less_equal, ([2], [2]), ([3], [2]), "<="),
-        (D.assert_greater, ([3], [2]), ([2], [2]), ">"), (D.assert_greater_equal, ([2], [2]), ([1], [2]), ">="),
+        (D.assert_greater, ([3], [2]), ([2], [2]), ">"),
+        (D.assert_greater_equal, ([2], [2]), ([1], [2]), ">="),
     ],
 )  # fmt: skip
 def test_comparisons(check, good, bad, sign):
@@ -33,7 +34,8 @@ def test_d6_message():
         D.assert_equal(tf.range(20), tf.range(1, 21), summarize=2, message="m")
     assert e.value.message == (
         "m\nCondition x == y did not hold.\nIndices of first 2 different values:\n[[0]\n [1]]\n"
-        "Corresponding x values:\n[0 1]\nCorresponding y values:\n[1 2]\nFirst 2 elements of x:\n[0 1]\nFirst 2 elements of y:\n[1 2]"
+        "Corresponding x values:\n[0 1]\nCorresponding y values:\n[1 2]\n"
+        "First 2 elements of x:\n[0 1]\nFirst 2 elements of y:\n[1 2]"
     )
     with pytest.raises(Invalid, match="Incompatible shapes"):
         D.assert_equal([1, 2], [1, 2, 3])

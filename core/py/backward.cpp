@@ -439,7 +439,8 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     for (size_t i = 0; i < from.size(); ++i)
       if (pass.visit(from[i].node)) {
         // Ones are part of the program: products with them vanish.
-        Ref<> seed = seeds[i] < 0 ? ones(from[i].object) : Ref<>::borrow(symbols[size_t(seeds[i])].object());
+        Ref<> seed = seeds[i] < 0 ? Ref<>(checked(PyObject_CallMethod(PyTuple_GetItem(made.get(), 0), "constant_symbol", "O", ones(from[i].object).get())))
+                                  : Ref<>::borrow(symbols[size_t(seeds[i])].object());
         pass.add(from[i].node, from[i].output, std::move(seed));
       }
     pass.run();

@@ -114,6 +114,10 @@ class Graph:
             known = self._constants[id(tensor)] = Value(self, tuple(tensor.shape), tensor.dtype._code, constant=tensor)
         return known
 
+    def constant_symbol(self, tensor: Any) -> Any:
+        """A tensor of the trace that stands for a constant, so that what is done with it is written down."""
+        return symbolic(self.constant(tensor))
+
     def add(self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]) -> tuple[Value, ...]:
         """Appends a node whose results have these (shape, dtype)s."""
         node = Node(op, tuple(operands), attrs)

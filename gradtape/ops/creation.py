@@ -93,8 +93,9 @@ def constant(value, dtype=None, shape=None, name="Const"):
     if x._numel == 1 and x.ndim == 0:
         return fill(wanted, x)
     raise TypeError(
-        f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from {value!r}) "
-        f"has {x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} elements)."
+        f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from "
+        f"{value!r}) has {x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} "
+        "elements)."
     )
 
 
