@@ -2,6 +2,8 @@
 // different frames.
 #include "program.h"
 
+#include <chrono>
+
 #include "ops/elementwise.h"
 
 namespace gt {
@@ -86,7 +88,8 @@ std::unique_ptr<Frame> Program::take_frame() {
   return make_frame(*this);
 }
 
-void Program::execute(Frame& f) {
+void Program::execute(Frame& f, double* times) {
+  using Clock = std::chrono::steady_clock;
   static const Attrs none;
   // Aliases see the elements of the value they stand for as soon as that exists; values with a
   // fixed place have it before the first step.
@@ -94,6 +97,8 @@ void Program::execute(Frame& f) {
   for (size_t s = 0; s < steps.size(); ++s) {
     Step& step = steps[s];
     Outs& outs = f.outs[s];
+    Clock::time_point begin;
+    if (times) begin = Clock::now();
     switch (step.kind) {
       case Step::Kind::Elementwise: run_elementwise(*step.kernel, f.in[s].data(), outs[0]); break;
       case Step::Kind::Cluster: {
@@ -114,10 +119,11 @@ void Program::execute(Frame& f) {
     }
     if (step.kind == Step::Kind::Call || (step.kind == Step::Kind::Op && !step.impl->allocates))
       for (auto& [alias, of] : f.aliases) alias->data = of->data;
+    if (times) times[s] += std::chrono::duration<double>(Clock::now() - begin).count();
   }
 }
 
-void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs) {
+void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times) {
   auto frame = take_frame();
   Frame& f = *frame;
   struct Cleanup {
@@ -144,7 +150,7 @@ void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs) {
     for (auto& [t, offset] : f.arena) t->data = f.memory->data + offset;
   }
   for (Tensor* t : f.fresh) t->allocate();
-  execute(f);
+  execute(f, times);
   outs.reserve(results.size());
   for (uint32_t r : results) {
     const Tensor& t = *f.value[r];

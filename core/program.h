@@ -55,12 +55,13 @@ class Program {
 
   Program();
   ~Program();
-  // `inputs` have the shapes and types the program was made for. `outs` gets the results.
-  void run(const Tensor* const* inputs, std::vector<Tensor>& outs);
+  // `inputs` have the shapes and types the program was made for. `outs` gets the results. With
+  // `times` (one per step) the seconds each step took are added there.
+  void run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times = nullptr);
 
  private:
   std::unique_ptr<Frame> take_frame();
-  void execute(Frame& f);
+  void execute(Frame& f, double* times);
   std::vector<std::unique_ptr<Frame>> frames_;  // idle ones
   std::mutex mutex_;
 };

@@ -263,7 +263,40 @@ static PyObject* program_run(PyObject* self, PyObject* list) {
   });
 }
 
-static PyMethodDef methods[] = {{"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."}, {}};
+// profile(inputs, repeats) -> list of (what, seconds per run) by step
+static PyObject* program_profile(PyObject* self, PyObject* args) {
+  PyObject* list;
+  int repeats;
+  if (!PyArg_ParseTuple(args, "O!i", &PyList_Type, &list, &repeats)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    auto* p = reinterpret_cast<ProgramObject*>(self);
+    std::vector<const Tensor*> in;
+    each(list, [&](PyObject* o) { in.push_back(is_tensor(o) ? &as_tensor(o)->value : &as_variable(o)->value); });
+    std::vector<double> times(p->program->steps.size(), 0.0);
+    for (int i = 0; i < repeats; ++i) {
+      std::vector<Tensor> outs;
+      p->program->run(in.data(), outs, times.data());
+    }
+    Ref<> result(checked(PyList_New(0)));
+    for (size_t s = 0; s < times.size(); ++s) {
+      const Step& step = p->program->steps[s];
+      std::string what = step.name;
+      if (step.kind == Step::Kind::Cluster) {
+        const Cluster& c = p->program->clusters[size_t(step.cluster)];
+        what += "(" + std::to_string(c.ops.size()) + " ops, " + std::to_string(c.tails.size()) + " tails, " + std::to_string(c.outer) + "x" +
+                std::to_string(c.inner) + ")";
+      } else {
+        for (uint32_t v : step.in) what += " " + p->program->values[v].form.shape.str();
+      }
+      Ref<> row(checked(Py_BuildValue("(sd)", what.c_str(), times[s] / repeats)));
+      PyList_Append(result.get(), row.get());
+    }
+    return result.release();
+  });
+}
+
+static PyMethodDef methods[] = {{"profile", program_profile, METH_VARARGS, "Seconds per step over several runs."},
+                                {"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."}, {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(program_dealloc)},
                               {Py_tp_methods, methods},
