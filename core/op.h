@@ -50,6 +50,8 @@ struct Impl {
   // A rough figure of the work per element (of operands and results together), in
   // nanoseconds: decides when letting go of the interpreter's lock is worth it.
   double cost = 0.5;
+  // `run` looks at the shapes of its operands only: it runs while a function is traced, too.
+  bool shapes_only = false;
 };
 
 const Impl* find_impl(std::string_view name);  // nullptr when there is none

@@ -20,6 +20,7 @@ from gradtape import exchange as exchange
 from gradtape import initializers as initializers
 from gradtape import nest as nest
 from gradtape import ops as _ops
+from gradtape import scopes as _scopes
 from gradtape import random as random
 from gradtape import tensor as _tensor
 from gradtape import test as test
@@ -64,6 +65,7 @@ from gradtape.dtypes import (
     variant,
 )
 from gradtape.function import function
+from gradtape.graph import trace as _trace
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.initializers import (
     constant_initializer,
@@ -94,6 +96,7 @@ __version__ = "0.1.0"
 newaxis = None
 
 _api.fill(globals(), _ops.PUBLIC)
+_scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 
 
 def __getattr__(name: str) -> object:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape import _core, dtypes
 from gradtape.errors import InvalidArgumentError
+from gradtape.graph.effects import deferred
 from gradtape.shape import TensorShape
 
 _log = _logging.getLogger("gradtape")
@@ -31,6 +32,7 @@ def _shown(x: Any, summarize: int | None) -> str:
     return ", ".join([str(v) for v in flat[:most]] + (["..."] if flat.size > most else []))
 
 
+@deferred
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
     """Raises InvalidArgumentError with the values of `data` unless `condition` holds."""
     if not condition:
@@ -41,6 +43,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 # ---- values -------------------------------------------------------------------------------------
 
 
+@deferred
 def _compare(sign: str, holds: Callable, x: Any, y: Any, message: str | None, summarize: int | None) -> None:
     """Raises unless `x sign y` holds for all elements, and shows where it does not."""
     from gradtape import ops
@@ -133,6 +136,7 @@ def assert_greater_equal(
     _compare(">=", ops.greater_equal, x, y, message, summarize)
 
 
+@deferred
 def assert_near(
     x: Any,
     y: Any,
@@ -173,6 +177,7 @@ def _prefix(message: str | None) -> str:
     return f"{message}.  " if message else ""
 
 
+@deferred
 def _compare_zero(sign: str, holds: Callable, x: Any, message: str | None, summarize: int | None) -> None:
     from gradtape import ops
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from gradtape import _core, _hooks, config, nest
 from gradtape.graph.callable import GraphFunction
+from gradtape.graph.effects import Untraceable
 from gradtape.graph.ir import symbolic
 from gradtape.graph.trace import Trace
 from gradtape.indexed_slices import IndexedSlices
@@ -31,6 +32,8 @@ _ONCE = (
     "created once or created outside tf.function."
 )
 _MOST_RETRACES = 5
+# Stands in the cache for calls that cannot be traced.
+_EAGER: Any = object()
 
 
 class ConcreteFunction:
@@ -193,6 +196,8 @@ class Function:
         concrete = self._concrete.get(key)
         if concrete is None:
             concrete, tensors = self._get(key, args, kwargs)
+        if concrete is _EAGER:
+            return nest.map_structure(_result, self._python(*args, **kwargs))
         return concrete.call(tensors)
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
@@ -228,7 +233,11 @@ class Function:
             concrete = self._concrete.get(key)
             if concrete is None:
                 self._note_retrace(key)
-                concrete, created = self._trace(args, kwargs)
+                try:
+                    concrete, created = self._trace(args, kwargs)
+                except Untraceable as e:
+                    _log.warning("%s runs eagerly: %s.", self.name, e)
+                    concrete, created = _EAGER, []
                 if created:
                     if self._made_variables:
                         raise ValueError(_ONCE)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape.graph.effects import deferred
 from gradtape.indexed_slices import IndexedSlices
 
 _LEVELS = {
@@ -19,6 +20,7 @@ _LEVELS = {
 _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
 
 
+@deferred
 def print_(*inputs: Any, **kwargs: Any) -> None:
     """Prints tensors, Python values and nests of them.
 

@@ -12,6 +12,7 @@ import array
 import enum
 import os
 import random as _python
+from collections.abc import Callable
 from typing import Any
 
 from gradtape import _core, dtypes
@@ -86,8 +87,11 @@ def stream(key: int, high: int, low: int) -> Any:
 def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     """The stream of a call that uses `steps` steps of the counter.
 
-    With an op seed, calls of the same op go on where the one before stopped.
+    With an op seed, calls of the same op go on where the one before stopped. In a traced function
+    each run of the graph takes a new stream.
     """
+    if _core.current_trace() is not None:
+        return _in_trace(lambda: op_stream(op, dtype, op_seed, steps))
     first, second = next_seeds(op_seed)
     if op_seed is None:
         return stream(first, second, 0)
@@ -95,6 +99,12 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     low = _seeds.used.get(which, 0)
     _seeds.used[which] = low + steps
     return stream(first, second, low)
+
+
+def _in_trace(make: Callable[[], Any]) -> Any:
+    from gradtape.graph.effects import fresh
+
+    return fresh("random stream", make, (3,), _INT64)
 
 
 class Algorithm(enum.IntEnum):
@@ -224,6 +234,8 @@ class Generator:
         return before
 
     def _stream(self, count: int) -> Any:
+        if _core.current_trace() is not None:
+            return _in_trace(lambda: self._stream(count))
         low, high, key = self._state
         self.skip(count)
         return stream(key, high, low)

@@ -120,7 +120,11 @@ class Variable(_core.Variable, metaclass=_VariableType):
                     "You have specified trainable=True and synchronization=VariableSynchronization.ON_READ."
                 )
             trainable = False
-        self._set(_initial(initial_value, dtype))
+        trace = _core.current_trace()
+        if trace is None:
+            self._set(_initial(initial_value, dtype))
+        else:
+            trace.create(self, lambda value: _initial(value, dtype), initial_value)
         if shape is not None:
             self._declare(shape)
         self.trainable = True if trainable is None else trainable

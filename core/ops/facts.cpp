@@ -56,9 +56,9 @@ void infer_bitcast(const Call& c, Outs& outs) {
   outs.emplace_back(s);
 }
 
-GT_OP("shape", {infer_shape, run_shape, true, 0});
-GT_OP("size", {infer_number, run_size, true, 0});
-GT_OP("rank", {infer_number, run_rank, true, 0});
+GT_OP("shape", {infer_shape, run_shape, true, 0, true});
+GT_OP("size", {infer_number, run_size, true, 0, true});
+GT_OP("rank", {infer_number, run_rank, true, 0, true});
 GT_OP("bitcast", {infer_bitcast, [](const Call& c, Outs& outs) { outs[0].share(c[0]); }, false, 0});
 
 }  // namespace

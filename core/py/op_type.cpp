@@ -188,6 +188,7 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
 
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   try {
+    if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
     for (int i = 0; i < n; ++i) {
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.has_value()) no_value();

@@ -94,10 +94,13 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
   } release{gil};
   Ref<> args(checked(PyTuple_New(call.n)));
   for (int i = 0; i < call.n; ++i) {
-    // The elements may be in the arena: the function gets a copy.
-    Tensor copy = empty(call[i].dtype, call[i].shape);
-    std::memcpy(copy.data, call[i].data, size_t(copy.nbytes()));
-    PyTuple_SET_ITEM(args.get(), i, reinterpret_cast<PyObject*>(new_tensor(std::move(copy))));
+    // Elements in the arena are written over later: the function gets a copy of those.
+    Tensor given = call[i];
+    if (!given.buffer) {
+      given.allocate();
+      std::memcpy(given.data, call[i].data, size_t(given.nbytes()));
+    }
+    PyTuple_SET_ITEM(args.get(), i, reinterpret_cast<PyObject*>(new_tensor(std::move(given))));
   }
   Ref<> result(checked(PyObject_CallObject(self->callbacks[size_t(which)], args.get())));
   Ref<> list(checked(PySequence_Fast(result.get(), "a callback returns a sequence of tensors")));

@@ -15,6 +15,7 @@ struct ProgramObject {
 };
 extern PyTypeObject* ProgramType;
 void init_program_type(PyObject* module);
+void init_loop(PyObject* module);
 
 // Runs without the interpreter's lock; throws what the steps throw.
 void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);

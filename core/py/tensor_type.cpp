@@ -98,9 +98,24 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
 
 // ---- Python numbers -----------------------------------------------------------------------
 
+// A tensor of a trace was used where Python needs its value.
+static void not_in_graph(const char* use) {
+  Ref<> errors(PyImport_ImportModule("gradtape.errors"));
+  Ref<> type(errors ? PyObject_GetAttrString(errors.get(), "OperatorNotAllowedInGraphError") : nullptr);
+  if (type)
+    PyErr_Format(type.get(),
+                 "%s is not allowed. You can attempt the following resolutions to the problem: If you are running in Graph mode, use Eager "
+                 "execution mode or decorate this function with @tf.function. If you are using AutoGraph, you can try decorating this "
+                 "function with @tf.function. If that does not work, then you may be using an unsupported feature or your source code may "
+                 "not be visible to AutoGraph.",
+                 use);
+}
+
 static PyObject* item_or_error(PyObject* self, const char* what) {
   Tensor* v = &as_tensor(self)->value;
-  if (as_tensor(self)->symbol)
+  if (as_tensor(self)->symbol && std::string_view(what) == "bool")
+    not_in_graph("Using a symbolic `tf.Tensor` as a Python `bool`");
+  else if (as_tensor(self)->symbol)
     PyErr_Format(PyExc_TypeError, "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
   else if (v->numel != 1)
     PyErr_Format(PyExc_TypeError, "only tensors with one element can be converted to a Python %s, got shape %s", what, v->shape.str().c_str());
@@ -159,6 +174,10 @@ static PyObject* item_at(PyObject* self, Py_ssize_t i) {
 static PyObject* iterate(PyObject* self) {
   if (as_tensor(self)->value.shape.rank == 0) {
     PyErr_SetString(PyExc_TypeError, "Cannot iterate over a scalar tensor.");
+    return nullptr;
+  }
+  if (as_tensor(self)->symbol && current_trace) {
+    not_in_graph("Iterating over a symbolic `tf.Tensor`");
     return nullptr;
   }
   return PySeqIter_New(self);

@@ -126,6 +126,11 @@ class Graph:
         return node.results
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
+        depends = op.row.shape_from_values
+        if depends is True or (depends and depends(*attrs)):
+            from gradtape.graph.effects import Untraceable
+
+            raise Untraceable(f"{op.op_name}: the shape of the result depends on values")
         values = [self.value_of(x) for x in operands]
         made = self.add(op, values, attrs, [(tuple(r.shape), r.dtype._code) for r in results])
         for tensor, value in zip(results, made, strict=True):

@@ -21,9 +21,6 @@ _FOLDED = 4096
 
 # Ops whose result is where their operand is.
 ALIASES = frozenset(("reshape", "identity", "expand_dims", "squeeze"))
-_EFFECTS = frozenset(
-    name for name in TABLE if name.startswith("random") or name in ("truncated_normal", "categorical", "philox")
-)
 
 
 class Builder:
@@ -41,27 +38,24 @@ class Builder:
         name = op.op_name
         if isinstance(op, Callback):
             return self.graph.add(op, operands, attrs, specs or ())
-        if name not in _EFFECTS:
-            if operands and all(v.constant is not None for v in operands):
-                specs = specs or infer(op, operands, attrs)
-                if all(_count(shape) <= _FOLDED for shape, _ in specs):
-                    return self._fold(op, operands, attrs)
-            rule = _RULES.get(name)
-            if rule is not None:
-                simpler = rule(self, operands, attrs)
-                if simpler is not None:
-                    return (simpler,)
-            if op.row.kind == "elementwise":
-                operands = _without_broadcasts(self, operands)
-            key = (name, tuple(map(id, operands)), attrs)
-            known = self.seen.get(key)
-            if known is not None:
-                return known
+        if operands and all(v.constant is not None for v in operands):
+            specs = specs or infer(op, operands, attrs)
+            if all(_count(shape) <= _FOLDED for shape, _ in specs):
+                return self._fold(op, operands, attrs)
+        rule = _RULES.get(name)
+        if rule is not None:
+            simpler = rule(self, operands, attrs)
+            if simpler is not None:
+                return (simpler,)
+        if op.row.kind == "elementwise":
+            operands = _without_broadcasts(self, operands)
+        key = (name, tuple(map(id, operands)), attrs)
+        known = self.seen.get(key)
+        if known is not None:
+            return known
         if specs is None:
             specs = infer(op, operands, attrs)
-        results = self.graph.add(op, operands, attrs, specs)
-        if name not in _EFFECTS:
-            self.seen[key] = results
+        results = self.seen[key] = self.graph.add(op, operands, attrs, specs)
         return results
 
     def _fold(self, op: Any, operands: list[Value], attrs: tuple) -> tuple[Value, ...]:

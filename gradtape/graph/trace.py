@@ -7,6 +7,8 @@ trace, which become inputs so that a tape outside can follow them.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape import _core
@@ -45,6 +47,27 @@ class Trace(Graph):
         self.state[id(variable)] = tensor
         self.assigned[id(variable)] = variable
 
+    def create(self, variable: Any, convert: Callable[[Any], Any], initial_value: Any) -> None:
+        """A variable made while tracing gets its first value at once: it outlives the trace."""
+        from gradtape.graph.callable import GraphFunction, extract
+
+        if isinstance(initial_value, _core.Tensor) and initial_value._symbol is not None:
+            try:
+                graph = extract(self.nodes, [], [self.value_of(initial_value)])
+            except KeyError:
+                raise ValueError(
+                    "tf.Variable: the initial value depends on the arguments of the traced function. Hint: make the "
+                    "variable outside of the function, or pass a function without arguments as initial value."
+                ) from None
+            with lift():
+                initial_value = GraphFunction(graph).program.run([])[0]
+        with lift():
+            variable._set(convert(initial_value))
+        root = self
+        while root.outer is not None:
+            root = root.outer
+        root.created.append(variable)
+
     # ---- tensors ------------------------------------------------------------------------------
 
     def value_of(self, tensor: Any) -> Value:
@@ -77,6 +100,18 @@ class Trace(Graph):
         return known
 
 
+@contextlib.contextmanager
+def lift() -> Iterator[None]:
+    """Steps out of the trace and off the tapes of this thread for a while."""
+    tapes = _core.suspend()
+    trace = _core.set_trace(None)
+    try:
+        yield
+    finally:
+        _core.set_trace(trace)
+        _core.resume(tapes)
+
+
 class _Same:
     """Membership by identity: variables compare element by element."""
 
@@ -85,3 +120,8 @@ class _Same:
 
     def __contains__(self, item: Any) -> bool:
         return any(item is i for i in self.items)
+
+
+def is_tracing() -> bool:
+    """Whether this thread is tracing a function."""
+    return _core.current_trace() is not None

@@ -64,7 +64,8 @@ def _numpy_unmask(g, mask, axis, shape):
 
 
 masked = indexed(
-    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1", shape_from_values=True,
+    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1",
+    shape_from_values=lambda axis, count: count < 0,
     rule=(lambda g, x, mask, out, axis, count: boolean_unmask(g, mask, axis, x.shape), None),
     numpy=_numpy_mask,
     samples=[

@@ -22,6 +22,10 @@ def as_tensor(value: Any) -> _core.Tensor:
 
 def array_of(value: Any) -> np.ndarray:
     """The elements of `value`, for composites whose result depends on them."""
+    if isinstance(value, _core.Tensor) and value._symbol is not None:
+        from gradtape.graph.effects import Untraceable
+
+        raise Untraceable("the shape of a result depends on values")
     return value.numpy() if isinstance(value, (_core.Tensor, _core.Variable)) else np.asarray(value)
 
 

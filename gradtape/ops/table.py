@@ -80,7 +80,7 @@ class Row:
     tolerance: float
     many: bool
     native: str
-    shape_from_values: bool
+    shape_from_values: bool | Callable
 
     def __init__(self, name: str, kind: str, **fields: Any) -> None:
         self.name = name
@@ -239,7 +239,7 @@ def _general(
     python: Callable | None = None,
     transpose: Any = None,
     tolerance: float = 1.0,
-    shape_from_values: bool = False,
+    shape_from_values: bool | Callable = False,
 ) -> Any:
     # tolerance: factor on the contract test's tolerances, for ops that lose precision by nature
     # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);

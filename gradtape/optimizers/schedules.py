@@ -89,7 +89,7 @@ class ExponentialDecay(_Schedule):
     def __call__(self, step: Any) -> Any:
         first, step = self._start(step)
         p = step / self.decay_steps
-        return first * ops.pow(self.decay_rate, ops.floor(p) if self.staircase else p)
+        return first * self.decay_rate ** (ops.floor(p) if self.staircase else p)
 
 
 class InverseTimeDecay(_Schedule):
@@ -221,8 +221,8 @@ class CosineDecayRestarts(_Schedule):
         else:
             # The periods are a geometric series: i restarts have taken (1 - t**i) / (1 - t) of the first.
             i = ops.floor(ops.log(1 - p * (1 - t)) / math.log(t))
-            p = (p - (1 - ops.pow(t, i)) / (1 - t)) / ops.pow(t, i)
-        cosine = 0.5 * ops.pow(float(self.m_mul), i) * (1 + ops.cos(math.pi * p))
+            p = (p - (1 - t**i) / (1 - t)) / t**i
+        cosine = 0.5 * float(self.m_mul) ** i * (1 + ops.cos(math.pi * p))
         return first * ((1 - self.alpha) * cosine + self.alpha)
 
 

@@ -1,0 +1,54 @@
+"""What a traced function does besides computing: it prints, checks, draws random streams.
+
+Such a call becomes a node that runs Python each time the graph runs, in the order of the
+program, though nothing may read its result.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gradtape import _core, nest
+from gradtape.graph.ir import Callback
+
+
+class Untraceable(Exception):
+    """Raised in a trace by what has no shape before it has a value: such a function runs eagerly."""
+
+
+def is_symbolic(structure: Any) -> bool:
+    """Whether a nest holds a tensor of a trace."""
+    return any(isinstance(x, _core.Tensor) and x._symbol is not None for x in nest.flatten(structure))
+
+
+def deferred(function: Callable) -> Callable:
+    """Makes a function without result run when the graph runs, if it is given symbols."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _core.current_trace() is None or not is_symbolic((args, kwargs)):
+            return function(*args, **kwargs)
+        leaves = nest.flatten((args, kwargs))
+        places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
+
+        def run(*tensors: Any) -> list:
+            now = list(leaves)
+            for i, t in zip(places, tensors, strict=True):
+                now[i] = t
+            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), now)
+            function(*later_args, **later_kwargs)
+            return []
+
+        Callback(function.__name__, run, effect=True)([leaves[i] for i in places], [])
+        return None
+
+    return call
+
+
+def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int) -> Any:
+    """A tensor made by `make()`: now, or in a trace each time the graph runs."""
+    if _core.current_trace() is None:
+        return make()
+    return Callback(name, lambda: [make()], effect=True)([], [(shape, dtype)])[0]
