@@ -216,3 +216,7 @@ class DataLossError(_CodedError):
 
 class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value: `if t:`, `for x in t`."""
+
+
+class Untraceable(Exception):  # noqa: N818
+    """Raised while tracing by what has no shape before it has a value: such a function runs eagerly."""

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core, _hooks, config, nest
+from gradtape.errors import Untraceable
 from gradtape.graph.callable import GraphFunction
-from gradtape.graph.effects import Untraceable
 from gradtape.graph.ir import symbolic
 from gradtape.graph.trace import Trace
 from gradtape.indexed_slices import IndexedSlices

@@ -14,10 +14,6 @@ from gradtape import _core, nest
 from gradtape.graph.ir import Callback
 
 
-class Untraceable(Exception):
-    """Raised in a trace by what has no shape before it has a value: such a function runs eagerly."""
-
-
 def is_symbolic(structure: Any) -> bool:
     """Whether a nest holds a tensor of a trace."""
     return any(isinstance(x, _core.Tensor) and x._symbol is not None for x in nest.flatten(structure))

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape.errors import Untraceable
 
 
 class Value:
@@ -38,7 +39,7 @@ class Value:
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         """Called by the core when an op is applied to this value."""
-        self.graph.trace(op, operands, results, attrs)
+        self.graph.here().trace(op, operands, results, attrs)
 
     def __repr__(self) -> str:
         return f"{'const ' if self.constant is not None else ''}{self.dtype}{list(self.shape)}"
@@ -81,7 +82,7 @@ class Callback:
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         """Adds the op to the trace of its operands, or runs it when they are values."""
-        trace = next((x._symbol.graph for x in operands if x._symbol is not None), None) or _core.current_trace()
+        trace = written_to(operands) or _core.current_trace()
         if trace is None:
             return list(self.run(*operands))
         results = trace.add(self, [trace.value_of(x) for x in operands], (), specs)
@@ -100,6 +101,10 @@ class Graph:
         self._constants: dict[int, Value] = {}
 
     # ---- writing ----------------------------------------------------------------------------
+
+    def here(self) -> Graph:
+        """The graph that ops on values of this one are written to."""
+        return self
 
     def input(self, shape: tuple[int, ...], dtype: int) -> Value:
         value = Value(self, shape, dtype)
@@ -128,8 +133,6 @@ class Graph:
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         depends = op.row.shape_from_values
         if depends is True or (depends and depends(*attrs)):
-            from gradtape.graph.effects import Untraceable
-
             raise Untraceable(f"{op.op_name}: the shape of the result depends on values")
         values = [self.value_of(x) for x in operands]
         made = self.add(op, values, attrs, [(tuple(r.shape), r.dtype._code) for r in results])
@@ -176,6 +179,11 @@ class Graph:
             lines.append(f"  {', '.join(typed(v) for v in node.results)} = {node.name}({operands}){attrs}")
         lines.append(f"  return {', '.join(map(name, self.outputs))}")
         return "\n".join(lines)
+
+
+def written_to(operands: Sequence[Any]) -> Graph | None:
+    """The graph that an op on these tensors is written to; None if they all have values."""
+    return next((x._symbol.graph.here() for x in operands if x._symbol is not None), None)
 
 
 def symbolic(value: Value) -> Any:

@@ -27,7 +27,8 @@ class Trace(Graph):
         self.state: dict[int, Any] = {}  # by id of the variable: the tensor it now holds
         self.assigned: dict[int, Any] = {}  # by id: the variable
         self._captured: dict[int, Value] = {}
-        self.created: list[Any] = []  # variables made during the trace
+        # Variables made during the trace, also in the branches and loops inside it.
+        self.created: list[Any] = [] if outer is None else outer.created
         self.start = _core.tensor_count()
 
     # ---- variables (called by the core) -------------------------------------------------------
@@ -69,6 +70,11 @@ class Trace(Graph):
         root.created.append(variable)
 
     # ---- tensors ------------------------------------------------------------------------------
+
+    def here(self) -> Graph:
+        """Inside a branch or loop body, ops on tensors from outside are part of the branch."""
+        now = _core.current_trace()
+        return now if now is not None and now is not self and now._encloses(self) else self
 
     def value_of(self, tensor: Any) -> Value:
         symbol = tensor._symbol

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core, _hooks
-from gradtape.errors import InvalidArgumentError
+from gradtape.errors import InvalidArgumentError, Untraceable
 
 __all__: list[str] = []
 
@@ -23,8 +23,6 @@ def as_tensor(value: Any) -> _core.Tensor:
 def array_of(value: Any) -> np.ndarray:
     """The elements of `value`, for composites whose result depends on them."""
     if isinstance(value, _core.Tensor) and value._symbol is not None:
-        from gradtape.graph.effects import Untraceable
-
         raise Untraceable("the shape of a result depends on values")
     return value.numpy() if isinstance(value, (_core.Tensor, _core.Variable)) else np.asarray(value)
 

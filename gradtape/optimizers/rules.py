@@ -13,7 +13,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.ops import clip, expand_dims, maximum, minimum, reduce_mean, select, sign, sqrt, square, sum_squares, zeros
+from gradtape.ops import (
+    cast,
+    clip,
+    expand_dims,
+    maximum,
+    minimum,
+    reduce_mean,
+    select,
+    sign,
+    sqrt,
+    square,
+    sum_squares,
+    zeros,
+)
 from gradtape.optimizers.base import Optimizer
 
 
@@ -202,11 +215,13 @@ class Nadam(Optimizer):
         scalars.u_product *= self._u(step)
 
     def update(self, v: Any, g: Any, slots: Any, lr: Any, step: Any) -> Any:
+        # Rounded to the type of the variable first, so that 1 - beta is the same number everywhere.
+        beta_1, beta_2 = cast(self.beta_1, v.dtype), cast(self.beta_2, v.dtype)
         u, u_next = self._u(step), self._u(step + 1)
-        slots.momentum += (g - slots.momentum) * (1 - self.beta_1)
-        slots.velocity += (square(g) - slots.velocity) * (1 - self.beta_2)
+        slots.momentum += (g - slots.momentum) * (1 - beta_1)
+        slots.velocity += (square(g) - slots.velocity) * (1 - beta_2)
         first = u_next / (1 - slots.u_product * u_next) * slots.momentum + (1 - u) / (1 - slots.u_product) * g
-        second = slots.velocity / (1 - self.beta_2**step)
+        second = slots.velocity / (1 - beta_2**step)
         return v - lr * first / (sqrt(second) + self.epsilon)
 
 

@@ -1,0 +1,392 @@
+// One backward pass: which records it visits, what it holds for each, and a step over one record.
+// What is common to all rules happens here: sums over broadcast axes, conjugates, zero
+// cotangents, accumulation.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "compiled.h"
+
+namespace gt {
+
+struct Visit {
+  Node* node;
+  bool needed = false;  // leads to a source
+  bool source = false;
+  size_t kept = 0;      // where the inputs that stand for its values are listed
+  size_t first = 0;     // index of its first cotangent
+};
+
+// Elements, and the result of a record they are.
+struct Source {
+  const void* data;
+  const Node* node;
+  uint32_t output;
+  bool operator==(const Source&) const = default;
+};
+struct SourceHash {
+  size_t operator()(const Source& s) const {
+    return (reinterpret_cast<uintptr_t>(s.data) >> 6) * 0x9e3779b97f4a7c15ull ^ reinterpret_cast<uintptr_t>(s.node) >> 5 ^ s.output;
+  }
+};
+
+// Where each node stands in the list of visits. Kept outside the nodes, because rules run
+// Python, which may start another backward pass over the same nodes.
+class Places {
+ public:
+  Places() : slots_(64) {}
+  uint32_t* find(const Node* n) {  // nullptr when unknown
+    Slot& s = slots_[probe(n)];
+    return s.node ? &s.place : nullptr;
+  }
+  void add(const Node* n, uint32_t place) {
+    if (2 * ++size_ > slots_.size()) grow();
+    slots_[probe(n)] = {n, place};
+  }
+
+ private:
+  struct Slot {
+    const Node* node = nullptr;
+    uint32_t place = 0;
+  };
+  size_t probe(const Node* n) const {
+    size_t mask = slots_.size() - 1, i = (reinterpret_cast<uintptr_t>(n) >> 5) * 0x9e3779b97f4a7c15ull >> 20 & mask;
+    while (slots_[i].node && slots_[i].node != n) i = (i + 1) & mask;
+    return i;
+  }
+  void grow() {
+    std::vector<Slot> before(4 * slots_.size());
+    before.swap(slots_);
+    for (Slot& s : before)
+      if (s.node) slots_[probe(s.node)] = s;
+  }
+  std::vector<Slot> slots_;
+  size_t size_ = 0;
+};
+
+class Pass {
+ public:
+  Pass(Tape* tape, size_t n_targets) : tape_(tape) { visits_.reserve(2 * n_targets + 16); }
+  ~Pass() {
+    for (Visit& v : visits_) unref(v.node);
+  }
+
+  void add_target(Node* n) { push(n); }
+
+  // Collects everything the targets depend on, youngest first.
+  void collect() {
+    for (size_t i = 0; i < visits_.size(); ++i) {
+      Node* n = visits_[i].node;
+      for (int k = 0; k < n->n_in; ++k)
+        if (Node* from = n->edges()[k].node) push(from);
+    }
+    std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; });
+    size_t cotangents = 0;
+    for (size_t i = 0; i < visits_.size(); ++i) {
+      *places_.find(visits_[i].node) = uint32_t(i);
+      visits_[i].first = cotangents;
+      cotangents += visits_[i].node->n_out;
+    }
+    cotangents_.resize(cotangents);
+  }
+
+  Visit* visit(const Node* n) {  // nullptr when the targets do not depend on it
+    uint32_t* place = n ? places_.find(n) : nullptr;
+    return place ? &visits_[*place] : nullptr;
+  }
+
+  void mark_source(Node* n) {
+    if (Visit* v = visit(n)) v->source = true;
+  }
+
+  // Only records that lie between a source and a target are worth differentiating.
+  void mark_needed() {
+    for (size_t i = visits_.size(); i-- > 0;) {
+      Visit& v = visits_[i];
+      v.needed = v.source;
+      for (int k = 0; k < v.node->n_in && !v.needed; ++k) v.needed = needs(v.node->edges()[k]);
+    }
+  }
+
+  void add(Node* n, uint32_t output, Ref<> g) {
+    Ref<>& slot = cotangents_[visit(n)->first + output];
+    if (!slot) {
+      slot = std::move(g);
+    } else if (is_tensor(slot.get()) && is_tensor(g.get())) {
+      slot = Ref<>(checked(call_binary(engine.add, slot.get(), g.get())));
+    } else {
+      slot = Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, slot.get(), g.get(), nullptr)));
+    }
+  }
+
+  PyObject* cotangent(Node* n, uint32_t output) { return cotangents_[visit(n)->first + output].get(); }
+
+  void run() {
+    for (size_t i = 0; i < visits_.size(); ++i) {
+      Visit& v = visits_[i];
+      bool reached = false;
+      for (int k = 0; k < v.node->n_out; ++k) reached |= bool(cotangents_[v.first + k]);
+      if (reached && v.needed && v.node->n_in) step(v);
+      if (!v.source)
+        for (int k = 0; k < v.node->n_out; ++k) cotangents_[v.first + k] = Ref<>();
+      if (!symbolic_ && !tape_->persistent) leave_tape(v.node, tape_);
+    }
+  }
+
+  void leave() {
+    if (!tape_->persistent)
+      for (Visit& v : visits_) leave_tape(v.node, tape_);
+  }
+
+  // Writes down what this pass will compute. False when it cannot be compiled: a custom
+  // gradient, or a record of a trace.
+  bool describe(Structure& s) {
+    std::unordered_map<Source, uint32_t, SourceHash> classes;
+    kept_.clear();
+    for (Visit& v : visits_) {
+      Node* n = v.node;
+      if (!v.needed) continue;
+      for (Tape* t : active_tapes()) s.followed |= on_tape(n, t);
+      if (!n->n_in) {
+        s.words.push_back(~0ull);
+        continue;
+      }
+      if (n->symbols || (n->closure ? !n->explicit_values : !(n->op->kernel || n->op->impl))) return false;
+      s.words.push_back(reinterpret_cast<uintptr_t>(n->closure ? static_cast<void*>(n->closure) : n->op));
+      if (n->closure) s.objects.push_back(n->closure);
+      s.words.push_back(uint64_t(n->n_in) << 32 | n->n_out);
+      if (n->attrs) describe(s, n->attrs->values);
+      for (int i = 0; i < n->n_in; ++i) {
+        Visit* from = visit(n->edges()[i].node);
+        s.words.push_back(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output : ~0ull);
+      }
+      v.kept = kept_.size();
+      for (int k = 0; k < n->n_in + n->n_out; ++k) {
+        const Tensor& t = n->values()[k];
+        describe(s, t);
+        uint32_t which = ~0u;
+        if (t.has_value()) {
+          // The same elements of the same origin are one input.
+          Node* owner = k < n->n_in ? n->edges()[k].node : n;
+          uint32_t output = k < n->n_in ? n->edges()[k].output : uint32_t(k - n->n_in);
+          auto [it, fresh] = classes.try_emplace(Source{t.data, owner, output}, uint32_t(s.inputs.size()));
+          bool same = fresh || (s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype);
+          which = same ? it->second : uint32_t(s.inputs.size());
+          if (fresh || !same) {
+            s.inputs.push_back(&t);
+            s.owners.emplace_back(owner, output);
+          }
+        }
+        s.words.push_back(which);
+        kept_.push_back(which);
+      }
+    }
+    return true;
+  }
+
+  static void describe(Structure& s, const Tensor& t) {
+    s.words.push_back(uint64_t(t.dtype) << 32 | uint64_t(uint8_t(t.shape.rank)));
+    for (int i = 0; i < t.shape.rank; ++i) s.words.push_back(uint64_t(t.shape[i]));
+  }
+
+  static void describe(Structure& s, const Attrs& attrs) {
+    for (const Attr& a : attrs.values) {
+      s.words.push_back(uint64_t(a.kind) << 32 | a.ints.size());
+      s.words.push_back(uint64_t(a.i) ^ std::bit_cast<uint64_t>(a.f) ^ reinterpret_cast<uintptr_t>(a.object));
+      for (int64_t i : a.ints) s.words.push_back(uint64_t(i));
+    }
+  }
+
+  // From here on rules run on these tensors instead of the kept values.
+  void stand_in(std::vector<Ref<TensorObject>> tensors) {
+    stand_ins_ = std::move(tensors);
+    symbolic_ = true;
+  }
+  void forget_cotangents() {
+    for (Ref<>& c : cotangents_) c = Ref<>();
+    symbolic_ = false;
+    stand_ins_.clear();
+  }
+
+ private:
+  void push(Node* n) {
+    if (!on_tape(n, tape_) || places_.find(n)) return;
+    places_.add(n, uint32_t(visits_.size()));
+    visits_.push_back({ref(n)});
+  }
+  bool needs(const Edge& e) {
+    Visit* v = visit(e.node);
+    return v && v->needed;
+  }
+
+  // A kept value as a tensor that outer tapes recognise.
+  Ref<TensorObject> wrap(Node* n, int i) {
+    Ref<TensorObject> t(new_tensor(n->values()[i]));
+    t->node = ref(i < n->n_in ? n->edges()[i].node : n);
+    t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
+    if (n->symbols) t->symbol = Py_XNewRef(n->symbols[i]);
+    return t;
+  }
+
+  Ref<TensorObject> stand_in_of(const Visit& v, int i) {
+    uint32_t which = kept_[v.kept + size_t(i)];
+    if (which != ~0u) return stand_ins_[which];
+    return Ref<TensorObject>(new_tensor(Tensor(v.node->values()[i].spec())));
+  }
+
+  Ref<> dense(Ref<> g) {
+    if (is_tensor(g.get())) return g;
+    return Ref<>(checked(PyObject_CallOneArg(hooks.densify, g.get())));
+  }
+
+  Ref<> zeros(const Tensor& like) {
+    Ref<TensorObject> z(new_tensor(Tensor(like.spec())));
+    z->value.allocate();
+    std::memset(z->value.data, 0, size_t(z->value.nbytes()));
+    return Ref<>(reinterpret_cast<PyObject*>(z.release()));
+  }
+
+  void step(Visit& v) {
+    Node* n = v.node;
+    std::vector<Ref<>> g;
+    for (int k = 0; k < n->n_out; ++k) {
+      Ref<> one = cotangents_[v.first + k];
+      g.push_back(one ? dense(std::move(one)) : Ref<>());
+    }
+    if (n->closure && !n->explicit_values) return step_closure(n, g);
+    OpObject* op = n->op;
+    std::vector<Ref<TensorObject>> values;
+    for (int i = 0; i < n->n_in + n->n_out; ++i) values.push_back(symbolic_ ? stand_in_of(v, i) : wrap(n, i));
+    if (n->closure) return step_function(n, g, values);
+    if (op->joint) return step_joint(n, g, values);
+    for (int i = 0; i < n->n_in; ++i) {
+      if (!needs(n->edges()[i])) continue;
+      Ref<> gx = op->kernel ? step_elementwise(n, i, g[0], values) : step_vjp(n, i, g, values);
+      if (gx && gx.get() != Py_None) add(n->edges()[i].node, n->edges()[i].output, std::move(gx));
+    }
+  }
+
+  Ref<> step_elementwise(Node* n, int i, const Ref<>& g, std::vector<Ref<TensorObject>>& values) {
+    OpObject* op = n->op;
+    const Rule& rule = op->rules[i];
+    const Tensor& x = n->values()[i];
+    Ref<> gx;
+    switch (rule.kind) {
+      case Rule::Kind::None: return {};
+      case Rule::Kind::One: gx = g; break;
+      case Rule::Kind::MinusOne: gx = Ref<>(checked(call_unary(engine.neg, g.get()))); break;
+      case Rule::Kind::Vjp: {
+        PyObject* args[8] = {nullptr, g.get()};
+        for (size_t k = 0; k < values.size(); ++k) args[k + 2] = values[k].object();
+        gx = Ref<>(checked(PyObject_Vectorcall(rule.function, args + 1, (values.size() + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
+        if (gx.get() == Py_None) return gx;
+        break;
+      }
+      case Rule::Kind::Derivative: {
+        PyObject* args[8] = {nullptr};
+        for (size_t k = 0; k < values.size(); ++k) args[k + 1] = values[k].object();
+        Ref<> d(checked(PyObject_Vectorcall(rule.function, args + 1, values.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
+        if (d.get() == Py_None) return d;
+        if (is_tensor(d.get()) && is_complex(as_tensor(d.get())->value.dtype)) d = Ref<>(checked(call_unary(engine.conj, d.get())));
+        gx = op->no_nan ? Ref<>(checked(call_binary(engine.mul_no_nan, d.get(), g.get())))
+                        : Ref<>(checked(call_binary(engine.mul, g.get(), d.get())));
+      }
+    }
+    return fit(std::move(gx), x);
+  }
+
+  // Brings a gradient to the shape and kind of its operand.
+  Ref<> fit(Ref<> gx, const Tensor& x) {
+    if (!is_tensor(gx.get())) return gx;
+    if (is_complex(as_tensor(gx.get())->value.dtype) && !is_complex(x.dtype))
+      gx = Ref<>(checked(call_unary(engine.real, gx.get())));
+    const Shape& have = as_tensor(gx.get())->value.shape;
+    if (have == x.shape || have.rank < x.shape.rank) return gx;
+    Ref<> shape(shape_object(x.shape));
+    return Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.sum_to), gx.get(), shape.get(), nullptr)));
+  }
+
+  // Arguments of an explicit rule: g (a tuple when the op has several results), operands, out, attributes.
+  Ref<> rule_arguments(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    PyObject* attrs = attrs_tuple(n->attrs);
+    Py_ssize_t n_attrs = PyTuple_GET_SIZE(attrs), at = 0;
+    bool variadic = n->op->params[0].kind == ParamKind::Operands;
+    for (int k = 0; k < n->n_out; ++k)
+      if (!g[k]) g[k] = !n->op->gaps && is_differentiable(n->values()[n->n_in + k].dtype) ? zeros(n->values()[n->n_in + k]) : Ref<>::borrow(Py_None);
+    Ref<> args(checked(PyTuple_New(1 + (variadic ? 1 : n->n_in) + 1 + n_attrs)));
+    auto put = [&](PyObject* owned) { PyTuple_SET_ITEM(args.get(), at++, checked(owned)); };
+    auto pack = [&](auto&& list, size_t from, size_t to) {
+      PyObject* t = checked(PyTuple_New(Py_ssize_t(to - from)));
+      for (size_t k = from; k < to; ++k) PyTuple_SET_ITEM(t, Py_ssize_t(k - from), Py_NewRef(reinterpret_cast<PyObject*>(list[k].get())));
+      return t;
+    };
+    bool many = n->op->many;
+    put(many ? pack(g, 0, g.size()) : Py_NewRef(g[0].get()));
+    if (variadic)
+      put(pack(values, 0, n->n_in));
+    else
+      for (int i = 0; i < n->n_in; ++i) put(Py_NewRef(values[i].object()));
+    put(many ? pack(values, n->n_in, values.size()) : Py_NewRef(values[n->n_in].object()));
+    for (Py_ssize_t k = 0; k < n_attrs; ++k) put(Py_NewRef(PyTuple_GET_ITEM(attrs, k)));
+    return args;
+  }
+
+  Ref<> step_vjp(Node* n, int i, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    const Rule& rule = n->op->rules[i];
+    if (rule.kind == Rule::Kind::None) return {};
+    if (rule.kind == Rule::Kind::One) return g[0];
+    Ref<> args = rule_arguments(n, g, values);
+    return fit(Ref<>(checked(PyObject_CallObject(rule.function, args.get()))), n->values()[i]);
+  }
+
+  void step_joint(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    Ref<> args = rule_arguments(n, g, values);
+    Ref<> all(checked(PyObject_CallObject(n->op->rules[0].function, args.get())));
+    give(n, std::move(all), n->op->name);
+  }
+
+  void step_closure(Node* n, std::vector<Ref<>>& g) {
+    Ref<> args(checked(PyTuple_New(n->n_out)));
+    for (int k = 0; k < n->n_out; ++k) {
+      const Tensor& like = n->values()[n->n_in + k];
+      PyTuple_SET_ITEM(args.get(), k, g[k] ? g[k].release() : is_differentiable(like.dtype) ? zeros(like).release() : Py_NewRef(Py_None));
+    }
+    Ref<> closure = Ref<>::borrow(n->closure);
+    give(n, Ref<>(checked(PyObject_CallObject(closure.get(), args.get()))), "custom_gradient");
+  }
+
+  void step_function(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    Ref<> gs(checked(PyTuple_New(n->n_out))), ins(checked(PyTuple_New(n->n_in))), outs(checked(PyTuple_New(n->n_out)));
+    for (int k = 0; k < n->n_out; ++k) {
+      PyTuple_SET_ITEM(gs.get(), k, g[k] ? g[k].release() : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(outs.get(), k, Py_NewRef(values[size_t(n->n_in + k)].object()));
+    }
+    for (int i = 0; i < n->n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(values[size_t(i)].object()));
+    Ref<> closure = Ref<>::borrow(n->closure);
+    give(n, Ref<>(checked(PyObject_CallFunctionObjArgs(closure.get(), gs.get(), ins.get(), outs.get(), nullptr))), "function");
+  }
+
+  void give(Node* n, Ref<> all, const std::string& name) {
+    Ref<> list(checked(PySequence_Fast(all.get(), "a gradient rule must return one gradient per operand")));
+    if (PySequence_Fast_GET_SIZE(list.get()) != n->n_in)
+      fail(Code::Value, name + ": the gradient rule must return " + std::to_string(n->n_in) + " gradients, but returned " +
+                            std::to_string(PySequence_Fast_GET_SIZE(list.get())));
+    for (int i = 0; i < n->n_in; ++i) {
+      PyObject* gx = PySequence_Fast_GET_ITEM(list.get(), i);
+      if (gx == Py_None || !needs(n->edges()[i])) continue;
+      // What a user's own gradient function returns is passed on as it is.
+      add(n->edges()[i].node, n->edges()[i].output, n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->values()[i]));
+    }
+  }
+
+  Tape* tape_;
+  Places places_;
+  std::vector<Visit> visits_;
+  std::vector<Ref<>> cotangents_;
+  std::vector<uint32_t> kept_;
+  std::vector<Ref<TensorObject>> stand_ins_;
+  bool symbolic_ = false;
+};
+
+}  // namespace gt

@@ -1,0 +1,73 @@
+"""Optimizers that need no Keras: `tf.optimizers.Adam` and the like, and `tf.optimizers.schedules`.
+
+In reading order: `rules` (one short method each), `base` (options and state), `step` (what a step
+computes, as one native program), `schedules`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from gradtape.optimizers import schedules as schedules
+from gradtape.optimizers.base import Optimizer
+from gradtape.optimizers.rules import (
+    SGD,
+    Adadelta,
+    Adafactor,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Ftrl,
+    Lamb,
+    Lion,
+    Nadam,
+    RMSprop,
+)
+
+__all__ = [
+    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion", "Nadam", "Optimizer",
+    "RMSprop", "deserialize", "get", "schedules", "serialize",
+]  # fmt: skip
+
+_CLASSES = {c.__name__.lower(): c for c in (
+    SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, Nadam, RMSprop
+)}  # fmt: skip
+
+# Keras 2 had its older classes there; the spellings are the same.
+legacy = experimental = sys.modules[__name__]
+
+
+def get(identifier: Any) -> Optimizer:
+    """An optimizer by name (`"adam"`), from a configuration, or the one given.
+
+    Raises:
+      ValueError: if there is no optimizer of that name.
+    """
+    if isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
+    if isinstance(identifier, str) and identifier.lower() in _CLASSES:
+        return _CLASSES[identifier.lower()]()
+    raise ValueError(
+        f"Could not interpret optimizer identifier: {identifier}. Hint: one of {sorted(_CLASSES)}, or an optimizer."
+    )
+
+
+def serialize(optimizer: Optimizer) -> dict[str, Any]:
+    """A dictionary that `deserialize` makes the optimizer of again, without its state."""
+    return {
+        "module": "keras.optimizers", "class_name": type(optimizer).__name__, "config": optimizer.get_config(),
+        "registered_name": None,
+    }  # fmt: skip
+
+
+def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
+    """The optimizer a dictionary describes."""
+    name = config["class_name"]
+    cls = (custom_objects or {}).get(name) or _CLASSES.get(name.lower())
+    if cls is None:
+        raise ValueError(f"Could not interpret optimizer identifier: {name}. Hint: pass it in `custom_objects`.")
+    return cls.from_config(config["config"], custom_objects)

@@ -1,0 +1,301 @@
+"""What one step of an optimizer computes, and its native program.
+
+`take` is the step in tensor arithmetic: scaling, accumulation, clipping, decay, the rule, averages,
+constraints, the counter. It runs while a trace is open: that of a user's `tf.function`, or one
+of its own, of which `Programs` makes the program that later steps run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from gradtape import _core, _hooks, errors, ops
+from gradtape.graph.callable import GraphFunction
+from gradtape.graph.ir import symbolic
+from gradtape.graph.trace import Trace
+from gradtape.indexed_slices import IndexedSlices
+
+if TYPE_CHECKING:
+    from gradtape.optimizers.base import Optimizer
+
+
+@contextmanager
+def tracing(trace: Any) -> Iterator[None]:
+    """Ops are written to `trace`, or run at once where it is None; tapes do not see them."""
+    token = _core.suspend()
+    before = _core.set_trace(trace)
+    try:
+        yield
+    finally:
+        _core.set_trace(before)
+        _core.resume(token)
+
+
+def outside() -> Any:
+    """Leaves the function that is traced, if any: the state of an optimizer is made once, at once."""
+    return tracing(None)
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+def fit(g: Any, v: Any) -> Any:
+    """A gradient as a tensor or IndexedSlices of the shape of its variable.
+
+    Raises:
+      InvalidArgumentError: if it has another shape.
+    """
+    shape = tuple(v._value_shape)
+    if isinstance(g, IndexedSlices):
+        values, indices = _tensor(g.values), _tensor(g.indices)
+        if tuple(values.shape) != (*indices.shape, *shape[1:]) or len(indices.shape) != 1:
+            _refuse(v, f"IndexedSlices with values {list(values.shape)} and indices {list(indices.shape)}")
+        return IndexedSlices(values, indices, shape)
+    g = _tensor(g)
+    if tuple(g.shape) != shape:
+        _refuse(v, f"a gradient of shape {list(g.shape)}")
+    return g
+
+
+def _tensor(x: Any) -> Any:
+    if isinstance(x, _core.Variable):
+        return x._read()
+    return x if isinstance(x, _core.Tensor) else _hooks.convert(x)
+
+
+def _refuse(v: Any, got: str) -> None:
+    raise errors.InvalidArgumentError(
+        None, None,
+        f"apply_gradients: Cannot update variable '{v.name}' with shape {list(v._value_shape)} using {got}, "
+        "shapes must be equal.",
+    )  # fmt: skip
+
+
+def _map(f: Any, g: Any) -> Any:
+    return IndexedSlices(f(g.values), g.indices, g._dense_shape) if isinstance(g, IndexedSlices) else f(g)
+
+
+def _clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
+    if opt.clipnorm:
+        return [ops.clip_by_norm(_summed(g), opt.clipnorm) for g in grads]
+    if opt.clipvalue:
+        return [ops.clip_by_value(_summed(g), -opt.clipvalue, opt.clipvalue) for g in grads]
+    if opt.global_clipnorm:
+        return ops.clip_by_global_norm([_summed(g) for g in grads], opt.global_clipnorm)[0]
+    return grads
+
+
+def _summed(g: Any) -> Any:
+    """A sparse gradient in which no row occurs twice; in the place of repeated rows stand zeros.
+
+    The number of rows stays, so that shapes are known: repeats are found by sorting, added up,
+    and leave zero rows behind, which belong to a row that is there anyway.
+    """
+    if not isinstance(g, IndexedSlices) or g.values.shape[0] < 2:
+        return g
+    order = ops.argsort(g.indices, stable=True)
+    rows = ops.gather(g.indices, order)
+    new = ops.cast(rows[1:] != rows[:-1], "int32")
+    group = ops.concat([[0], ops.cumsum(new)], 0)
+    values = ops.unsorted_segment_sum(ops.gather(g.values, order), group, g.values.shape[0])
+    first = ops.unsorted_segment_min(rows, group, g.values.shape[0])
+    return IndexedSlices(values, ops.minimum(first, rows[-1]), g._dense_shape)
+
+
+# ---- the step -------------------------------------------------------------------------------------
+
+
+def take(opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None, inline: bool = False) -> None:
+    """One step, in tensor arithmetic.
+
+    Args:
+      grads, variables: what `Optimizer._prepare` gives.
+      updating: with accumulation, whether this call updates; None if only the counter knows.
+      inline: whether this is part of a function of the user's.
+    """
+    token = _core.suspend()
+    try:
+        if opt.loss_scale_factor is not None:
+            grads = [_map(lambda x: x / opt.loss_scale_factor, g) for g in grads]
+        lr = _rate(opt, inline)
+        if opt.gradient_accumulation_steps:
+            _accumulate(opt, grads, variables, lr, updating)
+        else:
+            _update(opt, grads, variables, lr)
+        if opt.use_ema:
+            _average(opt)
+        for v in variables:
+            if v.constraint is not None:
+                v.assign(v.constraint(v))
+        opt._iterations.assign_add(1)
+    finally:
+        _core.resume(token)
+
+
+def _rate(opt: Optimizer, inline: bool) -> Any:
+    rate = opt._learning_rate
+    if isinstance(rate, _core.Variable):
+        rate = rate._read()
+    elif inline or opt._rate_now is None:
+        rate = ops.convert_to_tensor(opt._called_rate())
+    else:
+        rate = opt._rate_now._read()
+    if opt._decay:
+        rate = rate / (1 + opt._decay * ops.cast(opt._iterations, rate.dtype))
+    return rate
+
+
+def _update(opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any) -> None:
+    grads = _clipped(opt, grads)
+    for v in variables:
+        if opt.weight_decay is not None and _decays(opt, v):
+            value = v._read()
+            v.assign(value - value * opt.weight_decay * ops.cast(lr, v.dtype))
+    if opt._scalars:
+        scalars = SimpleNamespace(**{name: s._read() for name, s in opt._scalars.items()})
+        opt.begin(scalars, _number(opt, "float32"))
+        for name, s in opt._scalars.items():
+            s.assign(getattr(scalars, name))
+    for v, g in zip(variables, grads, strict=True):
+        opt.update_step(g, v, lr)
+
+
+def _number(opt: Optimizer, dtype: Any) -> Any:
+    """The number of this step: 1, 2, ..."""
+    return ops.cast(opt.iterations + 1, dtype)
+
+
+def _decays(opt: Optimizer, v: Any) -> bool:
+    ids, pattern = opt._undecayed
+    return id(v) not in ids and not (pattern and pattern.search(v.name))
+
+
+def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
+    """Applies the rule of the optimizer to one variable and its slots."""
+    lr, number = ops.cast(lr, v.dtype), _number(opt, v.dtype)
+    g = _map(lambda x: ops.cast(x, v.dtype), g)
+    kept = {n: s for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")}
+    if isinstance(g, IndexedSlices) and opt.touches_rows_only:
+        return _update_rows(opt, _summed(g), v, kept, lr, number)
+    if isinstance(g, IndexedSlices):
+        g = g._dense()
+    slots = _namespace(opt, v, {n: s._read() for n, s in kept.items()})
+    new = opt.update(v._read(), g, slots, lr, number)
+    for name, s in kept.items():
+        s.assign(getattr(slots, name))
+    v.assign(new)
+
+
+def _update_rows(opt: Optimizer, g: IndexedSlices, v: Any, kept: dict[str, Any], lr: Any, number: Any) -> None:
+    """Applies the rule to the rows that a sparse gradient names."""
+    at = ops.expand_dims(g.indices, -1)
+    old = {n: ops.gather(s._read(), g.indices) for n, s in kept.items()}
+    row = ops.gather(v._read(), g.indices)
+    slots = _namespace(opt, v, old)
+    new = opt.update(row, g.values, slots, lr, number)
+    # Differences, so that the zero rows that stand for repeats add nothing.
+    for name, s in kept.items():
+        s.assign(ops.tensor_scatter_add(s._read(), at, getattr(slots, name) - old[name]))
+    v.assign(ops.tensor_scatter_add(v._read(), at, new - row))
+
+
+def _namespace(opt: Optimizer, v: Any, slots: dict[str, Any]) -> SimpleNamespace:
+    return SimpleNamespace(**{n: ops.cast(s._read(), v.dtype) for n, s in opt._scalars.items()}, **slots)
+
+
+def _accumulate(opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any, updating: bool | None) -> None:
+    """Adds the gradients up; every k-th time their mean makes an update."""
+    k = opt.gradient_accumulation_steps
+    sums = [opt._slots[id(v)]["gradient_accumulator"] for v in variables]
+    total = [
+        s._read() + ops.cast(g._dense() if isinstance(g, IndexedSlices) else g, v.dtype)
+        for s, g, v in zip(sums, grads, variables, strict=True)
+    ]
+    if updating is None:
+        updating = ops.equal((opt._iterations + 1) % k, 0)
+    if updating is False:
+        for s, t in zip(sums, total, strict=True):
+            s.assign(t)
+        return
+    state = [*variables, *opt._scalars.values(), *opt._added]
+    state += [s for v in variables for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")]
+    before = [x._read() for x in state]
+    _update(opt, [t / k for t in total], variables, lr)
+    for s, t in zip(sums, total, strict=True):
+        s.assign(ops.zeros_like(t) if updating is True else ops.select(updating, 0, t))
+    if updating is not True:
+        for x, old in zip(state, before, strict=True):
+            x.assign(ops.select(updating, x._read(), old))
+
+
+def _average(opt: Optimizer) -> None:
+    """The moving averages, and every so often the variables set to them."""
+    count = opt.iterations
+    for v in opt._trainable_variables:
+        average = opt._slots[id(v)]["average"]
+        momentum = ops.select(ops.equal(count, 0), 0.0, opt.ema_momentum)
+        momentum = ops.cast(momentum, v.dtype)
+        average.assign(momentum * average._read() + (1 - momentum) * v._read())
+        if opt.ema_overwrite_frequency:
+            now = ops.equal((count + 1) % opt.ema_overwrite_frequency, 0)
+            v.assign(ops.select(now, average._read(), v._read()))
+
+
+# ---- programs -------------------------------------------------------------------------------------
+
+
+class Programs:
+    """The programs of an optimizer for one list of variables and kinds of gradients.
+
+    There is one for each number of rows of sparse gradients, and with accumulation one that
+    updates and one that does not.
+    """
+
+    def __init__(self, opt: Optimizer, variables: list[Any]) -> None:
+        self.opt = opt
+        self.variables = variables
+        self.known: dict[Any, tuple] = {}
+
+    def run(self, grads: Sequence[Any]) -> bool:
+        """Takes a step; False if the gradients are not of the kind the programs are for."""
+        opt = self.opt
+        flat: list[Any] = []
+        for g in grads:
+            if isinstance(g, IndexedSlices):
+                flat += (g._values, g._indices)
+            else:
+                flat.append(g)
+        k = opt.gradient_accumulation_steps
+        updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
+        if opt._rate_now is not None:
+            opt._rate_now.assign(opt._called_rate())
+        key = (updating, *[(t.dtype._code, tuple(t.shape)) for t in flat])
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = self.compile(grads, updating)
+        program, externals, targets = known
+        for v, value in zip(targets, program.run([*flat, *externals]), strict=True):
+            v._set(value)
+        return True
+
+    def compile(self, grads: Sequence[Any], updating: bool | None) -> tuple:
+        trace = Trace()
+
+        def stand_in(t: Any) -> Any:
+            return symbolic(trace.input(tuple(t.shape), t.dtype._code))
+
+        symbols = [
+            IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(v._value_shape))
+            if isinstance(g, IndexedSlices)
+            else stand_in(g)
+            for g, v in zip(grads, self.variables, strict=True)
+        ]
+        with tracing(trace):
+            take(self.opt, symbols, self.variables, updating)
+            trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
+        return GraphFunction(trace, self.opt.name).program, list(trace.externals), list(trace.assigned.values())
+
+
