@@ -58,7 +58,7 @@ def environment(library: str) -> dict[str, str]:
         env[name] = str(THREADS)
     path = env.pop("PYTHONPATH", None)
     if library == "gradtape":
-        env["BENCH_LIB"] = "gradtape"
+        env |= {"BENCH_LIB": "gradtape", "BENCH_OPT": "native"}  # our own Adam: there is no tf.keras yet
         found = importlib.util.find_spec("gradtape")
         if path or found is None or Path(found.origin or "").is_relative_to(ROOT):
             env["PYTHONPATH"] = str(ROOT)  # not installed, or from this checkout
@@ -93,7 +93,13 @@ class Peer:
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
-        return json.loads(line) if line else {"error": f"the process of {self.library} ended"}
+        if line:
+            return json.loads(line)
+        try:
+            how = f"exit code {self._process.wait(5)}"
+        except subprocess.TimeoutExpired:
+            how = "still running"
+        return {"error": f"the process of {self.library} ended ({how})"}
 
     def close(self) -> None:
         assert self._process.stdin

@@ -32,6 +32,13 @@ def _figure(cells: dict[str, Any], label: str, metric: str) -> dict[str, Any] | 
     return cell if "min" in cell else None
 
 
+def _absent(cells: dict[str, Any], label: str, metric: str) -> str:
+    """What stands for a figure that is not there: a process that died is no missing feature."""
+    cell = cells.get(label, {})
+    why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
+    return "DIED" if why.startswith("the process") else "not yet"
+
+
 def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:
     a, b = _figure(cells, ours, metric), _figure(cells, theirs, metric)
     if not a or not b:
@@ -64,7 +71,8 @@ def overhead(part: dict[str, Any]) -> str:
     for name, cells in part["cases"].items():
         ours = _figure(cells, "gradtape", "op")
         rows.append([
-            name, _us(ours) if ours else "not yet", f"{ours['median']:.3f}" if ours else "-",
+            name, _us(ours) if ours else _absent(cells, "gradtape", "op"),
+            f"{ours['median']:.3f}" if ours else "-",
             _against(cells, "gradtape", "tensorflow", "op"), _against(cells, "gradtape", "torch", "op"),
         ])  # fmt: skip
     head = ["recorded op", "gradtape us (min)", "median", "TensorFlow eager / ours", "PyTorch eager / ours"]
@@ -80,7 +88,8 @@ def elementwise(part: dict[str, Any]) -> str:
         for size in sizes:
             cells = part["cases"][f"{name} {size}"]
             ours = _figure(cells, "gradtape", "op")
-            row.append(f"{_us(ours)} ({_against(cells, 'gradtape', 'torch', 'op')})" if ours else "not yet")
+            ratio = _against(cells, "gradtape", "torch", "op")
+            row.append(f"{_us(ours)} ({ratio})" if ours else _absent(cells, "gradtape", "op"))
         rows.append(row)
     return _table(["gradtape us (PyTorch / ours)", *[f"{int(s):,}" for s in sizes]], rows)
 
@@ -90,23 +99,31 @@ def workloads(part: dict[str, Any]) -> str:
         return part["missing"]
     labels = list(dict.fromkeys(label for cells in part["cases"].values() for label in cells))
     others = [label for label in labels if not label.startswith("gradtape")]
-    ways = [label for label in labels if label.startswith("gradtape")]
     rows = []
     for name, cells in part["cases"].items():
         for metric in ("step", "grad"):
             if not any(_figure(cells, label, metric) for label in labels):
                 continue
             row = [f"{name} {metric}"]
-            for way in ways:
+            for way in _WAYS:
                 ours = _figure(cells, way, metric)
-                row.append(_us(ours) if ours else "not yet")
-            best = min(
-                (w for w in ways if _figure(cells, w, metric)),
-                key=lambda w: cells[w][metric]["min"],
-                default=ways[0],
-            )
-            rows.append([*row, *[_against(cells, best, other, metric) for other in others]])
-    return _table(["workload", *[f"{w} us" for w in ways], *[f"{o} / ours" for o in others]], rows)
+                row.append(_us(ours) if ours else _absent(cells, way, metric))
+            rows.append([*row, *(_like_with_like(cells, other, metric) for other in others)])
+    return _table(["workload", *(f"{w} us" for w in _WAYS), *(f"{o} / ours" for o in others)], rows)
+
+
+_WAYS = ("gradtape eager", "gradtape function")
+
+
+def _like_with_like(cells: dict[str, Any], other: str, metric: str) -> str:
+    """Eager against eager, compiled against compiled; (e) where only our eager mode can be compared."""
+    eager, function = _WAYS
+    if other.endswith((" eager", " numpy")):
+        return _against(cells, eager, other, metric)
+    if _figure(cells, function, metric):
+        return _against(cells, function, other, metric)
+    ratio = _against(cells, eager, other, metric)
+    return ratio if ratio in ("-", "busy") else f"{ratio} (e)"
 
 
 def footprint(part: dict[str, Any]) -> str:

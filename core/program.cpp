@@ -123,7 +123,7 @@ void Program::execute(Frame& f, double* times) {
   }
 }
 
-void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times) {
+void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times, bool take) {
   auto frame = take_frame();
   Frame& f = *frame;
   struct Cleanup {
@@ -143,13 +143,20 @@ void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double
       p->frames_.push_back(std::move(frame));
     }
   } cleanup{this, frame};
+  // Before the frame holds the inputs too: one reference is the variable's own.
+  for (size_t k = 0; take && k < in_place.size(); ++k) {
+    if (in_place[k] < 0) continue;
+    const Tensor& x = *inputs[in_place[k]];
+    if (x.buffer->refs.load() == 1 && !x.buffer->release) f.value[results[k]]->share(x);
+  }
   for (size_t v = 0; v < values.size(); ++v)
     if (values[v].place == Place::Input) f.inputs[v].share(*inputs[values[v].at]);
   if (arena_bytes && !f.memory) {
     f.memory = allocate(size_t(arena_bytes));
     for (auto& [t, offset] : f.arena) t->data = f.memory->data + offset;
   }
-  for (Tensor* t : f.fresh) t->allocate();
+  for (Tensor* t : f.fresh)
+    if (!t->buffer) t->allocate();
   execute(f, times);
   outs.reserve(results.size());
   for (uint32_t r : results) {

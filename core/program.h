@@ -48,6 +48,7 @@ class Program {
   std::vector<Step> steps;
   std::vector<Cluster> clusters;
   std::vector<uint32_t> results;
+  std::vector<int32_t> in_place;  // for each result, or none: the input whose memory it may take, -1 for none
   int64_t arena_bytes = 0;
   uint32_t n_inputs = 0;
   Callback callback = nullptr;
@@ -57,7 +58,8 @@ class Program {
   ~Program();
   // `inputs` have the shapes and types the program was made for. `outs` gets the results. With
   // `times` (one per step) the seconds each step took are added there.
-  void run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times = nullptr);
+  // With `take`, results are written over inputs where `in_place` says so and nobody else holds them.
+  void run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times = nullptr, bool take = false);
 
  private:
   std::unique_ptr<Frame> take_frame();

@@ -187,12 +187,7 @@ class Function:
             return self._python(*args, **kwargs)
         if self.input_signature is not None:
             args, kwargs = self._apply_signature(args, kwargs)
-        flat = list(args) if not kwargs and all(type(a) is _core.Tensor for a in args) else None
-        if flat is not None:
-            key: Any = tuple((t.dtype._code, tuple(t.shape)) for t in flat)
-            tensors = flat
-        else:
-            key, tensors = self._key(args, kwargs)
+        key, tensors = self._key(args, kwargs)
         concrete = self._concrete.get(key)
         if concrete is None:
             concrete, tensors = self._get(key, args, kwargs)
@@ -202,17 +197,19 @@ class Function:
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
         """What a call is recognised by, and its tensors."""
+        if not kwargs and all(type(a) is _core.Tensor for a in args):
+            return tuple([(t.dtype._code, t._dims) for t in args]), list(args)
         leaves = nest.flatten((args, kwargs))
         tensors = []
         parts: list = []
         for leaf in leaves:
             if isinstance(leaf, _core.Tensor):
                 tensors.append(leaf)
-                parts.append((leaf.dtype._code, tuple(leaf.shape)))
+                parts.append((leaf.dtype._code, leaf._dims))
             elif isinstance(leaf, (np.ndarray, np.generic)):
                 t = _hooks.convert(leaf)
                 tensors.append(t)
-                parts.append((t.dtype._code, tuple(t.shape)))
+                parts.append((t.dtype._code, t._dims))
             elif isinstance(leaf, _core.Variable):
                 parts.append(("variable", id(leaf)))
             else:
@@ -221,6 +218,8 @@ class Function:
                     parts.append(("value", leaf))
                 except TypeError:
                     parts.append(("object", id(leaf)))
+        if not kwargs and len(tensors) == len(args) == len(leaves):
+            return tuple(parts), tensors  # arrays count as tensors
         return (_shape_of_nest((args, kwargs)), tuple(parts)), tensors
 
     def _get(self, key: Any, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
@@ -301,8 +300,16 @@ class Function:
             raise TypeError(f"{self.name}: input_signature has {len(specs)} entries, the call {len(given)} arguments.")
         out = []
         for spec, value in zip(specs, given, strict=False):
-            out.append(nest.map_structure(lambda s, v: self._fit(s, v), spec, value))
+            out.append(self._fit_all(spec, value))
         return (*out, *given[len(specs) :]), {}
+
+    def _fit_all(self, spec: Any, value: Any) -> Any:
+        """`value` with a tensor for each TensorSpec of `spec`."""
+        if isinstance(spec, TensorSpec):
+            return self._fit(spec, value)
+        if isinstance(spec, dict):
+            return {k: self._fit_all(spec[k], value[k]) for k in spec}
+        return type(spec)(self._fit_all(s, v) for s, v in zip(spec, value, strict=True))
 
     def _fit(self, spec: Any, value: Any) -> Any:
         tensor = value if isinstance(value, _core.Tensor) else None
@@ -331,10 +338,7 @@ class Function:
             return leaf
 
         args, kwargs = nest.map_structure(example, (tuple(args), kwargs))
-        key, _ = self._key(args, kwargs)
-        if not kwargs and all(type(a) is _core.Tensor for a in args):
-            key = tuple((t.dtype._code, tuple(t.shape)) for t in args)
-        return self._get(key, args, kwargs)[0]
+        return self._get(self._key(args, kwargs)[0], args, kwargs)[0]
 
     def experimental_get_tracing_count(self) -> int:
         return self._traces

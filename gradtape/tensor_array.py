@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from gradtape import _core, dtypes, errors
@@ -10,6 +11,16 @@ from gradtape.shape import TensorShape
 
 def _index(value: Any) -> int:
     return int(value._read()) if isinstance(value, _core.Variable) else int(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, _core.Tensor) and value._symbol is not None:
+        raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
+    return _index(value)
+
+
+def _symbolic(*values: Any) -> bool:
+    return any(isinstance(v, _core.Tensor) and v._symbol is not None for v in values)
 
 
 class TensorArray:
@@ -55,8 +66,11 @@ class TensorArray:
         self._clear_after_read = True if clear_after_read is None else bool(clear_after_read)
         self._infer_shape = infer_shape
         self._element_shape = TensorShape(element_shape)
-        self._tensors: list = [None] * _index(size)
+        self._tensors: list = [None] * _size(size)
         self._cleared: set[int] = set()
+        # In a traced loop the elements are rows of one tensor, and the array does not change: `write`
+        # and the others return another one.
+        self._buffer: Any = None
 
     # ---- what it is -------------------------------------------------------------------------
 
@@ -91,10 +105,10 @@ class TensorArray:
         """The number of elements, as a tensor."""
         from gradtape import ops
 
-        return ops.constant(len(self._tensors))
+        return ops.constant(len(self))
 
     def __len__(self) -> int:
-        return len(self._tensors)
+        return len(self._tensors) if self._buffer is None else self._buffer.shape[0]
 
     def identity(self) -> TensorArray:
         """The array itself."""
@@ -119,6 +133,10 @@ class TensorArray:
           OutOfRangeError: if there is no such element.
           InvalidArgumentError: if it was read before and cleared.
         """
+        if self._buffer is not None or _symbolic(index):
+            from gradtape import ops
+
+            return ops.gather(self._as_tensor(), index)
         index = _index(index)
         if index < 0:
             raise errors.OutOfRangeError(
@@ -136,7 +154,7 @@ class TensorArray:
                 "try setting clear_after_read = false?)",
             )
         tensor = self._element(index)
-        if self._clear_after_read:
+        if self._clear_after_read and _core.current_trace() is None:
             self._tensors[index] = None
             self._cleared.add(index)
         return tensor
@@ -149,6 +167,8 @@ class TensorArray:
           InvalidArgumentError: for a value of another type.
           ValueError: for a value of another shape than the elements before.
         """
+        if _core.current_trace() is not None:
+            return self._traced_write(index, value)
         self._write(_index(index), value)
         return self
 
@@ -204,10 +224,16 @@ class TensorArray:
 
     def stack(self, name: str | None = None) -> Any:
         """All elements as one tensor with a new first axis."""
+        if self._buffer is not None:
+            return self._buffer
         return self._stacked(range(len(self._tensors)))
 
     def gather(self, indices: Any, name: str | None = None) -> Any:
         """The elements at `indices` as one tensor."""
+        if self._buffer is not None or _symbolic(indices):
+            from gradtape import ops
+
+            return ops.gather(self._as_tensor(), indices)
         return self._stacked(self._indices(indices))
 
     def _stacked(self, indices: Any) -> Any:
@@ -223,10 +249,15 @@ class TensorArray:
         """All elements joined along their first axis."""
         from gradtape import ops
 
+        if self._buffer is not None:
+            rows = self._buffer.shape
+            return ops.reshape(self._buffer, [rows[0] * rows[1], *rows[2:]])
         return ops.concat([self._element(i) for i in range(len(self._tensors))], 0)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Fills the array with the rows of `value`."""
+        if _core.current_trace() is not None:
+            return self._traced_unstack(value)
         tensors = self._rows(value)
         if len(tensors) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
@@ -238,6 +269,8 @@ class TensorArray:
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Puts the rows of `value` at `indices`."""
+        if _core.current_trace() is not None:
+            return self._traced_scatter(indices, value)
         for index, row in zip(self._indices(indices), self._rows(value), strict=False):
             self._write(index, row)
         return self
@@ -265,3 +298,81 @@ class TensorArray:
         from gradtape import ops
 
         return [int(i) for i in ops.convert_to_tensor(indices, dtype_hint=dtypes.int32).numpy().reshape(-1)]
+
+    # ---- in a trace -------------------------------------------------------------------------
+
+    def _is_tensor(self) -> bool:
+        """Whether it can be carried through a loop as one tensor."""
+        return self._buffer is not None or (self._element_shape.is_fully_defined() and not self._dynamic_size)
+
+    def _as_tensor(self) -> Any:
+        """The elements as rows of one tensor."""
+        from gradtape import ops
+
+        if self._buffer is not None:
+            return self._buffer
+        if not self._element_shape.is_fully_defined():
+            raise ValueError(
+                "TensorArray: nothing was written yet, and the shape of the elements is not known. Hint: element_shape=."
+            )
+        if all(t is None for t in self._tensors):
+            return ops.zeros([len(self._tensors), *self._element_shape], self._dtype)
+        return self._stacked(range(len(self._tensors)))
+
+    def _with_tensor(self, buffer: Any) -> TensorArray:
+        """An array like this one, with other elements."""
+        new = copy.copy(self)
+        new._tensors, new._cleared, new._buffer = [], set(), buffer
+        new._element_shape = TensorShape(list(buffer.shape)[1:])
+        return new
+
+    def _with_zeros(self) -> TensorArray:
+        from gradtape import ops
+
+        return self._with_tensor(ops.zeros_like(self._as_tensor()))
+
+    def _traced_write(self, index: Any, value: Any) -> TensorArray:
+        from gradtape import ops
+
+        new = copy.copy(self)
+        new._tensors = list(self._tensors)
+        if self._buffer is None and not _symbolic(index):
+            new._write(_index(index), value)
+            return new
+        element = new._checked(value)
+        if self._dynamic_size:
+            new._grow(index)
+        rows = ops.tensor_scatter_nd_update(new._as_tensor(), ops.reshape(index, [1, 1]), element[None])
+        return new._with_tensor(rows)
+
+    def _grow(self, index: Any) -> None:
+        """An array that grows in a loop gets the size it will have behind the loop."""
+        from gradtape.graph.control import trips
+
+        size = trips(index)
+        if self._buffer is None:
+            self._tensors += [None] * (size - len(self._tensors))
+        elif size > self._buffer.shape[0]:
+            from gradtape import ops
+
+            more = ops.zeros([size - self._buffer.shape[0], *self._element_shape], self._dtype)
+            self._buffer = ops.concat([self._buffer, more], 0)
+
+    def _traced_unstack(self, value: Any) -> TensorArray:
+        from gradtape import ops
+
+        rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        if rows.shape[0] > len(self) and not self._dynamic_size:
+            raise ValueError(
+                f"Cannot unstack {rows.shape[0]} tensors into a TensorArray of static size {len(self)} "
+            )
+        return self._with_tensor(rows)
+
+    def _traced_scatter(self, indices: Any, value: Any) -> TensorArray:
+        from gradtape import ops
+
+        rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        new = copy.copy(self)
+        new._element_shape = self._element_shape.merge_with(list(rows.shape)[1:])
+        places = ops.convert_to_tensor(indices, dtype_hint=dtypes.int32)
+        return new._with_tensor(ops.tensor_scatter_nd_update(new._as_tensor(), places[:, None], rows))

@@ -246,7 +246,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
         """The present value as a tensor of its own: gradients reach the variable through it, and
         can be asked for with respect to it."""
         if not _core.is_recording():
-            return self._peek()
+            return self._read()
         from gradtape import ops
 
         return ops.identity(self._read())

@@ -41,6 +41,7 @@ bool same(const End& a, const End& b) { return a.object == b.object || (a.node &
 // Runs the rules on symbols and makes a program of what they compute.
 bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from, const std::vector<End>& to,
              const std::vector<int>& seeds) {
+  TraceLifted lifted;
   std::vector<Tape*> suspended;
   suspended.swap(active_tapes());
   bool ok = guarded<bool>(false, [&] {

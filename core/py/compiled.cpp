@@ -7,10 +7,11 @@
 
 namespace gt {
 
-bool compiling = [] {
-  const char* s = std::getenv("GRADTAPE_COMPILE");
-  return !(s && s[0] == '0');
-}();
+// GRADTAPE_COMPILE=0 turns compilation off; =always compiles what is seen for the first time,
+// for tests.
+static const std::string setting = std::getenv("GRADTAPE_COMPILE") ? std::getenv("GRADTAPE_COMPILE") : "";
+bool compiling = setting != "0";
+static const int64_t first_needed = setting == "always" ? 1 : 2;
 
 constexpr size_t kMostStructures = 1024;
 constexpr int64_t kPatience = 64;  // programs made for structures that did not come back
@@ -69,7 +70,7 @@ Compiled& remember(const Structure& s) {
 // A structure is compiled when it is seen for the second time. A program that throws away its
 // programs (its structures keep changing) has to show each of them more often first.
 bool worth_compiling(const Compiled& c) {
-  int64_t needed = 2;
+  int64_t needed = first_needed;
   for (int64_t w = wasted; w >= kPatience; w /= 2) needed *= 2;
   return !c.failed && c.seen >= needed;
 }

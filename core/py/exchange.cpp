@@ -290,6 +290,11 @@ static PyObject* is_tracked(PyObject*, PyObject* o) {
 static PyObject* set_trace(PyObject*, PyObject* trace) {
   PyObject* before = current_trace;
   current_trace = trace == Py_None ? nullptr : Py_NewRef(trace);
+  trace_start = 0;
+  if (current_trace && PyObject_HasAttrString(trace, "start")) {
+    Ref<> start(PyObject_GetAttrString(trace, "start"));
+    trace_start = start ? PyLong_AsUnsignedLongLongMask(start.get()) : 0;
+  }
   return before ? before : Py_NewRef(Py_None);
 }
 static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }

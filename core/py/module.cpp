@@ -31,6 +31,7 @@ NB_MODULE(_core, m) {
   gt::init_exchange(m.ptr());
   gt::init_program_type(m.ptr());
   gt::init_loop(m.ptr());
+  gt::init_update_type(m.ptr());
 
   m.def("set_hooks", set_hooks, "Gives the core the Python functions it calls for what is rare.");
   m.def("set_engine_op", [](const std::string& name, nb::object op) {

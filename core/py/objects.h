@@ -96,6 +96,15 @@ Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
 void init_variable_type(PyObject* module);
 // The trace this thread is writing (a gradtape.graph.trace.Trace), or nullptr: variables are read and set through it.
 extern thread_local PyObject* current_trace;
+// Tensors made before this count come from outside of the trace (0: it takes none).
+extern thread_local uint64_t trace_start;
+// While it lives, no trace is current.
+struct TraceLifted {
+  PyObject* trace = current_trace;
+  uint64_t start = trace_start;
+  TraceLifted() { current_trace = nullptr, trace_start = 0; }
+  ~TraceLifted() { current_trace = trace, trace_start = start; }
+};
 
 // ---- Op -----------------------------------------------------------------------------------
 

@@ -186,9 +186,30 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   return finish(op, in, n, attrs, results);
 }
 
+// A tensor with a value that was there before the current trace began.
+static bool is_outside(TensorObject* t) { return !t->symbol && t->value.has_value() && t->born <= trace_start; }
+
+// In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
+static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  static PyObject* method = PyUnicode_InternFromString("stand_in");
+  std::vector<Ref<TensorObject>> owned;
+  std::vector<TensorObject*> operands(in, in + n);
+  for (int i = 0; i < n; ++i) {
+    if (!is_outside(in[i])) continue;
+    owned.emplace_back(as_tensor(checked(PyObject_CallMethodOneArg(current_trace, method, object(in[i])))));
+    owned.back()->node = ref(in[i]->node);
+    owned.back()->output = in[i]->output;
+    operands[size_t(i)] = owned.back().get();
+  }
+  return run_op(op, operands.data(), n, attrs);
+}
+
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   try {
     if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
+    if (trace_start)
+      for (int i = 0; i < n; ++i)
+        if (is_outside(in[i])) return run_captured(op, in, n, attrs);
     for (int i = 0; i < n; ++i) {
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.has_value()) no_value();

@@ -143,12 +143,12 @@ CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple) {
   return a;
 }
 
-// Program(n_inputs, values, steps, results, arena_bytes)
+// Program(n_inputs, values, steps, results, arena_bytes, in_place=())
 //   values: (dtype, shape, place, at, tensor or None); steps: (what, object, ins, outs, attrs)
 static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *values, *steps, *results;
+  PyObject *values, *steps, *results, *in_place = nullptr;
   long long n_inputs, arena;
-  if (!PyArg_ParseTuple(args, "LOOOL", &n_inputs, &values, &steps, &results, &arena)) return nullptr;
+  if (!PyArg_ParseTuple(args, "LOOOL|O", &n_inputs, &values, &steps, &results, &arena, &in_place)) return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   auto* p = reinterpret_cast<ProgramObject*>(self);
@@ -205,6 +205,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
       prog.steps.push_back(std::move(step));
     });
     each(results, [&](PyObject* r) { prog.results.push_back(uint32_t(integer(r))); });
+    if (in_place) each(in_place, [&](PyObject* i) { prog.in_place.push_back(int32_t(integer(i))); });
     return self;
   });
   if (!made) Py_DECREF(self);
@@ -223,10 +224,10 @@ static void program_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs) {
+void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs, bool take) {
   std::optional<Error> error;
   bool python_error = false;
-  Py_BEGIN_ALLOW_THREADS try { p->program->run(inputs, outs); } catch (const Error& e) {
+  Py_BEGIN_ALLOW_THREADS try { p->program->run(inputs, outs, nullptr, take); } catch (const Error& e) {
     error = e;
   } catch (const PythonError&) {
     python_error = true;

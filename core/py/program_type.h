@@ -16,9 +16,10 @@ struct ProgramObject {
 extern PyTypeObject* ProgramType;
 void init_program_type(PyObject* module);
 void init_loop(PyObject* module);
+void init_update_type(PyObject* module);
 
-// Runs without the interpreter's lock; throws what the steps throw.
-void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);
+// Runs without the interpreter's lock; throws what the steps throw. For `take` see Program::run.
+void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs, bool take = false);
 
 // The native form of attributes given as Python values, the opposite of attrs_tuple. Owned by the caller.
 CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple);

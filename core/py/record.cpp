@@ -209,6 +209,7 @@ static const Reads& find_reads(OpObject* op, CallAttrs* attrs, TensorObject* con
   Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
   for (int i = 0; i < n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
   for (int i = 0; i < n_out; ++i) PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
+  TraceLifted lifted;
   Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(), outs.get(), attrs_tuple(attrs),
                                                    nullptr)));
   Reads found{kind, {}};

@@ -205,6 +205,12 @@ static PyObject* get_origin(PyObject* self, void*) {
   TensorObject* t = as_tensor(self);
   return t->variable ? PyTuple_Pack(2, t->variable, t->key) : Py_NewRef(Py_None);
 }
+static PyObject* get_dims(PyObject* self, void*) {
+  const Shape& s = as_tensor(self)->value.shape;
+  PyObject* dims = PyTuple_New(s.rank);
+  for (int i = 0; dims && i < s.rank; ++i) PyTuple_SET_ITEM(dims, i, PyLong_FromLongLong(s[i]));
+  return dims;
+}
 static PyObject* get_born(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(as_tensor(self)->born); }
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.nbytes()); }
 static PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.numel); }
@@ -230,6 +236,7 @@ static PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "The shape, a Tenso
                                {"_id", get_id, nullptr, nullptr, nullptr},
                                {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
                                {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
+                               {"_dims", get_dims, nullptr, "The shape as a tuple of ints, quicker than `shape`.", nullptr},
                                {"_born", get_born, nullptr, "How many tensors were made before this one.", nullptr},
                                {"_nbytes", get_nbytes, nullptr, nullptr, nullptr},
                                {"_numel", get_size, nullptr, nullptr, nullptr},

@@ -10,6 +10,7 @@ PyType_Slot* number_slots();
 
 static uint64_t next_uid = 0;
 thread_local PyObject* current_trace = nullptr;
+thread_local uint64_t trace_start = 0;
 
 Ref<TensorObject> read_variable(VariableObject* v) {
   if (current_trace) {

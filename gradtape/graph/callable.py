@@ -97,14 +97,16 @@ class GraphFunction:
         known = self._derivatives.get(tracked)
         if known is None:
             token = _core.suspend()
+            joint = Graph()
+            before = _core.set_trace(joint)
             try:
-                known = self._derivatives[tracked] = self._differentiate(tracked)
+                known = self._derivatives[tracked] = self._differentiate(tracked, joint)
             finally:
+                _core.set_trace(before)
                 _core.resume(token)
         return known
 
-    def _differentiate(self, tracked: tuple[bool, ...]) -> Derivative:
-        joint = Graph()
+    def _differentiate(self, tracked: tuple[bool, ...], joint: Graph) -> Derivative:
         xs = [symbolic(joint.input(v.shape, v.dtype)) for v in self.graph.inputs]
         tape = _core.Tape()
         tape._configure(True, False)

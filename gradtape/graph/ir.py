@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape import _core
 from gradtape.errors import Untraceable
 
@@ -98,7 +100,7 @@ class Graph:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.outputs: list[Value] = []
-        self._constants: dict[int, Value] = {}
+        self._constants: dict[Any, Value] = {}
 
     # ---- writing ----------------------------------------------------------------------------
 
@@ -112,8 +114,14 @@ class Graph:
         return value
 
     def constant(self, tensor: Any) -> Value:
-        """A value that is known; the same tensor is the same value."""
+        """A value that is known; the same tensor, and the same number, is the same value."""
         known = self._constants.get(id(tensor))
+        if known is None and tensor._numel == 1:
+            # Python numbers become a new tensor each time they are used.
+            number = (tensor.dtype._code, tuple(tensor.shape), np.asarray(tensor).tobytes())
+            known = self._constants.get(number)
+            if known is None:
+                known = self._constants[number] = Value(self, number[1], number[0], constant=tensor)
         if known is None:
             # The value keeps the tensor alive, and with it the meaning of its id.
             known = self._constants[id(tensor)] = Value(self, tuple(tensor.shape), tensor.dtype._code, constant=tensor)

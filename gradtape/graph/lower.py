@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import _core
-from gradtape.graph import fuse, plan, simplify
+from gradtape.graph import fuse, in_place, plan, simplify
 from gradtape.graph.ir import Callback, Graph, Node, Value
 
 _WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
@@ -25,8 +25,11 @@ class Step:
         self.attrs = attrs
 
 
-def compile_graph(graph: Graph) -> Any:
-    """The program that computes the outputs of `graph` from its inputs."""
+def compile_graph(graph: Graph, updates: list[int] | None = None) -> Any:
+    """The program that computes the outputs of `graph` from its inputs.
+
+    `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
+    """
     graph = simplify.simplify(graph)
     order = fuse.fuse(graph)
     leaving = fuse.used_outside(order, graph.outputs)
@@ -42,7 +45,7 @@ def compile_graph(graph: Graph) -> Any:
                 steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs))
         else:
             steps.append(_cluster_step(item, leaving[item]))
-    return _write(graph, steps, aliases)
+    return _write(graph, steps, aliases, in_place.in_place(graph, steps, aliases, updates) if updates else [])
 
 
 def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
@@ -104,7 +107,7 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
     return Step("cluster", description, operands, leaving)
 
 
-def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value]) -> Any:
+def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:
     places, arena = plan.plan(graph, steps, aliases)
     numbers: dict[Value, int] = {}
     values = []
@@ -115,4 +118,4 @@ def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value]) -> Any:
         (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs) for s in steps
     ]
     results = [numbers[v] for v in graph.outputs]
-    return _core.Program(len(graph.inputs), values, written, results, arena)
+    return _core.Program(len(graph.inputs), values, written, results, arena, over)

@@ -50,8 +50,8 @@ def plan(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> tuple[d
             offset = holes.take(nbytes)
             sizes[v] = (offset, nbytes)
             places[v] = (ARENA, offset)
-            if v not in last:  # nobody reads it
-                holes.give(offset, nbytes)
+            if v not in last:  # nobody reads it, but the step writes it beside its other results
+                dying.setdefault(i, []).append(v)
         for v in dying.get(i, ()):
             if v in sizes:
                 holes.give(*sizes[v])

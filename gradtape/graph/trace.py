@@ -74,7 +74,7 @@ class Trace(Graph):
     def here(self) -> Graph:
         """Inside a branch or loop body, ops on tensors from outside are part of the branch."""
         now = _core.current_trace()
-        return now if now is not None and now is not self and now._encloses(self) else self
+        return now if isinstance(now, Trace) and now is not self and now._encloses(self) else self
 
     def value_of(self, tensor: Any) -> Value:
         symbol = tensor._symbol
@@ -96,6 +96,19 @@ class Trace(Graph):
                 return True
             trace = trace.outer
         return False
+
+    def stand_in(self, tensor: Any) -> Any:
+        """A tensor of the trace for one from outside; called by the core."""
+        return symbolic(self.capture(tensor))
+
+    def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
+        current = _core.current_trace()
+        if current is None:
+            raise TypeError(
+                "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
+                "has no value. Hint: return it from that function."
+            )
+        Graph.trace(current, op, operands, results, attrs)
 
     def capture(self, tensor: Any) -> Value:
         """A tensor from outside as an input."""

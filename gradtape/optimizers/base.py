@@ -352,8 +352,11 @@ class Optimizer:
         Raises:
           ValueError: if all gradients are None, or there is no pair.
         """
-        grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is TensorFlow's)
-        self.apply(grads, variables)
+        pairs = list(grads_and_vars)
+        # The usual case in one native call: the same variables as in the last step.
+        if self._last is None or not self._last.step(pairs):
+            grads, variables = zip(*pairs)  # noqa: B905  (the error for no pairs is TensorFlow's)
+            self.apply(grads, variables)
         return self._iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:

@@ -12,14 +12,20 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradtape import _core, _hooks, errors, ops
-from gradtape.graph.callable import GraphFunction
 from gradtape.graph.ir import symbolic
+from gradtape.graph.lower import compile_graph
 from gradtape.graph.trace import Trace
 from gradtape.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape.optimizers.base import Optimizer
+
+
+# Programs kept for different numbers of rows of sparse gradients.
+_MOST_PROGRAMS = 64
 
 
 @contextmanager
@@ -53,6 +59,8 @@ def fit(g: Any, v: Any) -> Any:
         values, indices = _tensor(g.values), _tensor(g.indices)
         if tuple(values.shape) != (*indices.shape, *shape[1:]) or len(indices.shape) != 1:
             _refuse(v, f"IndexedSlices with values {list(values.shape)} and indices {list(indices.shape)}")
+        if indices._symbol is None:
+            _check_rows(v, np.asarray(indices))
         return IndexedSlices(values, indices, shape)
     g = _tensor(g)
     if tuple(g.shape) != shape:
@@ -72,6 +80,17 @@ def _refuse(v: Any, got: str) -> None:
         f"apply_gradients: Cannot update variable '{v.name}' with shape {list(v._value_shape)} using {got}, "
         "shapes must be equal.",
     )  # fmt: skip
+
+
+def _check_rows(v: Any, indices: np.ndarray) -> None:
+    count = v._value_shape[0]
+    wrong = np.flatnonzero((indices < 0) | (indices >= count))
+    if len(wrong):
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"apply_gradients: indices[{wrong[0]}] = {indices[wrong[0]]} is not in [0, {count}), the rows of variable "
+            f"'{v.name}'.",
+        )  # fmt: skip
 
 
 def _map(f: Any, g: Any) -> Any:
@@ -257,7 +276,7 @@ class Programs:
     def __init__(self, opt: Optimizer, variables: list[Any]) -> None:
         self.opt = opt
         self.variables = variables
-        self.known: dict[Any, tuple] = {}
+        self.known: dict[Any, Any] = {}
 
     def run(self, grads: Sequence[Any]) -> bool:
         """Takes a step; False if the gradients are not of the kind the programs are for."""
@@ -272,16 +291,21 @@ class Programs:
         updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
         if opt._rate_now is not None:
             opt._rate_now.assign(opt._called_rate())
-        key = (updating, *[(t.dtype._code, tuple(t.shape)) for t in flat])
-        known = self.known.get(key)
-        if known is None:
-            known = self.known[key] = self.compile(grads, updating)
-        program, externals, targets = known
-        for v, value in zip(targets, program.run([*flat, *externals]), strict=True):
-            v._set(value)
+        key = (updating, *[t.shape[0] for t in flat if t.ndim]) if len(flat) > len(grads) else updating
+        update = self.known.get(key)
+        if update is None or not update.run(flat):
+            # Not seen before, or a shape or type is another one than then.
+            if len(self.known) >= _MOST_PROGRAMS:
+                self.known.clear()
+            grads = [fit(g, v) for g, v in zip(grads, self.variables, strict=True)]
+            update = self.known[key] = self.compile(grads, updating)
+            if not update.run(flat):
+                raise RuntimeError("apply_gradients: a gradient changed while its step was prepared.")
+        simple = k is None and opt._rate_now is None and len(flat) == len(grads)
+        opt._last = update if simple else None
         return True
 
-    def compile(self, grads: Sequence[Any], updating: bool | None) -> tuple:
+    def compile(self, grads: Sequence[Any], updating: bool | None) -> Any:
         trace = Trace()
 
         def stand_in(t: Any) -> Any:
@@ -293,9 +317,19 @@ class Programs:
             else stand_in(g)
             for g, v in zip(grads, self.variables, strict=True)
         ]
+        n = len(trace.inputs)
         with tracing(trace):
             take(self.opt, symbols, self.variables, updating)
             trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
-        return GraphFunction(trace, self.opt.name).program, list(trace.externals), list(trace.assigned.values())
+        read = {id(e): n + i for i, e in enumerate(trace.externals)}
+        program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned])
+        rows, at = [], 0
+        for g, v in zip(grads, self.variables, strict=True):
+            at += 1
+            if isinstance(g, IndexedSlices):
+                rows.append((at, v._value_shape[0]))
+                at += 1
+        targets = tuple(trace.assigned.values())
+        return _core.Update(program, tuple(self.variables), tuple(trace.externals), targets, tuple(rows))
 
 

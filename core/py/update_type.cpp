@@ -1,0 +1,197 @@
+// The Python type Update: a program whose results are the new values of variables, such as a step
+// of an optimizer. It recognises the arguments it was made for, runs, and changes the variables;
+// their memory is written over where nobody else holds it.
+#include "program_type.h"
+
+namespace gt {
+
+namespace {
+
+PyTypeObject* UpdateType;
+
+struct Rows {  // an input that holds numbers of rows, and how many rows there are
+  size_t input;
+  int64_t count;
+};
+
+struct UpdateObject {
+  PyObject_HEAD
+  ProgramObject* program;
+  PyObject* variables;  // tuple: of the pairs (gradient, variable), in order
+  PyObject* externals;  // tuple: variables and tensors, the inputs behind the gradients
+  PyObject* targets;    // tuple: the variables that get the results
+  std::vector<const Value*> forms;  // of the inputs
+  std::vector<Rows> rows;
+};
+UpdateObject* as_update(PyObject* o) { return reinterpret_cast<UpdateObject*>(o); }
+
+bool every_is(PyObject* tuple, bool (*test)(PyObject*)) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    if (!test(PyTuple_GET_ITEM(tuple, i))) return false;
+  return true;
+}
+
+// Update(program, variables, externals, targets, rows): rows are pairs (input, number of rows).
+PyObject* update_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *program, *variables, *externals, *targets, *rows;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!", ProgramType, &program, &PyTuple_Type, &variables, &PyTuple_Type, &externals, &PyTuple_Type,
+                        &targets, &PyTuple_Type, &rows))
+    return nullptr;
+  const Program& p = *reinterpret_cast<ProgramObject*>(program)->program;
+  auto variable = [](PyObject* o) { return is_variable(o); };
+  auto input = [](PyObject* o) { return is_variable(o) || is_tensor(o); };
+  if (!every_is(variables, variable) || !every_is(targets, variable) || !every_is(externals, input) ||
+      size_t(PyTuple_GET_SIZE(targets)) != p.results.size() || PyTuple_GET_SIZE(externals) > Py_ssize_t(p.n_inputs)) {
+    PyErr_SetString(PyExc_TypeError, "Update: the variables do not fit the program");
+    return nullptr;
+  }
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  UpdateObject* u = as_update(self);
+  u->program = reinterpret_cast<ProgramObject*>(Py_NewRef(program));
+  u->variables = Py_NewRef(variables);
+  u->externals = Py_NewRef(externals);
+  u->targets = Py_NewRef(targets);
+  new (&u->forms) std::vector<const Value*>(p.n_inputs, nullptr);
+  new (&u->rows) std::vector<Rows>;
+  for (const Value& v : p.values)
+    if (v.place == Place::Input) u->forms[size_t(v.at)] = &v;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); ++i) {
+    long long at, count;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, i), "LL", &at, &count)) {
+      Py_DECREF(self);
+      return nullptr;
+    }
+    u->rows.push_back({size_t(at), count});
+  }
+  return self;
+}
+
+int update_clear(PyObject* self) {
+  UpdateObject* u = as_update(self);
+  Py_CLEAR(u->program);
+  Py_CLEAR(u->variables);
+  Py_CLEAR(u->externals);
+  Py_CLEAR(u->targets);
+  return 0;
+}
+
+int update_traverse(PyObject* self, visitproc visit, void* arg) {
+  UpdateObject* u = as_update(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(u->program);
+  Py_VISIT(u->variables);
+  Py_VISIT(u->externals);
+  Py_VISIT(u->targets);
+  return 0;
+}
+
+void update_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  update_clear(self);
+  as_update(self)->forms.~vector();
+  as_update(self)->rows.~vector();
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+bool fits(const Value* form, const Tensor& x) {
+  return x.has_value() && (!form || (x.dtype == form->form.dtype && x.shape == form->form.shape));
+}
+
+bool rows_exist(const Tensor& x, int64_t count) {
+  for (int64_t i = 0; i < x.numel; ++i) {
+    int64_t row = x.dtype == Dtype::I64 ? x.as<int64_t>()[i] : x.as<int32_t>()[i];
+    if (row < 0 || row >= count) return false;
+  }
+  return true;
+}
+
+// The inputs of one run; up to 32 need no memory.
+struct Inputs {
+  const Tensor* small[32];
+  std::vector<const Tensor*> large;
+  const Tensor** at = small;
+  explicit Inputs(size_t n) {
+    if (n > 32) large.resize(n), at = large.data();
+  }
+};
+
+// Runs with the given gradients; false, with nothing changed, if something does not fit.
+bool run(UpdateObject* u, Inputs& in, size_t given) {
+  const Program& p = *u->program->program;
+  size_t n_externals = size_t(PyTuple_GET_SIZE(u->externals));
+  if (given + n_externals != p.n_inputs) return false;
+  for (size_t i = 0; i < n_externals; ++i) {
+    PyObject* o = PyTuple_GET_ITEM(u->externals, Py_ssize_t(i));
+    in.at[given + i] = is_variable(o) ? &as_variable(o)->value : &as_tensor(o)->value;
+  }
+  for (size_t i = 0; i < p.n_inputs; ++i)
+    if (!fits(u->forms[i], *in.at[i])) return false;
+  for (const Rows& r : u->rows)
+    if (!rows_exist(*in.at[r.input], r.count)) return false;
+  std::vector<Tensor> outs;
+  run_program(u->program, in.at, outs, true);
+  for (size_t k = 0; k < outs.size(); ++k) as_variable(PyTuple_GET_ITEM(u->targets, Py_ssize_t(k)))->value = std::move(outs[k]);
+  return true;
+}
+
+// step(pairs): pairs (gradient, variable) with dense gradients. Returns whether they were the ones it is for.
+PyObject* update_step(PyObject* self, PyObject* pairs) {
+  UpdateObject* u = as_update(self);
+  if (current_trace || !PyList_CheckExact(pairs) || PyList_GET_SIZE(pairs) != PyTuple_GET_SIZE(u->variables)) Py_RETURN_FALSE;
+  return guarded<PyObject*>(nullptr, [&] {
+    Inputs in(u->program->program->n_inputs);
+    size_t n = size_t(PyList_GET_SIZE(pairs));
+    if (n > u->program->program->n_inputs) return Py_NewRef(Py_False);
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* pair = PyList_GET_ITEM(pairs, Py_ssize_t(i));
+      if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return Py_NewRef(Py_False);
+      PyObject* g = PyTuple_GET_ITEM(pair, 0);
+      if (!is_tensor(g) || PyTuple_GET_ITEM(pair, 1) != PyTuple_GET_ITEM(u->variables, Py_ssize_t(i))) return Py_NewRef(Py_False);
+      in.at[i] = &as_tensor(g)->value;
+    }
+    return PyBool_FromLong(run(u, in, n));
+  });
+}
+
+// run(gradients): a flat list of tensors.
+PyObject* update_run(PyObject* self, PyObject* list) {
+  UpdateObject* u = as_update(self);
+  if (!PyList_CheckExact(list)) {
+    PyErr_SetString(PyExc_TypeError, "Update: expected a list of tensors");
+    return nullptr;
+  }
+  return guarded<PyObject*>(nullptr, [&] {
+    Inputs in(u->program->program->n_inputs);
+    size_t n = size_t(PyList_GET_SIZE(list));
+    if (n > u->program->program->n_inputs) return Py_NewRef(Py_False);
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* g = PyList_GET_ITEM(list, Py_ssize_t(i));
+      if (!is_tensor(g)) return Py_NewRef(Py_False);
+      in.at[i] = &as_tensor(g)->value;
+    }
+    return PyBool_FromLong(run(u, in, n));
+  });
+}
+
+PyMethodDef methods[] = {{"step", update_step, METH_O, "Runs on a list of pairs (gradient, variable); False if it is not for them."},
+                         {"run", update_run, METH_O, "Runs on a list of tensors; False if it is not for them."},
+                         {}};
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(update_new)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(update_dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(update_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(update_clear)},
+                       {Py_tp_methods, methods},
+                       {}};
+PyType_Spec spec = {"gradtape._core.Update", sizeof(UpdateObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+
+}  // namespace
+
+void init_update_type(PyObject* module) {
+  UpdateType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Update", reinterpret_cast<PyObject*>(UpdateType));
+}
+
+}  // namespace gt

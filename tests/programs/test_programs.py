@@ -1,0 +1,71 @@
+"""Every program of the corpus in every mode gives the same results, and those of TensorFlow.
+
+The reference is eager with the tape's own compiler off. `compiled` runs a program three times in
+a row, so that its backward passes run as native programs the last two times.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+import pytest
+
+import gradtape as tf
+from gradtape import _core
+from gradtape.function import function
+
+from . import runner
+from .runner import CORPUS
+
+REFERENCE = json.loads((Path(__file__).parent / "reference.json").read_text())
+# Modes of the corpus, and how often a program runs in each of them.
+MODES = {"compiled": 3, "function": 2, "outside": 2, "around": 2}
+
+
+@pytest.fixture(autouse=True)
+def _compile_setting():
+    before = _core.is_compiling()
+    yield
+    _core.set_compile(before)
+
+
+@functools.cache
+def eager(name):
+    """The results with the tape's compiler off."""
+    before = _core.is_compiling()
+    _core.set_compile(False)
+    try:
+        return runner.run(tf, name, "eager", 1, function)[0]
+    finally:
+        _core.set_compile(before)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_as_tensorflow(name):
+    results = eager(name)
+    wrong = runner.summary_difference(runner.summary(results), REFERENCE[name], results, CORPUS[name].tolerance)
+    assert wrong is None, wrong
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CORPUS)
+def test_as_eager(name, mode):
+    entry = CORPUS[name]
+    if mode in entry.without:
+        pytest.skip(entry.without[mode])
+    _core.set_compile(True)
+    _core.clear_compiled()
+    expected = eager(name)
+    runs = runner.run(tf, name, "eager" if mode == "compiled" else mode, MODES[mode], function)
+    for k, results in enumerate(runs):
+        wrong = runner.difference(results, expected, entry.tolerance)
+        assert wrong is None, f"run {k + 1}: {wrong}"
+    info = _core.compile_info()
+    assert info["failures"] == 0, f"{info['failures']} backward passes could not be compiled"
+    if mode == "compiled" and entry.objective:
+        assert info["hits"] > 0, "nothing was compiled"
+
+
+def test_the_corpus_is_refereed():
+    assert set(CORPUS) == set(REFERENCE)
+    assert len(CORPUS) >= 60
