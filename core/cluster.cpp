@@ -11,7 +11,7 @@ namespace gt {
 
 // Tile buffers of this many bytes together stay in the level-2 cache.
 constexpr int64_t kTileBytes = 128 * 1024;
-constexpr int64_t kLongestTile = 2048, kShortestTile = 256;
+constexpr int64_t kLongestTile = 4096, kShortestTile = 256;
 constexpr double kPieceNanoseconds = 20000;
 
 void Cluster::choose_tiles() {

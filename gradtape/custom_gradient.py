@@ -101,11 +101,18 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
         )
     # New objects: a function that returns its argument must not give the argument another history.
     outputs = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
-    if _core.is_recording():
+    tracing = _core.current_trace() is not None
+    if tracing or _core.is_recording():
         sources = nest.flatten(args)
         specs = [(y.shape, y.dtype) for y in outputs]
         closure = functools.partial(_gradients, grad_fn, variables, len(sources), specs)
-        _core.record(tuple(outputs), (*map(_leaf, sources), *variables), closure)
+        inputs = (*map(_leaf, sources), *variables)
+        if tracing:
+            from gradtape.graph.custom import with_gradient
+
+            outputs = with_gradient(outputs, inputs, closure)
+        else:
+            _core.record(tuple(outputs), inputs, closure)
     return nest.pack_sequence_as(result, outputs)
 
 

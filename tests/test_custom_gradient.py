@@ -197,3 +197,54 @@ def test_c10_grad_pass_through():
         y = tf.grad_pass_through(v.assign)(x) * 2
     assert v.numpy() == 7.0
     assert tape.gradient(y, x).numpy() == 2.0
+
+
+# ---- in functions -------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def steep_square(x):
+    def grad(upstream):
+        return upstream * 100.0 * x
+
+    return x * x, grad
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+def test_custom_gradient_in_a_function_to_second_order(where):
+    x = tf.constant(2.0)
+
+    def derivatives(f):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            g = inner.gradient(y, x)
+        return y, g, outer.gradient(g, x)
+
+    def f(x):
+        return steep_square(x) * 3.0
+
+    for _ in range(3):
+        y, g, h = derivatives(tf.function(f)) if where == "outside" else tf.function(lambda: derivatives(f))()
+        assert (y.numpy(), g.numpy(), h.numpy()) == (12.0, 600.0, 300.0)
+
+
+def test_custom_gradient_with_variables_in_a_function():
+    w = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def scale(x):
+        def grad(upstream, variables=None):
+            return upstream * 7.0, [upstream * 5.0 * x for _ in variables]
+
+        return x * w, grad
+
+    f = tf.function(lambda x: scale(x))
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    gx, gw = tape.gradient(y, [x, w])
+    assert (y.numpy(), gx.numpy(), gw.numpy()) == (6.0, 7.0, 15.0)

@@ -29,13 +29,21 @@ def in_place(graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted
 
     def safe(out: Value, x: Value) -> bool:
         step = made.get(out)
-        if step is None or (x.shape, x.dtype) != (out.shape, out.dtype) or x in outside or graph.outputs.count(out) > 1:
+        if (
+            step is None
+            or (x.shape, x.dtype) != (out.shape, out.dtype)
+            or x in outside
+            or graph.outputs.count(out) > 1
+        ):
             return False
         if any(order[id(r)] > order[id(step)] for r in readers.get(x, ())):
             return False
         return x not in step.operands or _reads_before_writing(step, out, x)
 
-    return [i if i >= 0 and safe(out, graph.inputs[i]) else -1 for out, i in zip(graph.outputs, wanted, strict=True)]
+    return [
+        i if i >= 0 and safe(out, graph.inputs[i]) else -1
+        for out, i in zip(graph.outputs, wanted, strict=True)
+    ]
 
 
 def _reads_before_writing(step: Any, out: Value, x: Value) -> bool:
@@ -48,6 +56,14 @@ def _reads_before_writing(step: Any, out: Value, x: Value) -> bool:
         n for n, (kind, spread, _, which) in enumerate(registers)
         if kind == _INPUT and step.operands[which] is x and spread == fuse.FULL
     }  # fmt: skip
-    written = [k for k, op in enumerate(ops) if registers[op[3]][0] == _OUTPUT and step.results[registers[op[3]][3]] is out]
+    written = [
+        k
+        for k, op in enumerate(ops)
+        if registers[op[3]][0] == _OUTPUT and step.results[registers[op[3]][3]] is out
+    ]
     reads = [k for k, op in enumerate(ops) if mine & set(op[4])]
-    return bool(mine and written) and max(reads, default=-1) <= written[0] and not any(t[3] in mine for t in tails)
+    return (
+        bool(mine and written)
+        and max(reads, default=-1) <= written[0]
+        and not any(t[3] in mine for t in tails)
+    )

@@ -76,6 +76,7 @@ class Callback:
         kind = "callback"
 
     row = _Row
+    passes_on = False  # the results are the first operands; the node only has a gradient of its own
 
     def __init__(self, name: str, run: Any, effect: bool = False) -> None:
         self.op_name = name

@@ -30,7 +30,7 @@ def compile_graph(graph: Graph, updates: list[int] | None = None) -> Any:
 
     `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
     """
-    graph = simplify.simplify(graph)
+    graph = simplify.simplify(graph, final=True)
     order = fuse.fuse(graph)
     leaving = fuse.used_outside(order, graph.outputs)
     steps: list[Step] = []

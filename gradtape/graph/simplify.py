@@ -82,8 +82,11 @@ def infer(op: Any, operands: list[Value], attrs: tuple) -> list[tuple]:
     return _core.infer(op, [(v.dtype, v.shape) for v in operands], attrs)
 
 
-def simplify(graph: Graph) -> Graph:
-    """The graph after constant folding, algebra, common subexpressions and dead code."""
+def simplify(graph: Graph, final: bool = False) -> Graph:
+    """The graph after constant folding, algebra, common subexpressions and dead code.
+
+    A `final` graph will not be differentiated: gradients of the user's own are left out of it.
+    """
     builder = Builder()
     new: dict[Value, Value] = {v: builder.graph.input(v.shape, v.dtype) for v in graph.inputs}
 
@@ -92,6 +95,9 @@ def simplify(graph: Graph) -> Graph:
 
     for node in live(graph):
         specs = [(v.shape, v.dtype) for v in node.results]
+        if final and isinstance(node.op, Callback) and node.op.passes_on:
+            new.update((r, renew(v)) for r, v in zip(node.results, node.operands, strict=False))
+            continue
         results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
         new.update(zip(node.results, results, strict=True))
     builder.graph.outputs = [renew(v) for v in graph.outputs]

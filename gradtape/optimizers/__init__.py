@@ -69,5 +69,7 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
     name = config["class_name"]
     cls = (custom_objects or {}).get(name) or _CLASSES.get(name.lower())
     if cls is None:
-        raise ValueError(f"Could not interpret optimizer identifier: {name}. Hint: pass it in `custom_objects`.")
+        raise ValueError(
+            f"Could not interpret optimizer identifier: {name}. Hint: pass it in `custom_objects`."
+        )
     return cls.from_config(config["config"], custom_objects)

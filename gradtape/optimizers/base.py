@@ -88,8 +88,14 @@ class Optimizer:
                 f"Received: gradient_accumulation_steps={gradient_accumulation_steps}"
             )
         if use_ema and not 0 <= ema_momentum <= 1:
-            raise ValueError(f"`ema_momentum` must be in the range [0, 1]. Received: ema_momentum={ema_momentum}")
-        if use_ema and ema_overwrite_frequency and (type(ema_overwrite_frequency) is not int or ema_overwrite_frequency < 1):
+            raise ValueError(
+                f"`ema_momentum` must be in the range [0, 1]. Received: ema_momentum={ema_momentum}"
+            )
+        if (
+            use_ema
+            and ema_overwrite_frequency
+            and (type(ema_overwrite_frequency) is not int or ema_overwrite_frequency < 1)
+        ):
             raise ValueError(
                 "`ema_overwrite_frequency` must be an integer >= 1 or None. "
                 f"Received: ema_overwrite_frequency={ema_overwrite_frequency}"
@@ -142,7 +148,9 @@ class Optimizer:
 
     def update(self, v: Any, g: Any, slots: Any, lr: Any, step: Any) -> Any:
         """The new value of a variable; new slots are set as attributes of `slots`."""
-        raise NotImplementedError(f"{type(self).__name__} must have a method `update(self, v, g, slots, lr, step)`.")
+        raise NotImplementedError(
+            f"{type(self).__name__} must have a method `update(self, v, g, slots, lr, step)`."
+        )
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Changes `variable` and its slots; what optimizers written for Keras override."""
@@ -256,19 +264,36 @@ class Optimizer:
         with step.outside():
             return Variable(value, trainable=False, name=name, dtype=dtype)
 
-    def add_variable(self, shape: Any, initializer: Any = "zeros", dtype: Any = None, name: str | None = None) -> Variable:
+    def add_variable(
+        self, shape: Any, initializer: Any = "zeros", dtype: Any = None, name: str | None = None
+    ) -> Variable:
         """A variable of the optimizer's own, for subclasses written for Keras."""
         from gradtape import initializers
 
         if isinstance(initializer, str):
             initializer = getattr(initializers, f"{initializer}_initializer")()
-        self._added.append(self._new_variable(lambda: initializer(shape, dtype or "float32"), name or "variable"))
+        self._added.append(
+            self._new_variable(lambda: initializer(shape, dtype or "float32"), name or "variable")
+        )
         return self._added[-1]
 
-    def add_variable_from_reference(self, reference_variable: Any, name: str = "var", initializer: Any = "zeros") -> Variable:
+    def add_variable_from_reference(
+        self, reference_variable: Any, name: str = "var", initializer: Any = "zeros"
+    ) -> Variable:
         """A variable of the shape and type of another one."""
         v = reference_variable
         return self.add_variable(v.shape, initializer, v.dtype, f"{re.sub('[/:]', '_', v.name)}_{name}")
+
+    def add_optimizer_variables(
+        self, trainable_variables: Iterable[Any], name: Any, initializer: Any = "zeros"
+    ) -> Any:
+        """One such variable for each variable; for a list of names a tuple of lists."""
+        if isinstance(name, str):
+            return [self.add_variable_from_reference(v, name, initializer) for v in trainable_variables]
+        return tuple(self.add_optimizer_variables(trainable_variables, n, initializer) for n in name)
+
+    def _get_variable_index(self, variable: Any) -> int:
+        return next(i for i, v in enumerate(self._trainable_variables) if v is variable)
 
     def get_slot_names(self) -> list[str]:
         """The names of the slots that variables have."""
@@ -277,7 +302,9 @@ class Optimizer:
     def get_slot(self, var: Any, slot_name: str) -> Variable:
         """What is kept under a name for a variable. Keras 2's `"m"` and `"v"` are Adam's momentum and velocity."""
         slots = self._slots[id(var)]
-        return slots[slot_name if slot_name in slots else {"m": "momentum", "v": "velocity"}.get(slot_name, slot_name)]
+        return slots[
+            slot_name if slot_name in slots else {"m": "momentum", "v": "velocity"}.get(slot_name, slot_name)
+        ]
 
     def get_weights(self) -> list[np.ndarray]:
         """The values of `variables`."""
@@ -297,7 +324,9 @@ class Optimizer:
             )
         variables, weights = self.variables, list(weights)
         if len(weights) != len(variables):
-            raise ValueError(f"set_weights: expected {len(variables)} values, one for each variable; got {len(weights)}.")
+            raise ValueError(
+                f"set_weights: expected {len(variables)} values, one for each variable; got {len(weights)}."
+            )
         for v, w in zip(variables, weights, strict=True):
             if tuple(v.shape) != np.shape(w):
                 raise ValueError(
@@ -305,6 +334,15 @@ class Optimizer:
                 )
         for v, w in zip(variables, weights, strict=True):
             v.assign(w)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Slots are found by the identity of variables, which a copy has others of.
+        slots = [self._slots[id(v)] for v in self._trainable_variables]
+        return {**self.__dict__, "_slots": slots, "_programs": {}, "_last": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._slots = dict(zip(map(id, self._trainable_variables), state["_slots"], strict=True))
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make an optimizer like this one, without its state."""
@@ -320,7 +358,12 @@ class Optimizer:
             if "__init__" in cls.__dict__ and issubclass(cls, Optimizer):
                 names.update(dict.fromkeys(inspect.signature(cls.__init__).parameters))
         config = {n: getattr(self, n) for n in names if n != "learning_rate" and hasattr(self, n)}
-        return {"name": self.name, "learning_rate": rate, **config, **({"decay": self._decay} if self._decay else {})}
+        return {
+            "name": self.name,
+            "learning_rate": rate,
+            **config,
+            **({"decay": self._decay} if self._decay else {}),
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
@@ -330,16 +373,22 @@ class Optimizer:
             config["learning_rate"] = deserialize(config["learning_rate"], custom_objects)
         return cls(**config)
 
-    def exclude_from_weight_decay(self, var_list: Iterable[Any] | None = None, var_names: Iterable[str] | None = None) -> None:
+    def exclude_from_weight_decay(
+        self, var_list: Iterable[Any] | None = None, var_names: Iterable[str] | None = None
+    ) -> None:
         """Names variables that do not decay: themselves, or by a part of their name."""
         if self.built:
-            raise ValueError("`exclude_from_weight_decay()` can only be configured before the optimizer is built.")
+            raise ValueError(
+                "`exclude_from_weight_decay()` can only be configured before the optimizer is built."
+            )
         pattern = re.compile("|".join(var_names)) if var_names else None
         self._undecayed = ({id(v) for v in var_list or ()}, pattern)
 
     # ---- steps ---------------------------------------------------------------------------------
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **_: Any) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **_: Any
+    ) -> Any:
         """Takes one step.
 
         Args:
@@ -365,9 +414,11 @@ class Optimizer:
             trainable_variables = self._known_variables(grads)
         if _core.current_trace() is None:
             key = (*map(id, trainable_variables), *map(type, grads))
-            program = self._programs.get(key)
-            if program is None or not program.run(grads):
+            programs = self._programs.get(key)
+            if programs is None:
                 self._first_step(grads, trainable_variables)
+            else:
+                programs.run(grads)
             return
         grads, variables = self._prepare(grads, trainable_variables)
         step.take(self, grads, variables, inline=True)
@@ -388,7 +439,11 @@ class Optimizer:
 
     def _prepare(self, grads: Sequence[Any], variables: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The gradients there are, checked, as tensors; slots for their variables."""
-        kept = [(step.fit(g, _want_variable(v)), v) for g, v in zip(grads, variables, strict=True) if g is not None]
+        kept = [
+            (step.fit(g, _want_variable(v)), v)
+            for g, v in zip(grads, variables, strict=True)
+            if g is not None
+        ]
         if not kept:
             raise ValueError("No gradients provided for any variable.")
         if len(kept) < len(variables):
@@ -398,19 +453,20 @@ class Optimizer:
                 "did you forget to provide a `loss` argument?",
                 stacklevel=4,
             )
-        self.build(variables)
+        if not self.built or any(id(v) not in self._slots for v in variables):
+            self.build(variables)
         return [g for g, _ in kept], [v for _, v in kept]
 
     def _first_step(self, grads: Sequence[Any], variables: Sequence[Any]) -> None:
         """A step for which no program is known by the arguments as they are."""
         grads, variables = self._prepare(grads, variables)
         key = (*map(id, variables), *map(type, grads))
-        program = self._programs.get(key)
-        if program is None:
+        programs = self._programs.get(key)
+        if programs is None:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._forget_programs()
-            program = self._programs[key] = step.Programs(self, variables)
-        program.run(grads)
+            programs = self._programs[key] = step.Programs(self, variables)
+        programs.run(grads)
 
     def minimize(
         self, loss: Any, var_list: Any, grad_loss: Any = None, name: str | None = None, tape: Any = None
@@ -425,12 +481,16 @@ class Optimizer:
         """
         return self.apply_gradients(self.compute_gradients(loss, var_list, grad_loss, tape))
 
-    def compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> list[tuple]:
+    def compute_gradients(
+        self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
+    ) -> list[tuple]:
         """The first half of `minimize`: pairs of gradients and variables."""
         from gradtape.tape import GradientTape
 
         if not callable(loss) and tape is None:
-            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Received: loss={loss}, tape={tape}.")
+            raise ValueError(
+                f"`tape` is required when a `Tensor` loss is passed. Received: loss={loss}, tape={tape}."
+            )
         with tape or GradientTape() as tape:
             value = self.scale_loss(loss() if callable(loss) else loss)
             variables = list(var_list() if callable(var_list) else var_list)
@@ -447,7 +507,9 @@ class Optimizer:
         var_list = list(var_list)
         unknown = [v.name for v in var_list if id(v) not in self._slots]
         if unknown:
-            raise ValueError(f"finalize_variable_values: there is no average of {unknown}: no step changed them.")
+            raise ValueError(
+                f"finalize_variable_values: there is no average of {unknown}: no step changed them."
+            )
         for v in var_list:
             v.assign(self._slots[id(v)]["average"])
 
@@ -463,5 +525,3 @@ def _want_variable(v: Any) -> Any:
     if not isinstance(v, _core.Variable):
         raise TypeError(f"optimizer: can only change variables; expected a tf.Variable; got {v!r}.")
     return v
-
-

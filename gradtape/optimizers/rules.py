@@ -41,7 +41,9 @@ class SGD(Optimizer):
     np.float32(0.8)
     """
 
-    def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **common: Any) -> None:
+    def __init__(
+        self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **common: Any
+    ) -> None:
         super().__init__(learning_rate, **common)
         if not isinstance(momentum, (int, float)) or not 0 <= momentum <= 1:
             raise ValueError(f"`momentum` must be a float between [0, 1]. Received: momentum={momentum}")
@@ -138,7 +140,11 @@ class Adagrad(Optimizer):
     touches_rows_only = True
 
     def __init__(
-        self, learning_rate: Any = 0.001, initial_accumulator_value: float = 0.1, epsilon: float = 1e-7, **common: Any
+        self,
+        learning_rate: Any = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **common: Any,
     ) -> None:
         super().__init__(learning_rate, **common)
         self.initial_accumulator_value = initial_accumulator_value
@@ -155,7 +161,9 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Adadelta (Zeiler 2012)."""
 
-    def __init__(self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Any) -> None:
+    def __init__(
+        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Any
+    ) -> None:
         super().__init__(learning_rate, **common)
         self.rho = rho
         self.epsilon = epsilon
@@ -165,7 +173,9 @@ class Adadelta(Optimizer):
 
     def update(self, v: Any, g: Any, slots: Any, lr: Any, step: Any) -> Any:
         slots.accumulated_grad = self.rho * slots.accumulated_grad + (1 - self.rho) * square(g)
-        change = sqrt(slots.accumulated_delta_var + self.epsilon) / sqrt(slots.accumulated_grad + self.epsilon) * g
+        change = (
+            sqrt(slots.accumulated_delta_var + self.epsilon) / sqrt(slots.accumulated_grad + self.epsilon) * g
+        )
         slots.accumulated_delta_var = self.rho * slots.accumulated_delta_var + (1 - self.rho) * square(change)
         return v - lr * change
 
@@ -174,7 +184,12 @@ class Adamax(Optimizer):
     """Adamax: Adam with the maximum norm (Kingma & Ba 2014, section 7.1)."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7, **common: Any
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **common: Any,
     ) -> None:
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1
@@ -194,7 +209,12 @@ class Nadam(Optimizer):
     """Adam with Nesterov's momentum (Dozat 2015)."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7, **common: Any
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **common: Any,
     ) -> None:
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1
@@ -267,7 +287,9 @@ class Ftrl(Optimizer):
 class Lion(Optimizer):
     """Lion: the sign of an interpolated momentum (Chen et al. 2023)."""
 
-    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Any) -> None:
+    def __init__(
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Any
+    ) -> None:
         super().__init__(learning_rate, **common)
         if not 0 < beta_1 <= 1:
             raise ValueError(
@@ -290,7 +312,12 @@ class Lamb(Optimizer):
     """Lamb: Adam's direction with the length of the weights (You et al. 2019)."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7, **common: Any
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **common: Any,
     ) -> None:
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1

@@ -246,7 +246,7 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
     name = config["class_name"]
     cls = (custom_objects or {}).get(name) or (globals().get(name) if name in __all__ else None)
     if cls is None:
-        raise ValueError(f"Unknown decay: '{name}'. Expected one of {__all__[:-2]}, or an entry of `custom_objects`.")
+        raise ValueError(
+            f"Unknown decay: '{name}'. Expected one of {__all__[:-2]}, or an entry of `custom_objects`."
+        )
     return cls.from_config(dict(config["config"]))
-
-

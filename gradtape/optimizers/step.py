@@ -127,13 +127,17 @@ def _summed(g: Any) -> Any:
 # ---- the step -------------------------------------------------------------------------------------
 
 
-def take(opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None, inline: bool = False) -> None:
+def take(
+    opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None, inline: bool = False,
+    constrain: bool = True,
+) -> None:  # fmt: skip
     """One step, in tensor arithmetic.
 
     Args:
       grads, variables: what `Optimizer._prepare` gives.
       updating: with accumulation, whether this call updates; None if only the counter knows.
       inline: whether this is part of a function of the user's.
+      constrain: whether the constraints of the variables are part of it.
     """
     token = _core.suspend()
     try:
@@ -146,12 +150,17 @@ def take(opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool 
             _update(opt, grads, variables, lr)
         if opt.use_ema:
             _average(opt)
-        for v in variables:
-            if v.constraint is not None:
-                v.assign(v.constraint(v))
+        if constrain:
+            _constrain(variables)
         opt._iterations.assign_add(1)
     finally:
         _core.resume(token)
+
+
+def _constrain(variables: list[Any]) -> None:
+    for v in variables:
+        if v.constraint is not None:
+            v.assign(v.constraint(v))
 
 
 def _rate(opt: Optimizer, inline: bool) -> Any:
@@ -208,7 +217,9 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
     v.assign(new)
 
 
-def _update_rows(opt: Optimizer, g: IndexedSlices, v: Any, kept: dict[str, Any], lr: Any, number: Any) -> None:
+def _update_rows(
+    opt: Optimizer, g: IndexedSlices, v: Any, kept: dict[str, Any], lr: Any, number: Any
+) -> None:
     """Applies the rule to the rows that a sparse gradient names."""
     at = ops.expand_dims(g.indices, -1)
     old = {n: ops.gather(s._read(), g.indices) for n, s in kept.items()}
@@ -225,7 +236,9 @@ def _namespace(opt: Optimizer, v: Any, slots: dict[str, Any]) -> SimpleNamespace
     return SimpleNamespace(**{n: ops.cast(s._read(), v.dtype) for n, s in opt._scalars.items()}, **slots)
 
 
-def _accumulate(opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any, updating: bool | None) -> None:
+def _accumulate(
+    opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any, updating: bool | None
+) -> None:
     """Adds the gradients up; every k-th time their mean makes an update."""
     k = opt.gradient_accumulation_steps
     sums = [opt._slots[id(v)]["gradient_accumulator"] for v in variables]
@@ -240,7 +253,12 @@ def _accumulate(opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any,
             s.assign(t)
         return
     state = [*variables, *opt._scalars.values(), *opt._added]
-    state += [s for v in variables for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")]
+    state += [
+        s
+        for v in variables
+        for n, s in opt._slots[id(v)].items()
+        if n not in ("average", "gradient_accumulator")
+    ]
     before = [x._read() for x in state]
     _update(opt, [t / k for t in total], variables, lr)
     for s, t in zip(sums, total, strict=True):
@@ -277,35 +295,46 @@ class Programs:
         self.opt = opt
         self.variables = variables
         self.known: dict[Any, Any] = {}
+        self.constrain_after = False  # constraints that are no tensor arithmetic run behind the program
 
-    def run(self, grads: Sequence[Any]) -> bool:
-        """Takes a step; False if the gradients are not of the kind the programs are for."""
+    def run(self, grads: Sequence[Any]) -> None:
+        """Takes a step."""
         opt = self.opt
         flat: list[Any] = []
         for g in grads:
-            if isinstance(g, IndexedSlices):
-                flat += (g._values, g._indices)
-            else:
-                flat.append(g)
+            flat += (_tensor(g._values), _tensor(g._indices)) if isinstance(g, IndexedSlices) else (g,)
         k = opt.gradient_accumulation_steps
         updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
         if opt._rate_now is not None:
             opt._rate_now.assign(opt._called_rate())
-        key = (updating, *[t.shape[0] for t in flat if t.ndim]) if len(flat) > len(grads) else updating
+        key = (updating, *[(t.dtype._code, tuple(t.shape)) for t in flat])
         update = self.known.get(key)
         if update is None or not update.run(flat):
-            # Not seen before, or a shape or type is another one than then.
+            # Not seen before, or something is wrong with a gradient, or a variable has another shape now.
             if len(self.known) >= _MOST_PROGRAMS:
                 self.known.clear()
-            grads = [fit(g, v) for g, v in zip(grads, self.variables, strict=True)]
-            update = self.known[key] = self.compile(grads, updating)
+            update = self.known[key] = self.compile(
+                [fit(g, v) for g, v in zip(grads, self.variables, strict=True)], updating
+            )
             if not update.run(flat):
                 raise RuntimeError("apply_gradients: a gradient changed while its step was prepared.")
-        simple = k is None and opt._rate_now is None and len(flat) == len(grads)
+        if self.constrain_after:
+            _constrain(self.variables)
+        simple = not k and opt._rate_now is None and len(flat) == len(grads) and not self.constrain_after
         opt._last = update if simple else None
-        return True
 
     def compile(self, grads: Sequence[Any], updating: bool | None) -> Any:
+        """The update for gradients of this kind."""
+        try:
+            return self._traced(grads, updating)
+        except Exception:
+            if self.constrain_after or all(v.constraint is None for v in self.variables):
+                raise
+            # Perhaps a constraint that computes with NumPy.
+            self.constrain_after = True
+            return self._traced(grads, updating)
+
+    def _traced(self, grads: Sequence[Any], updating: bool | None) -> Any:
         trace = Trace()
 
         def stand_in(t: Any) -> Any:
@@ -319,7 +348,7 @@ class Programs:
         ]
         n = len(trace.inputs)
         with tracing(trace):
-            take(self.opt, symbols, self.variables, updating)
+            take(self.opt, symbols, self.variables, updating, constrain=not self.constrain_after)
             trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
         read = {id(e): n + i for i, e in enumerate(trace.externals)}
         program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned])
@@ -331,5 +360,3 @@ class Programs:
                 at += 1
         targets = tuple(trace.assigned.values())
         return _core.Update(program, tuple(self.variables), tuple(trace.externals), targets, tuple(rows))
-
-

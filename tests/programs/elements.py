@@ -5,7 +5,7 @@ import numpy as np
 from .corpus import dense, integers, normal, objective, program, uniform
 
 
-@objective(order=1)
+@objective(order=1, tolerance=300)
 def bfloat16_network(tf):
     """Weights in float32, products in bfloat16, the loss in float32."""
 
@@ -17,7 +17,7 @@ def bfloat16_network(tf):
     return loss, dense(0, 4, 8, 2), [normal(1, 6, 4), normal(2, 6, 2)]
 
 
-@objective(order=1)
+@objective(order=1, tolerance=60)
 def float16_loss_scaling(tf):
     """The loss is scaled before it is rounded to half precision."""
 
@@ -121,7 +121,7 @@ def reductions_of_every_kind(tf):
     return loss, [normal(16, 2, 3, 4)], []
 
 
-@objective
+@objective(without=dict.fromkeys(("function", "outside", "around"), "bincount of a traced tensor reads its values"))
 def segments_and_counts(tf):
     """Means of groups, found by segment ids."""
 

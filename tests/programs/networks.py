@@ -80,7 +80,8 @@ def transformer_block(tf):
     """Two heads, layer norms, residuals and a gelu network, next-token loss on tied embeddings."""
 
     def norm(x, g, b):
-        mean, variance = tf.nn.moments(x, axes=[-1], keepdims=True)
+        mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(tf.math.squared_difference(x, mean), axis=-1, keepdims=True)
         return (x - mean) * tf.math.rsqrt(variance + 1e-5) * g + b
 
     def loss(emb, qkv, out, g1, b1, g2, b2, w1, c1, w2, c2, tokens):
@@ -118,7 +119,8 @@ def batch_norm_network(tf):
 
     def loss(w1, w2, scale, offset, x, y):
         h = x @ w1
-        mean, var = tf.nn.moments(h, [0])
+        # Not tf.nn.moments: TensorFlow's stops the gradient by the mean, so its second order is wrong.
+        mean, var = tf.reduce_mean(h, axis=0), tf.math.reduce_variance(h, axis=0)
         h = tf.nn.relu(tf.nn.batch_normalization(h, mean, var, offset, scale, 1e-3))
         return tf.reduce_mean((h @ w2 - y) ** 2)
 

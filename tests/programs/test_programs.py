@@ -58,7 +58,7 @@ def test_as_eager(name, mode):
     expected = eager(name)
     runs = runner.run(tf, name, "eager" if mode == "compiled" else mode, MODES[mode], function)
     for k, results in enumerate(runs):
-        wrong = runner.difference(results, expected, entry.tolerance)
+        wrong = runner.difference(results, expected, entry.tolerance, mode in ("outside", "around"))
         assert wrong is None, f"run {k + 1}: {wrong}"
     info = _core.compile_info()
     assert info["failures"] == 0, f"{info['failures']} backward passes could not be compiled"
