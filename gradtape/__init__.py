@@ -8,6 +8,8 @@
 np.float32(6.0)
 """
 
+import typing as _typing
+
 from gradtape import _absent as _absent
 from gradtape import _blas as _blas
 from gradtape import api as _api
@@ -99,5 +101,5 @@ _api.fill(globals(), _ops.PUBLIC)
 _scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _typing.Any:
     return _absent.lookup(name)

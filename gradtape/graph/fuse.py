@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gradtape.graph.ir import Graph, Node, Value
+from gradtape.graph.ir import Callback, Graph, Node, Value
 
 FULL, SCALAR, ROW, COLUMN = range(4)
 OVER_ALL, OVER_ROWS, OVER_COLUMNS = range(3)
@@ -46,11 +46,18 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
     ancestors = [0] * len(graph.nodes)
     of: dict[Node, Cluster] = {}
     clusters: dict[Cluster, None] = {}
+    called: Node | None = None  # the callback before this one: they run in the order of the graph
+    after: dict[Node, Node] = {}
     for i, node in enumerate(graph.nodes):
         bits = 0
         for v in node.operands:
             if v.node is not None:
                 bits |= ancestors[index[v.node]] | 1 << index[v.node]
+        if isinstance(node.op, Callback):
+            if called is not None:
+                bits |= ancestors[index[called]] | 1 << index[called]
+                after[node] = called
+            called = node
         ancestors[i] = bits
         if _is_member(node):
             _join(node, i, of, index, ancestors, clusters)
@@ -60,7 +67,7 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
             home = of.get(v.node) if v.node is not None else None
             if home is not None and home is not of.get(node):
                 home.read = True
-    return _schedule(graph, of)
+    return _schedule(graph, of, after)
 
 
 def _is_member(node: Node) -> bool:
@@ -207,7 +214,7 @@ def _join_tail(node: Node, i: int, of: dict[Node, Cluster], ancestors: list[int]
     _enter(node, i, cluster, of, ancestors)
 
 
-def _schedule(graph: Graph, of: dict[Node, Cluster]) -> list[Node | Cluster]:
+def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) -> list[Node | Cluster]:
     """Orders the steps: each as early as what it reads allows, in the order of the graph."""
     steps: list[Node | Cluster] = []
     done: set[Node | Cluster] = set()
@@ -223,6 +230,8 @@ def _schedule(graph: Graph, of: dict[Node, Cluster]) -> list[Node | Cluster]:
                 steps.append(step)
                 continue
             stack.append((step, True))
+            if step in after:
+                stack.append((after[step], False))
             nodes = step.nodes if isinstance(step, Cluster) else [step]
             for node in reversed(nodes):
                 for v in reversed(node.operands):

@@ -160,7 +160,9 @@ def _mul(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
         if q.constant is not None and q.size == 1 and p.node is not None and p.node.name == "mul":
             for r, s in (p.node.operands, p.node.operands[::-1]):
                 if s.constant is not None and s.size == 1:
-                    return b.add("mul", r, b.add("mul", s, q))
+                    product = b.add("mul", s, q)
+                    if _number(product) is None or 1e-37 < abs(_number(product)) < 1e37:
+                        return b.add("mul", r, product)
     return None
 
 
@@ -189,8 +191,9 @@ def _div(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
     number = _number(y)
     if number == 1 and _same_shape(x, y):
         return x
-    # Exact only for powers of two; elsewhere one rounding more, which tolerances allow for.
-    if number and number != 0:
+    # Exact only for powers of two; elsewhere one rounding more, which tolerances of wide types allow
+    # for. The reciprocal itself must be an ordinary number.
+    if number and y.dtype in (11, 12) and 1e-37 < abs(number) < 1e37:
         return b.add("mul", x, b.add("reciprocal", y))
     return None
 

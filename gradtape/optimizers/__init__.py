@@ -27,7 +27,8 @@ from gradtape.optimizers.rules import (
 )
 
 __all__ = [
-    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion", "Nadam", "Optimizer",
+    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion", "Nadam",
+    "Optimizer",
     "RMSprop", "deserialize", "get", "schedules", "serialize",
 ]  # fmt: skip
 
@@ -52,14 +53,16 @@ def get(identifier: Any) -> Optimizer:
     if isinstance(identifier, str) and identifier.lower() in _CLASSES:
         return _CLASSES[identifier.lower()]()
     raise ValueError(
-        f"Could not interpret optimizer identifier: {identifier}. Hint: one of {sorted(_CLASSES)}, or an optimizer."
+        f"Could not interpret optimizer identifier: {identifier}. Hint: one of {sorted(_CLASSES)}, or "
+        "an optimizer."
     )
 
 
 def serialize(optimizer: Optimizer) -> dict[str, Any]:
     """A dictionary that `deserialize` makes the optimizer of again, without its state."""
     return {
-        "module": "keras.optimizers", "class_name": type(optimizer).__name__, "config": optimizer.get_config(),
+        "module": "keras.optimizers", "class_name": type(optimizer).__name__,
+        "config": optimizer.get_config(),
         "registered_name": None,
     }  # fmt: skip
 

@@ -174,7 +174,8 @@ class Optimizer:
                 self._learning_rate = self._new_variable(rate, "learning_rate", "float32")
             except (TypeError, ValueError) as e:
                 raise ValueError(
-                    "Argument `learning_rate` should be float, or an instance of LearningRateSchedule, or a callable. "
+                    "Argument `learning_rate` should be float, or an instance of LearningRateSchedule, "
+                    "or a callable. "
                     f"Received instead: learning_rate={rate!r}"
                 ) from e
 
@@ -191,8 +192,10 @@ class Optimizer:
             self._set_rate(rate)
         elif isinstance(old, LearningRateSchedule):
             raise TypeError(
-                "This optimizer was created with a `LearningRateSchedule` object as its `learning_rate` constructor "
-                "argument, hence its learning rate is not settable. If you need the learning rate to be settable, you "
+                "This optimizer was created with a `LearningRateSchedule` object as its `learning_rate` "
+                "constructor "
+                "argument, hence its learning rate is not settable. If you need the learning rate to be "
+                "settable, you "
                 "should instantiate the optimizer with a float `learning_rate` argument."
             )
         elif isinstance(old, _core.Variable):
@@ -300,7 +303,7 @@ class Optimizer:
         return list(dict.fromkeys(name for slots in self._slots.values() for name in slots))
 
     def get_slot(self, var: Any, slot_name: str) -> Variable:
-        """What is kept under a name for a variable. Keras 2's `"m"` and `"v"` are Adam's momentum and velocity."""
+        """What is kept under a name for a variable; Keras 2 called Adam's slots `"m"` and `"v"`."""
         slots = self._slots[id(var)]
         return slots[
             slot_name if slot_name in slots else {"m": "momentum", "v": "velocity"}.get(slot_name, slot_name)
@@ -320,7 +323,8 @@ class Optimizer:
         if not self.built:
             raise ValueError(
                 "You are calling `set_weights()` on an optimizer that has not yet been built. Please call "
-                "`optimizer.build(trainable_variables)` to create the optimizer weights before calling `set_weights()`."
+                "`optimizer.build(trainable_variables)` to create the optimizer weights before calling "
+                "`set_weights()`."
             )
         variables, weights = self.variables, list(weights)
         if len(weights) != len(variables):
@@ -330,7 +334,8 @@ class Optimizer:
         for v, w in zip(variables, weights, strict=True):
             if tuple(v.shape) != np.shape(w):
                 raise ValueError(
-                    f"Optimizer variable {v.name} has shape {v.shape} not compatible with provided weight shape {np.shape(w)}."
+                    f"Optimizer variable {v.name} has shape {v.shape} not compatible with provided "
+                    f"weight shape {np.shape(w)}."
                 )
         for v, w in zip(variables, weights, strict=True):
             v.assign(w)
@@ -426,12 +431,14 @@ class Optimizer:
     def _known_variables(self, grads: Sequence[Any]) -> list[Any]:
         if not self.built:
             raise ValueError(
-                "When passing `grads` without `variables`, the optimizer must already be built on a list of variables. "
+                "When passing `grads` without `variables`, the optimizer must already be built on a "
+                "list of variables. "
                 "Call `optimizer.build(trainable_variables)` first. "
             )
         if len(grads) != len(self._trainable_variables):
             raise ValueError(
-                "When passing `grads` as a list of gradient tensors, the gradients must match `optimizer.variables` "
+                "When passing `grads` as a list of gradient tensors, the gradients must match "
+                "`optimizer.variables` "
                 f"one-to-one. Received a list of {len(grads)} gradients, but the optimizer is tracking "
                 f"{len(self._trainable_variables)} trainable variables."
             )
@@ -449,7 +456,8 @@ class Optimizer:
         if len(kept) < len(variables):
             missing = [v.name for g, v in zip(grads, variables, strict=True) if g is None]
             warnings.warn(
-                f"Gradients do not exist for variables {missing} when minimizing the loss. If using `model.compile()`, "
+                f"Gradients do not exist for variables {missing} when minimizing the loss. If using "
+                "`model.compile()`, "
                 "did you forget to provide a `loss` argument?",
                 stacklevel=4,
             )

@@ -97,7 +97,8 @@ class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov & Hutter 2019)."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9, beta_2: float = 0.999,
+        self, learning_rate: Any = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
+        beta_2: float = 0.999,
         epsilon: float = 1e-7, amsgrad: bool = False, **common: Any,
     ) -> None:  # fmt: skip
         if weight_decay is None:
@@ -249,7 +250,8 @@ class Ftrl(Optimizer):
     """Follow the regularized leader (McMahan et al. 2013), with shrinkage."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
+        self, learning_rate: Any = 0.001, learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
         l2_shrinkage_regularization_strength: float = 0.0, beta: float = 0.0, **common: Any,
     ) -> None:  # fmt: skip
@@ -266,7 +268,8 @@ class Ftrl(Optimizer):
             setattr(self, name, value)
         if learning_rate_power > 0:
             raise ValueError(
-                f"`learning_rate_power` needs to be negative or zero. Received: learning_rate_power={learning_rate_power}."
+                "`learning_rate_power` needs to be negative or zero. Received: "
+                f"learning_rate_power={learning_rate_power}."
             )
         self.learning_rate_power = learning_rate_power
         self.beta = beta
@@ -293,7 +296,8 @@ class Lion(Optimizer):
         super().__init__(learning_rate, **common)
         if not 0 < beta_1 <= 1:
             raise ValueError(
-                "Argument `beta_1` must be in the [0, 1] range. Otherwise, the optimizer degenerates to SignSGD. "
+                "Argument `beta_1` must be in the [0, 1] range. Otherwise, the optimizer degenerates to "
+                "SignSGD. "
                 f"Received: beta_1={beta_1}."
             )
         self.beta_1 = beta_1
@@ -345,7 +349,8 @@ class Adafactor(Optimizer):
     """
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta_2_decay: float = -0.8, epsilon_1: float = 1e-30, epsilon_2: float = 1e-3,
+        self, learning_rate: Any = 0.001, beta_2_decay: float = -0.8, epsilon_1: float = 1e-30,
+        epsilon_2: float = 1e-3,
         clip_threshold: float = 1.0, relative_step: bool = True, **common: Any,
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)

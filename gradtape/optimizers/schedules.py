@@ -32,7 +32,8 @@ class LearningRateSchedule:
 
     def get_config(self) -> dict[str, Any]:
         raise NotImplementedError(
-            f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order to be serializable."
+            f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order to "
+            "be serializable."
         )
 
     @classmethod
@@ -144,7 +145,8 @@ class PolynomialDecay(_Schedule):
     """
 
     def __init__(
-        self, initial_learning_rate: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: float = 1.0,
+        self, initial_learning_rate: Any, decay_steps: Any, end_learning_rate: Any = 0.0001,
+        power: float = 1.0,
         cycle: bool = False, name: str | None = "PolynomialDecay",
     ) -> None:  # fmt: skip
         _want_positive("decay_steps", decay_steps)
@@ -171,7 +173,8 @@ class CosineDecay(_Schedule):
     """
 
     def __init__(
-        self, initial_learning_rate: Any, decay_steps: Any, alpha: float = 0.0, name: str | None = "CosineDecay",
+        self, initial_learning_rate: Any, decay_steps: Any, alpha: float = 0.0,
+        name: str | None = "CosineDecay",
         warmup_target: Any = None, warmup_steps: Any = 0,
     ) -> None:  # fmt: skip
         _want_positive("decay_steps", decay_steps)

@@ -88,7 +88,8 @@ def _check_rows(v: Any, indices: np.ndarray) -> None:
     if len(wrong):
         raise errors.InvalidArgumentError(
             None, None,
-            f"apply_gradients: indices[{wrong[0]}] = {indices[wrong[0]]} is not in [0, {count}), the rows of variable "
+            f"apply_gradients: indices[{wrong[0]}] = {indices[wrong[0]]} is not in [0, {count}), the "
+            "rows of variable "
             f"'{v.name}'.",
         )  # fmt: skip
 
@@ -128,7 +129,8 @@ def _summed(g: Any) -> Any:
 
 
 def take(
-    opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None, inline: bool = False,
+    opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None,
+    inline: bool = False,
     constrain: bool = True,
 ) -> None:  # fmt: skip
     """One step, in tensor arithmetic.
@@ -206,9 +208,10 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
     lr, number = ops.cast(lr, v.dtype), _number(opt, v.dtype)
     g = _map(lambda x: ops.cast(x, v.dtype), g)
     kept = {n: s for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")}
-    if isinstance(g, IndexedSlices) and opt.touches_rows_only:
-        return _update_rows(opt, _summed(g), v, kept, lr, number)
     if isinstance(g, IndexedSlices):
+        if opt.touches_rows_only:
+            _update_rows(opt, _summed(g), v, kept, lr, number)
+            return
         g = g._dense()
     slots = _namespace(opt, v, {n: s._read() for n, s in kept.items()})
     new = opt.update(v._read(), g, slots, lr, number)
