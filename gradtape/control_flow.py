@@ -21,6 +21,20 @@ def _want_callable(**functions: Any) -> None:
             raise TypeError(f"'{name}' must be callable.")
 
 
+def _is_symbolic(value: Any) -> bool:
+    """Whether a function is being traced, and `value` is known when it runs."""
+    if isinstance(value, _core.Variable):
+        return _core.current_trace() is not None
+    return isinstance(value, _core.Tensor) and value._symbol is not None
+
+
+def _traceable(function: Callable) -> Callable:
+    """A function given to one of those below, with its own control flow made traceable."""
+    from gradtape import autograph
+
+    return autograph.conv(function)
+
+
 # ---- branches -----------------------------------------------------------------------------------
 
 
@@ -34,6 +48,10 @@ def cond(
     'yes'
     """
     _want_callable(true_fn=true_fn, false_fn=false_fn)
+    if _is_symbolic(pred):
+        from gradtape.graph import control
+
+        return control.cond(pred, _traceable(true_fn), _traceable(false_fn))
     return true_fn() if pred else false_fn()
 
 
@@ -69,6 +87,11 @@ def switch_case(
     if default is None:
         default = branches[max(branches)]
     _want_callable(default=default)
+    if _is_symbolic(branch_index):
+        from gradtape.graph import control
+
+        functions = {number: _traceable(f) for number, f in branches.items()}
+        return control.switch_case(branch_index, functions, _traceable(default))
     index = int(branch_index._read() if isinstance(branch_index, _core.Variable) else branch_index)
     return branches.get(index, default)()
 
@@ -101,6 +124,8 @@ def case(
         _want_callable(**{f"fn[{i}]": pair[1]})
     if default is not None:
         _want_callable(default=default)
+    if any(_is_symbolic(pred) for pred, _ in pairs):
+        return _symbolic_case(pairs, default, exclusive)
     if exclusive and sum(bool(pred) for pred, _ in pairs) > 1:
         raise errors.InvalidArgumentError(
             None, None, "case: Input error: More than one condition evaluated as True but exclusive=True."
@@ -113,6 +138,26 @@ def case(
             None, None, "case: Input error: None of conditions evaluated as True"
         )
     return default()
+
+
+def _symbolic_case(pairs: list, default: Callable | None, exclusive: bool) -> Any:
+    """Conditions inside of conditions."""
+    from gradtape import ops
+    from gradtape.debugging import Assert
+
+    preds = [ops.convert_to_tensor(pred) for pred, _ in pairs]
+    if exclusive:
+        count = ops.add_n([ops.cast(p, dtypes.int32) for p in preds])
+        Assert(ops.less_equal(count, 1), ["case: Input error: More than one condition evaluated as True but exclusive=True."])
+    if default is None:
+        some = ops.reduce_any(ops.stack(preds))
+        Assert(some, ["case: Input error: None of conditions evaluated as True"])
+    if default is None:
+        *pairs, (_, default) = pairs
+    if not pairs:
+        return default()
+    (pred, function), rest = pairs[0], pairs[1:]
+    return cond(pred, function, default if not rest else lambda: _symbolic_case(rest, default, False))
 
 
 # ---- loops --------------------------------------------------------------------------------------
@@ -146,6 +191,10 @@ def while_loop(
     _want_callable(cond=cond, body=body)
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
+    if _core.current_trace() is not None:
+        from gradtape.graph import control
+
+        return control.while_loop(_traceable(cond), _traceable(body), loop_vars, maximum_iterations)
     limit = None if maximum_iterations is None else int(maximum_iterations)
     # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
     structure = loop_vars if limit is not None else list(loop_vars)

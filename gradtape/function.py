@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, config, nest
+from gradtape import _core, _hooks, autograph, config, nest
 from gradtape.errors import Untraceable
 from gradtape.graph.callable import GraphFunction
 from gradtape.graph.ir import symbolic
@@ -277,17 +277,27 @@ class Function:
         token = _core.suspend()
         before = _core.set_trace(trace)
         try:
-            result = self._python(*sym_args, **sym_kwargs)
+            result = self._traceable()(*sym_args, **sym_kwargs)
             single = not nest.is_nested(result)
             flat = [_result(r) for r in nest.flatten(result)]
             concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
+        except Exception as e:
+            autograph.annotate(e)
+            raise
         finally:
             _core.set_trace(before)
             _core.resume(token)
         return concrete, trace.created
 
+    def _traceable(self) -> Callable:
+        """The Python function with its control flow made traceable."""
+        if self._converted is None:
+            self._converted = autograph.convert(self.python_function) if self.autograph else self.python_function
+        return self._converted
+
     def _python(self, *args: Any, **kwargs: Any) -> Any:
-        return (self._converted or self.python_function)(*args, **kwargs)
+        function = self.python_function if _core.current_trace() is None else self._traceable()
+        return function(*args, **kwargs)
 
     # ---- signatures -----------------------------------------------------------------------------
 

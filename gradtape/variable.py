@@ -335,8 +335,30 @@ class Variable(_core.Variable, metaclass=_VariableType):
             from gradtape import ops
 
             updates = ops.broadcast_to(updates, shape)
-        self._scatter(mode, indices, updates, True)
+        self._combine(mode, indices, updates, True)
         return self
+
+    def _combine(self, mode: int, indices: Any, updates: Any, rows: bool) -> None:
+        """Combines slices of the value with updates: in place, or in a trace by ops."""
+        if _core.current_trace() is None:
+            self._scatter(mode, indices, updates, rows)
+            return
+        from gradtape import ops
+
+        tapes = _core.suspend()
+        try:
+            value = self._read()
+            places = ops.expand_dims(indices, -1) if rows else indices
+            if mode in (_MUL, _DIV):
+                now = ops.gather_nd(value, places)
+                mode, updates = _UPDATE, now * updates if mode == _MUL else now / updates
+            combine = {
+                _UPDATE: ops.tensor_scatter_update, _ADD: ops.tensor_scatter_add, _SUB: ops.tensor_scatter_sub,
+                _MAX: ops.tensor_scatter_max, _MIN: ops.tensor_scatter_min,
+            }[mode]  # fmt: skip
+            self._set(combine(value, places, updates))
+        finally:
+            _core.resume(tapes)
 
     def scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
@@ -381,7 +403,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def _scatter_nd(self, mode: int, indices: Any, updates: Any) -> Variable:
         updates = self._incoming(updates)
-        self._scatter(mode, _indices(indices), updates, False)
+        self._combine(mode, _indices(indices), updates, False)
         return self
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:

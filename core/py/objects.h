@@ -190,7 +190,7 @@ PyObject* call_unary(OpObject* op, PyObject* x);
 struct EngineOps {
   OpObject *add, *sub, *mul, *div, *floordiv, *mod, *pow, *neg, *abs, *invert, *logical_not, *matmul, *equal, *not_equal, *less,
       *less_equal, *greater, *greater_equal, *logical_and, *logical_or, *logical_xor, *bitwise_and, *bitwise_or, *bitwise_xor,
-      *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan, *index, *cast;
+      *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan, *index, *index_update, *cast;
 };
 extern EngineOps engine;
 void set_engine_op(const char* name, PyObject* op);

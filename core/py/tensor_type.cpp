@@ -305,7 +305,7 @@ void set_engine_op(const char* name, PyObject* op) {
       GT_ENGINE(not_equal), GT_ENGINE(less), GT_ENGINE(less_equal), GT_ENGINE(greater), GT_ENGINE(greater_equal),
       GT_ENGINE(logical_and), GT_ENGINE(logical_or), GT_ENGINE(logical_xor), GT_ENGINE(bitwise_and), GT_ENGINE(bitwise_or),
       GT_ENGINE(bitwise_xor), GT_ENGINE(left_shift), GT_ENGINE(right_shift), GT_ENGINE(sum_to), GT_ENGINE(conj), GT_ENGINE(real),
-      GT_ENGINE(mul_no_nan), GT_ENGINE(index), GT_ENGINE(cast)
+      GT_ENGINE(mul_no_nan), GT_ENGINE(index), GT_ENGINE(index_update), GT_ENGINE(cast)
 #undef GT_ENGINE
   };
   for (auto& row : table)

@@ -71,6 +71,7 @@ static PyObject* read(PyObject* self, PyObject*) {
 
 // The value without telling any tape.
 static PyObject* peek(PyObject* self, PyObject*) {
+  if (current_trace) return PyObject_CallMethod(current_trace, "read", "O", self);
   return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(as_variable(self)->value)); });
 }
 
@@ -79,13 +80,17 @@ static PyObject* trace_assign(PyObject* self, PyObject* t) {
   return PyObject_CallMethodObjArgs(current_trace, method, self, t, nullptr);
 }
 
-// While a function is traced, value = op(value, delta) is part of its graph. No tape follows it.
-static void trace_update(PyObject* self, OpObject* op, PyObject* delta) {
+// While a function is traced, a change of the value is part of its graph. No tape follows it.
+template <class F> void trace_change(PyObject* self, F&& next_value) {
   std::vector<Tape*> suspended;
   suspended.swap(active_tapes());
-  Ref<> next(guarded<PyObject*>(nullptr, [&] { return call_binary(op, read_variable(as_variable(self)).object(), delta); }));
+  Ref<> next(guarded<PyObject*>(nullptr, next_value));
   suspended.swap(active_tapes());
   Ref<>(checked(trace_assign(self, checked(next.get()))));
+}
+
+static void trace_update(PyObject* self, OpObject* op, PyObject* delta) {
+  trace_change(self, [&] { return call_binary(op, read_variable(as_variable(self)).object(), delta); });
 }
 
 static PyObject* set(PyObject* self, PyObject* t) {
@@ -212,6 +217,14 @@ static PyObject* put(PyObject* self, PyObject* args) {
       ~Owner() { unref(p); }
     } attrs{index_attrs(value.shape, key)};
     if (!attrs.p) fail(Code::Type, "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or v.assign(tf.where(mask, x, v)).");
+    if (current_trace) {
+      trace_change(self, [&] {
+        TensorObject* operands[] = {read_variable(as_variable(self)).release(), as_tensor(update)};
+        Ref<TensorObject> held(operands[0]);
+        return run_op(engine.index_update, operands, 2, attrs.p);
+      });
+      Py_RETURN_NONE;
+    }
     const Tensor* in[] = {&value, &as_tensor(update)->value};
     rewrite(value, "index_update", in, 2, attrs.p->values);
     Py_RETURN_NONE;
@@ -225,6 +238,7 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
   PyObject *indices, *updates;
   if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (current_trace) fail(Code::Runtime, "a scatter in a trace is made of ops");
     Tensor& value = as_variable(self)->value;
     Tensor at = as_tensor(indices)->value;
     if (rows) at.shape.push(1);

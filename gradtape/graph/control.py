@@ -23,20 +23,20 @@ from gradtape.graph.trace import Trace
 
 _MOST_ATTEMPTS = 4
 # Counters of the loops being traced, from 0, with the number of iterations.
-_counters: list[tuple[Any, int]] = []
+_counters: list[tuple[Any, int | None]] = []
 
 
 def trips(index: Any) -> int:
     """How often the loop runs that counts with `index`."""
     for symbol, count in reversed(_counters):
-        if isinstance(index, _core.Tensor) and index._symbol is symbol:
+        if isinstance(index, _core.Tensor) and index._symbol is symbol and count is not None:
             return count
     raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
 
 
 @contextmanager
-def counting(index: Any, count: int) -> Iterator[None]:
-    """While the body of a loop over `count` numbers is traced."""
+def counting(index: Any, count: int | None) -> Iterator[None]:
+    """While the body of a loop over `count` numbers is traced; None if that is not known."""
     _counters.append((index._symbol, count))
     try:
         yield

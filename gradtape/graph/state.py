@@ -29,6 +29,7 @@ UNDEFINED = _Undefined()
 _NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
 # Names of variables that the source transformation made.
 INTERNAL = "ag__"
+RESULT = "ag__retval"
 
 
 def settle(value: Any) -> Any:
@@ -78,6 +79,10 @@ def _empty(leaf: Any) -> Any:
     return _like(leaf, zeros(spec_of(tensor_of(leaf))))
 
 
+def _placeholder(value: Any) -> Any:
+    return nest.map_structure(_empty, value) if nest.is_nested(value) else _empty(value)
+
+
 # ---- loops --------------------------------------------------------------------------------------
 
 
@@ -112,7 +117,7 @@ class Layout:
                     revised.append(after)
                     changed = True
                     continue
-                revised.append(nest.map_structure(_empty, after) if nest.is_nested(after) else _empty(after))
+                revised.append(_placeholder(after))
                 changed = True
                 if INTERNAL not in name:
                     made.append(name)
@@ -216,13 +221,15 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
 
     Without a name it is what `tf.cond` returns, whose numbers become tensors.
     """
+    if name == RESULT and any(v is UNDEFINED for v in values):
+        # Nothing was returned this way yet; a flag beside it says so.
+        known = next((v for v in values if v is not UNDEFINED), UNDEFINED)
+        values = [_placeholder(known) if v is UNDEFINED else v for v in values]
     first = values[0]
     if all(v is first for v in values) and not (name is None and _kind(first) == "tensor"):
         return first
     for value, label in zip(values, labels, strict=True):
         if value is UNDEFINED:
-            if INTERNAL + "retval" in (name or ""):
-                raise ValueError(f"the {label} must also have a return statement.")
             raise ValueError(f"'{name}' must also be initialized in the {label}")
     for value, label in zip(values, labels, strict=True):
         if value is None and name is not None:

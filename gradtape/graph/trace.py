@@ -37,8 +37,6 @@ class Trace(Graph):
         """A tensor that stands for what the variable holds at this point of the function."""
         now = self.state.get(id(variable))
         if now is None:
-            if variable in _Same(self.created):
-                return variable._peek()
             value = self.input(tuple(variable._value_shape), variable.dtype._code)
             self.externals.append(variable)
             now = self.state[id(variable)] = symbolic(value)
@@ -129,16 +127,6 @@ def lift() -> Iterator[None]:
     finally:
         _core.set_trace(trace)
         _core.resume(tapes)
-
-
-class _Same:
-    """Membership by identity: variables compare element by element."""
-
-    def __init__(self, items: list) -> None:
-        self.items = items
-
-    def __contains__(self, item: Any) -> bool:
-        return any(item is i for i in self.items)
 
 
 def is_tracing() -> bool:

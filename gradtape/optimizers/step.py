@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, errors, ops
+from gradtape import _core, _hooks, dtypes, errors, ops
 from gradtape.graph.ir import symbolic
 from gradtape.graph.lower import compile_graph
 from gradtape.graph.trace import Trace
@@ -205,38 +205,38 @@ def _decays(opt: Optimizer, v: Any) -> bool:
 
 def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
     """Applies the rule of the optimizer to one variable and its slots."""
-    lr, number = ops.cast(lr, v.dtype), _number(opt, v.dtype)
-    g = _map(lambda x: ops.cast(x, v.dtype), g)
-    kept = {n: s for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")}
+    # Halves are too coarse for the rules (0.999 is 1 in bfloat16): they compute in float32.
+    dtype = "float32" if v.dtype in (dtypes.float16, dtypes.bfloat16) else v.dtype
+    lr, number = ops.cast(lr, dtype), _number(opt, dtype)
+    g = _map(lambda x: ops.cast(x, dtype), g)
+    state = {n: s for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")}
+    rows = None
     if isinstance(g, IndexedSlices):
         if opt.touches_rows_only:
-            _update_rows(opt, _summed(g), v, kept, lr, number)
-            return
-        g = g._dense()
-    slots = _namespace(opt, v, {n: s._read() for n, s in kept.items()})
-    new = opt.update(v._read(), g, slots, lr, number)
-    for name, s in kept.items():
-        s.assign(getattr(slots, name))
-    v.assign(new)
+            g = _summed(g)
+            rows, g = g.indices, g.values
+        else:
+            g = g._dense()
 
+    def read(x: Any) -> Any:
+        return ops.cast(x._read() if rows is None else ops.gather(x._read(), rows), dtype)
 
-def _update_rows(
-    opt: Optimizer, g: IndexedSlices, v: Any, kept: dict[str, Any], lr: Any, number: Any
-) -> None:
-    """Applies the rule to the rows that a sparse gradient names."""
-    at = ops.expand_dims(g.indices, -1)
-    old = {n: ops.gather(s._read(), g.indices) for n, s in kept.items()}
-    row = ops.gather(v._read(), g.indices)
-    slots = _namespace(opt, v, old)
-    new = opt.update(row, g.values, slots, lr, number)
-    # Differences, so that the zero rows that stand for repeats add nothing.
-    for name, s in kept.items():
-        s.assign(ops.tensor_scatter_add(s._read(), at, getattr(slots, name) - old[name]))
-    v.assign(ops.tensor_scatter_add(v._read(), at, new - row))
+    def write(x: Any, new: Any, old: Any) -> None:
+        if rows is None:
+            x.assign(ops.cast(new, x.dtype))
+        else:
+            # The difference, so that the zero rows that stand for repeats add nothing.
+            x.assign(
+                ops.tensor_scatter_add(x._read(), ops.expand_dims(rows, -1), ops.cast(new - old, x.dtype))
+            )
 
-
-def _namespace(opt: Optimizer, v: Any, slots: dict[str, Any]) -> SimpleNamespace:
-    return SimpleNamespace(**{n: ops.cast(s._read(), v.dtype) for n, s in opt._scalars.items()}, **slots)
+    old, value = {n: read(s) for n, s in state.items()}, read(v)
+    scalars = {n: ops.cast(s._read(), dtype) for n, s in opt._scalars.items()}
+    slots = SimpleNamespace(**scalars, **old)
+    new = opt.update(value, g, slots, lr, number)
+    for name, s in state.items():
+        write(s, getattr(slots, name), old[name])
+    write(v, new, value)
 
 
 def _accumulate(
