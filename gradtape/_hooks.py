@@ -212,6 +212,9 @@ def index(x: _core.Tensor, key: Any) -> _core.Tensor:
         mask = convert(mask)
     if isinstance(mask, (_core.Tensor, _core.Variable)) and mask.dtype is dtypes.bool:
         return ops.boolean_mask(x, mask)
+    parts = key if isinstance(key, (tuple, list)) else (key,)
+    if any(_is_symbol(k) or (isinstance(k, slice) and any(map(_is_symbol, _bounds(k)))) for k in parts):
+        return _index_by_symbols(x, list(parts))
     if isinstance(key, (tuple, list)) and any(isinstance(k, np.integer) for k in key):
         return x[tuple(int(k) if isinstance(k, np.integer) else k for k in key)]
     if isinstance(key, np.integer):
@@ -222,6 +225,34 @@ def index(x: _core.Tensor, key: Any) -> _core.Tensor:
         f"valid indices, got {key!r}. Hint: tf.gather(x, indices) takes rows, tf.boolean_mask(x, mask) "
         "selects."
     )
+
+
+def _is_symbol(k: Any) -> bool:
+    return isinstance(k, _core.Tensor) and k._symbol is not None and k.ndim == 0 and k.dtype.is_integer
+
+
+def _bounds(k: slice) -> tuple:
+    return k.start, k.stop, k.step
+
+
+def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
+    """`x[parts]` in a trace, with integers that have no value yet: their axes are gathered first."""
+    from gradtape import ops
+
+    axis = 0
+    x = ops.identity(x)  # its gradient is dense, which that of a gather alone is not
+    for i, k in enumerate(parts):
+        if k is Ellipsis:
+            axis += x.ndim - sum(p is not None and p is not Ellipsis for p in parts)
+            continue
+        if isinstance(k, slice) and any(map(_is_symbol, _bounds(k))):
+            raise errors.Untraceable("the length of a slice depends on values")
+        if _is_symbol(k):
+            place = ops.select(k < 0, k + x.shape[axis], k)
+            x = ops.gather(x, ops.reshape(place, [1]), axis=axis)
+            parts[i] = 0
+        axis += k is not None
+    return x[tuple(parts)]
 
 
 def accumulate(g: Any, h: Any) -> Any:

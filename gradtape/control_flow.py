@@ -276,6 +276,10 @@ def map_fn(
     outputs = [
         TensorArray(kind, count, infer_shape=infer_shape, element_shape=shape) for kind, shape in specs
     ]
+    if _core.current_trace() is not None:
+        from gradtape.graph.rows import map_rows
+
+        return map_rows(_traceable(fn), elems, signature, outputs)
     for i in range(count):
         result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
         nest.assert_same_structure(signature, result)
@@ -349,6 +353,10 @@ def scan(
     array([1, 3, 6], dtype=int32)
     """
     _want_callable(fn=fn)
+    if _core.current_trace() is not None and _rows(elems)[1]:
+        from gradtape.graph.rows import scan_rows
+
+        return scan_rows(_traceable(fn), elems, initializer, reverse, keep=True)
     value, rows, order, structure = _start(elems, initializer, reverse)
     count = len(rows[0])
     outputs = [TensorArray(v.dtype, count, infer_shape=infer_shape) for v in nest.flatten(value)]
@@ -372,6 +380,10 @@ def scan(
 
 def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
     _want_callable(fn=fn)
+    if _core.current_trace() is not None and _rows(elems)[1]:
+        from gradtape.graph.rows import scan_rows
+
+        return scan_rows(_traceable(fn), elems, initializer, reverse, keep=False)
     value, rows, order, _ = _start(elems, initializer, reverse)
     for i in order:
         value = fn(value, nest.pack_sequence_as(elems, [r[i] for r in rows]))
@@ -420,9 +432,18 @@ def py_function(
     from gradtape import ops
 
     _want_callable(func=func)
-    result = func(*[ops.convert_to_tensor(x) for x in inp])
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
+    if _core.current_trace() is not None:
+        from gradtape.graph.rows import python_op
+
+        def run(xs: list) -> list:
+            now = py_function(func, xs, Tout)
+            return now if many else [now]
+
+        out = python_op("py_function", run, [ops.convert_to_tensor(x) for x in inp], map(_output_spec, wanted), True)
+        return out if many else out[0]
+    result = func(*[ops.convert_to_tensor(x) for x in inp])
     values = list(result) if many and isinstance(result, (list, tuple)) else [result]
     if many and not wanted:
         return []
@@ -448,6 +469,15 @@ def numpy_function(
     from gradtape import ops
 
     _want_callable(func=func)
+    if _core.current_trace() is not None:
+        from gradtape.graph.rows import python_op
+
+        wanted = [_output_spec(s) for s in nest.flatten(Tout)]
+        tensors = [ops.convert_to_tensor(x) for x in inp]
+        out = python_op(
+            "numpy_function", lambda xs: nest.flatten([numpy_function(func, xs, Tout)]), tensors, wanted, False
+        )
+        return out[0] if len(out) == 1 else out
     arrays = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in inp]
     result = nest.flatten(func(*arrays))
     out = [None if value is None else ops.convert_to_tensor(value) for value in result]

@@ -342,7 +342,7 @@ class TensorArray:
         element = new._checked(value)
         if self._dynamic_size:
             new._grow(index)
-        rows = ops.tensor_scatter_nd_update(new._as_tensor(), ops.reshape(index, [1, 1]), element[None])
+        rows = ops.tensor_scatter_update(new._as_tensor(), ops.reshape(index, [1, 1]), element[None])
         return new._with_tensor(rows)
 
     def _grow(self, index: Any) -> None:
@@ -375,4 +375,4 @@ class TensorArray:
         new = copy.copy(self)
         new._element_shape = self._element_shape.merge_with(list(rows.shape)[1:])
         places = ops.convert_to_tensor(indices, dtype_hint=dtypes.int32)
-        return new._with_tensor(ops.tensor_scatter_nd_update(new._as_tensor(), places[:, None], rows))
+        return new._with_tensor(ops.tensor_scatter_update(new._as_tensor(), places[:, None], rows))

@@ -20,7 +20,8 @@ OPTIMIZERS, SCHEDULES, start, gradients, train, rates = (
 )
 KERAS = json.loads(_cases["REFERENCE"].read_text())
 NAMES = [
-    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl", "Lion", "Lamb", "Adafactor",
+    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl", "Lion", "Lamb",
+    "Adafactor",
 ]  # fmt: skip
 ALL = [getattr(tf.optimizers, name) for name in NAMES]
 
@@ -532,8 +533,8 @@ def test_names_of_the_state():
     optimizer.build([tf.Variable([1.0], name="w"), tf.Variable([[1.0]], name="a/b")])
     assert [v.name for v in optimizer.variables] == [
         f"{name}:0" for name in (
-            "iteration", "learning_rate", "w_0_momentum", "w_0_velocity", "w_0_velocity_hat", "a_b_0_momentum",
-            "a_b_0_velocity", "a_b_0_velocity_hat",
+            "iteration", "learning_rate", "w_0_momentum", "w_0_velocity", "w_0_velocity_hat",
+            "a_b_0_momentum", "a_b_0_velocity", "a_b_0_velocity_hat",
         )
     ]  # fmt: skip
     assert not any(v.trainable for v in optimizer.variables)

@@ -14,7 +14,6 @@ import gradtape as tf
 from gradtape import _core
 from gradtape.function import function
 
-
 # Smooth and bounded on all of the line, so that programs of many ops stay near 1.
 UNARY = {
     "tanh": (tf.tanh, np.tanh),
@@ -50,7 +49,19 @@ REDUCE = {
     "logsumexp": (tf.reduce_logsumexp, None),
 }
 AXES = [None, 0, 1, -1, (0, 1), (1, 0)]
-OPS = ["unary", "binary", "binary", "reduce", "matmul", "transpose", "reshape", "broadcast", "slice", "concat", "softmax"]
+OPS = [
+    "unary",
+    "binary",
+    "binary",
+    "reduce",
+    "matmul",
+    "transpose",
+    "reshape",
+    "broadcast",
+    "slice",
+    "concat",
+    "softmax",
+]
 
 
 def _logsumexp(x, axis, keepdims):

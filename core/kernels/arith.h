@@ -63,14 +63,17 @@ template <class T> inline bool same(T x, T y) {
   if constexpr (kIsComplex<T>) return x.real() == y.real() && x.imag() == y.imag();
   else return x == y;
 }
-// A NaN on either side wins, as in NumPy.
+// A NaN on either side wins, as in NumPy: y's because the comparison fails, x's because it is
+// kept. The comparison alone is one instruction (maxps).
 template <class T> inline T larger(T x, T y) {
-  if constexpr (kIsReal<T>) return (x >= y || x != x) ? x : y;
-  else return x > y ? x : y;
+  const T z = x > y ? x : y;
+  if constexpr (kIsReal<T>) return x == x ? z : x;
+  else return z;
 }
 template <class T> inline T smaller(T x, T y) {
-  if constexpr (kIsReal<T>) return (x <= y || x != x) ? x : y;
-  else return x < y ? x : y;
+  const T z = x < y ? x : y;
+  if constexpr (kIsReal<T>) return x == x ? z : x;
+  else return z;
 }
 
 }  // namespace gt

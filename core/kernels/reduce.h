@@ -34,15 +34,52 @@ template <class T> inline void store(T* out, const Wider<T>* x, int n) {
 template <class F, class T> struct Reduce {
   using A = Wider<T>;
   static constexpr int kLanes = 4 * kVector / sizeof(A);  // four vector registers, or eight
-  static constexpr int kLeaf = 16 * kLanes;          // elements of a leaf
-  static constexpr int kFew = 16 / sizeof(A) > 2 ? 16 / sizeof(A) / 2 : 1;
+  static constexpr int kDepth = 16;                       // additions in a chain
+  static constexpr int kLeaf = kDepth * kLanes;           // elements of a leaf
+  static constexpr int kFew = 16 / sizeof(A) > 2 ? 16 / sizeof(A) : 2;
+  static constexpr int kHeld = kLanes / 4;           // what is kept of a leaf: one register, or two
   static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time
   static constexpr int kRows = 16;                   // rows of a leaf
 
-  [[gnu::noinline]] static A leaf(const T* x_, int n) {
-    A room[kIsHalf<T> ? kLeaf : 1];
-    const A* x = load(x_, room, n);
-    if (n < kLanes) {
+  template <int W> static void take(A* acc, const A* x) {
+#pragma omp simd
+    for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(x[j]));
+  }
+  // The last n < 2 W elements, in halves, then one by one.
+  template <int W> static void take_rest(A* acc, const A* x, int n) {
+    if constexpr (W >= kFew) {
+      if (n >= W) {
+        take<W>(acc, x);
+        x += W, n -= W;
+      }
+      take_rest<W / 2>(acc, x, n);
+    } else {
+      for (int j = 0; j < n; ++j) {
+        GT_SHORT_LOOP;
+        acc[j] = F::combine(acc[j], F::first(x[j]));
+      }
+    }
+  }
+  // acc[0] combined with all the others.
+  template <int W> static A fold(A* acc) {
+    if constexpr (W > kFew) {
+#pragma omp simd
+      for (int j = 0; j < W / 2; ++j) acc[j] = F::combine(acc[j], acc[j + W / 2]);
+      return fold<W / 2>(acc);
+    } else {
+      A a = acc[0];
+      for (int j = 1; j < W; ++j) {
+        GT_SHORT_LOOP;
+        a = F::combine(a, acc[j]);
+      }
+      return a;
+    }
+  }
+  // Up to a leaf, in as many lanes as it fills.
+  template <int W> static A lanes(const A* x, int n) {
+    if constexpr (W > kFew) {
+      if (n < W) return lanes<W / 2>(x, n);
+    } else if (n < W) {
       A a = F::first(x[0]);
       for (int i = 1; i < n; ++i) {
         GT_SHORT_LOOP;
@@ -50,30 +87,53 @@ template <class F, class T> struct Reduce {
       }
       return a;
     }
-    A acc[kLanes];
+    alignas(64) A acc[W];
+#pragma omp simd
+    for (int j = 0; j < W; ++j) acc[j] = F::first(x[j]);
+    int i = W;
+    if constexpr (W == kLanes)
+      for (; i + W <= n; i += W) take<W>(acc, x + i);
+    take_rest<W / 2>(acc, x + i, n - i);
+    return fold<W>(acc);
+  }
+  [[gnu::noinline]] static A leaf(const T* x, int n) {
+    A room[kIsHalf<T> ? kLeaf : 1];
+    return lanes<kLanes>(load(x, room, n), n);
+  }
+  // A full leaf, to kHeld partial results.
+  static void full_leaf(A* held, const T* x_) {
+    A room[kIsHalf<T> ? kLeaf : 1];
+    const A* x = load(x_, room, kLeaf);
+    alignas(64) A acc[kLanes];
 #pragma omp simd
     for (int j = 0; j < kLanes; ++j) acc[j] = F::first(x[j]);
-    int i = kLanes;
-    for (; i + kLanes <= n; i += kLanes) {
+    for (int k = 1; k < kDepth; ++k) take<kLanes>(acc, x + k * kLanes);
 #pragma omp simd
-      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
-    }
-    for (int j = 0; i < n; ++i, ++j) acc[j] = F::combine(acc[j], F::first(x[i]));
-    for (int w = kLanes / 2; w > kFew; w /= 2) {
-#pragma omp simd
-      for (int j = 0; j < w; ++j) acc[j] = F::combine(acc[j], acc[j + w]);
-    }
-    A a = acc[0];
-    for (int j = 1; j < 2 * kFew; ++j) {
-      GT_SHORT_LOOP;
-      a = F::combine(a, acc[j]);
-    }
-    return a;
+    for (int j = 0; j < kHeld; ++j)
+      held[j] = F::combine(F::combine(acc[j], acc[j + kHeld]), F::combine(acc[j + 2 * kHeld], acc[j + 3 * kHeld]));
   }
+  // Leaves are combined two by two, as a binary counter carries: held[d] is a result that waits
+  // for its neighbour.
   [[gnu::noinline]] static A line(const T* x, int64_t n) {
     if (n <= kLeaf) return leaf(x, int(n));
-    const int64_t cut = ((n + 1) / 2 + kLeaf - 1) / kLeaf * kLeaf;
-    return F::combine(line(x, cut), line(x + cut, n - cut));
+    alignas(64) A held[64][kHeld];
+    const int64_t leaves = n / kLeaf;
+    int depth = 0;
+    for (int64_t k = 0; k < leaves; ++k) {
+      full_leaf(held[depth], x + k * kLeaf);
+      for (int64_t bits = k; bits & 1; bits >>= 1, --depth) {
+#pragma omp simd
+        for (int j = 0; j < kHeld; ++j) held[depth - 1][j] = F::combine(held[depth - 1][j], held[depth][j]);
+      }
+      ++depth;
+    }
+    while (--depth > 0) {
+#pragma omp simd
+      for (int j = 0; j < kHeld; ++j) held[depth - 1][j] = F::combine(held[depth - 1][j], held[depth][j]);
+    }
+    const A a = fold<kHeld>(held[0]);
+    const int rest = int(n - leaves * kLeaf);
+    return rest ? F::combine(a, leaf(x + leaves * kLeaf, rest)) : a;
   }
 
   [[gnu::noinline]] static void merge(A* acc, const A* other, int width) {
@@ -87,7 +147,15 @@ template <class F, class T> struct Reduce {
       const A* p = load(x, room, width);
 #pragma omp simd
       for (int j = 0; j < width; ++j) acc[j] = F::first(p[j]);
-      for (int64_t r = 1; r < rows; ++r) {
+      int64_t r = 1;
+      if constexpr (!kIsHalf<T>)  // several rows for each time acc is read and written
+        for (; r + 3 <= rows; r += 3) {
+          const A *p = x + r * stride, *q = p + stride, *s = q + stride;
+#pragma omp simd
+          for (int j = 0; j < width; ++j)
+            acc[j] = F::combine(F::combine(acc[j], F::first(p[j])), F::combine(F::first(q[j]), F::first(s[j])));
+        }
+      for (; r < rows; ++r) {
         p = load(x + r * stride, room, width);
 #pragma omp simd
         for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], F::first(p[j]));

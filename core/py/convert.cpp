@@ -38,6 +38,80 @@ static bool fits(long long v, Dtype t) {
   return bits == 64 || (v >= -(1ll << (bits - 1)) && v < (1ll << (bits - 1)));
 }
 
+// Lists of Python numbers, nested to a box: the usual literals. Null when there is anything else
+// in them, which is then left to Python.
+class Literal {
+ public:
+  bool read(PyObject* list) {
+    for (PyObject* o = list; is_list(o);) {
+      if (shape_.rank == kMaxRank) return false;
+      shape_.push(Py_SIZE(o));
+      if (Py_SIZE(o) == 0) return false;
+      o = PySequence_Fast_GET_ITEM(o, 0);
+    }
+    return fill(list, 0);
+  }
+  Ref<TensorObject> make(int dtype) const {
+    if (dtype < 0) dtype = int(floats_ ? Dtype::F32 : bools_ ? Dtype::Bool : small_ ? Dtype::I32 : Dtype::I64);
+    Dtype t = Dtype(dtype);
+    if (floats_ ? !is_differentiable(t) : bools_ ? t != Dtype::Bool : !(is_differentiable(t) || t == Dtype::I64 || (t == Dtype::I32 && small_)))
+      return {};
+    Tensor x = empty(t, shape_);
+    visit(t, [&](auto zero) {
+      using T = decltype(zero);
+      for (size_t i = 0; i < numbers_.size(); ++i) {
+        if constexpr (std::is_integral_v<T>)
+          x.as<T>()[i] = T(integers_[i]);
+        else if constexpr (std::is_floating_point_v<T>)
+          x.as<T>()[i] = T(numbers_[i]);
+        else
+          x.as<T>()[i] = T(float(numbers_[i]));
+      }
+    });
+    return Ref<TensorObject>(new_tensor(std::move(x)));
+  }
+
+ private:
+  static bool is_list(PyObject* o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
+  bool fill(PyObject* o, int depth) {
+    if (is_list(o)) {
+      if (depth == shape_.rank || Py_SIZE(o) != shape_[depth]) return false;
+      for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i)
+        if (!fill(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+      return true;
+    }
+    if (depth != shape_.rank) return false;
+    int64_t integer = 0;
+    double number;
+    bool first = numbers_.empty();
+    if (PyFloat_CheckExact(o)) {
+      number = PyFloat_AS_DOUBLE(o);
+      if (bools_) return false;
+      floats_ = true;
+    } else if (PyLong_CheckExact(o)) {
+      int overflow;
+      integer = PyLong_AsLongLongAndOverflow(o, &overflow);
+      if (overflow || bools_ || integer > (1ll << 53) || integer < -(1ll << 53)) return false;
+      number = double(integer);
+      small_ &= fits(integer, Dtype::I32);
+    } else if (PyBool_Check(o)) {
+      if (!first && !bools_) return false;
+      bools_ = true;
+      integer = o == Py_True;
+      number = double(integer);
+    } else {
+      return false;
+    }
+    numbers_.push_back(number);
+    integers_.push_back(integer);
+    return true;
+  }
+  Shape shape_;
+  std::vector<double> numbers_;
+  std::vector<int64_t> integers_;
+  bool floats_ = false, bools_ = false, small_ = true;
+};
+
 Ref<TensorObject> to_tensor(PyObject* o, int dtype) {
   if (is_tensor(o)) {
     if (dtype < 0 || int(as_tensor(o)->value.dtype) == dtype) return Ref<TensorObject>::borrow(as_tensor(o));
@@ -55,6 +129,11 @@ Ref<TensorObject> to_tensor(PyObject* o, int dtype) {
     }
   } else if (PyBool_Check(o)) {
     return scalar_of((long long)(o == Py_True), dtype < 0 ? Dtype::Bool : Dtype(dtype));
+  }
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
+    Literal literal;
+    if (literal.read(o))
+      if (Ref<TensorObject> t = literal.make(dtype)) return t;
   }
   Ref<> code(PyLong_FromLong(dtype));
   Ref<> t(checked(PyObject_CallFunctionObjArgs(hooks.convert, o, code.get(), nullptr)));

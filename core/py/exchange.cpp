@@ -277,6 +277,14 @@ static PyObject* resume(PyObject*, PyObject* token) {
   Py_RETURN_NONE;
 }
 
+// to_tensor(value, dtype code or -1)
+static PyObject* convert_value(PyObject*, PyObject* args) {
+  PyObject* value;
+  int code = -1;
+  if (!PyArg_ParseTuple(args, "O|i", &value, &code)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(to_tensor(value, code).release()); });
+}
+
 static PyObject* is_tracked(PyObject*, PyObject* o) {
   Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
   Dtype t = is_tensor(o) ? as_tensor(o)->value.dtype : is_variable(o) ? as_variable(o)->value.dtype : Dtype::Bool;
@@ -299,7 +307,8 @@ static PyObject* set_trace(PyObject*, PyObject* trace) {
 }
 static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }
 
-static PyMethodDef functions[] = {{"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
+static PyMethodDef functions[] = {{"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
+                                  {"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
                                   {"current_trace", get_trace, METH_NOARGS, "The trace this thread is writing, or None."},
                                   {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
                                   {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},

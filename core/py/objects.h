@@ -138,6 +138,15 @@ struct Reads {
   std::vector<uint64_t> masks;  // one per rule; bit k: value k (operands, then results) is read
 };
 
+struct CallAttrs;
+
+// Attributes that were parsed before, by the objects they were parsed from.
+struct KnownAttrs {
+  int rank;
+  PyObject* objects[4];
+  CallAttrs* attrs;  // owned
+};
+
 struct OpObject {
   PyObject_HEAD
   vectorcallfunc call;
@@ -149,6 +158,7 @@ struct OpObject {
   PyObject* row;              // the row of the op table (Python)
   std::vector<Param> params;
   DtypeSet dtypes;            // allowed common types
+  std::vector<KnownAttrs> known;
   std::vector<Rule> rules;    // one per operand; one for all when `joint` or variadic
   bool many;                  // results come as a tuple, even when there is one
   bool joint;                 // rules[0] returns the gradients of all operands

@@ -195,7 +195,7 @@ def _check_structure(before: Any, after: Any, name: str, named: bool) -> None:
     except (TypeError, ValueError) as e:
         if not named:
             raise
-        raise type(e)(f"'{name}' does not have the same nested structure after one iteration.\n\n{e}") from None
+        raise TypeError(f"'{name}' does not have the same nested structure after one iteration.\n\n{e}") from None
 
 
 # ---- branches -----------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[st
                     f"return values.\n\n{labels[-1]} output: {values[-1]}\n{labels[0]} output: {values[0]}\n\n"
                     f"Error details:\n{e}"
                 ) from None
-            raise type(e)(f"'{name}' must have the same nested structure in the main and else branches:\n\n{e}") from None
+            raise TypeError(f"'{name}' must have the same nested structure in the main and else branches:\n\n{e}") from None
 
 
 def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]) -> None:
@@ -299,5 +299,5 @@ def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]
         shapes = [tuple((x._as_tensor() if isinstance(x, TensorArray) else x).shape) for x in (last, t)]
         if shapes[0] != shapes[1]:
             raise Untraceable(
-                f"'{name or 'the result'}' has shape {shapes[0]} in the {label}, but shape {shapes[1]} in the {other}."
+                f"'{name or 'the result'}' has shape {shapes[0]} in the {label}, but shape {shapes[1]} in the {other}"
             )

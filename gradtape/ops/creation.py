@@ -32,17 +32,18 @@ def _from_value(value, dtype):
             from gradtape import ops
 
             return ops.identity(value)
-        if dtype in _ONES:
+        # In a trace the ones would be a tensor from outside, and the constant no constant.
+        if dtype in _ONES and _core.current_trace() is None:
             return _ONES[dtype] * value
     if dtype is None:
-        return _hooks.convert(value)
+        return _core.to_tensor(value)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
         # Arrays are cast, as in TensorFlow; only Python numbers must fit.
         if dtype is dtypes.bfloat16:
             value = value.astype(np.float32)
         elif not (value.dtype.kind == "c" and not dtype.is_complex):
             value = value.astype(dtype.as_numpy_dtype)
-    return _hooks.convert(value, dtype._code)
+    return _core.to_tensor(value, dtype._code)
 
 
 def _wanted(dtype):

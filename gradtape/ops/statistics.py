@@ -13,6 +13,7 @@ from gradtape.ops.arithmetic import conj, multiply, real, sqrt, squared_differen
 from gradtape.ops.comparison import equal, not_equal, select
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import reduce_mean, reduce_sum
+from gradtape.ops.static import array_of
 from gradtape.ops.table import composite
 
 __all__ = [
@@ -102,13 +103,9 @@ def zero_fraction(value, name=None):
     return reduce_mean(casting.cast(equal(x, 0), dtypes.float32))
 
 
-def _values(x):
-    return np.asarray(x)
-
-
 def _bins_of(arr, minlength, maxlength):
     """How many bins the values of `arr` need."""
-    values = _values(arr)
+    values = array_of(arr)
     if values.size and values.min() < 0:
         raise InvalidArgumentError(f"bincount: Input arr must be non-negative! got {values.min()}.")
     n = int(values.max()) + 1 if values.size else 0
@@ -189,7 +186,7 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
         )
     y, z = casting.cast(labels, dtypes.int64), casting.cast(predictions, dtypes.int64)
     size, most = _prod(y.shape), -1
-    for values, what in ((_values(y), "labels"), (_values(z), "predictions")):
+    for values, what in ((array_of(y), "labels"), (array_of(z), "predictions")):
         if not size:
             break
         if values.min() < 0:
@@ -215,7 +212,7 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
 def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
     """The number of the bin each value falls into; values outside the range fall into the first or last."""
     x = as_tensor(values)
-    lo, hi = (float(v) for v in _values(as_tensor(value_range)))
+    lo, hi = (float(v) for v in array_of(as_tensor(value_range)))
     nbins = int(nbins)
     if nbins <= 0:
         raise InvalidArgumentError(

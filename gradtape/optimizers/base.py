@@ -249,12 +249,12 @@ class Optimizer:
 
     def _new_slots(self, v: Any) -> dict[str, Variable]:
         first: dict[str, Any] = {}
-        if self.use_ema:
-            # Met at the first step, the average starts with the value after it.
-            first["average"] = v._peek() if int(self._iterations._peek().numpy()) else 0
-        if self.gradient_accumulation_steps:
-            first["gradient_accumulator"] = 0
         with step.outside():
+            if self.use_ema:
+                # Met at the first step, the average starts with the value after it.
+                first["average"] = v._peek() if int(self._iterations.numpy()) else 0
+            if self.gradient_accumulation_steps:
+                first["gradient_accumulator"] = 0
             first.update(self.slots(v))
             made = {}
             for name, value in first.items():

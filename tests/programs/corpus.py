@@ -76,5 +76,8 @@ def dense(seed, *sizes, dtype=np.float32):
     """Weights and biases of layers of these sizes, one after the other."""
     layers = []
     for i, (a, b) in enumerate(zip(sizes, sizes[1:], strict=False)):
-        layers += [normal(seed + i, a, b, scale=a**-0.5, dtype=dtype), normal(seed + 50 + i, b, scale=0.1, dtype=dtype)]
+        layers += [
+            normal(seed + i, a, b, scale=a**-0.5, dtype=dtype),
+            normal(seed + 50 + i, b, scale=0.1, dtype=dtype),
+        ]
     return layers

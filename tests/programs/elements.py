@@ -62,7 +62,12 @@ def indexing_in_all_ways(tf):
         a = w[::2, 1:-1] * w[1, 0]
         b = w[..., -1] ** 2
         c = w[:, tf.newaxis, ::-1]
-        return tf.reduce_sum(a**2) + tf.reduce_sum(b) + tf.reduce_sum(c * tf.reverse(c, axis=[0])) + w[-1, -1] ** 3
+        return (
+            tf.reduce_sum(a**2)
+            + tf.reduce_sum(b)
+            + tf.reduce_sum(c * tf.reverse(c, axis=[0]))
+            + w[-1, -1] ** 3
+        )
 
     return loss, [normal(9, 4, 5)], []
 
@@ -74,12 +79,14 @@ def boolean_masks(tf):
     def loss(w, mask):
         inside = tf.where(mask, tf.exp(w), tf.zeros_like(w))
         outside = tf.where(tf.logical_not(mask), w**2, 1.0)
-        return tf.reduce_sum(inside) * tf.reduce_mean(outside) + tf.cast(tf.math.count_nonzero(mask), tf.float32)
+        return tf.reduce_sum(inside) * tf.reduce_mean(outside) + tf.cast(
+            tf.math.count_nonzero(mask), tf.float32
+        )
 
     return loss, [normal(10, 3, 4)], [normal(11, 3, 4) > 0]
 
 
-@objective(without=dict.fromkeys(("function", "outside", "around"), "boolean_mask of a traced mask: its shape is not known"))
+@objective
 def boolean_mask_of_predictions(tf):
     """A loss over the entries that a mask selects; how many they are depends on the data."""
 
@@ -112,16 +119,17 @@ def reductions_of_every_kind(tf):
 
     def loss(w):
         parts = [
-            tf.reduce_sum(w, axis=[0, 2]), tf.reduce_mean(w, axis=1), tf.reduce_max(w, axis=-1), tf.reduce_min(w, axis=0),
-            tf.reduce_prod(w, axis=2), tf.math.reduce_std(w, axis=[1, 2]), tf.math.reduce_variance(w, axis=0),
-            tf.reduce_logsumexp(w, axis=[0, 1]), tf.math.reduce_euclidean_norm(w, axis=1),
+            tf.reduce_sum(w, axis=[0, 2]), tf.reduce_mean(w, axis=1), tf.reduce_max(w, axis=-1),
+            tf.reduce_min(w, axis=0), tf.reduce_prod(w, axis=2), tf.math.reduce_std(w, axis=[1, 2]),
+            tf.math.reduce_variance(w, axis=0), tf.reduce_logsumexp(w, axis=[0, 1]),
+            tf.math.reduce_euclidean_norm(w, axis=1),
         ]  # fmt: skip
         return tf.add_n([tf.reduce_sum(p**2) for p in parts])
 
     return loss, [normal(16, 2, 3, 4)], []
 
 
-@objective(without=dict.fromkeys(("function", "outside", "around"), "bincount of a traced tensor reads its values"))
+@objective
 def segments_and_counts(tf):
     """Means of groups, found by segment ids."""
 
@@ -130,7 +138,9 @@ def segments_and_counts(tf):
         centred = w - tf.gather(means, groups)
         top = tf.math.unsorted_segment_max(w, groups, 4)
         sizes = tf.math.bincount(groups, minlength=4, dtype=tf.float32)
-        return tf.reduce_sum(centred**2) + tf.reduce_sum(sizes[:, None] * tf.where(sizes[:, None] > 0, top, 0.0) ** 2)
+        return tf.reduce_sum(centred**2) + tf.reduce_sum(
+            sizes[:, None] * tf.where(sizes[:, None] > 0, top, 0.0) ** 2
+        )
 
     return loss, [normal(17, 8, 2)], [integers(18, 4, 8)]
 
@@ -173,6 +183,19 @@ def large_elementwise_chain(tf):
     def loss(row, column, x):
         y = tf.tanh(x * row + column)
         z = tf.exp(-y * y) * tf.sigmoid(x - column)
-        return tf.reduce_mean(tf.reduce_sum(z, axis=1) ** 2) / 100.0 + tf.reduce_mean(tf.reduce_sum(y, axis=0))
+        return tf.reduce_mean(tf.reduce_sum(z, axis=1) ** 2) / 100.0 + tf.reduce_mean(
+            tf.reduce_sum(y, axis=0)
+        )
 
     return loss, [normal(22, 211), normal(23, 67, 1)], [uniform(24, -1, 1, 67, 211)]
+
+
+@objective
+def indexing_by_tensors(tf):
+    """Rows and columns whose numbers are data."""
+
+    def loss(w, i, j):
+        row, column, element = w[i], w[:, j], w[i, j]
+        return tf.reduce_sum(row**3) + tf.reduce_sum(tf.sin(column) * row[-1]) + element**2
+
+    return loss, [normal(25, 4, 5)], [np.int32(2), np.int32(-1)]

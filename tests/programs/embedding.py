@@ -149,7 +149,9 @@ def kernel_maximum_mean_discrepancy(tf):
             return tf.add_n([tf.exp(-d / (2.0 * s)) for s in (0.5, 1.0, 2.0)])
 
         z = x @ w
-        return tf.reduce_mean(kernel(z, z)) + tf.reduce_mean(kernel(y, y)) - 2.0 * tf.reduce_mean(kernel(z, y))
+        return (
+            tf.reduce_mean(kernel(z, z)) + tf.reduce_mean(kernel(y, y)) - 2.0 * tf.reduce_mean(kernel(z, y))
+        )
 
     return loss, [normal(26, 3, 2)], [normal(27, 8, 3), normal(28, 7, 2)]
 

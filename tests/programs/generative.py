@@ -37,7 +37,9 @@ def gan_step(tf, step, forward):
         return tf.nn.leaky_relu(x @ d[0] + d[1]) @ d[2] + d[3]
 
     def bce(label, logits):
-        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=label * tf.ones_like(logits), logits=logits))
+        return tf.reduce_mean(
+            tf.nn.sigmoid_cross_entropy_with_logits(labels=label * tf.ones_like(logits), logits=logits)
+        )
 
     @step
     def train(real, noise):
@@ -214,7 +216,9 @@ def vector_quantised_autoencoder(tf):
         nearest = tf.argmin(distance, axis=1)
         q = tf.gather(codes, nearest)
         straight = z + tf.stop_gradient(q - z)
-        commit = tf.reduce_mean((tf.stop_gradient(q) - z) ** 2) + tf.reduce_mean((q - tf.stop_gradient(z)) ** 2)
+        commit = tf.reduce_mean((tf.stop_gradient(q) - z) ** 2) + tf.reduce_mean(
+            (q - tf.stop_gradient(z)) ** 2
+        )
         return tf.reduce_mean((straight @ wd - x) ** 2) + 0.25 * commit
 
     return loss, [normal(31, 4, 2), normal(32, 5, 2), normal(33, 2, 4)], [normal(34, 8, 4)]

@@ -150,7 +150,9 @@ def style_gram_matrix(tf):
         return tf.einsum("ijc,ijd->cd", f, f) / 30.0
 
     def loss(image, style):
-        variation = tf.reduce_sum(tf.abs(image[1:] - image[:-1])) + tf.reduce_sum(tf.abs(image[:, 1:] - image[:, :-1]))
+        variation = tf.reduce_sum(tf.abs(image[1:] - image[:-1])) + tf.reduce_sum(
+            tf.abs(image[:, 1:] - image[:, :-1])
+        )
         return tf.reduce_mean((gram(tf, image) - gram(tf, style)) ** 2) + 1e-2 * variation
 
     return loss, [normal(19, 5, 6, 3)], [normal(20, 5, 6, 3)]

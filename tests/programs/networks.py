@@ -22,7 +22,16 @@ def activations_in_a_row(tf):
     """One layer of each smooth activation."""
 
     def loss(w, b, x):
-        for f in (tf.nn.gelu, tf.nn.silu, tf.nn.softplus, tf.tanh, tf.sigmoid, tf.nn.selu, tf.nn.elu, tf.nn.leaky_relu):
+        for f in (
+            tf.nn.gelu,
+            tf.nn.silu,
+            tf.nn.softplus,
+            tf.tanh,
+            tf.sigmoid,
+            tf.nn.selu,
+            tf.nn.elu,
+            tf.nn.leaky_relu,
+        ):
             x = f(x @ w + b)
         return tf.reduce_sum(x**2)
 
@@ -41,7 +50,11 @@ def lstm(tf):
             h = tf.sigmoid(o) * tf.tanh(c)
         return tf.reduce_mean((h - y) ** 2)
 
-    return loss, [normal(6, 3, 16, scale=0.5), normal(7, 4, 16, scale=0.5), zeros(16)], [normal(8, 5, 6, 3), normal(9, 5, 4)]
+    return (
+        loss,
+        [normal(6, 3, 16, scale=0.5), normal(7, 4, 16, scale=0.5), zeros(16)],
+        [normal(8, 5, 6, 3), normal(9, 5, 4)],
+    )
 
 
 @objective
@@ -124,13 +137,21 @@ def batch_norm_network(tf):
         h = tf.nn.relu(tf.nn.batch_normalization(h, mean, var, offset, scale, 1e-3))
         return tf.reduce_mean((h @ w2 - y) ** 2)
 
-    return loss, [normal(25, 3, 6), normal(26, 6, 1), ones(6), zeros(6) + 0.1], [normal(27, 10, 3), normal(28, 10, 1)]
+    return (
+        loss,
+        [normal(25, 3, 6), normal(26, 6, 1), ones(6), zeros(6) + 0.1],
+        [normal(27, 10, 3), normal(28, 10, 1)],
+    )
 
 
 @program
 def batch_norm_moving_statistics(tf, step, forward):
     """Moving averages are assigned inside the tape and used afterwards."""
-    w, mean, var = tf.Variable(normal(29, 3, 2)), tf.Variable(zeros(2), trainable=False), tf.Variable(ones(2), trainable=False)
+    w, mean, var = (
+        tf.Variable(normal(29, 3, 2)),
+        tf.Variable(zeros(2), trainable=False),
+        tf.Variable(ones(2), trainable=False),
+    )
     x = tf.constant(normal(30, 8, 3))
 
     @step
@@ -140,7 +161,9 @@ def batch_norm_moving_statistics(tf, step, forward):
             m, v = tf.nn.moments(h, [0])
             mean.assign(0.9 * mean + 0.1 * m)
             var.assign(0.9 * var + 0.1 * v)
-            loss = tf.reduce_mean(((h - m) / tf.sqrt(v + 1e-3) - 0.5) ** 4) + tf.reduce_sum(tf.square(w)) * 0.1
+            loss = (
+                tf.reduce_mean(((h - m) / tf.sqrt(v + 1e-3) - 0.5) ** 4) + tf.reduce_sum(tf.square(w)) * 0.1
+            )
         w.assign_sub(0.1 * tape.gradient(loss, w))
         return loss
 
@@ -156,7 +179,10 @@ def dropout_with_fixed_masks(tf):
         h = tf.nn.relu(x @ w1 + b1) * mask1 / 0.5
         return tf.reduce_mean(tf.square((h @ w2 + b2) * mask2 / 0.8))
 
-    masks = [(uniform(31, 0, 1, 6, 10) < 0.5).astype("float32"), (uniform(32, 0, 1, 6, 3) < 0.8).astype("float32")]
+    masks = [
+        (uniform(31, 0, 1, 6, 10) < 0.5).astype("float32"),
+        (uniform(32, 0, 1, 6, 3) < 0.8).astype("float32"),
+    ]
     return loss, dense(33, 4, 10, 3), [normal(34, 6, 4), *masks]
 
 
@@ -181,7 +207,11 @@ def einsum_network(tf):
         h = tf.einsum("nk,kl,nl->n", h, b, tf.einsum("nk,kl->nl", h, c))
         return tf.einsum("n,n->", h, h) / 6.0
 
-    return loss, [normal(38, 3, 4, 5, scale=0.4), normal(39, 5, 5), normal(40, 5, 5)], [normal(41, 6, 3), normal(42, 6, 4)]
+    return (
+        loss,
+        [normal(38, 3, 4, 5, scale=0.4), normal(39, 5, 5), normal(40, 5, 5)],
+        [normal(41, 6, 3), normal(42, 6, 4)],
+    )
 
 
 @objective
@@ -195,7 +225,11 @@ def convolution_by_gather(tf):
         logits = tf.reshape(h, [4, -1]) @ w
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
 
-    return loss, [normal(43, 3, 2, 5), normal(44, 15, 3, scale=0.3)], [normal(45, 4, 8, 2), integers(46, 3, 4)]
+    return (
+        loss,
+        [normal(43, 3, 2, 5), normal(44, 15, 3, scale=0.3)],
+        [normal(45, 4, 8, 2), integers(46, 3, 4)],
+    )
 
 
 @program
@@ -264,7 +298,11 @@ def graph_convolution(tf):
             x = tf.nn.tanh(tf.math.unsorted_segment_sum(messages, target, num_segments=5) + x)
         return tf.reduce_mean(tf.reduce_max(x, axis=0) ** 2)
 
-    return loss, [normal(57, 3, 3), normal(58, 3, 3)], [normal(59, 5, 3), integers(60, 5, 12), integers(61, 5, 12)]
+    return (
+        loss,
+        [normal(57, 3, 3), normal(58, 3, 3)],
+        [normal(59, 5, 3), integers(60, 5, 12), integers(61, 5, 12)],
+    )
 
 
 @objective

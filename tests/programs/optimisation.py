@@ -204,7 +204,11 @@ def several_models_in_one_tape(tf, step, forward):
         with tf.GradientTape(persistent=True) as tape:
             first, second = losses(x)
             both = first * second
-        out = tape.gradient(first, [a, shared]), tape.gradient(second, {"b": b, "s": shared}), tape.gradient(both, [a, b, shared])
+        out = (
+            tape.gradient(first, [a, shared]),
+            tape.gradient(second, {"b": b, "s": shared}),
+            tape.gradient(both, [a, b, shared]),
+        )
         del tape
         return out
 

@@ -215,7 +215,9 @@ def lagrangian_acceleration(tf, step, forward):
 
     @forward
     def lagrangian(q, v):
-        return 0.5 * m * tf.reduce_sum(v**2) + 0.3 * v[0] * v[1] * tf.cos(q[0] - q[1]) + tf.reduce_sum(tf.cos(q))
+        return (
+            0.5 * m * tf.reduce_sum(v**2) + 0.3 * v[0] * v[1] * tf.cos(q[0] - q[1]) + tf.reduce_sum(tf.cos(q))
+        )
 
     @step
     def acceleration(q, v):
@@ -305,7 +307,9 @@ def complex_phase_retrieval(tf):
     def loss(re, im, a_re, a_im, magnitude):
         z = tf.complex(re, im)
         y = tf.linalg.matvec(tf.complex(a_re, a_im), z)
-        return tf.reduce_mean((tf.math.real(y * tf.math.conj(y)) - magnitude**2) ** 2) + tf.reduce_sum(tf.math.imag(z) ** 2)
+        return tf.reduce_mean((tf.math.real(y * tf.math.conj(y)) - magnitude**2) ** 2) + tf.reduce_sum(
+            tf.math.imag(z) ** 2
+        )
 
     return loss, [normal(27, 3), normal(28, 3)], [normal(29, 8, 3), normal(30, 8, 3), uniform(31, 0, 2, 8)]
 

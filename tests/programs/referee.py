@@ -18,12 +18,15 @@ FILE = HERE / "reference.json"
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="programs; all by default")
-    parser.add_argument("--mode", default="eager", help="run in another mode and compare with the file instead")
+    parser.add_argument(
+        "--mode", default="eager", help="run in another mode and compare with the file instead"
+    )
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     sys.path.insert(0, str(HERE.parent))
     import tensorflow as tf
+
     from programs import runner
 
     tf.get_logger().setLevel("ERROR")

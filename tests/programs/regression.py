@@ -24,7 +24,11 @@ def ridge_regression_float64(tf):
         residual = tf.linalg.matvec(x, w) - y
         return tf.reduce_sum(residual**2) + 0.1 * tf.reduce_sum(w**2)
 
-    return loss, [normal(1, 4, dtype="float64")], [normal(2, 12, 4, dtype="float64"), normal(3, 12, dtype="float64")]
+    return (
+        loss,
+        [normal(1, 4, dtype="float64")],
+        [normal(2, 12, 4, dtype="float64"), normal(3, 12, dtype="float64")],
+    )
 
 
 @objective
@@ -69,7 +73,11 @@ def poisson_regression(tf):
         log_rate = tf.tensordot(x, w, axes=1) + b
         return tf.reduce_mean(tf.exp(log_rate) - y * log_rate)
 
-    return loss, [normal(12, 4, scale=0.3), np.float32(0)], [normal(13, 20, 4), integers(14, 6, 20).astype("float32")]
+    return (
+        loss,
+        [normal(12, 4, scale=0.3), np.float32(0)],
+        [normal(13, 20, 4), integers(14, 6, 20).astype("float32")],
+    )
 
 
 @objective
@@ -90,7 +98,9 @@ def quantile_regression(tf):
 
     def loss(w, b, x, y):
         error = y[:, tf.newaxis] - (tf.matmul(x, w) + b)
-        return tf.reduce_mean(tf.maximum(quantiles * error, (quantiles - 1.0) * error) * tf.sqrt(1.0 + error**2))
+        return tf.reduce_mean(
+            tf.maximum(quantiles * error, (quantiles - 1.0) * error) * tf.sqrt(1.0 + error**2)
+        )
 
     return loss, dense(18, 3, 3), [normal(19, 20, 3), normal(20, 20)]
 

@@ -34,7 +34,9 @@ def actor_critic(tf):
         h = tf.nn.relu(states @ w + b)
         logits, value = h @ wp + bp, tf.squeeze(h @ wv + bv, axis=-1)
         advantage = tf.stop_gradient(targets - value)
-        policy = tf.reduce_mean(advantage * tf.nn.sparse_softmax_cross_entropy_with_logits(labels=actions, logits=logits))
+        policy = tf.reduce_mean(
+            advantage * tf.nn.sparse_softmax_cross_entropy_with_logits(labels=actions, logits=logits)
+        )
         p = tf.nn.softmax(logits)
         entropy = -tf.reduce_mean(tf.reduce_sum(p * tf.math.log(p + 1e-8), axis=1))
         return policy + 0.5 * tf.reduce_mean((targets - value) ** 2) - 0.01 * entropy
@@ -70,7 +72,13 @@ def dqn_with_target_network(tf, step, forward):
             t.assign(0.9 * t + 0.1 * v)
         return loss
 
-    data = [normal(11, 6, 4), integers(12, 2, 6), normal(13, 6), normal(14, 6, 4), np.float32([0, 0, 1, 0, 0, 1])]
+    data = [
+        normal(11, 6, 4),
+        integers(12, 2, 6),
+        normal(13, 6),
+        normal(14, 6, 4),
+        np.float32([0, 0, 1, 0, 0, 1]),
+    ]
     return [train(*map(tf.constant, data)) for _ in range(4)], online, target
 
 
@@ -85,7 +93,11 @@ def proximal_policy_optimisation(tf):
         clipped = tf.clip_by_value(ratio, 0.8, 1.2)
         return -tf.reduce_mean(tf.minimum(ratio * advantage, clipped * advantage))
 
-    return loss, dense(15, 4, 3), [normal(16, 10, 4), integers(17, 3, 10), -uniform(18, 0.8, 1.4, 10), normal(19, 10)]
+    return (
+        loss,
+        dense(15, 4, 3),
+        [normal(16, 10, 4), integers(17, 3, 10), -uniform(18, 0.8, 1.4, 10), normal(19, 10)],
+    )
 
 
 @objective

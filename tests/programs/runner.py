@@ -110,7 +110,14 @@ def summary(results):
     return out
 
 
-LIMITS = {"float64": 1e-9, "complex128": 1e-9, "float32": 3e-5, "complex64": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
+LIMITS = {
+    "float64": 1e-9,
+    "complex128": 1e-9,
+    "float32": 3e-5,
+    "complex64": 3e-5,
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+}
 
 
 def difference(actual, expected, factor=1.0, none_is_zero=False):
@@ -126,7 +133,9 @@ def difference(actual, expected, factor=1.0, none_is_zero=False):
         if none_is_zero and e is None and a is not None and not a.any():
             continue
         if (a is None) != (e is None):
-            return f"result {k} is {'None' if a is None else 'not None'}, expected {'None' if e is None else 'a value'}"
+            return (
+                f"result {k}: expected {'None' if e is None else 'a value'}, got {'None' if a is None else a}"
+            )
         if a is None:
             continue
         if a.shape != e.shape or a.dtype != e.dtype:
@@ -147,7 +156,9 @@ def summary_difference(found, expected, results, factor=1.0):
         return f"{len(found)} results, expected {len(expected)}"
     for k, (f, e, a) in enumerate(zip(found, expected, results, strict=True)):
         if (f is None) != (e is None):
-            return f"result {k} is {'None' if f is None else 'not None'}, expected {'None' if e is None else 'a value'}"
+            return (
+                f"result {k}: expected {'None' if e is None else 'a value'}, got {'None' if f is None else a}"
+            )
         if f is None:
             continue
         # Other kernels round elsewhere: wider than between the modes of one library.

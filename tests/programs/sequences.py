@@ -4,8 +4,6 @@ import numpy as np
 
 from .corpus import integers, normal, objective, program, uniform, zeros
 
-_LOOP = dict.fromkeys(("function", "outside", "around"), "`while` over a tensor in a function")
-
 
 @objective
 def crf_forward_algorithm(tf):
@@ -41,7 +39,7 @@ def hidden_markov_model(tf):
 
 @objective
 def kalman_filter(tf):
-    """Position and speed from noisy positions; the noise levels are fitted. A 1×1 innovation needs no inverse."""
+    """Position and speed from noisy positions; the noise levels are fitted."""
     f = np.float32([[1, 1], [0, 1]])
 
     def loss(log_q, log_r, y):
@@ -95,7 +93,7 @@ def sinkhorn_divergence(tf):
     return loss, [normal(10, 5, 2)], [normal(11, 6, 2)]
 
 
-@objective(without=_LOOP)
+@objective
 def newton_root_until_small(tf):
     """A loop that ends when the residual is small enough: the data decide how often it runs."""
 
@@ -107,7 +105,7 @@ def newton_root_until_small(tf):
     return loss, [np.float32([1.5, 2.5])], [np.float32(1.0)]
 
 
-@objective(without=dict.fromkeys(("function", "outside", "around"), "`if` and `for` over tensors in a function"))
+@objective
 def data_dependent_branches(tf):
     """Each step takes the branch that its value asks for."""
 
@@ -115,7 +113,7 @@ def data_dependent_branches(tf):
         total = tf.constant(0.0)
         for row in x:
             z = tf.reduce_sum(row * w)
-            if z > 0.0:
+            if z > 0.0:  # noqa: SIM108
                 total = total + tf.math.log1p(z)
             else:
                 total = total + z**2
@@ -186,7 +184,11 @@ def cumulative_hazards(tf):
         at_risk = tf.math.cumsum(tf.exp(risk), reverse=True)
         return -tf.reduce_sum(tf.gather(events, order) * (risk - tf.math.log(at_risk)))
 
-    return loss, [normal(17, 3)], [normal(18, 9, 3), uniform(19, 0, 5, 9), integers(20, 2, 9).astype("float32")]
+    return (
+        loss,
+        [normal(17, 3)],
+        [normal(18, 9, 3), uniform(19, 0, 5, 9), integers(20, 2, 9).astype("float32")],
+    )
 
 
 @objective
@@ -202,14 +204,16 @@ def stick_breaking_process(tf):
     return loss, [normal(21, 5), normal(22, 5)], [normal(23, 12)]
 
 
-@program(without=dict.fromkeys(("function", "outside", "around"), "`tf.while_loop` in a function"))
+@program
 def while_loop_power(tf, step, forward):
     """tf.while_loop with a bound that is data, differentiated."""
     x = tf.Variable(1.3)
 
     @forward
     def power(n):
-        return tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * x), (tf.constant(0), tf.constant(1.0)))[1]
+        return tf.while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, y * x), (tf.constant(0), tf.constant(1.0))
+        )[1]
 
     @step
     def slope(n):
@@ -220,7 +224,7 @@ def while_loop_power(tf, step, forward):
     return [slope(tf.constant(n)) for n in (3, 5, 1)]
 
 
-@program(without=dict.fromkeys(("function", "outside", "around"), "TensorArray and `for` over a range in a function"))
+@program
 def tensor_array_recurrence(tf, step, forward):
     """A recurrence that writes into a TensorArray in a loop over tf.range."""
     w = tf.Variable(normal(24, 3, 3, scale=0.5))

@@ -43,7 +43,9 @@ def eager(name):
 @pytest.mark.parametrize("name", CORPUS)
 def test_as_tensorflow(name):
     results = eager(name)
-    wrong = runner.summary_difference(runner.summary(results), REFERENCE[name], results, CORPUS[name].tolerance)
+    wrong = runner.summary_difference(
+        runner.summary(results), REFERENCE[name], results, CORPUS[name].tolerance
+    )
     assert wrong is None, wrong
 
 

@@ -1,0 +1,238 @@
+// Runs ops on operands that are tensors already: natively, in Python, or into a trace; then tells
+// the tapes.
+#include <algorithm>
+#include <optional>
+
+#include "../ops/elementwise.h"
+#include "objects.h"
+
+namespace gt {
+
+static PyObject* object(TensorObject* t) { return reinterpret_cast<PyObject*>(t); }
+
+// Above this much work (in nanoseconds) other Python threads may run meanwhile.
+constexpr double kWorthReleasing = 20000;
+
+
+// ---- errors -------------------------------------------------------------------------------
+
+// `op: what is wrong; got x: float32[3,4], y: float32[5].`
+static Error with_operands(const Error& e, const OpObject* op, TensorObject* const* in, int n) {
+  std::string got;
+  int param = 0;
+  for (int i = 0; i < std::min(n, 8); ++i) {
+    while (param < int(op->params.size()) && !is_operand(op->params[param].kind)) ++param;
+    if (param == int(op->params.size())) break;
+    bool list = op->params[param].kind == ParamKind::Operands;
+    got += (i ? ", " : "") + std::string(PyUnicode_AsUTF8(op->params[param].name)) + (list ? "[" + std::to_string(i) + "]" : "") + ": " +
+           in[i]->value.spec().str();
+    if (!list) ++param;
+  }
+  return {e.code, op->name + ": " + e.text + (got.empty() ? "" : "; got " + got + ".")};
+}
+
+// ---- running ------------------------------------------------------------------------------
+
+[[noreturn]] static void no_value() {
+  fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+}
+
+// A call on tensors of a trace: shapes are inferred, and the trace takes note.
+static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
+  static const Attrs none;
+  std::vector<const Tensor*> operand_values;
+  for (int i = 0; i < n; ++i) {
+    operand_values.push_back(&in[i]->value);
+    if (!in[i]->symbol && !in[i]->value.has_value()) no_value();
+  }
+  const Tensor* const* values = operand_values.data();
+  Outs specs;
+  if (op->kernel)
+    specs.emplace_back(infer_elementwise(*op->kernel, values));
+  else if (op->impl)
+    op->impl->infer({values, n, attrs ? attrs->values : none}, specs);
+  else
+    fail(Code::Unimplemented, "an op written in Python cannot be traced yet");
+  Ref<> operands(checked(PyTuple_New(n))), results(checked(PyTuple_New(Py_ssize_t(specs.size()))));
+  for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
+  for (size_t k = 0; k < specs.size(); ++k) PyTuple_SET_ITEM(results.get(), Py_ssize_t(k), object(new_tensor(std::move(specs[k]))));
+  static PyObject* method = PyUnicode_InternFromString("trace");
+  Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)), operands.get(), results.get(),
+                                           attrs_tuple(attrs), nullptr)));
+  if (!active_tapes().empty()) {
+    std::vector<TensorObject*> out;
+    for (size_t k = 0; k < specs.size(); ++k) out.push_back(as_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k))));
+    record(op, attrs, in, n, out.data(), int(out.size()));
+  }
+  return op->many ? results.release() : Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
+}
+
+// Integer division has no result for a zero divisor.
+static void check_divisor(const OpObject* op, const Tensor& y) {
+  if (!op->no_zero || !is_int(y.dtype)) return;
+  bool zero = visit(y.dtype, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (std::is_integral_v<T>) return std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel;
+    return false;
+  });
+  if (zero) fail("Integer division by zero");
+}
+
+static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
+  const Elementwise& k = *op->kernel;
+  if (n != k.arity) fail("expects " + std::to_string(k.arity) + " operands");
+  const Tensor* values[4];
+  for (int i = 0; i < n; ++i) values[i] = &in[i]->value;
+  Ref<TensorObject> out(new_tensor());
+  Tensor& y = out->value;
+  int t = int(values[n - 1]->dtype);
+  if (n == 1 && k.loop[t]) {
+    y.dtype = k.out[t], y.shape = values[0]->shape, y.numel = values[0]->numel;
+  } else if (n == 2 && k.loop[t] && values[0]->shape == values[1]->shape) {
+    y.dtype = k.out[t], y.shape = values[0]->shape, y.numel = values[0]->numel;
+  } else {
+    y = Tensor(infer_elementwise(k, values));
+  }
+  if (op->no_zero) check_divisor(op, *values[1]);
+  y.allocate();
+  if (double(y.numel) * k.cost > kWorthReleasing) {
+    Py_BEGIN_ALLOW_THREADS run_elementwise(k, values, y);
+    Py_END_ALLOW_THREADS
+  } else {
+    run_elementwise(k, values, y);
+  }
+  if (!active_tapes().empty()) {
+    TensorObject* result = out.get();
+    record(op, nullptr, in, n, &result, 1);
+  }
+  return object(out.release());
+}
+
+static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, std::vector<Ref<TensorObject>>& results) {
+  if (!active_tapes().empty()) {
+    std::vector<TensorObject*> out;
+    for (auto& r : results) out.push_back(r.get());
+    record(op, attrs, in, n, out.data(), int(out.size()));
+  }
+  if (!op->many) return object(results[0].release());
+  PyObject* tuple = checked(PyTuple_New(Py_ssize_t(results.size())));
+  for (size_t k = 0; k < results.size(); ++k) PyTuple_SET_ITEM(tuple, Py_ssize_t(k), object(results[k].release()));
+  return tuple;
+}
+
+static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  static const Attrs none;
+  const Tensor* small[8];
+  std::vector<const Tensor*> large;
+  const Tensor** values = small;
+  if (n > 8) {
+    large.resize(size_t(n));
+    values = large.data();
+  }
+  double elements = 0;
+  for (int i = 0; i < n; ++i) {
+    values[i] = &in[i]->value;
+    elements += double(in[i]->value.numel);
+  }
+  Call call{values, n, attrs ? attrs->values : none};
+  // The list of results keeps its memory between calls.
+  static thread_local Outs spare;
+  Outs outs;
+  outs.swap(spare);
+  struct Return {
+    Outs& outs;
+    ~Return() {
+      outs.clear();
+      if (outs.capacity() <= 16) outs.swap(spare);
+    }
+  } give_back{outs};
+  op->impl->infer(call, outs);
+  for (Tensor& y : outs) {
+    elements += double(y.numel);
+    if (op->impl->allocates) y.allocate();
+  }
+  if (elements * op->impl->cost > kWorthReleasing) {
+    // The lock must be taken again before an error travels on.
+    std::optional<Error> error;
+    Py_BEGIN_ALLOW_THREADS try { op->impl->run(call, outs); } catch (const Error& e) {
+      error = e;
+    }
+    Py_END_ALLOW_THREADS if (error) throw *error;
+  } else {
+    op->impl->run(call, outs);
+  }
+  if (!op->many) {
+    Ref<TensorObject> out(new_tensor(std::move(outs[0])));
+    TensorObject* result = out.get();
+    if (!active_tapes().empty()) record(op, attrs, in, n, &result, 1);
+    return object(out.release());
+  }
+  std::vector<Ref<TensorObject>> results;
+  results.reserve(outs.size());
+  for (Tensor& y : outs) results.emplace_back(new_tensor(std::move(y)));
+  return finish(op, in, n, attrs, results);
+}
+
+// An op written in Python: its own calls are not recorded, its rule stands for all of them.
+static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  PyObject* extra = attrs_tuple(attrs);
+  Py_ssize_t n_extra = PyTuple_GET_SIZE(extra);
+  Ref<> args(checked(PyTuple_New(n + n_extra)));
+  for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(object(in[i])));
+  for (Py_ssize_t i = 0; i < n_extra; ++i) PyTuple_SET_ITEM(args.get(), n + i, Py_NewRef(PyTuple_GET_ITEM(extra, i)));
+  std::vector<Tape*> suspended;
+  suspended.swap(active_tapes());
+  Ref<> result(PyObject_CallObject(op->python, args.get()));
+  suspended.swap(active_tapes());
+  checked(result.get());
+  std::vector<Ref<TensorObject>> results;
+  auto take = [&](PyObject* o) {
+    Ref<TensorObject> t = to_tensor(o);
+    // A fresh object, so that a result which is one of the operands has a history of its own.
+    results.emplace_back(new_tensor(t->value));
+  };
+  if (op->many) {
+    Ref<> list(checked(PySequence_Fast(result.get(), "an op with several results must return a sequence")));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) take(PySequence_Fast_GET_ITEM(list.get(), i));
+  } else {
+    take(result.get());
+  }
+  return finish(op, in, n, attrs, results);
+}
+
+// A tensor with a value that was there before the current trace began.
+static bool is_outside(TensorObject* t) { return !t->symbol && t->value.has_value() && t->born <= trace_start; }
+
+// In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
+static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  static PyObject* method = PyUnicode_InternFromString("stand_in");
+  std::vector<Ref<TensorObject>> owned;
+  std::vector<TensorObject*> operands(in, in + n);
+  for (int i = 0; i < n; ++i) {
+    if (!is_outside(in[i])) continue;
+    owned.emplace_back(as_tensor(checked(PyObject_CallMethodOneArg(current_trace, method, object(in[i])))));
+    owned.back()->node = ref(in[i]->node);
+    owned.back()->output = in[i]->output;
+    operands[size_t(i)] = owned.back().get();
+  }
+  return run_op(op, operands.data(), n, attrs);
+}
+
+PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  try {
+    if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
+    if (trace_start)
+      for (int i = 0; i < n; ++i)
+        if (is_outside(in[i])) return run_captured(op, in, n, attrs);
+    for (int i = 0; i < n; ++i) {
+      if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
+      if (!in[i]->value.has_value()) no_value();
+    }
+    if (op->kernel) return run_kernel(op, in, n);
+    return op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
+  } catch (const Error& e) {
+    throw with_operands(e, op, in, n);
+  }
+}
+
+}  // namespace gt

@@ -1,0 +1,853 @@
+"""AutoGraph: every statement gives in a function what it gives in Python, with its gradients.
+
+Each program below runs eagerly, as a function with the tape outside, and as a function with the
+tape inside; values, first and second derivatives must agree.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+X, NEGATIVE = 1.3, -0.7
+
+
+def abs_by_if(x):
+    if x > 0:
+        y = x * x
+    else:
+        y = -x * 3.0
+    return y
+
+
+def if_without_else(x):
+    y = x * 2.0
+    if x > 0:
+        y = y * x
+    return y
+
+
+def elif_chain(x):
+    if x > 10.0:
+        y = x
+    elif x > 1.0:
+        y = x * x * x
+    elif x > 0.0:
+        y = tf.sin(x)
+    else:
+        y = tf.exp(x)
+    return y
+
+
+def nested_ifs(x):
+    if x > 0:
+        if x > 1.0:
+            z = x * 3.0
+            x = tf.square(x)
+        else:
+            z = x
+    else:
+        z = tf.exp(x)
+    return z * x
+
+
+def early_return(x):
+    if x > 0:
+        return x * x
+    y = tf.exp(x)
+    if y > 0.6:
+        return y * 2.0
+    return y * 3.0
+
+
+def return_in_nested_if(x):
+    if x > 0:
+        if x > 5.0:
+            return x
+        x = x + 1.0
+    return x * x
+
+
+def while_counts(x):
+    i = 0
+    while x < 100.0 and i < 20:
+        x = x * x + 1.0
+        i += 1
+    return x * 0.01
+
+
+def while_data_dependent(x):
+    n = 0.0
+    while tf.abs(x) < 50.0:
+        x = x * 1.7 + tf.sin(x)
+        n = n + 1.0
+    return x * n
+
+
+def while_with_break(x):
+    y = x
+    i = tf.constant(0)
+    while i < 10:
+        y = y * 1.5
+        if y * y > 20.0:
+            break
+        i += 1
+    return y
+
+
+def while_true_break(x):
+    while True:
+        x = x * 1.5
+        if x * x > 30.0:
+            break
+    return x
+
+
+def for_range(x):
+    y = x
+    for i in tf.range(4):
+        y = y * x + tf.cast(i, tf.float32)
+    return y
+
+
+def for_range_of_tensor(x):
+    n = tf.cast(tf.abs(x) * 5.0, tf.int32)
+    y = x
+    for i in tf.range(n):
+        y = y + tf.sin(x) * tf.cast(i, tf.float32)
+    return y
+
+
+def for_python_range_of_tensor(x):
+    n = tf.cast(tf.abs(x) * 5.0, tf.int32)
+    y = x
+    for _ in range(1, n + 3, 2):
+        y = y * x
+    return y
+
+
+def for_range_down(x):
+    y = x
+    for i in tf.range(5, -3, -2):
+        y = y * x + tf.cast(i, tf.float32)
+    return y
+
+
+def for_float_range(x):
+    y = x
+    for t in tf.range(0.0, 1.0, 0.3):
+        y = y * x + t
+    return y
+
+
+def for_rows(x):
+    rows = tf.stack([[x, x * 2.0], [x * x, 1.0 + x], [x, tf.sin(x)]])
+    total = tf.zeros([2])
+    for row in rows:
+        total = total * 0.5 + row * row
+    return tf.reduce_sum(total)
+
+
+def for_rows_continue(x):
+    total = x * 0.0
+    for v in tf.stack([x, -x, x * 2.0, -3.0 * x]):
+        if v < 0:
+            continue
+        total = total + v * v
+    return total
+
+
+def for_break(x):
+    total = x * 0.0
+    for v in tf.stack([x, x * 2.0, x * 3.0, x * 4.0]):
+        if v * v > 8.0:
+            break
+        total = total + v * v
+    return total
+
+
+def for_else(x):
+    total = x
+    for i in tf.range(3):
+        total = total * x
+        if total > 100.0:
+            break
+    else:
+        total = total + 5.0 * x
+    return total
+
+
+def return_in_loop(x):
+    for i in tf.range(10):
+        x = x * 1.5
+        if x * x > 9.0:
+            return x * x * tf.cast(i, tf.float32)
+    return x
+
+
+def nested_loops(x):
+    total = x
+    for i in tf.range(3):
+        for j in tf.range(i + 1):
+            if j > 1:
+                break
+            total = total + x * tf.cast(i * j + 1, tf.float32)
+        if total > 1e3:
+            continue
+        total = total * 0.9
+    return total
+
+
+def while_in_for_in_if(x):
+    if x > -5.0:
+        for _ in tf.range(2):
+            y = x
+            while y * y < 10.0:
+                y = y * 2.0
+            x = x + y * 0.1
+    return x * x
+
+
+def tuple_state(x):
+    pair = (x, x * 2.0)
+    for _ in tf.range(3):
+        a, b = pair
+        pair = (b, a * b * 0.5)
+    return pair[0] * pair[1]
+
+
+def dict_state(x):
+    d = {"a": x, "b": [x * 2.0, x]}
+    for _ in tf.range(3):
+        d = {"a": d["a"] * x, "b": [d["b"][1], d["a"]]}
+    return d["a"] + d["b"][0] * d["b"][1]
+
+
+def dict_entries(x):
+    d = {"n": 0, "s": x}
+    for _ in tf.range(3):
+        d["n"] = d["n"] + 1
+        d["s"] = d["s"] * x
+    return d["s"] * tf.cast(d["n"], tf.float32)
+
+
+def temporaries(x):
+    for i in tf.range(3):
+        kind = "row"  # a Python value that lives inside of the loop
+        scale = {"row": 2.0}[kind]
+        x = x * scale
+    return x
+
+
+def defined_in_loop(x):
+    for _ in tf.range(3):
+        last = x * x
+        x = x + 1.0
+    return last
+
+
+def none_before_loop(x):
+    best = None
+    for v in tf.stack([x, x * 3.0]):
+        best = v * v
+    return best
+
+
+def conditional_expression(x):
+    return x * x if x > 0 else tf.exp(x) * 2.0
+
+
+def logic(x):
+    y = x
+    if x > 0 and x < 2.0 or x < -10.0:
+        y = y * x
+    if not (x > 0 or x < -5.0):
+        y = y * 5.0
+    if x > 100.0 and tf.math.log(x) > 1.0:
+        y = y * 7.0
+    return y
+
+
+def chained_comparison(x):
+    if 0.0 < x < 2.0:
+        return x * x
+    return x * 3.0
+
+
+def helper(x, power=2, *, scale=1.0):
+    if x > 0:
+        return x**power * scale
+    return -x * scale
+
+
+def calls_functions(x):
+    half = lambda v: v * 0.5 if v > 0 else v * 0.25  # noqa: E731
+    twice = functools.partial(helper, scale=2.0)
+    return helper(x) + helper(x, 3, scale=0.5) + half(x) + twice(x)
+
+
+def recursion(x):
+    def power(v, n):
+        if n == 0:
+            return tf.ones_like(v)
+        if v > 0:
+            return v * power(v, n - 1)
+        return -v * power(v, n - 1)
+
+    return power(x, 3)
+
+
+def closure_state(x):
+    count = 0.0
+
+    def bump(v):
+        nonlocal count
+        if v > 0:
+            count = count + v
+        else:
+            count = count - v * 2.0
+        return count
+
+    bump(x)
+    bump(x * 0.5)
+    return count * x
+
+
+def star_arguments(x):
+    def total(*args, **kwargs):
+        s = kwargs["start"]
+        for a in args:
+            if a > 0:
+                s = s + a
+            else:
+                s = s - a * 0.5
+        return s
+
+    return total(x, x * x, *[x, -x], start=x * 0.1) * x
+
+
+def python_loop_tensor_break(x):
+    for i in range(5):
+        x = x * 1.4
+        if x * x > 6.0:
+            break
+    return x
+
+
+def python_values(x):
+    """Conditions over Python values stay Python."""
+    seen = []
+    for i in range(5):
+        if i == 1:
+            continue
+        if i == 4:
+            break
+        seen.append(i)
+    assert seen == [0, 2, 3]
+    while len(seen) > 1 and seen[-1] > 0:
+        seen.pop()
+    return x * float(len(seen))
+
+
+def array_in_loop(x):
+    ta = tf.TensorArray(tf.float32, size=4)
+    for i in tf.range(4):
+        ta = ta.write(i, x * tf.cast(i, tf.float32) + x * x)
+    return tf.reduce_sum(tf.square(ta.stack()))
+
+
+def growing_array(x):
+    ta = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+    for i in tf.range(3):
+        x = x * 1.1
+        ta = ta.write(i, x)
+    return tf.reduce_prod(ta.stack())
+
+
+def array_read_back(x):
+    ta = tf.TensorArray(tf.float32, size=5, clear_after_read=False).write(0, x)
+    for i in tf.range(1, 5):
+        ta = ta.write(i, ta.read(i - 1) * x)
+    return tf.reduce_sum(ta.gather([1, 4]))
+
+
+def array_in_branch(x):
+    ta = tf.TensorArray(tf.float32, size=2, element_shape=[])
+    for i in tf.range(2):
+        if x > 0:
+            ta = ta.write(i, x * x)
+        else:
+            ta = ta.write(i, x)
+    return tf.reduce_sum(ta.stack() * tf.constant([1.0, 2.0]))
+
+
+def annotated_and_walrus(x):
+    y: tf.Tensor = x
+    if (z := x * 2.0) > 0:
+        w: tf.Tensor = z * y
+    else:
+        w = z
+    return w
+
+
+def with_and_try(x):
+    try:
+        with tf.name_scope("s"):
+            if x > 0:
+                return x * x
+            y = x * 3.0
+    finally:
+        pass
+    return y
+
+
+PROGRAMS = [
+    abs_by_if, if_without_else, elif_chain, nested_ifs, early_return, return_in_nested_if, while_counts,
+    while_data_dependent, while_with_break, while_true_break, for_range, for_range_of_tensor,
+    for_python_range_of_tensor, for_range_down, for_float_range, for_rows, for_rows_continue, for_break, for_else,
+    return_in_loop, nested_loops, while_in_for_in_if, tuple_state, dict_state, dict_entries, temporaries,
+    defined_in_loop, none_before_loop, conditional_expression, logic, chained_comparison, calls_functions, recursion,
+    closure_state, star_arguments, python_loop_tensor_break, python_values, array_in_loop, growing_array,
+    array_read_back, array_in_branch, annotated_and_walrus, with_and_try,
+]  # fmt: skip
+
+
+def derivatives(f, x):
+    """Value, gradient and second derivative."""
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        g = inner.gradient(y, x)
+    return y, g, outer.gradient(g, x, unconnected_gradients="zero")
+
+
+@pytest.fixture
+def no_fallback(caplog):
+    """Programs here must be traced, not run eagerly, and converted."""
+    with caplog.at_level(logging.WARNING, "gradtape"):
+        yield
+    said = [r.getMessage() for r in caplog.records]
+    assert not [m for m in said if "eagerly" in m or "AutoGraph" in m], said
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("value", [X, NEGATIVE])
+def test_program(program, value, no_fallback):
+    x = tf.constant(value)
+    expected = [t.numpy() for t in derivatives(program, x)]
+    f = tf.function(program)
+    np.testing.assert_allclose(f(x).numpy(), expected[0], rtol=1e-5)
+    outside = [t.numpy() for t in derivatives(f, x)]
+    np.testing.assert_allclose(outside, expected, rtol=2e-4, atol=1e-5)
+    inside = tf.function(lambda v: derivatives(program, v))
+    np.testing.assert_allclose([t.numpy() for t in inside(x)], expected, rtol=2e-4, atol=1e-5)
+    # One trace serves both ways of a branch.
+    other = tf.constant(-value)
+    np.testing.assert_allclose(f(other).numpy(), program(other).numpy(), rtol=1e-5)
+    assert f.experimental_get_tracing_count() == 1
+
+
+# ---- variables and objects ----------------------------------------------------------------------
+
+
+def test_variables_assigned_in_branches_and_loops():
+    v, w = tf.Variable(1.0), tf.Variable(0.0)
+
+    def step(x):
+        if x > 0:
+            v.assign_add(x)
+        else:
+            w.assign(v * 2.0)
+        for i in tf.range(3):
+            v.assign(v * 1.5)
+            w.assign_add(tf.cast(i, tf.float32))
+        return v + w
+
+    def run(f):
+        v.assign(1.0), w.assign(0.0)
+        out = [f(tf.constant(x)).numpy() for x in (2.0, -1.0, 0.5)]
+        return [*out, v.numpy(), w.numpy()]
+
+    np.testing.assert_allclose(run(tf.function(step)), run(step), rtol=1e-6)
+
+
+def test_gradients_of_variables_through_control_flow():
+    v = tf.Variable([1.0, -2.0])
+
+    def loss(x):
+        y = x
+        for i in tf.range(3):
+            if tf.reduce_sum(y) > 0:
+                y = y * v
+            else:
+                y = y - v * v
+        return tf.reduce_sum(y)
+
+    x = tf.constant([0.5, 0.3])
+    results = []
+    for f in (loss, tf.function(loss)):
+        with tf.GradientTape() as tape:
+            y = f(x)
+        assert [w is v for w in tape.watched_variables()] == [True]
+        results.append((y.numpy(), tape.gradient(y, v).numpy()))
+    np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-6)
+    np.testing.assert_allclose(results[1][1], results[0][1], rtol=1e-6)
+
+
+def test_embedding_in_a_loop():
+    table = tf.Variable(np.arange(12.0, dtype=np.float32).reshape(4, 3))
+
+    def loss(ids):
+        total = tf.zeros([3])
+        for i in ids:
+            total = total * 0.5 + tf.nn.embedding_lookup(table, i)
+        return tf.reduce_sum(total * total)
+
+    ids = tf.constant([1, 3, 1])
+    grads = []
+    for f in (loss, tf.function(loss)):
+        with tf.GradientTape() as tape:
+            y = f(ids)
+        grads.append(tf.convert_to_tensor(tape.gradient(y, table)).numpy())
+    np.testing.assert_allclose(grads[1], grads[0], rtol=1e-5)
+
+
+class Base:
+    def scale(self, x):
+        return x * 2.0 if x > 0 else x * 3.0
+
+
+class Model(Base):
+    def __init__(self):
+        self.w = tf.Variable(2.0)
+        self.total = tf.constant(0.0)
+        self.__private = 5.0
+
+    def scale(self, x):
+        if x > 0:
+            return super().scale(x) + self.__private
+        return super().scale(x)
+
+    def helper(self, x):
+        while x < 10.0:
+            x = x * self.w
+        return x
+
+    @tf.function
+    def __call__(self, x):
+        return self.helper(x) + self.scale(x)
+
+    @tf.function
+    def accumulate(self, x):
+        self.total = tf.constant(0.0)
+        for v in x:
+            if v > 0:
+                self.total = self.total + v
+        return self.total
+
+
+def test_methods():
+    m = Model()
+    assert m(tf.constant(1.5)).numpy() == 12.0 + 3.0 + 5.0
+    np.testing.assert_allclose(m(tf.constant(0.5)).numpy(), 16.0 + 1.0 + 5.0)
+    assert m.accumulate(tf.constant([1.0, -2.0, 3.0])).numpy() == 4.0
+    with tf.GradientTape() as tape:
+        y = m(tf.constant(1.5))
+    np.testing.assert_allclose(tape.gradient(y, m.w).numpy(), 1.5 * 3 * 4.0)
+
+
+def test_callable_objects_and_local_functions_are_converted():
+    class Layer:
+        def __call__(self, x):
+            if x > 0:
+                return x
+            return x * 0.1
+
+    layer = Layer()
+    f = tf.function(lambda x: layer(x) * 2.0)
+    assert f(tf.constant(3.0)).numpy() == 6.0
+    np.testing.assert_allclose(f(tf.constant(-3.0)).numpy(), -0.6)
+
+
+def test_functions_given_to_ops_are_converted():
+    def body(i, x):
+        if x > 10.0:
+            x = x - 10.0
+        else:
+            x = x * 2.0
+        return i + 1, x
+
+    f = tf.function(lambda x: tf.while_loop(lambda i, _: i < 5, body, (0, x))[1])
+    assert f(tf.constant(3.0)).numpy() == 4.0  # 6, 12, 2, 4, 8 -> see below
+
+    def relu(v):
+        return v if v > 0 else v * 0.0
+
+    g = tf.function(lambda x: tf.map_fn(relu, x))
+    assert g(tf.constant([1.0, -1.0])).numpy().tolist() == [1.0, 0.0]
+
+
+def test_defaults_keyword_only_and_closures_are_those_of_the_function():
+    k = 3.0
+
+    def f(x, n=2, *args, scale=0.5, **kwargs):
+        """Doc."""
+        if x > 0:
+            return x * n * scale * k + kwargs.get("more", 0.0)
+        return x
+
+    g = tf.function(f)
+    assert g(tf.constant(1.0)).numpy() == 3.0
+    assert g(tf.constant(1.0), 4, scale=1.0, more=2.0).numpy() == 14.0
+    assert g.__doc__ == "Doc."
+
+
+# ---- Python at trace time -----------------------------------------------------------------------
+
+
+def test_python_effects_happen_once(capsys):
+    seen = []
+
+    @tf.function
+    def f(x):
+        for i in tf.range(3):
+            seen.append(1)
+            print("tracing")
+            x = x + 1.0
+        return x
+
+    f(tf.constant(1.0))
+    f(tf.constant(2.0))
+    assert seen == [1]
+    assert capsys.readouterr().out == "tracing\n"
+
+
+def test_effects_of_graphs_happen_each_time(capfd):
+    @tf.function
+    def f(x):
+        for i in tf.range(3):
+            if i > 0:
+                tf.print("i =", i)
+            x = x + 1.0
+        return x
+
+    f(tf.constant(1.0))
+    f(tf.constant(1.0))
+    assert capfd.readouterr().err == "i = 1\ni = 2\n" * 2
+
+
+def test_functions_run_eagerly():
+    tf.config.run_functions_eagerly(True)
+    try:
+        seen = []
+
+        @tf.function
+        def f(x):
+            while x < 4.0:
+                seen.append(x.numpy())
+                x = x + 1.0
+            return x
+
+        assert f(tf.constant(1.0)).numpy() == 4.0
+        assert seen == [1.0, 2.0, 3.0]
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def test_do_not_convert_and_autograph_false():
+    def f(x):
+        if x > 0:
+            return x
+        return -x
+
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="Using a symbolic `tf.Tensor` as a Python `bool`"):
+        tf.function(f, autograph=False)(tf.constant(1.0))
+    left = tf.autograph.experimental.do_not_convert(lambda x: f(x))
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
+        tf.function(lambda x: left(x))(tf.constant(1.0))
+
+
+def test_source_not_found(caplog):
+    space: dict = {}
+    exec("def f(x):\n    return x if x > 0 else -x\n", space)
+    exec("def g(x):\n    return x * 2.0\n", space)
+    with caplog.at_level(logging.WARNING, "gradtape"):
+        assert tf.function(space["g"])(tf.constant(2.0)).numpy() == 4.0
+        with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
+            tf.function(space["f"])(tf.constant(1.0))
+    said = [r.getMessage() for r in caplog.records]
+    assert all("AutoGraph could not transform" in m and "will run it as-is" in m for m in said)
+    assert len(said) == 2
+
+
+def test_generators_are_left_alone():
+    def items(x):
+        yield x
+        yield x * 2.0
+
+    @tf.function
+    def f(x):
+        total = x * 0.0
+        for v in items(x):
+            if v > 0:
+                total = total + v
+        return total
+
+    assert f(tf.constant(2.0)).numpy() == 6.0
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def no_else(x):
+    if x > 0:
+        y = x
+    return y
+
+
+def loop_shape(x):
+    y = tf.stack([x])
+    for _ in tf.range(3):
+        y = tf.concat([y, y], 0)
+    return y
+
+
+def loop_dtype(x):
+    while x < 10.0:
+        x = tf.cast(x, tf.int32)
+    return x
+
+
+def branch_dtype(x):
+    if x > 0:
+        y = x * 2.0
+    else:
+        y = 0
+    return y
+
+
+def branch_none(x):
+    if x > 0:
+        y = None
+    else:
+        y = x
+    return y
+
+
+def no_return(x):
+    if x > 0:
+        return x
+
+
+def structure(x):
+    while x < 10.0:
+        x = [x, x]
+    return x
+
+
+def condition_dtype(x):
+    if x:
+        return x
+    return x * 2.0
+
+
+def vector_condition(x):
+    while tf.stack([x > 0, x > 1]):
+        x = x - 1.0
+    return x
+
+
+def asserts(x):
+    assert x > 0
+    return x
+
+
+def enumerates(x):
+    total = x
+    for _, v in enumerate(tf.stack([x, x])):
+        total = total + v
+    return total
+
+
+def text_in_branch(x):
+    if x > 0:
+        kind = "a"
+    else:
+        kind = "b"
+    return {"a": x, "b": x * 2.0}[kind]
+
+
+ERRORS = [
+    (no_else, ValueError, "'y' must also be initialized in the else branch"),
+    (loop_shape, ValueError, r"'y' has shape \(1,\) before the loop, but shape \(2,\) after one iteration. Use tf.autograph"),
+    (loop_dtype, TypeError, "'x' has dtype float32 before the loop, but dtype int32 after one iteration"),
+    (branch_dtype, TypeError, "'y' has dtype float32 in the main branch, but dtype int32 in the else branch"),
+    (branch_none, ValueError, "'y' is None at the end of the main branch"),
+    (no_return, ValueError, "the else branch must also have a return statement"),
+    (structure, TypeError, "'x' does not have the same nested structure after one iteration"),
+    (condition_dtype, ValueError, "condition of if statement expected to be `tf.bool` scalar"),
+    (vector_condition, ValueError, "condition of while loop expected to be `tf.bool` scalar"),
+    (asserts, tf.errors.OperatorNotAllowedInGraphError, "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed"),
+    (enumerates, tf.errors.OperatorNotAllowedInGraphError, "Iterating over a symbolic `tf.Tensor` is not allowed"),
+    (text_in_branch, TypeError, "'kind' must be a tensor, a number, or the same object"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program, kind, text", ERRORS, ids=lambda p: getattr(p, "__name__", ""))
+def test_error(program, kind, text):
+    with pytest.raises(kind, match=text) as caught:
+        tf.function(program)(tf.constant(1.0))
+    note = "\n".join(caught.value.__notes__)
+    line = program.__code__.co_firstlineno
+    assert note.startswith("in user code:")
+    assert f'File "{__file__}", line ' in note
+    found = int(note.rpartition(", in")[0].rpartition("line ")[2])
+    assert line < found <= line + 5
+
+
+def test_errors_when_the_graph_runs():
+    @tf.function
+    def f(x):
+        for _ in tf.range(tf.cast(x, tf.int32)):
+            z = x + 1.0
+        return z
+
+    assert f(tf.constant(2.0)).numpy() == 3.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="loop must iterate at least once to initialize z"):
+        f(tf.constant(0.0))
+
+
+def test_tracebacks_show_the_source_of_the_user():
+    @tf.function
+    def f(x):
+        if x > 0:
+            raise KeyError("here")
+        return x
+
+    with pytest.raises(KeyError) as caught:
+        f(tf.constant(1.0))
+    last = caught.traceback[-1]
+    assert str(last.path) == __file__
+    assert 'raise KeyError("here")' in str(last.statement)
+
+
+def test_loop_variables_of_other_kinds():
+    """TensorFlow gives up on these; here they have a meaning."""
+
+    @tf.function
+    def f(x):
+        for i in range(4):
+            if x > 10.0:
+                break
+            x = x * 2.0
+        return x
+
+    assert f(tf.constant(3.0)).numpy() == 12.0
+    assert f(tf.constant(0.5)).numpy() == 8.0
