@@ -8,7 +8,7 @@
 np.float32(6.0)
 """
 
-import typing as _typing
+from typing import Any as _Any
 
 from gradtape import _absent as _absent
 from gradtape import _blas as _blas
@@ -101,5 +101,5 @@ _api.fill(globals(), _ops.PUBLIC)
 _scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 
 
-def __getattr__(name: str) -> _typing.Any:
+def __getattr__(name: str) -> _Any:
     return _absent.lookup(name)

@@ -110,7 +110,7 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
         if tracing:
             from gradtape.graph.custom import with_gradient
 
-            outputs = with_gradient(outputs, inputs, closure)
+            outputs = list(with_gradient(outputs, inputs, closure))
         else:
             _core.record(tuple(outputs), inputs, closure)
     return nest.pack_sequence_as(result, outputs)

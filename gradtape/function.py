@@ -126,6 +126,22 @@ class ConcreteFunction:
         return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
 
 
+class _Bound:
+    """A method's function, kept with its object. Copies and pickles of the object leave it out."""
+
+    __slots__ = ("owner", "function")
+
+    def __init__(self, owner: Function, function: Function) -> None:
+        self.owner = owner
+        self.function = function
+
+    def __deepcopy__(self, memo: dict) -> None:
+        return None
+
+    def __reduce__(self) -> tuple:
+        return type(None), ()
+
+
 class Function:
     """What `tf.function` returns. Call it like the Python function it was made of."""
 
@@ -140,7 +156,7 @@ class Function:
         **_: Any,
     ) -> None:
         self.python_function = python_function
-        self.name = name or getattr(python_function, "__name__", "function")
+        self.name: str = name or getattr(python_function, "__name__", "function")
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.autograph = autograph
         self.jit_compile = jit_compile
@@ -167,14 +183,14 @@ class Function:
         except AttributeError:
             return functools.partial(self, instance)
         bound = cache.get(name)
-        if bound is None or bound[0] is not self:
+        if bound is None or bound.owner is not self:
             method = self.python_function.__get__(instance, owner)
             function = Function(
                 method, self.name, self._bound_signature(), self.autograph, self.jit_compile, self.reduce_retracing
             )
-            bound = (self, function)
+            bound = _Bound(self, function)
             object.__setattr__(instance, name, bound)
-        return bound[1]
+        return bound.function
 
     def _bound_signature(self) -> Any:
         return self.input_signature

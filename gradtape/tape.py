@@ -217,7 +217,8 @@ class GradientTape(_core.Tape):
         targets = self._targets(target)
         flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
         given = None if output_gradients is None else nest.flatten(output_gradients)
-        kept, cotangents = [], []
+        kept: list = []
+        cotangents: list = []
         for i, t in enumerate(targets):
             if not _differentiable(t):
                 continue

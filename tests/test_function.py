@@ -1,6 +1,8 @@
 """tf.function: traces, signatures, variables, results, and tapes around and inside (G1-G10, G14)."""
 
+import copy
 import logging
+import pickle
 
 import numpy as np
 import pytest
@@ -444,3 +446,23 @@ def test_errors_of_ops_travel_out_of_programs():
     with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
         f(table, tf.constant([7]))
     assert f(table, tf.constant([0])).shape == (1, 2)
+
+
+class Counter(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = tf.Variable(0.0)
+
+    @tf.function
+    def add(self, x):
+        self.n.assign_add(x)
+        return self.n.read_value()
+
+
+def test_objects_with_functions_can_be_copied_and_pickled():
+    a = Counter()
+    a.add(tf.constant(1.0))
+    b, c = copy.deepcopy(a), pickle.loads(pickle.dumps(a))
+    assert b.add(tf.constant(1.0)).numpy() == 2.0 and c.add(tf.constant(2.0)).numpy() == 3.0
+    assert a.n.numpy() == 1.0
+    assert a.trainable_variables == (a.n,)
