@@ -278,3 +278,16 @@ def test_nothing_of_a_step_outlives_it():
     for _ in range(5):
         step()
     assert tf.config.memory_info()["live_bytes"] - before < 1000
+
+
+def test_unconnected_targets_and_sources_are_not_mixed_up():
+    x, a, b = tf.constant(1.0), tf.constant(2.0), tf.constant(3.0)
+    for _ in range(3):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x * x
+        assert tape.gradient([a, y], x).numpy() == 2.0
+        none, gx = tape.gradient(y, [b, x])
+        assert none is None and gx.numpy() == 2.0
+        assert tape.gradient([a], [b, b, x]) == [None, None, None]
+        assert tape.gradient([a, a, b], [x]) == [None]

@@ -134,6 +134,8 @@ constexpr int64_t kMostOnes = 64;
 bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
   Structure s;
   s.words.reserve(256);
+  // The counts come first, so that no two structures have the same words.
+  s.words.push_back(uint64_t(from.size()) << 32 | to.size());
   if (!pass.describe(s)) return false;
   std::vector<int> seeds(from.size(), -1);
   std::vector<Ref<>> made;

@@ -41,26 +41,27 @@ Node* new_leaf() { return new_node(nullptr, 0, 1); }
 static bool has_values(Node* n) { return n->op || n->closure; }
 
 // Empties a node; the nodes it pointed at are put on `released` instead of being freed, so that
-// a chain of a million records is taken apart by a loop and not by recursion.
+// a chain of a million records is taken apart by a loop and not by recursion. Letting go of
+// Python objects may run any code, this function on the same node included: the node is a leaf
+// before that, and the caller keeps it alive.
 static void empty_node(Node* n, std::vector<Node*>& released) {
   if (!has_values(n)) return;
-  for (int i = 0; i < n->n_in; ++i)
-    if (Node* from = n->edges()[i].node) {
-      n->edges()[i].node = nullptr;
-      released.push_back(from);
-    }
-  for (int i = 0; i < n->n_in + n->n_out; ++i) n->values()[i].~Tensor();
-  if (n->symbols) {
-    for (int i = 0; i < n->n_in + n->n_out; ++i) Py_XDECREF(n->symbols[i]);
-    delete[] n->symbols;
-    n->symbols = nullptr;
-  }
-  unref(n->attrs);
-  n->attrs = nullptr;
+  int n_in = n->n_in, count = n->n_in + n->n_out;
+  Edge* edges = n->edges();
+  Tensor* values = n->values();
+  CallAttrs* attrs = n->attrs;
+  PyObject *closure = n->closure, **symbols = n->symbols;
   n->op = nullptr;
-  n->n_in = 0;
-  PyObject* closure = n->closure;
+  n->attrs = nullptr;
   n->closure = nullptr;
+  n->symbols = nullptr;
+  n->n_in = 0;
+  for (int i = 0; i < n_in; ++i)
+    if (edges[i].node) released.push_back(edges[i].node);
+  for (int i = 0; i < count; ++i) values[i].~Tensor();
+  for (int i = 0; symbols && i < count; ++i) Py_XDECREF(symbols[i]);
+  delete[] symbols;
+  unref(attrs);
   Py_XDECREF(closure);
 }
 
@@ -84,6 +85,7 @@ static void drop(std::vector<Node*>& released) {
     released.pop_back();
     if (--n->refs) continue;
     while (n->n_tapes) unlink_from(n, n->n_tapes - 1);
+    n->refs = 1;
     empty_node(n, released);
     delete n->more_tapes;
     if (spare_nodes.size() < 4096)
@@ -129,7 +131,7 @@ void leave_tape(Node* n, Tape* t) {
       break;
     }
   if (n->n_tapes) return;
-  std::vector<Node*> released;
+  std::vector<Node*> released{ref(n)};
   empty_node(n, released);
   drop(released);
 }

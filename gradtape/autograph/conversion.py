@@ -172,10 +172,11 @@ def annotate(error: BaseException) -> None:
     if any(n.startswith("in user code:") for n in getattr(error, "__notes__", ())):
         return
     lines = []
+    made = {code for code in _codes.values() if code is not None}
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if "ag__" in code.co_freevars and not code.co_name.startswith("ag__"):
+        if (code in made or "ag__" in code.co_freevars) and not code.co_name.startswith("ag__"):
             lines.append(f'    File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}  *')
         trace = trace.tb_next
     if lines:

@@ -11,9 +11,8 @@ import ast
 from collections.abc import Sequence
 
 from gradtape.autograph.variables import walk_scope
-from gradtape.graph.state import RESULT
+from gradtape.graph.state import RESULT, RETURNED
 
-RETURNED = "ag__returned"
 _BRANCHING = (ast.If, ast.For, ast.While, ast.Match)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 

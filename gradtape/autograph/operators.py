@@ -13,7 +13,7 @@ from gradtape import _core, dtypes
 from gradtape.autograph.conversion import conv, done
 from gradtape.graph import control
 from gradtape.graph.control import is_symbolic
-from gradtape.graph.state import UNDEFINED, choose
+from gradtape.graph.state import RETURNED, UNDEFINED, choose, filled
 
 __all__ = [
     "UNDEFINED", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt", "not_", "or_",
@@ -71,7 +71,13 @@ def if_stmt(
         return branch
 
     def join(results: list) -> list:
-        return [choose(name, values, _BRANCHES) for name, *values in zip(names, *results, strict=False)]
+        columns = list(zip(*results, strict=True))
+        returned = columns[names.index(RETURNED)] if RETURNED in names[:count] else [False, False]
+        if sum(r is True for r in returned) == 1:
+            # What a branch that returns leaves undefined is not read any more.
+            k = 0 if returned[0] is True else 1
+            columns = [filled(c) if c[k] is UNDEFINED else c for c in columns]
+        return [choose(name, values, _BRANCHES) for name, values in zip(names, columns, strict=False)]
 
     after = control.branch(pred, [way(orelse), way(body)], join, "if")
     put([*after, *before[count:]])

@@ -260,8 +260,9 @@ def transform(function: types.FunctionType) -> types.CodeType:
     owner = None if owner == "<locals>" else owner
     if isinstance(node, ast.Lambda):
         body = ast.copy_location(ast.Return(node.body), node.body)
-        node = ast.copy_location(ast.FunctionDef(code.co_name, node.args, [body], []), node)
-        node.name = "ag__lambda"
+        node = ast.copy_location(ast.FunctionDef("ag__function", node.args, [body], []), node)
+    # Under its own name it would hide what that name means to it: a global, or a variable outside.
+    node.name = "ag__function"
     node.decorator_list, node.returns = [], None
     for a in ast.walk(node.args):
         if isinstance(a, ast.arg):

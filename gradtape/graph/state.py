@@ -29,7 +29,7 @@ UNDEFINED = _Undefined()
 _NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
 # Names of variables that the source transformation made.
 INTERNAL = "ag__"
-RESULT = "ag__retval"
+RESULT, RETURNED = "ag__retval", "ag__returned"
 
 
 def settle(value: Any) -> Any:
@@ -221,10 +221,9 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
 
     Without a name it is what `tf.cond` returns, whose numbers become tensors.
     """
-    if name == RESULT and any(v is UNDEFINED for v in values):
+    if name == RESULT:
         # Nothing was returned this way yet; a flag beside it says so.
-        known = next((v for v in values if v is not UNDEFINED), UNDEFINED)
-        values = [_placeholder(known) if v is UNDEFINED else v for v in values]
+        values = filled(values)
     first = values[0]
     if all(v is first for v in values) and not (name is None and _kind(first) == "tensor"):
         return first
@@ -249,6 +248,12 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
     if not any(changing):
         return first
     return Choice(first, leaves, changing)
+
+
+def filled(values: Sequence[Any]) -> list:
+    """The values of a variable with something of the same kind where it is undefined."""
+    known = next((v for v in values if v is not UNDEFINED), UNDEFINED)
+    return [_placeholder(known) if v is UNDEFINED else v for v in values]
 
 
 def _leaf_tensor(name: str | None, leaf: Any) -> Any:
