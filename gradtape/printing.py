@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging as _logging
 import sys
 from typing import Any
@@ -20,7 +21,7 @@ _LEVELS = {
 _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
 
 
-@deferred
+@functools.partial(deferred, always=True)
 def print_(*inputs: Any, **kwargs: Any) -> None:
     """Prints tensors, Python values and nests of them.
 

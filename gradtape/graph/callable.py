@@ -59,8 +59,8 @@ class GraphFunction:
         if rule is None:
             # One object for all calls: tapes recognise by it what they have seen before.
             rule = self._rules[tracked] = self._rule(d, tracked)
-        # A second derivative may need to run forward again, from the inputs.
-        keep = (1 << min(len(tensors), 63)) - 1 if _core.may_differentiate_again() else 0
+        # A second derivative may need to run forward again, from the inputs, or read all the results.
+        keep = _EVERYTHING if _core.may_differentiate_again() else 0
         for where, i in d.reads:
             keep |= 1 << (min(i, 62) if where == "in" else min(len(tensors) + i, 63))
 

@@ -15,18 +15,22 @@ from gradtape.graph.ir import Callback
 
 
 def is_symbolic(structure: Any) -> bool:
-    """Whether a nest holds a tensor of a trace."""
-    return any(isinstance(x, _core.Tensor) and x._symbol is not None for x in nest.flatten(structure))
+    """Whether a nest holds a tensor of a trace, or a variable, which is one when it is read."""
+    return any(
+        x._symbol is not None if isinstance(x, _core.Tensor) else isinstance(x, _core.Variable)
+        for x in nest.flatten(structure)
+    )
 
 
-def deferred(function: Callable) -> Callable:
-    """Makes a function without result run when the graph runs, if it is given symbols."""
+def deferred(function: Callable, always: bool = False) -> Callable:
+    """Makes a function without result run when the graph runs, if it is given symbols, or always."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _core.current_trace() is None or not is_symbolic((args, kwargs)):
+        if _core.current_trace() is None or not (always or is_symbolic((args, kwargs))):
             return function(*args, **kwargs)
-        leaves = nest.flatten((args, kwargs))
+        # A variable is what it holds at this point of the program.
+        leaves = [x._read() if isinstance(x, _core.Variable) else x for x in nest.flatten((args, kwargs))]
         places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
 
         def run(*tensors: Any) -> list:

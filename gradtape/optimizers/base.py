@@ -132,8 +132,10 @@ class Optimizer:
 
     # ---- what a subclass says ------------------------------------------------------------------
 
-    # Whether a gradient of zero changes nothing: then only the rows of a sparse one are looked at.
-    touches_rows_only = False
+    @property
+    def touches_rows_only(self) -> bool:
+        """Whether a gradient of zero changes nothing: then only the rows of a sparse one are looked at."""
+        return False
 
     def slots(self, v: Any) -> dict[str, Any]:
         """What is kept for variable `v`: names, and first values (a number fills the shape of `v`)."""

@@ -138,8 +138,6 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Adagrad (Duchi et al. 2011)."""
 
-    touches_rows_only = True
-
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -150,6 +148,10 @@ class Adagrad(Optimizer):
         super().__init__(learning_rate, **common)
         self.initial_accumulator_value = initial_accumulator_value
         self.epsilon = epsilon
+
+    @property
+    def touches_rows_only(self) -> bool:
+        return True
 
     def slots(self, v: Any) -> dict[str, Any]:
         return {"accumulator": self.initial_accumulator_value}
@@ -256,16 +258,18 @@ class Ftrl(Optimizer):
         l2_shrinkage_regularization_strength: float = 0.0, beta: float = 0.0, **common: Any,
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
-        strengths = {
-            "initial_accumulator_value": initial_accumulator_value,
-            "l1_regularization_strength": l1_regularization_strength,
-            "l2_regularization_strength": l2_regularization_strength,
-            "l2_shrinkage_regularization_strength": l2_shrinkage_regularization_strength,
-        }
-        for name, value in strengths.items():
-            if value < 0:
-                raise ValueError(f"`{name}` needs to be positive or zero. Received: {name}={value}.")
-            setattr(self, name, value)
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l1_regularization_strength = l1_regularization_strength
+        self.l2_regularization_strength = l2_regularization_strength
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+        for name in (
+            "initial_accumulator_value", "l1_regularization_strength", "l2_regularization_strength",
+            "l2_shrinkage_regularization_strength",
+        ):  # fmt: skip
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"`{name}` needs to be positive or zero. Received: {name}={getattr(self, name)}."
+                )
         if learning_rate_power > 0:
             raise ValueError(
                 "`learning_rate_power` needs to be negative or zero. Received: "

@@ -8,7 +8,7 @@ program. Rates are computed in float32 unless the first rate is a tensor of anot
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape import ops
 
@@ -48,6 +48,10 @@ class _Schedule(LearningRateSchedule):
         self._config = config
         self.__dict__.update(config)
 
+    if TYPE_CHECKING:  # the arguments are attributes
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __init_subclass__(cls) -> None:
         # A subclass of ours outside this file may do anything in its `__call__`.
         cls._traceable = cls.__module__ == __name__
@@ -57,7 +61,7 @@ class _Schedule(LearningRateSchedule):
 
     def _start(self, step: Any) -> tuple[Any, Any]:
         """The first rate as a tensor, and the step in its type."""
-        first = ops.convert_to_tensor(self.initial_learning_rate)  # type: ignore[attr-defined]
+        first = ops.convert_to_tensor(self.initial_learning_rate)
         if not first.dtype.is_floating:
             first = ops.cast(first, "float32")
         return first, ops.cast(step, first.dtype)

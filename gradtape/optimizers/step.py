@@ -243,7 +243,7 @@ def _accumulate(
     opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any, updating: bool | None
 ) -> None:
     """Adds the gradients up; every k-th time their mean makes an update."""
-    k = opt.gradient_accumulation_steps
+    k = opt.gradient_accumulation_steps or 1
     sums = [opt._slots[id(v)]["gradient_accumulator"] for v in variables]
     total = [
         s._read() + ops.cast(g._dense() if isinstance(g, IndexedSlices) else g, v.dtype)
