@@ -9,7 +9,10 @@ NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
 
+# Tapes compile what they see again; the first run makes them compile at once, so that behaviour,
+# ops and programs are tested both ways.
 test: $(VENV)/.built  ## every test, the doctests included
+	GRADTAPE_COMPILE=always $(BIN)/python -m pytest -q tests/semantics tests/ops tests/programs
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then every test
@@ -19,7 +22,7 @@ check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then ever
 	$(BIN)/cmake -S . -B build/check -G Ninja -DGRADTAPE_WERROR=ON \
 	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python > /dev/null
 	$(BIN)/cmake --build build/check
-	$(BIN)/python -m pytest
+	$(MAKE) test
 
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch and JAX in environments of their own
 	$(BIN)/python benchmarks/run.py

@@ -56,14 +56,14 @@ class ConcreteFunction:
             else:
                 self._places.append(("tensor", len(outputs)))
                 outputs.append(o)
-        self._assigned: list = []
-        for key, variable in trace.assigned.items():
-            self._assigned.append((variable, len(outputs)))
-            outputs.append(trace.state[key])
+        self._assigned = tuple(trace.assigned.values())  # their new values are the last outputs
+        outputs += [trace.state[key] for key in trace.assigned]
         trace.outputs = [trace.value_of(t) for t in outputs]
         # Values read for the first time just now are inputs too.
         self.externals = list(trace.externals)
-        self.graph_function = GraphFunction(trace, owner.name)
+        place = {id(e): self.n_arguments + i for i, e in enumerate(self.externals)}
+        updates = [-1] * (len(outputs) - len(self._assigned)) + [place.get(id(v), -1) for v in self._assigned]
+        self.graph_function = GraphFunction(trace, owner.name, updates if self._assigned else None)
 
     @property
     def graph(self) -> Any:
@@ -108,10 +108,10 @@ class ConcreteFunction:
         if _core.is_recording():
             inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
             outs = self.graph_function(inputs)
+            for variable, value in zip(self._assigned, outs[len(outs) - len(self._assigned) :], strict=True):
+                variable._set(value)
         else:
-            outs = self.graph_function.program.run([*tensors, *self.externals])
-        for variable, k in self._assigned:
-            variable._set(outs[k])
+            outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
         places = self._places
         if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
             return outs[places[0][1]]

@@ -84,6 +84,7 @@ void check_signals() {
   if (stop) throw PythonError{};
 }
 
+// What an iteration gives may be written over what the one before gave.
 void run(Program& p, const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
   const Tensor* small[32];
   std::vector<const Tensor*> large;
@@ -94,7 +95,7 @@ void run(Program& p, const std::vector<Tensor>& inputs, std::vector<Tensor>& out
   }
   for (size_t i = 0; i < inputs.size(); ++i) in[i] = &inputs[i];
   outs.clear();
-  p.run(in, outs);
+  p.run(in, outs, nullptr, true);
 }
 
 Program& program_of(PyObject* o, size_t inputs) {
@@ -132,8 +133,21 @@ PyObject* loop(PyObject*, PyObject* args) {
   });
 }
 
-// loop_back(step, token, state, constants): runs `step(kept, state, constants) -> state` over the
-// iterations, last to first.
+// The parts that iterations gave, one after the other along the first axis.
+Tensor joined(const std::vector<std::vector<Tensor>>& iterations, size_t which, const Tensor& like) {
+  Shape shape = like.shape;
+  shape[0] *= int64_t(iterations.size());
+  Tensor all = empty(like.dtype, shape);
+  char* at = all.data;
+  for (auto& parts : iterations) {
+    std::memcpy(at, parts[which].data, size_t(parts[which].nbytes()));
+    at += parts[which].nbytes();
+  }
+  return all;
+}
+
+// loop_back(step, token, state, constants): runs `step(kept, state, constants) -> state, parts` over
+// the iterations, last to first. Returns the last state, and the parts of all iterations joined.
 PyObject* loop_back(PyObject*, PyObject* args) {
   PyObject *step, *token, *given, *rest;
   if (!PyArg_ParseTuple(args, "O!O!OO", ProgramType, &step, TensorType, &token, &given, &rest)) return nullptr;
@@ -142,16 +156,24 @@ PyObject* loop_back(PyObject*, PyObject* args) {
     Kept& kept = find_kept(as_tensor(token)->value);
     if (!kept.iterations.empty()) program_of(step, kept.iterations[0].size() + state.size() + constants.size());
     Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
+    std::vector<std::vector<Tensor>> parts;
     without_lock([&] {
       for (size_t i = kept.iterations.size(); i-- > 0;) {
         inputs = kept.iterations[i];
         inputs.insert(inputs.end(), std::make_move_iterator(state.begin()), std::make_move_iterator(state.end()));
         inputs.insert(inputs.end(), constants.begin(), constants.end());
         run(p, inputs, outs);
+        size_t n = state.size();
+        if (outs.size() > n) {
+          parts.emplace_back(std::make_move_iterator(outs.begin() + Py_ssize_t(n)), std::make_move_iterator(outs.end()));
+          outs.resize(n);
+        }
         std::swap(state, outs);
         if (i % 4096 == 0) check_signals();
       }
     });
+    size_t n = state.size();
+    for (size_t k = n; k < p.results.size(); ++k) state.push_back(joined(parts, k - n, p.values[p.results[k]].form));
     return list_of(state);
   });
 }

@@ -236,10 +236,12 @@ void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tens
   if (error) throw *error;
 }
 
-// run(inputs) -> list of results
-static PyObject* program_run(PyObject* self, PyObject* list) {
+// Runs on a list of tensors and variables. The last results are new values of `targets`; they are
+// written over the old ones where nobody else holds those.
+static PyObject* run_list(PyObject* self, PyObject* list, PyObject* targets) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     auto* p = reinterpret_cast<ProgramObject*>(self);
+    size_t n_targets = targets ? size_t(size(targets)) : 0;
     if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "program: expected a list of tensors");
     if (size(list) != Py_ssize_t(p->program->n_inputs)) fail(Code::Value, "program: wrong number of inputs");
     const Tensor* small[32];
@@ -259,12 +261,28 @@ static PyObject* program_run(PyObject* self, PyObject* list) {
         fail(Code::Type, "program: inputs must be tensors or variables");
       if (!in[i]->data) fail(Code::Runtime, "program: an input has no value");
     }
+    for (const Value& v : p->program->values)
+      if (v.place == Place::Input && !(in[v.at]->shape == v.form.shape && in[v.at]->dtype == v.form.dtype))
+        fail(Code::Value, "program: it was made for " + v.form.spec().str() + " but got " + in[v.at]->spec().str());
     std::vector<Tensor> outs;
-    run_program(p, in, outs);
+    run_program(p, in, outs, targets != nullptr);
+    for (size_t k = 0, first = outs.size() - n_targets; k < n_targets; ++k)
+      as_variable(item(targets, Py_ssize_t(k)))->value = std::move(outs[first + k]);
+    outs.resize(outs.size() - n_targets);
     Ref<> result(checked(PyList_New(Py_ssize_t(outs.size()))));
     for (size_t k = 0; k < outs.size(); ++k) PyList_SET_ITEM(result.get(), Py_ssize_t(k), reinterpret_cast<PyObject*>(new_tensor(std::move(outs[k]))));
     return result.release();
   });
+}
+
+// run(inputs) -> list of results
+static PyObject* program_run(PyObject* self, PyObject* list) { return run_list(self, list, nullptr); }
+
+// update(inputs, variables) -> list of the results that are not new values of the variables
+static PyObject* program_update(PyObject* self, PyObject* args) {
+  PyObject *list, *targets;
+  if (!PyArg_ParseTuple(args, "OO!", &list, &PyTuple_Type, &targets)) return nullptr;
+  return run_list(self, list, targets);
 }
 
 // profile(inputs, repeats) -> list of (what, seconds per run) by step
@@ -300,6 +318,7 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
 }
 
 static PyMethodDef methods[] = {{"profile", program_profile, METH_VARARGS, "Seconds per step over several runs."},
+                                {"update", program_update, METH_VARARGS, "Runs, and gives variables their new values."},
                                 {"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."}, {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(program_dealloc)},

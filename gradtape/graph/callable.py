@@ -29,8 +29,9 @@ class Derivative(NamedTuple):
 class GraphFunction:
     """A function of tensors, given by a graph."""
 
-    def __init__(self, graph: Graph, name: str = "graph") -> None:
+    def __init__(self, graph: Graph, name: str = "graph", updates: list[int] | None = None) -> None:
         self.graph = graph
+        self.updates = updates  # for each output the input it is a new value of, or -1
         self.name = name
         self._program: Any = None
         self._derivatives: dict[tuple[bool, ...], Derivative] = {}
@@ -39,7 +40,7 @@ class GraphFunction:
     @property
     def program(self) -> Any:
         if self._program is None:
-            self._program = compile_graph(self.graph)
+            self._program = compile_graph(self.graph, self.updates)
         return self._program
 
     def __call__(self, tensors: Sequence[Any]) -> list:

@@ -16,6 +16,8 @@ from gradtape import _core
 from gradtape.dtypes import BY_CODE, int64
 from gradtape.graph.callable import Derivative, GraphFunction, replay, unpack
 from gradtape.graph.ir import Callback, Graph, symbolic, written_to
+from gradtape.graph.lower import compile_graph
+from gradtape.indexed_slices import IndexedSlices
 
 Spec = tuple[tuple[int, ...], int]  # shape, number of the type
 
@@ -42,6 +44,12 @@ def build(specs: Sequence[Spec], f: Callable[[list], Sequence], name: str) -> Gr
     with aside(graph):
         graph.outputs = [graph.value_of(y) for y in f(xs)]
     return GraphFunction(graph, name)
+
+
+def repeated(function: GraphFunction, first: int, n: int) -> Any:
+    """The program of an iteration: its first `n` results are new values of `n` inputs from `first` on."""
+    count = len(function.graph.outputs)
+    return compile_graph(function.graph, [*range(first, first + n), *([-1] * (count - n))], local=True)
 
 
 def spec_of(x: Any) -> Spec:
@@ -230,23 +238,24 @@ class Loop(Control):
         )
         self.cond, self.body, self.n = cond, body, n
         self.inputs = specs_of(body.graph.inputs)
-        self._step: GraphFunction | None = None
+        self._step: Any = None
         self._derivatives: dict[tuple[bool, ...], LoopGradient] = {}
 
     @property
-    def step(self) -> GraphFunction:
-        """One iteration, and whether another one follows."""
+    def step(self) -> Any:
+        """The program of one iteration, and whether another one follows."""
         if self._step is None:
-            self._step = build(
-                self.inputs, lambda xs: self._next(xs, replay(self.body.graph, xs)), self.op_name
-            )
+            self._step = repeated(build(self.inputs, self._iterate, self.op_name), 0, self.n)
         return self._step
+
+    def _iterate(self, xs: list) -> list:
+        return self._next(xs, replay(self.body.graph, xs))
 
     def _next(self, xs: list, ys: list) -> list:
         return [*ys[: self.n], replay(self.cond.graph, [*ys[: self.n], *xs[self.n :]])[0]]
 
     def _execute(self, *inputs: Any) -> Sequence[Any]:
-        return _core.loop(self.cond.program, self.step.program, inputs, self.n, False)
+        return _core.loop(self.cond.program, self.step, inputs, self.n, False)
 
     def eagerly(self, xs: list) -> list:
         """The loop in Python, for tapes that differentiate more than once."""
@@ -288,16 +297,15 @@ class KeepingLoop(Loop):
     def __init__(self, plain: Loop, d: Derivative, gradient: LoopGradient) -> None:
         super().__init__(plain.cond, plain.body, plain.n, plain.op_name)
         self.specs = [*plain.specs, ((), int64._code)]
-        self.plain, self.gradient = plain, gradient
+        self.plain, self.gradient, self._derivative = plain, gradient, d
 
-        def step(xs: list) -> list:
-            ys = replay(d.forward.graph, xs)
-            return [*self._next(xs, ys), *(xs[i] if where == "in" else ys[i] for where, i in gradient.kept)]
-
-        self._step = build(self.inputs, step, plain.op_name)
+    def _iterate(self, xs: list) -> list:
+        ys = replay(self._derivative.forward.graph, xs)
+        kept = self.gradient.kept
+        return [*self._next(xs, ys), *(xs[i] if where == "in" else ys[i] for where, i in kept)]
 
     def _execute(self, *inputs: Any) -> Sequence[Any]:
-        return _core.loop(self.cond.program, self.step.program, inputs, self.n, True)
+        return _core.loop(self.cond.program, self.step, inputs, self.n, True)
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
         active = self.active(tracked)
@@ -315,42 +323,57 @@ class LoopGradient(Control):
     def __init__(self, loop: Loop, marks: tuple[bool, ...]) -> None:
         d = loop.body.derivative(marks)
         n = loop.n
-        self.loop, self.marks = loop, marks
+        self.loop, self.marks, self._derivative = loop, marks, d
         self.kept = [r for r in d.reads if r[0] == "out" or r[1] < n]
         self.constants = [i for where, i in d.reads if where == "in" and i >= n]
         self.variables = [i for i in range(n) if marks[i]]
-        self.targets = self.variables + [i for i in range(n, len(marks)) if d.found[i] is not None]
+        # Gradients of constants are sums over the iterations; those of some rows are put together at the end.
+        found = [i for i in range(n, len(marks)) if d.found[i] is not None]
+        self.sparse = [i for i in found if isinstance(d.found[i], tuple)]
+        self.state = self.variables + [i for i in found if i not in self.sparse]
+        self.targets = self.state + self.sparse
         super().__init__(f"gradient of {loop.op_name}", [loop.inputs[i] for i in self.targets])
         self.forward = KeepingLoop(loop, d, self)
-        kinds = [
-            loop.inputs[i] if where == "in" else specs_of(d.forward.graph.outputs)[i]
-            for where, i in self.kept
-        ]
-        kinds += [loop.inputs[i] for i in (*self.targets, *self.constants)]
-        self.step = build(kinds, lambda xs: self._back(d, xs), self.op_name)
-        self._start = [zeros(loop.inputs[i]) for i in self.targets[len(self.variables) :]]
+        self._step: Any = None
+        self._start = [zeros(loop.inputs[i]) for i in self.state[len(self.variables) :]]
 
-    def _back(self, d: Derivative, xs: list) -> list:
-        """One iteration: new cotangents of the variables, sums of those of the constants."""
+    @property
+    def step(self) -> Any:
+        """The program of one iteration backwards."""
+        if self._step is None:
+            results = specs_of(self._derivative.forward.graph.outputs)
+            kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.kept]
+            kinds += [self.loop.inputs[i] for i in (*self.state, *self.constants)]
+            back = build(kinds, self._iterate, self.op_name)
+            self._step = repeated(back, len(self.kept), len(self.state))
+        return self._step
+
+    def _iterate(self, xs: list) -> list:
+        """New cotangents of the variables, sums of those of the constants, parts of the sparse ones."""
+        d = self._derivative
         kept = dict(zip(self.kept, xs, strict=False))
-        state = dict(zip(self.targets, xs[len(self.kept) :], strict=False))
-        fixed = dict(zip(self.constants, xs[len(self.kept) + len(self.targets) :], strict=True))
+        state = dict(zip(self.state, xs[len(self.kept) :], strict=False))
+        fixed = dict(zip(self.constants, xs[len(self.kept) + len(self.state) :], strict=True))
         read = [kept[r] if r in kept else fixed[r[1]] for r in d.reads]
         grads = unpack(d.found, replay(d.backward.graph, [*read, *(state[k] for k in d.cotangents)]))
         out = []
-        for i in self.targets:
+        for i in self.state:
             g = None if grads[i] is None else _dense(grads[i])
             if i >= self.loop.n:
                 out.append(state[i] if g is None else state[i] + g)
             else:
                 out.append(zeros(self.loop.inputs[i]) if g is None else g)
+        for i in self.sparse:
+            out += [grads[i].values, grads[i].indices]
         return out
 
     def _execute(self, token: Any, *rest: Any) -> Sequence[Any]:
         ins, gs = rest[: len(self.marks)], rest[len(self.marks) :]
-        return _core.loop_back(
-            self.step.program, token, [*gs, *self._start], [ins[i] for i in self.constants]
-        )
+        constants = [ins[i] for i in self.constants]
+        out = _core.loop_back(self.step, token, [*gs, *self._start], constants)
+        n = len(self.state)
+        parts = zip(out[n::2], out[n + 1 :: 2], self.sparse, strict=True)
+        return [*out[:n], *(IndexedSlices(v, at, self.loop.inputs[i][0])._dense() for v, at, i in parts)]
 
     def gradients(self, gs: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> list:
         """What a tape asks for: gradients of the loop's operands."""

@@ -15,9 +15,17 @@ from gradtape.graph.ir import Graph, Value
 _INPUT, _OUTPUT = 0, 1  # kinds of registers, as in lower
 
 
-def in_place(graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted: list[int]) -> list[int]:
-    """For each result the input it may be written over, out of the `wanted` ones, or -1."""
-    if any(s.what == "call" for s in steps):
+def in_place(
+    graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted: list[int], local: bool = False,
+    checked: bool = False,
+) -> list[int]:
+    """For each result the input it may be written over, out of the `wanted` ones, or -1.
+
+    `local`: nobody sees the inputs again, also when the program fails. `checked`: the caller made sure
+    that no index is out of range; else a step that may still fail must not find a variable changed.
+    """
+    called = {v for s in steps if s.what == "call" for v in s.operands}
+    if not local and any(s.what == "call" for s in steps):
         return []  # Python code may fail half-way, and then no variable may have changed
     made = {v: s for s in steps for v in s.results}
     readers: dict[Value, list[Any]] = {}
@@ -25,6 +33,7 @@ def in_place(graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted
         for v in dict.fromkeys(s.operands):
             readers.setdefault(v, []).append(s)
     order = {id(s): i for i, s in enumerate(steps)}
+    last_risk = -1 if local or checked else max((i for i, s in enumerate(steps) if _may_fail(s)), default=-1)
     outside = {*graph.outputs, *aliases.values()}
 
     def safe(out: Value, x: Value) -> bool:
@@ -33,10 +42,11 @@ def in_place(graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted
             step is None
             or (x.shape, x.dtype) != (out.shape, out.dtype)
             or x in outside
+            or x in called  # Python code may hold on to what it is given
             or graph.outputs.count(out) > 1
         ):
             return False
-        if any(order[id(r)] > order[id(step)] for r in readers.get(x, ())):
+        if order[id(step)] < last_risk or any(order[id(r)] > order[id(step)] for r in readers.get(x, ())):
             return False
         return x not in step.operands or _reads_before_writing(step, out, x)
 
@@ -44,6 +54,11 @@ def in_place(graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted
         i if i >= 0 and safe(out, graph.inputs[i]) else -1
         for out, i in zip(graph.outputs, wanted, strict=True)
     ]
+
+
+def _may_fail(step: Any) -> bool:
+    """Whether a step looks at values that can be wrong. A scatter does so before it writes."""
+    return step.what == "op" and step.object.row.kind in ("indexed", "opaque")
 
 
 def _reads_before_writing(step: Any, out: Value, x: Value) -> bool:

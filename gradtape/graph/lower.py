@@ -25,10 +25,11 @@ class Step:
         self.attrs = attrs
 
 
-def compile_graph(graph: Graph, updates: list[int] | None = None) -> Any:
+def compile_graph(graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False) -> Any:
     """The program that computes the outputs of `graph` from its inputs.
 
     `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
+    `local`: those inputs are nobody else's, as the variables of a loop. `checked`: no index can be wrong.
     """
     graph = simplify.simplify(graph, final=True)
     order = fuse.fuse(graph)
@@ -45,7 +46,8 @@ def compile_graph(graph: Graph, updates: list[int] | None = None) -> Any:
                 steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs))
         else:
             steps.append(_cluster_step(item, leaving[item]))
-    return _write(graph, steps, aliases, in_place.in_place(graph, steps, aliases, updates) if updates else [])
+    over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
+    return _write(graph, steps, aliases, over)
 
 
 def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:

@@ -354,7 +354,7 @@ class Programs:
             take(self.opt, symbols, self.variables, updating, constrain=not self.constrain_after)
             trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
         read = {id(e): n + i for i, e in enumerate(trace.externals)}
-        program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned])
+        program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned], checked=True)
         rows, at = [], 0
         for g, v in zip(grads, self.variables, strict=True):
             at += 1
