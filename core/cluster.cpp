@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "repeat.h"
 #include "threads.h"
 
 namespace gt {
@@ -51,27 +52,6 @@ char* scratch_memory(size_t bytes) {
     block.size = bytes;
   }
   return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(block.data.get()) + 63) & ~uintptr_t(63));
-}
-
-void repeat_row(char* out, const char* row, int64_t bytes, int64_t times) {
-  for (int64_t i = 0; i < times; ++i) std::memcpy(out + i * bytes, row, size_t(bytes));
-}
-
-template <class T> void repeat_each(T* out, const T* column, int64_t rows, int64_t inner) {
-  for (int64_t i = 0; i < rows; ++i) std::fill(out + i * inner, out + (i + 1) * inner, column[i]);
-}
-
-void repeat_column(char* out, const char* column, int width, int64_t rows, int64_t inner) {
-  struct alignas(8) Wide {
-    char bytes[16];
-  };
-  switch (width) {
-    case 1: return repeat_each(reinterpret_cast<uint8_t*>(out), reinterpret_cast<const uint8_t*>(column), rows, inner);
-    case 2: return repeat_each(reinterpret_cast<uint16_t*>(out), reinterpret_cast<const uint16_t*>(column), rows, inner);
-    case 4: return repeat_each(reinterpret_cast<uint32_t*>(out), reinterpret_cast<const uint32_t*>(column), rows, inner);
-    case 8: return repeat_each(reinterpret_cast<uint64_t*>(out), reinterpret_cast<const uint64_t*>(column), rows, inner);
-    default: return repeat_each(reinterpret_cast<Wide*>(out), reinterpret_cast<const Wide*>(column), rows, inner);
-  }
 }
 
 }  // namespace

@@ -156,7 +156,10 @@ def picture(path, model, losses, images, labels):
         else:
             cell.imshow(maps[k - 24].reshape(SIDE, SIDE), cmap="magma")
             cell.set_title(f"d score({labels[k - 24]})", fontsize=7, pad=2)
-    panels.suptitle("Unseen digits with the network's answer; last row: what the first eight answers depend on", fontsize=9)
+    panels.suptitle(
+        "Unseen digits with the network's answer; last row: what the first eight answers depend on",
+        fontsize=9,
+    )
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -171,7 +174,9 @@ def main():
     model, losses = train(steps)
     seconds = time.perf_counter() - begin
     images, labels = draw_digits(4000, np.random.default_rng(1))
-    print(f"{steps} steps in {seconds:.1f} s; accuracy on 4000 unseen digits: {accuracy(model, images, labels):.1%}")
+    print(
+        f"{steps} steps in {seconds:.1f} s; accuracy on 4000 unseen digits: {accuracy(model, images, labels):.1%}"
+    )
     if not options.quick:
         picture(options.output, model, losses, images, labels)
         print(f"picture: {options.output}")

@@ -22,8 +22,8 @@ from gradtape import exchange as exchange
 from gradtape import initializers as initializers
 from gradtape import nest as nest
 from gradtape import ops as _ops
-from gradtape import scopes as _scopes
 from gradtape import random as random
+from gradtape import scopes as _scopes
 from gradtape import tensor as _tensor
 from gradtape import test as test
 from gradtape._core import Tensor as Tensor

@@ -8,7 +8,10 @@ from typing import Any
 # Parts of the package that are imported when they are first used.
 _LAZY = frozenset(("optimizers", "testing"))
 
-_NO_SPARSE = "gradtape has no sparse tensors; sparse gradients are tf.IndexedSlices. Hint: use dense tensors, tf.gather and tf.scatter_nd."
+_NO_SPARSE = (
+    "gradtape has no sparse tensors; sparse gradients are tf.IndexedSlices. Hint: use dense tensors, tf.gather "
+    "and tf.scatter_nd."
+)
 _NO_RAGGED = "gradtape has no ragged tensors. Hint: pad to a dense tensor and use tf.sequence_mask."
 _LATER = "is not part of gradtape yet."
 

@@ -130,7 +130,7 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         fits = array.size == 0 or (array.min() >= small.min and array.max() <= small.max)
         return array.astype(np.int32 if fits else np.int64)
     if kind == "f":
-        first = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
+        first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
         known = isinstance(first, (np.floating, np.ndarray)) and first.dtype.kind == "f"
         return array.astype(first.dtype if known else np.float32, copy=False)
     return array

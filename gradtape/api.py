@@ -12,7 +12,9 @@ import types
 from typing import Any
 
 # Namespaces that are files of their own; the table adds its names to them.
-_FILES = frozenset(("random", "nest", "config", "errors", "dtypes", "initializers", "debugging", "test", "autodiff"))
+_FILES = frozenset(
+    ("random", "nest", "config", "errors", "dtypes", "initializers", "debugging", "test", "autodiff")
+)
 
 
 def _namespace(root: dict[str, Any], path: list[str]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def cond(
     'yes'
     """
     _want_callable(true_fn=true_fn, false_fn=false_fn)
+    assert true_fn is not None and false_fn is not None
     if _is_symbolic(pred):
         from gradtape.graph import control
 
@@ -148,7 +149,10 @@ def _symbolic_case(pairs: list, default: Callable | None, exclusive: bool) -> An
     preds = [ops.convert_to_tensor(pred) for pred, _ in pairs]
     if exclusive:
         count = ops.add_n([ops.cast(p, dtypes.int32) for p in preds])
-        Assert(ops.less_equal(count, 1), ["case: Input error: More than one condition evaluated as True but exclusive=True."])
+        Assert(
+            ops.less_equal(count, 1),
+            ["case: Input error: More than one condition evaluated as True but exclusive=True."],
+        )
     if default is None:
         some = ops.reduce_any(ops.stack(preds))
         Assert(some, ["case: Input error: None of conditions evaluated as True"])
@@ -419,9 +423,7 @@ def foldr(
 # ---- Python functions as ops --------------------------------------------------------------------
 
 
-def py_function(
-    func: Callable | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
-) -> Any:
+def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
     """Calls a Python function on tensors; differentiable through the ops it uses.
 
     Args:
@@ -441,7 +443,13 @@ def py_function(
             now = py_function(func, xs, Tout)
             return now if many else [now]
 
-        out = python_op("py_function", run, [ops.convert_to_tensor(x) for x in inp], map(_output_spec, wanted), True)
+        out = python_op(
+            "py_function",
+            run,
+            [ops.convert_to_tensor(x) for x in inp],
+            [_output_spec(w) for w in wanted],
+            True,
+        )
         return out if many else out[0]
     result = func(*[ops.convert_to_tensor(x) for x in inp])
     values = list(result) if many and isinstance(result, (list, tuple)) else [result]
@@ -459,7 +467,7 @@ def py_function(
 
 
 def numpy_function(
-    func: Callable | None = None,
+    func: Any = None,
     inp: Any = None,
     Tout: Any = None,
     stateful: bool = True,
@@ -475,7 +483,11 @@ def numpy_function(
         wanted = [_output_spec(s) for s in nest.flatten(Tout)]
         tensors = [ops.convert_to_tensor(x) for x in inp]
         out = python_op(
-            "numpy_function", lambda xs: nest.flatten([numpy_function(func, xs, Tout)]), tensors, wanted, False
+            "numpy_function",
+            lambda xs: nest.flatten([numpy_function(func, xs, Tout)]),
+            tensors,
+            wanted,
+            False,
         )
         return out[0] if len(out) == 1 else out
     arrays = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in inp]

@@ -100,19 +100,19 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
             f"variables: {variables}"
         )
     # New objects: a function that returns its argument must not give the argument another history.
-    outputs = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
+    outputs: list = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
     tracing = _core.current_trace() is not None
     if tracing or _core.is_recording():
         sources = nest.flatten(args)
         specs = [(y.shape, y.dtype) for y in outputs]
         closure = functools.partial(_gradients, grad_fn, variables, len(sources), specs)
-        inputs = (*map(_leaf, sources), *variables)
+        tracked = (*map(_leaf, sources), *variables)
         if tracing:
             from gradtape.graph.custom import with_gradient
 
-            outputs = list(with_gradient(outputs, inputs, closure))
+            outputs = list(with_gradient(outputs, tracked, closure))
         else:
-            _core.record(tuple(outputs), inputs, closure)
+            _core.record(tuple(outputs), tracked, closure)
     return nest.pack_sequence_as(result, outputs)
 
 

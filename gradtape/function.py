@@ -39,7 +39,9 @@ _EAGER: Any = object()
 class ConcreteFunction:
     """One trace of a function: a graph for arguments of one kind."""
 
-    def __init__(self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list) -> None:
+    def __init__(
+        self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list
+    ) -> None:
         self.owner = owner
         self.externals = list(trace.externals)
         self.n_arguments = len(arguments)
@@ -156,7 +158,7 @@ class Function:
         **_: Any,
     ) -> None:
         self.python_function = python_function
-        self.name: str = name or getattr(python_function, "__name__", "function")
+        self.name = str(name or getattr(python_function, "__name__", "function"))
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.autograph = autograph
         self.jit_compile = jit_compile
@@ -186,7 +188,12 @@ class Function:
         if bound is None or bound.owner is not self:
             method = self.python_function.__get__(instance, owner)
             function = Function(
-                method, self.name, self._bound_signature(), self.autograph, self.jit_compile, self.reduce_retracing
+                method,
+                self.name,
+                self._bound_signature(),
+                self.autograph,
+                self.jit_compile,
+                self.reduce_retracing,
             )
             bound = _Bound(self, function)
             object.__setattr__(instance, name, bound)
@@ -308,7 +315,9 @@ class Function:
     def _traceable(self) -> Callable:
         """The Python function with its control flow made traceable."""
         if self._converted is None:
-            self._converted = autograph.convert(self.python_function) if self.autograph else self.python_function
+            self._converted = (
+                autograph.convert(self.python_function) if self.autograph else self.python_function
+            )
         return self._converted
 
     def _python(self, *args: Any, **kwargs: Any) -> Any:
@@ -318,12 +327,15 @@ class Function:
     # ---- signatures -----------------------------------------------------------------------------
 
     def _apply_signature(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        assert self._signature is not None and self.input_signature is not None
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = list(bound.arguments.values())
         specs = self.input_signature
         if len(given) < len(specs):
-            raise TypeError(f"{self.name}: input_signature has {len(specs)} entries, the call {len(given)} arguments.")
+            raise TypeError(
+                f"{self.name}: input_signature has {len(specs)} entries, the call {len(given)} arguments."
+            )
         out = []
         for spec, value in zip(specs, given, strict=False):
             out.append(self._fit_all(spec, value))
@@ -341,7 +353,11 @@ class Function:
         tensor = value if isinstance(value, _core.Tensor) else None
         if tensor is None:
             try:
-                tensor = value._read() if isinstance(value, _core.Variable) else _hooks.convert(value, spec.dtype._code)
+                tensor = (
+                    value._read()
+                    if isinstance(value, _core.Variable)
+                    else _hooks.convert(value, spec.dtype._code)
+                )
             except (TypeError, ValueError) as e:
                 raise TypeError(f"Binding inputs to tf.function failed due to `{e}`. Expected {spec}.") from e
         if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
@@ -400,7 +416,9 @@ def _difference(before: Any, now: Any) -> str:
     from gradtape.dtypes import BY_CODE
 
     def parts(key: Any) -> tuple:
-        return key[1] if len(key) == 2 and isinstance(key[1], tuple) and not isinstance(key[0], tuple) else key
+        return (
+            key[1] if len(key) == 2 and isinstance(key[1], tuple) and not isinstance(key[0], tuple) else key
+        )
 
     def words(part: Any) -> str:
         if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int):

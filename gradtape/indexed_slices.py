@@ -58,10 +58,9 @@ class IndexedSlices:
         The tape keeps it as a tuple; the tensor is made when asked for.
         """
         if isinstance(self._dense_shape, (tuple, TensorShape)):
-            import gradtape  # the package is above this module
+            from gradtape import ops  # they are above this module
 
-            sizes = list(self._dense_shape)
-            self._dense_shape = gradtape.constant(sizes, dtype="int32")  # type: ignore[attr-defined]
+            self._dense_shape = ops.constant(list(self._dense_shape), dtype="int32")
         return self._dense_shape
 
     @property

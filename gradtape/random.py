@@ -165,7 +165,7 @@ class Generator:
         if copy_from is not None:
             if state is not None or alg is not None:
                 raise ValueError("Generator: when `copy_from` is given, `state` and `alg` must be None.")
-            self._state = list(copy_from._state)
+            self._state: list[int] = list(copy_from._state)
             return
         if state is None or alg is None:
             raise ValueError(

@@ -225,6 +225,6 @@ def no_op(name: str | None = None) -> None:
 
 def timestamp(name: str | None = None) -> Any:
     """Seconds since 1970 as a float64 scalar tensor."""
-    import gradtape  # the package is above this module
+    from gradtape import ops  # they are above this module
 
-    return gradtape.constant(time.time(), dtype="float64")  # type: ignore[attr-defined]
+    return ops.constant(time.time(), dtype="float64")

@@ -115,7 +115,9 @@ class GradientTape(_core.Tape):
 
     def __enter__(self) -> GradientTape:
         if self._recording:
-            raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+            raise ValueError(
+                "Tape is still recording, This can happen if you try to re-enter an already-active tape."
+            )
         if self._state != "open":
             self._forget()
         self._state = "open"
@@ -141,7 +143,9 @@ class GradientTape(_core.Tape):
                     "ExtensionType. Hint: tf.constant(value) makes a tensor that can be watched."
                 )
             if self._state != "open":
-                raise AttributeError("watch: the tape is not recording. Hint: call watch inside `with tf.GradientTape() as tape:`.")
+                raise AttributeError(
+                    "watch: the tape is not recording. Hint: call watch inside `with tf.GradientTape() as tape:`."
+                )
             if not _differentiable(leaf):
                 self._warn_dtype("tensor", leaf)
             elif isinstance(leaf, _core.Variable):
@@ -153,7 +157,9 @@ class GradientTape(_core.Tape):
     def _warn_dtype(what: str, value: Any) -> None:
         _warned[what] = _warned.get(what, 0) + 1
         if _warned[what] <= _MOST_DTYPE_WARNINGS:
-            _log.warning("The dtype of the watched %s must be floating (e.g. tf.float32), got %r", what, value.dtype)
+            _log.warning(
+                "The dtype of the watched %s must be floating (e.g. tf.float32), got %r", what, value.dtype
+            )
 
     def watched_variables(self) -> tuple:
         """The variables the tape watches, in the order in which they were made."""
@@ -263,7 +269,11 @@ class GradientTape(_core.Tape):
 
     @staticmethod
     def _source(source: Any) -> Any:
-        return source if isinstance(source, (_core.Tensor, _core.Variable)) else GradientTape._end(source, "source")
+        return (
+            source
+            if isinstance(source, (_core.Tensor, _core.Variable))
+            else GradientTape._end(source, "source")
+        )
 
     @staticmethod
     def _end(value: Any, role: str) -> Any:
@@ -323,11 +333,16 @@ class GradientTape(_core.Tape):
         size = y._numel
         if size == 0:
             known = self._passes([ops.zeros_like(y)], y, sources)
-            return [None if r[0] is None else ops.zeros([*shape, *s.shape], s.dtype) for r, s in zip(known, sources, strict=True)]
+            return [
+                None if r[0] is None else ops.zeros([*shape, *s.shape], s.dtype)
+                for r, s in zip(known, sources, strict=True)
+            ]
         seeds = ops.unstack(ops.reshape(ops.eye(size, dtype=y.dtype), [size, *shape]), axis=0)
         rows = self._passes(seeds, y, sources)
         return [
-            None if r[0] is None else ops.reshape(ops.stack([_hooks.densify(g) for g in r], 0), [*shape, *s.shape])
+            None
+            if r[0] is None
+            else ops.reshape(ops.stack([_hooks.densify(g) for g in r], 0), [*shape, *s.shape])
             for r, s in zip(rows, sources, strict=True)
         ]
 
@@ -339,9 +354,7 @@ class GradientTape(_core.Tape):
             rows = [self._backward([y], [seed], list(sources)) for seed in seeds]
         finally:
             self._configure(persistent, self._watch_accessed)
-        return [
-            [None if not _differentiable(s) else row[i] for row in rows] for i, s in enumerate(sources)
-        ]
+        return [[None if not _differentiable(s) else row[i] for row in rows] for i, s in enumerate(sources)]
 
     @staticmethod
     def _single(target: Any, method: str) -> Any:
@@ -367,7 +380,9 @@ class GradientTape(_core.Tape):
         _unconnected(unconnected_gradients)
         y, x = self._single(target, "batch_jacobian"), _leaf(source)
         if x is None:
-            raise AttributeError(f"batch_jacobian: expected one Tensor as source; got {type(source).__name__!r}.")
+            raise AttributeError(
+                f"batch_jacobian: expected one Tensor as source; got {type(source).__name__!r}."
+            )
         for shape in (y.shape, x.shape):
             if len(shape) < 2:
                 raise ValueError(f"Shape {shape} must have rank at least 2")

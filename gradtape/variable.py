@@ -228,7 +228,8 @@ class Variable(_core.Variable, metaclass=_VariableType):
           ValueError: if the shape is another one.
         """
         merged = self.shape.merge_with(shape)
-        self._declared = None if merged.is_fully_defined() else merged
+        declared: Any = None if merged.is_fully_defined() else merged
+        self._declared = declared
 
     def is_initialized(self, name: str | None = None) -> Any:
         """True: a variable has its value from the start."""
@@ -487,7 +488,7 @@ def _rebuild(
     value: _core.Tensor,
     name: str,
     trainable: bool,
-    declared: TensorShape | None,
+    declared: Any,
     constraint: Callable | None,
     synchronization: VariableSynchronization,
     aggregation: VariableAggregation,

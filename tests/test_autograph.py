@@ -667,7 +667,9 @@ def test_do_not_convert_and_autograph_false():
             return x
         return -x
 
-    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="Using a symbolic `tf.Tensor` as a Python `bool`"):
+    with pytest.raises(
+        tf.errors.OperatorNotAllowedInGraphError, match="Using a symbolic `tf.Tensor` as a Python `bool`"
+    ):
         tf.function(f, autograph=False)(tf.constant(1.0))
     left = tf.autograph.experimental.do_not_convert(lambda x: f(x))
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
@@ -820,7 +822,9 @@ def test_errors_when_the_graph_runs():
         return z
 
     assert f(tf.constant(2.0)).numpy() == 3.0
-    with pytest.raises(tf.errors.InvalidArgumentError, match="loop must iterate at least once to initialize z"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="loop must iterate at least once to initialize z"
+    ):
         f(tf.constant(0.0))
 
 

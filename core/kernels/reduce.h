@@ -41,36 +41,28 @@ template <class F, class T> struct Reduce {
   static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time
   static constexpr int kRows = 16;                   // rows of a leaf
 
-  template <int W> static void take(A* acc, const A* x) {
-#pragma omp simd
-    for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(x[j]));
-  }
-  // The last n < 2 W elements, in halves, then one by one.
-  template <int W> static void take_rest(A* acc, const A* x, int n) {
-    if constexpr (W >= kFew) {
-      if (n >= W) {
-        take<W>(acc, x);
-        x += W, n -= W;
-      }
-      take_rest<W / 2>(acc, x, n);
-    } else {
-      for (int j = 0; j < n; ++j) {
-        GT_SHORT_LOOP;
-        acc[j] = F::combine(acc[j], F::first(x[j]));
-      }
-    }
-  }
-  // acc[0] combined with all the others.
-  template <int W> static A fold(A* acc) {
+  // The W results so far and the last n < W elements, halving both. A store is only ever read
+  // back whole or in parts: a load that spans two stores would wait for both to leave the core.
+  template <int W> static A finish(A* acc, const A* x, int n) {
+    constexpr int half = W / 2;
     if constexpr (W > kFew) {
+      if (n >= half) {
 #pragma omp simd
-      for (int j = 0; j < W / 2; ++j) acc[j] = F::combine(acc[j], acc[j + W / 2]);
-      return fold<W / 2>(acc);
+        for (int j = 0; j < half; ++j) acc[j] = F::combine(F::combine(acc[j], acc[j + half]), F::first(x[j]));
+        return finish<half>(acc, x + half, n - half);
+      }
+#pragma omp simd
+      for (int j = 0; j < half; ++j) acc[j] = F::combine(acc[j], acc[j + half]);
+      return finish<half>(acc, x, n);
     } else {
       A a = acc[0];
       for (int j = 1; j < W; ++j) {
         GT_SHORT_LOOP;
         a = F::combine(a, acc[j]);
+      }
+      for (int i = 0; i < n; ++i) {
+        GT_SHORT_LOOP;
+        a = F::combine(a, F::first(x[i]));
       }
       return a;
     }
@@ -92,9 +84,11 @@ template <class F, class T> struct Reduce {
     for (int j = 0; j < W; ++j) acc[j] = F::first(x[j]);
     int i = W;
     if constexpr (W == kLanes)
-      for (; i + W <= n; i += W) take<W>(acc, x + i);
-    take_rest<W / 2>(acc, x + i, n - i);
-    return fold<W>(acc);
+      for (; i + W <= n; i += W) {
+#pragma omp simd
+        for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
+      }
+    return finish<W>(acc, x + i, n - i);
   }
   [[gnu::noinline]] static A leaf(const T* x, int n) {
     A room[kIsHalf<T> ? kLeaf : 1];
@@ -107,7 +101,10 @@ template <class F, class T> struct Reduce {
     alignas(64) A acc[kLanes];
 #pragma omp simd
     for (int j = 0; j < kLanes; ++j) acc[j] = F::first(x[j]);
-    for (int k = 1; k < kDepth; ++k) take<kLanes>(acc, x + k * kLanes);
+    for (int k = 1; k < kDepth; ++k) {
+#pragma omp simd
+      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[k * kLanes + j]));
+    }
 #pragma omp simd
     for (int j = 0; j < kHeld; ++j)
       held[j] = F::combine(F::combine(acc[j], acc[j + kHeld]), F::combine(acc[j + 2 * kHeld], acc[j + 3 * kHeld]));
@@ -131,7 +128,7 @@ template <class F, class T> struct Reduce {
 #pragma omp simd
       for (int j = 0; j < kHeld; ++j) held[depth - 1][j] = F::combine(held[depth - 1][j], held[depth][j]);
     }
-    const A a = fold<kHeld>(held[0]);
+    const A a = finish<kHeld>(held[0], nullptr, 0);
     const int rest = int(n - leaves * kLeaf);
     return rest ? F::combine(a, leaf(x + leaves * kLeaf, rest)) : a;
   }
@@ -144,18 +141,24 @@ template <class F, class T> struct Reduce {
   [[gnu::noinline]] static void columns(A* acc, const T* x, int64_t rows, int64_t stride, int width) {
     A room[kIsHalf<T> ? kWidth : 1];
     if (rows <= kRows) {
+      if constexpr (!kIsHalf<T>)  // in registers, as long as there are enough columns for them
+        for (; width >= kLanes; width -= kLanes, acc += kLanes, x += kLanes) {
+          alignas(64) A lane[kLanes];
+#pragma omp simd
+          for (int j = 0; j < kLanes; ++j) lane[j] = F::first(x[j]);
+          const T* p = x;
+          for (int64_t r = 1; r < rows; ++r) {
+            p += stride;
+#pragma omp simd
+            for (int j = 0; j < kLanes; ++j) lane[j] = F::combine(lane[j], F::first(p[j]));
+          }
+#pragma omp simd
+          for (int j = 0; j < kLanes; ++j) acc[j] = lane[j];
+        }
       const A* p = load(x, room, width);
 #pragma omp simd
       for (int j = 0; j < width; ++j) acc[j] = F::first(p[j]);
-      int64_t r = 1;
-      if constexpr (!kIsHalf<T>)  // several rows for each time acc is read and written
-        for (; r + 3 <= rows; r += 3) {
-          const A *p = x + r * stride, *q = p + stride, *s = q + stride;
-#pragma omp simd
-          for (int j = 0; j < width; ++j)
-            acc[j] = F::combine(F::combine(acc[j], F::first(p[j])), F::combine(F::first(q[j]), F::first(s[j])));
-        }
-      for (; r < rows; ++r) {
+      for (int64_t r = 1; r < rows; ++r) {
         p = load(x + r * stride, room, width);
 #pragma omp simd
         for (int j = 0; j < width; ++j) acc[j] = F::combine(acc[j], F::first(p[j]));

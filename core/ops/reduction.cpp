@@ -98,6 +98,12 @@ void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, 
   int64_t w = part.width, block = v.size * v.inner;
   if (v.inner == 1 && v.size < kShortRow && v.outer >= 16 && !part.cast) return reduce_short_rows(part, out, in, v.outer, v.size);
   bool copies = part.cast != nullptr;
+  if (v.inner == 1 && !copies && (v.outer >= 16 || v.size <= 2 * kPieceElements)) {  // whole rows
+    each_piece(v.outer, grain_rows(v.size, kPieceElements), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) part.first(out + o * w, in + o * v.size * w, v.size, 1);
+    });
+    return;
+  }
   // Blocks of columns: as wide as the scratch allows, or narrow enough to share the work.
   int64_t columns = v.inner;
   if (columns > 2048 && (copies || (v.outer < 16 && block > 2 * kPieceElements))) columns = 2048;
@@ -105,7 +111,7 @@ void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, 
   // Parts of a long reduction; the partial results are reduced once more.
   int64_t rows = v.size;
   if (v.outer * across < 16 && v.size * columns > 2 * kPieceElements)
-    rows = std::max<int64_t>({16, kPieceElements / columns, (v.size + 255) / 256});
+    rows = std::max<int64_t>({16, kPieceElements / columns / 16 * 16, (v.size + 255) / 256});
   int64_t parts = (v.size + rows - 1) / rows;
   Tensor partial;
   char* to = out;

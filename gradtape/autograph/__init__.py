@@ -27,7 +27,9 @@ def set_loop_options(
     """Accepted inside of loops; the shapes of loop variables must not change all the same."""
 
 
-experimental = _types.ModuleType("gradtape.autograph.experimental", "TensorFlow's namespace `tf.autograph.experimental`.")
+experimental = _types.ModuleType(
+    "gradtape.autograph.experimental", "TensorFlow's namespace `tf.autograph.experimental`."
+)
 experimental.do_not_convert = do_not_convert
 experimental.set_loop_options = set_loop_options
 _sys.modules[experimental.__name__] = experimental

@@ -23,8 +23,29 @@ _MARK = "__ag_converted__"
 _NEVER = "__ag_do_not_convert__"
 # Modules whose functions are left as they are, beside the standard library.
 _LIBRARIES = frozenset(
-    "gradtape numpy scipy pandas sklearn matplotlib PIL torch jax tensorflow keras absl pytest _pytest pluggy hypothesis "
-    "IPython ipykernel tqdm attr wrapt".split()
+    [
+        "gradtape",
+        "numpy",
+        "scipy",
+        "pandas",
+        "sklearn",
+        "matplotlib",
+        "PIL",
+        "torch",
+        "jax",
+        "tensorflow",
+        "keras",
+        "absl",
+        "pytest",
+        "_pytest",
+        "pluggy",
+        "hypothesis",
+        "IPython",
+        "ipykernel",
+        "tqdm",
+        "attr",
+        "wrapt",
+    ]
 ) | (frozenset(sys.stdlib_module_names) - {"test", "this", "antigravity", "__main__"})
 
 _codes: dict[tuple[types.CodeType, str], types.CodeType | None] = {}
@@ -65,9 +86,9 @@ def conv(f: Any) -> Any:
     if kind is functools.partial:
         made = conv(f.func)
         return f if made is f.func else functools.partial(made, *f.args, **f.keywords)
-    if isinstance(f, type) or isinstance(f, _core.Op):
+    if isinstance(f, (type, _core.Op)):
         return f
-    call = getattr(kind, "__call__", None)
+    call = getattr(kind, "__call__", None)  # noqa: B004
     if type(call) is types.FunctionType and call is not None and not _is_library(kind.__module__):
         made = _converted(call)
         return f if made is call else types.MethodType(made, f)
@@ -77,7 +98,9 @@ def conv(f: Any) -> Any:
 def convert(f: Callable) -> Callable:
     """The converted form of a function that the user asked to have converted."""
     if isinstance(f, types.MethodType):
-        return types.MethodType(convert(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
+        return (
+            types.MethodType(convert(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
+        )
     if isinstance(f, functools.partial):
         return functools.partial(convert(f.func), *f.args, **f.keywords)
     if type(f) is not types.FunctionType:

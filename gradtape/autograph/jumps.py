@@ -70,7 +70,9 @@ def _tidy(block: list[ast.stmt]) -> list[ast.stmt]:
     for i, s in enumerate(block):
         for field in ("body", "orelse", "finalbody"):
             inside = getattr(s, field, None)
-            if isinstance(inside, list) and not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if isinstance(inside, list) and not isinstance(
+                s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+            ):
                 setattr(s, field, _tidy(inside))
         for inside in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
             inside.body = _tidy(inside.body)
@@ -90,10 +92,14 @@ class _Jumps:
 
     def __init__(self, function: ast.FunctionDef) -> None:
         branching = [n for n in walk_scope(function.body) if isinstance(n, _BRANCHING)]
-        self.returns = any(isinstance(n, ast.Return) for b in branching for n in walk_scope(ast.iter_child_nodes(b)))
+        self.returns = any(
+            isinstance(n, ast.Return) for b in branching for n in walk_scope(ast.iter_child_nodes(b))
+        )
         self.count = 0
 
-    def block(self, statements: list[ast.stmt], loop: tuple[str, str] | None) -> tuple[list[ast.stmt], set[str]]:
+    def block(
+        self, statements: list[ast.stmt], loop: tuple[str, str] | None
+    ) -> tuple[list[ast.stmt], set[str]]:
         """The statements without jumps, and the flags they may set."""
         out: list[ast.stmt] = []
         flags: set[str] = set()

@@ -21,11 +21,6 @@ __all__ = [
 ]  # fmt: skip
 
 _BRANCHES = ("else branch", "main branch")
-_BECAME_TENSOR = (
-    "The condition of while loop started as non-Tensor, then changed to Tensor. This may happen either because variables "
-    "changed type, or when a break or return statement inside the loop depends on a Tensor condition. In both cases, "
-    "changing to a TF loop should remove the error."
-)
 
 
 # ---- variables ----------------------------------------------------------------------------------
@@ -53,7 +48,13 @@ def result(value: Any, returned: Any) -> Any:
 
 
 def if_stmt(
-    test: Any, body: Callable, orelse: Callable, get: Callable, put: Callable, names: Sequence[str], count: int
+    test: Any,
+    body: Callable,
+    orelse: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    count: int,
 ) -> None:
     """`if test: body() else: orelse()`; the first `count` of the variables are needed afterwards."""
     if not is_symbolic(test):
@@ -122,7 +123,9 @@ def for_stmt(
             items = items._read()
         if isinstance(items, _core.Tensor):
             if items.ndim == 0:
-                raise ValueError(f"for: expected a tensor of at least one dimension to iterate over; got {items}.")
+                raise ValueError(
+                    f"for: expected a tensor of at least one dimension to iterate over; got {items}."
+                )
             _for_rows(items, go_on, body, get, put, names)
             return
         if isinstance(items, Range):
@@ -149,13 +152,17 @@ def _guarded(go_on: Callable, body: Callable, get: Callable, put: Callable, name
     return step
 
 
-def _for_rows(items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]) -> None:
+def _for_rows(
+    items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
     from gradtape import ops
 
     _count_up(items.shape[0], lambda i: ops.gather(items, i), go_on, body, get, put, names)
 
 
-def _for_range(items: Range, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]) -> None:
+def _for_range(
+    items: Range, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
     _count_up(items.count(), items.number, go_on, body, get, put, names)
 
 
@@ -185,14 +192,24 @@ def _count_up(
 class Range:
     """The numbers of `tf.range` as a loop counts them, without a tensor of them."""
 
-    def __init__(self, *args: Any, dtype: Any = None, delta: Any = 1, limit: Any = None, start: Any = None, name: Any = None):
+    def __init__(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        delta: Any = 1,
+        limit: Any = None,
+        start: Any = None,
+        name: Any = None,
+    ):
         from gradtape import ops
 
         if start is not None:
             args = (start, *args)
         if limit is not None:
             args = (*args, limit)
-        first, last, step = (0, args[0], delta) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else delta)
+        first, last, step = (
+            (0, args[0], delta) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else delta)
+        )
         values = [x._read() if isinstance(x, _core.Variable) else x for x in (first, last, step)]
         kinds = [x.dtype for x in values if hasattr(x, "dtype")]
         if dtype is None:
@@ -252,13 +269,11 @@ def if_exp(test: Any, yes: Callable, no: Callable) -> Any:
 
 def and_(*parts: Callable) -> Any:
     """`parts[0]() and parts[1]() and ...`"""
-    from gradtape import ops
-
     value = parts[0]()
     for k, part in enumerate(parts[1:], 1):
         if is_symbolic(value):
             rest = parts[k] if k == len(parts) - 1 else lambda k=k: and_(*parts[k:])
-            return _short(value, rest, lambda v: v, ops.logical_and, False)
+            return _short(value, rest, False)
         if not value:
             return value
         value = part()
@@ -267,23 +282,22 @@ def and_(*parts: Callable) -> Any:
 
 def or_(*parts: Callable) -> Any:
     """`parts[0]() or parts[1]() or ...`"""
-    from gradtape import ops
-
     value = parts[0]()
     for k, part in enumerate(parts[1:], 1):
         if is_symbolic(value):
             rest = parts[k] if k == len(parts) - 1 else lambda k=k: or_(*parts[k:])
-            return _short(value, rest, ops.logical_not, ops.logical_or, True)
+            return _short(value, rest, True)
         if value:
             return value
         value = part()
     return value
 
 
-def _short(value: Any, rest: Callable, needs_rest: Callable, both: Callable, otherwise: bool) -> Any:
+def _short(value: Any, rest: Callable, decides: bool) -> Any:
     """The rest of a condition is computed only if its beginning does not decide."""
     pred = control.predicate(value, "logical expression")
-    return control.cond(needs_rest(pred), lambda: control.predicate(rest(), "logical expression"), lambda: otherwise)
+    ways = (lambda: control.predicate(rest(), "logical expression"), lambda: decides)
+    return control.cond(pred, *(ways[::-1] if decides else ways))
 
 
 def not_(value: Any) -> Any:

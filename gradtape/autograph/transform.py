@@ -37,7 +37,9 @@ def _lambda(body: ast.expr, *names: str) -> ast.Lambda:
 
 
 def _is_generator(function: ast.AST) -> bool:
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in variables.walk_scope(function.body))
+    return any(
+        isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in variables.walk_scope(function.body)
+    )
 
 
 def _holds(node: ast.AST, *kinds: type) -> bool:
@@ -82,7 +84,9 @@ class _Expressions(ast.NodeTransformer):
         if len(node.ops) == 1 or _holds(node, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await):
             return node
         links = [
-            ast.Tuple([_lambda(ast.Compare(_load("x"), [op], [_load("y")]), "x", "y"), _lambda(value)], ast.Load())
+            ast.Tuple(
+                [_lambda(ast.Compare(_load("x"), [op], [_load("y")]), "x", "y"), _lambda(value)], ast.Load()
+            )
             for op, value in zip(node.ops, node.comparators, strict=True)
         ]
         return ast.copy_location(_call("chain", node.left, *links), node)
@@ -95,12 +99,16 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.generic_visit(node)
-        return node if _holds(node, ast.Yield, ast.YieldFrom) else ast.copy_location(_call("done", node), node)
+        return (
+            node if _holds(node, ast.Yield, ast.YieldFrom) else ast.copy_location(_call("done", node), node)
+        )
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if not _is_generator(node):
             _Statements(node, self.owner, self.this).rewrite()
-            node.decorator_list.append(ast.copy_location(ast.Attribute(_load(OPERATORS), "done", ast.Load()), node))
+            node.decorator_list.append(
+                ast.copy_location(ast.Attribute(_load(OPERATORS), "done", ast.Load()), node)
+            )
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
@@ -144,7 +152,9 @@ class _Statements(_Expressions):
 
     # ---- pieces -----------------------------------------------------------------------------
 
-    def _function(self, name: str, args: Sequence[str], names: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    def _function(
+        self, name: str, args: Sequence[str], names: Sequence[str], body: list[ast.stmt]
+    ) -> ast.FunctionDef:
         """A function inside of this one that shares its variables."""
         simple = [n for n in names if n.isidentifier()]
         for n in simple:
@@ -202,7 +212,12 @@ class _Statements(_Expressions):
         state, arguments = self._state([*results, *read])
         names = [n for n in changed if n.isidentifier()]
         call = _call("if_stmt", test, _load(yes), _load(no), *arguments, ast.Constant(len(results)))
-        made = [*state, self._function(yes, [], names, body), self._function(no, [], names, orelse), ast.Expr(call)]
+        made = [
+            *state,
+            self._function(yes, [], names, body),
+            self._function(no, [], names, orelse),
+            ast.Expr(call),
+        ]
         return self._place(made, node)
 
     def visit_While(self, node: ast.While) -> Any:
@@ -232,7 +247,9 @@ class _Statements(_Expressions):
         names = [n for n in changed if n.isidentifier()]
         take = ast.copy_location(ast.Assign([node.target], _load("ag__item")), node)
         call = _call("for_stmt", over, test, _load(step), *arguments)
-        return self._place([*state, self._function(step, ["ag__item"], names, [take, *body]), ast.Expr(call)], node)
+        return self._place(
+            [*state, self._function(step, ["ag__item"], names, [take, *body]), ast.Expr(call)], node
+        )
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         self.generic_visit(node)
@@ -313,7 +330,11 @@ def _find_lambda(code: types.CodeType) -> ast.Lambda:
     if len(found) > 1:
         at = {p for p in code.co_positions() if p[0] is not None}
         begins = min((p[0], p[2]) for p in at if p[2] is not None and p[1] is not None and (p[2] or p[3]))
-        found = [n for n in found if (n.body.lineno, n.body.col_offset) <= begins <= (n.body.end_lineno, n.body.end_col_offset)]
+        found = [
+            n
+            for n in found
+            if (n.body.lineno, n.body.col_offset) <= begins <= (n.body.end_lineno, n.body.end_col_offset)
+        ]
     if len(found) != 1:
         raise ValueError("there are several functions on the same line of source")
     return found[0]

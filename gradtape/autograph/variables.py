@@ -38,7 +38,12 @@ def _comprehension_targets(nodes: Iterable[ast.AST]) -> set[ast.AST]:
 def reads(node: ast.AST | Iterable[ast.AST]) -> set[str]:
     """Names that may be read, also by functions defined here."""
     nodes = [node] if isinstance(node, ast.AST) else list(node)
-    found = {n.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    found = {
+        n.id
+        for top in nodes
+        for n in ast.walk(top)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
     for n in (n for top in nodes for n in ast.walk(top)):
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
             found.add(n.target.id)
@@ -62,9 +67,11 @@ def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
             add(n.id, n)
         elif isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store) and _is_place(n):
             add(ast.unparse(n), n)
-        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            add(n.name, n)
-        elif isinstance(n, ast.ExceptHandler) and n.name:
+        elif (
+            isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            or isinstance(n, ast.ExceptHandler)
+            and n.name
+        ):
             add(n.name, n)
         elif isinstance(n, (ast.Import, ast.ImportFrom)):
             for alias in n.names:
@@ -122,10 +129,15 @@ class Liveness:
             return reads(s.items) | (self._block(s.body, out) - set(writes(s.items)))
         if isinstance(s, ast.Try):
             last = self._block(s.finalbody, out)
-            handlers = set().union(*(reads([h.type] if h.type else []) | self._block(h.body, last) for h in s.handlers))
+            handlers = set().union(
+                *(reads([h.type] if h.type else []) | self._block(h.body, last) for h in s.handlers)
+            )
             return self._block(s.body, self._block(s.orelse, last) | handlers) | handlers | last
         if isinstance(s, ast.Match):
-            cases = [reads([c.pattern, *([c.guard] if c.guard else [])]) | self._block(c.body, out) for c in s.cases]
+            cases = [
+                reads([c.pattern, *([c.guard] if c.guard else [])]) | self._block(c.body, out)
+                for c in s.cases
+            ]
             return reads(s.subject) | out | set().union(*cases)
         return (out - set(writes(s))) | reads(s)
 

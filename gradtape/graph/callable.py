@@ -135,7 +135,9 @@ class GraphFunction:
                 behind.update(node.results)
                 backward.append(node)
         ys, grads = joint.outputs[:n_y], joint.outputs[n_y:]
-        read = dict.fromkeys(v for node in backward for v in node.operands if v not in behind and v.constant is None)
+        read = dict.fromkeys(
+            v for node in backward for v in node.operands if v not in behind and v.constant is None
+        )
         read.update(dict.fromkeys(v for v in grads if v not in behind and v.constant is None))
         forward_nodes = [n for n in joint.nodes if n not in set(backward)]
         place = {v: ("in", i) for i, v in enumerate(xs)}
@@ -174,7 +176,11 @@ def pack(results: list) -> tuple[list, list]:
 def unpack(found: list, flat: list) -> list:
     """The opposite of `pack`."""
     return [
-        None if f is None else IndexedSlices(flat[f[0]], flat[f[1]], f[2]) if isinstance(f, tuple) else flat[f]
+        None
+        if f is None
+        else IndexedSlices(flat[f[0]], flat[f[1]], f[2])
+        if isinstance(f, tuple)
+        else flat[f]
         for f in found
     ]
 
@@ -209,7 +215,9 @@ def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Va
     for node in nodes:
         if any(v not in new and v.constant is None for v in node.operands):
             continue  # not reachable from these inputs: then no output needs it either
-        made = graph.add(node.op, [renew(v) for v in node.operands], node.attrs, [(r.shape, r.dtype) for r in node.results])
+        made = graph.add(
+            node.op, [renew(v) for v in node.operands], node.attrs, [(r.shape, r.dtype) for r in node.results]
+        )
         new.update(zip(node.results, made, strict=True))
     graph.outputs = [renew(v) for v in outputs]
     graph.nodes = live(graph)

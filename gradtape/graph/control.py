@@ -8,6 +8,7 @@ how those become tensors.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,13 +23,21 @@ from gradtape.graph.ir import Callback, Value, symbolic
 from gradtape.graph.trace import Trace
 
 _MOST_ATTEMPTS = 4
-# Counters of the loops being traced, from 0, with the number of iterations.
-_counters: list[tuple[Any, int | None]] = []
+
+
+class _Counters(threading.local):
+    """Counters of the loops that this thread is tracing, from 0, with the number of iterations."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[Any, int | None]] = []
+
+
+_counters = _Counters()
 
 
 def trips(index: Any) -> int:
     """How often the loop runs that counts with `index`."""
-    for symbol, count in reversed(_counters):
+    for symbol, count in reversed(_counters.open):
         if isinstance(index, _core.Tensor) and index._symbol is symbol and count is not None:
             return count
     raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
@@ -37,11 +46,11 @@ def trips(index: Any) -> int:
 @contextmanager
 def counting(index: Any, count: int | None) -> Iterator[None]:
     """While the body of a loop over `count` numbers is traced; None if that is not known."""
-    _counters.append((index._symbol, count))
+    _counters.open.append((index._symbol, count))
     try:
         yield
     finally:
-        _counters.pop()
+        _counters.open.pop()
 
 
 def is_symbolic(x: Any) -> bool:
@@ -124,7 +133,9 @@ def predicate(pred: Any, what: str) -> Any:
 # ---- branches -----------------------------------------------------------------------------------
 
 
-def branch(which: Any, functions: Sequence[Callable[[], list]], join: Callable[[list], list], name: str) -> list:
+def branch(
+    which: Any, functions: Sequence[Callable[[], list]], join: Callable[[list], list], name: str
+) -> list:
     """The values of one of the functions, chosen when the graph runs.
 
     `join(results)` is given a list of values per function and says what comes out: for each value
@@ -139,12 +150,16 @@ def branch(which: Any, functions: Sequence[Callable[[], list]], join: Callable[[
     assigned = traces[0].assigned
     for k, trace in enumerate(traces):
         leaves = [x for m in merged if isinstance(m, state.Choice) for x in m.tensors[k]]
-        tensors = _within(trace, lambda leaves=leaves: [state.tensor_of(x) for x in (*leaves, *assigned.values())])
+        tensors = _within(
+            trace, lambda leaves=leaves: [state.tensor_of(x) for x in (*leaves, *assigned.values())]
+        )
         trace.outputs = [trace.value_of(x) for x in tensors]
     operands = [_operand(e) for e in _align(traces, 0)]
     op = Branches([GraphFunction(t, name) for t in traces], name)
     given = iter(op([which, *operands]))
-    out = [m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, state.Choice) else m for m in merged]
+    out = [
+        m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, state.Choice) else m for m in merged
+    ]
     for variable in assigned.values():
         variable._set(next(given))
     return out
@@ -169,14 +184,21 @@ def switch_case(branch_index: Any, branches: dict[int, Callable], default: Calla
     index = _operand(branch_index)
     if numbers != list(range(len(numbers))):
         index = ops.cast(index, int32)
-        places = sum((ops.cast(ops.equal(index, n), int32) * (k + 1) for k, n in enumerate(numbers)), ops.zeros([], int32))
+        places = sum(
+            (ops.cast(ops.equal(index, n), int32) * (k + 1) for k, n in enumerate(numbers)),
+            ops.zeros([], int32),
+        )
         index = places - 1
     names = [f"branch {n}" for n in numbers] + ["default"]
 
     def join(results: list) -> list:
         return [state.choose(None, [r[0] for r in results], names)]
 
-    return branch(index, [lambda f=f: [f()] for f in functions], join, "switch_case")[0]
+    return branch(index, [_listed(f) for f in functions], join, "switch_case")[0]
+
+
+def _listed(function: Callable) -> Callable:
+    return lambda: [function()]
 
 
 # ---- loops --------------------------------------------------------------------------------------
@@ -235,7 +257,9 @@ def _check_iterated(layout: state.Layout, test: Callable, start: list, made: lis
     def check(ran: Any) -> list:
         if not bool(ran):
             raise errors.InvalidArgumentError(
-                None, None, f"assertion failed: [loop must iterate at least once to initialize {', '.join(made)}]"
+                None,
+                None,
+                f"assertion failed: [loop must iterate at least once to initialize {', '.join(made)}]",
             )
         return []
 
@@ -245,9 +269,11 @@ def _check_iterated(layout: state.Layout, test: Callable, start: list, made: lis
         check(first)
 
 
-def while_loop(cond: Callable, body: Callable, loop_vars: Sequence[Any], maximum_iterations: Any = None) -> Any:
+def while_loop(
+    cond: Callable, body: Callable, loop_vars: Sequence[Any], maximum_iterations: Any = None
+) -> Any:
     """`tf.while_loop` in a trace."""
-    kind = type(loop_vars)
+    kind: Any = type(loop_vars)
     n = len(loop_vars)
     init = [_hooks.convert(0), *loop_vars] if maximum_iterations is not None else list(loop_vars)
 

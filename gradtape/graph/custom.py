@@ -22,7 +22,9 @@ class CustomGradient(Callback):
 
     passes_on = True
 
-    def __init__(self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], found: list) -> None:
+    def __init__(
+        self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], found: list
+    ) -> None:
         super().__init__("custom_gradient", lambda *tensors: list(tensors[:n_outputs]))
         self.backward = backward
         self.n_outputs = n_outputs
@@ -59,7 +61,9 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     captured = [e._read() if isinstance(e, _core.Variable) else e for e in sub.externals]
     reads = [x._read() if isinstance(x, _core.Variable) else x for x in inputs]
     op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, found)
-    results = Callback.__call__(op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs])
+    results = Callback.__call__(
+        op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
+    )
     # A tape inside the function follows the user's own code, on the tensors it knows.
     _core.record(tuple(results), tuple(reads), gradients)
     return results

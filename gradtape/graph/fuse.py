@@ -15,7 +15,15 @@ FULL, SCALAR, ROW, COLUMN = range(4)
 OVER_ALL, OVER_ROWS, OVER_COLUMNS = range(3)
 
 # Reductions that can be put together from the parts of several tiles.
-TAILS = {"sum": "sum", "sum_to": "sum", "max": "max", "min": "min", "prod": "prod", "any": "any", "all": "all"}
+TAILS = {
+    "sum": "sum",
+    "sum_to": "sum",
+    "max": "max",
+    "min": "min",
+    "prod": "prod",
+    "any": "any",
+    "all": "all",
+}
 # Rows longer than this do not fit into a tile, so they are not reduced in one.
 _LONGEST_ROW = 8192
 
@@ -110,7 +118,12 @@ def _inner_of(node: Node) -> int | None:
 
 
 def _join(
-    node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int], clusters: dict[Cluster, None]
+    node: Node,
+    i: int,
+    of: dict[Node, Cluster],
+    index: dict[Node, int],
+    ancestors: list[int],
+    clusters: dict[Cluster, None],
 ) -> None:
     inner = _inner_of(node)
     shape = node.results[0].shape
@@ -130,8 +143,16 @@ def _join(
                 continue
             home = cluster
             inner = home.inner = home.inner or inner
-        elif not cluster.tails and not home.tails and not _reaches(
-            [*home.nodes, *cluster.nodes, node], home.members | cluster.members, index, ancestors, clusters
+        elif (
+            not cluster.tails
+            and not home.tails
+            and not _reaches(
+                [*home.nodes, *cluster.nodes, node],
+                home.members | cluster.members,
+                index,
+                ancestors,
+                clusters,
+            )
         ):
             home.inner = home.inner or cluster.inner
             inner = home.inner
@@ -157,7 +178,11 @@ def _enter(node: Node, i: int, cluster: Cluster, of: dict[Node, Cluster], ancest
 
 
 def _reaches(
-    nodes: list[Node], members: int, index: dict[Node, int], ancestors: list[int], clusters: dict[Cluster, None]
+    nodes: list[Node],
+    members: int,
+    index: dict[Node, int],
+    ancestors: list[int],
+    clusters: dict[Cluster, None],
 ) -> bool:
     """Whether what the nodes read from outside depends on the members: then they cannot run together.
 

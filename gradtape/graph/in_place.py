@@ -16,7 +16,11 @@ _INPUT, _OUTPUT = 0, 1  # kinds of registers, as in lower
 
 
 def in_place(
-    graph: Graph, steps: list[Any], aliases: dict[Value, Value], wanted: list[int], local: bool = False,
+    graph: Graph,
+    steps: list[Any],
+    aliases: dict[Value, Value],
+    wanted: list[int],
+    local: bool = False,
     checked: bool = False,
 ) -> list[int]:
     """For each result the input it may be written over, out of the `wanted` ones, or -1.

@@ -25,7 +25,9 @@ class Value:
 
     __slots__ = ("graph", "shape", "dtype", "node", "constant")
 
-    def __init__(self, graph: Graph, shape: tuple[int, ...], dtype: int, node: Node | None = None, constant: Any = None):
+    def __init__(
+        self, graph: Graph, shape: tuple[int, ...], dtype: int, node: Node | None = None, constant: Any = None
+    ):
         self.graph = graph
         self.shape = shape
         self.dtype = dtype
@@ -125,14 +127,18 @@ class Graph:
                 known = self._constants[number] = Value(self, number[1], number[0], constant=tensor)
         if known is None:
             # The value keeps the tensor alive, and with it the meaning of its id.
-            known = self._constants[id(tensor)] = Value(self, tuple(tensor.shape), tensor.dtype._code, constant=tensor)
+            known = self._constants[id(tensor)] = Value(
+                self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
+            )
         return known
 
     def constant_symbol(self, tensor: Any) -> Any:
         """A tensor of the trace that stands for a constant, so that what is done with it is written down."""
         return symbolic(self.constant(tensor))
 
-    def add(self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]) -> tuple[Value, ...]:
+    def add(
+        self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]
+    ) -> tuple[Value, ...]:
         """Appends a node whose results have these (shape, dtype)s."""
         node = Node(op, tuple(operands), attrs)
         node.results = tuple(Value(self, shape, dtype, node) for shape, dtype in specs)
@@ -183,7 +189,9 @@ class Graph:
 
         lines = [f"graph({', '.join(typed(v) for v in self.inputs)})"]
         for node in self.nodes:
-            operands = ", ".join(name(v) if v.constant is None else f"const{list(v.shape)}" for v in node.operands)
+            operands = ", ".join(
+                name(v) if v.constant is None else f"const{list(v.shape)}" for v in node.operands
+            )
             attrs = f" {node.attrs}" if node.attrs else ""
             lines.append(f"  {', '.join(typed(v) for v in node.results)} = {node.name}({operands}){attrs}")
         lines.append(f"  return {', '.join(map(name, self.outputs))}")

@@ -17,7 +17,9 @@ class Step:
 
     __slots__ = ("what", "object", "operands", "results", "attrs")
 
-    def __init__(self, what: str, obj: Any, operands: list[Value], results: list[Value], attrs: tuple = ()) -> None:
+    def __init__(
+        self, what: str, obj: Any, operands: list[Value], results: list[Value], attrs: tuple = ()
+    ) -> None:
         self.what = what
         self.object = obj
         self.operands = operands
@@ -25,7 +27,9 @@ class Step:
         self.attrs = attrs
 
 
-def compile_graph(graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False) -> Any:
+def compile_graph(
+    graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
+) -> Any:
     """The program that computes the outputs of `graph` from its inputs.
 
     `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
@@ -70,6 +74,7 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
     def of(v: Value) -> int:
         if v not in register:
             spread = fuse.spread_of(v.shape, cluster.shape)
+            assert spread is not None  # fuse made sure of it
             register[v] = len(registers)
             registers.append((_INPUT, spread[0], _WIDTHS[v.dtype], len(operands)))
             operands.append(v)
@@ -87,9 +92,13 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         ins = [of(v) for v in node.operands]
         out = node.results[0]
         if node in cluster.tails:
-            tails.append((fuse.TAILS[node.name], out.dtype, fuse.tail_over(node)[0], ins[0], results[out]))
+            over = fuse.tail_over(node)
+            assert over is not None
+            tails.append((fuse.TAILS[node.name], out.dtype, over[0], ins[0], results[out]))
             continue
-        dying = [v for v in dict.fromkeys(node.operands) if last_use[v] == i and v not in reduced and is_scratch(v)]
+        dying = [
+            v for v in dict.fromkeys(node.operands) if last_use[v] == i and v not in reduced and is_scratch(v)
+        ]
         # A result may take the place of an operand that dies, unless its elements are larger.
         narrow = [v for v in dying if _WIDTHS[v.dtype] >= _WIDTHS[out.dtype]]
         free += [registers[register[v]][3] for v in narrow]
@@ -112,12 +121,13 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
 def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:
     places, arena = plan.plan(graph, steps, aliases)
     numbers: dict[Value, int] = {}
-    values = []
+    values: list = []
     for v, (place, at) in places.items():
         numbers[v] = len(values)
         values.append((v.dtype, v.shape, place, numbers[at] if isinstance(at, Value) else at, v.constant))
     written = [
-        (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs) for s in steps
+        (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs)
+        for s in steps
     ]
     results = [numbers[v] for v in graph.outputs]
     return _core.Program(len(graph.inputs), values, written, results, arena, over)

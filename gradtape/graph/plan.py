@@ -12,7 +12,9 @@ _WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 _ALIGNMENT = 64
 
 
-def plan(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> tuple[dict[Value, tuple[int, Any]], int]:
+def plan(
+    graph: Graph, steps: list[Any], aliases: dict[Value, Value]
+) -> tuple[dict[Value, tuple[int, Any]], int]:
     """The place of every value, and the size of the arena in bytes."""
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 

@@ -61,7 +61,11 @@ def scan_rows(fn: Callable, elems: Any, initializer: Any, reverse: bool, keep: b
     n = len(value)
     arrays = [TensorArray(v.dtype, count, element_shape=v.shape) for v in value] if keep else []
     if initializer is None:
-        arrays = [a.write(count - 1 if reverse else 0, v) for a, v in zip(arrays, value, strict=True)] if keep else []
+        arrays = (
+            [a.write(count - 1 if reverse else 0, v) for a, v in zip(arrays, value, strict=True)]
+            if keep
+            else []
+        )
 
     def body(i: Any, now: list) -> list:
         result = fn(nest.pack_sequence_as(structure, now[:n]), _row(elems, tensors, i))
@@ -74,7 +78,9 @@ def scan_rows(fn: Callable, elems: Any, initializer: Any, reverse: bool, keep: b
     return nest.pack_sequence_as(structure, flat)
 
 
-def python_op(name: str, run: Callable[[list], list], inputs: Sequence[Any], specs: Sequence[Any], grads: bool) -> list:
+def python_op(
+    name: str, run: Callable[[list], list], inputs: Sequence[Any], specs: Sequence[Any], grads: bool
+) -> list:
     """A Python function that runs each time the graph runs. Its results must have known shapes.
 
     Args:
@@ -84,7 +90,9 @@ def python_op(name: str, run: Callable[[list], list], inputs: Sequence[Any], spe
     kinds = []
     for dtype, shape in specs:
         if shape is None or not shape.is_fully_defined():
-            raise Untraceable(f"{name}: the shapes of its results are not known. Hint: Tout=tf.TensorSpec(shape, dtype)")
+            raise Untraceable(
+                f"{name}: the shapes of its results are not known. Hint: Tout=tf.TensorSpec(shape, dtype)"
+            )
         kinds.append((tuple(shape), dtype._code))
     if grads:
         return Eager(name, run, kinds, effect=True)(list(inputs))

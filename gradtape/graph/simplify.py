@@ -34,7 +34,9 @@ class Builder:
         """The result of a primitive on values of the new graph, simplified itself."""
         return self.apply(TABLE[name].op, list(operands), attrs, None)[0]
 
-    def apply(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple] | None) -> tuple[Value, ...]:
+    def apply(
+        self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple] | None
+    ) -> tuple[Value, ...]:
         name = op.op_name
         if isinstance(op, Callback):
             return self.graph.add(op, operands, attrs, specs or ())
@@ -132,7 +134,7 @@ def _without_broadcasts(b: Builder, operands: list[Value]) -> list[Value]:
 # ---- algebra ------------------------------------------------------------------------------
 
 
-def _number(v: Value) -> float | None:
+def _number(v: Value) -> Any:
     """The number a constant consists of; None when it is not a constant or has several."""
     if v.constant is None or v.size != 1 or v.dtype < 9:
         return None
@@ -233,8 +235,6 @@ def _reshape(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
     if x.node is not None and x.node.name == "reshape":
         return b.add("reshape", x.node.operands[0], attrs=attrs)
     return None
-
-
 
 
 def _identity(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:

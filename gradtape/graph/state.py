@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core, _hooks, nest
-from gradtape.graph.control_ops import spec_of, zeros
 from gradtape.errors import Untraceable
+from gradtape.graph.control_ops import spec_of, zeros
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.tensor_array import TensorArray
 
@@ -195,7 +195,9 @@ def _check_structure(before: Any, after: Any, name: str, named: bool) -> None:
     except (TypeError, ValueError) as e:
         if not named:
             raise
-        raise TypeError(f"'{name}' does not have the same nested structure after one iteration.\n\n{e}") from None
+        raise TypeError(
+            f"'{name}' does not have the same nested structure after one iteration.\n\n{e}"
+        ) from None
 
 
 # ---- branches -----------------------------------------------------------------------------------
@@ -283,7 +285,9 @@ def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[st
                     f"return values.\n\n{labels[-1]} output: {values[-1]}\n{labels[0]} output: {values[0]}\n\n"
                     f"Error details:\n{e}"
                 ) from None
-            raise TypeError(f"'{name}' must have the same nested structure in the main and else branches:\n\n{e}") from None
+            raise TypeError(
+                f"'{name}' must have the same nested structure in the main and else branches:\n\n{e}"
+            ) from None
 
 
 def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]) -> None:

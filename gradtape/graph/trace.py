@@ -23,7 +23,9 @@ class Trace(Graph):
     def __init__(self, outer: Trace | None = None) -> None:
         super().__init__()
         self.outer = outer
-        self.externals: list[Any] = []  # variables and tensors from outside, one per input behind the arguments
+        self.externals: list[
+            Any
+        ] = []  # variables and tensors from outside, one per input behind the arguments
         self.state: dict[int, Any] = {}  # by id of the variable: the tensor it now holds
         self.assigned: dict[int, Any] = {}  # by id: the variable
         self._captured: dict[int, Value] = {}
@@ -40,7 +42,11 @@ class Trace(Graph):
             value = self.input(tuple(variable._value_shape), variable.dtype._code)
             self.externals.append(variable)
             now = self.state[id(variable)] = symbolic(value)
-        return _core.symbolic(tuple(now.shape), now.dtype._code, now._symbol) if now._symbol is not None else now._detach()
+        return (
+            _core.symbolic(tuple(now.shape), now.dtype._code, now._symbol)
+            if now._symbol is not None
+            else now._detach()
+        )
 
     def assign(self, variable: Any, tensor: Any) -> None:
         self.state[id(variable)] = tensor

@@ -8,6 +8,7 @@ from gradtape import _hooks
 
 _hooks.install()
 
+from gradtape.ops import engine  # noqa: E402
 from gradtape.ops.activations import *  # noqa: E402, F403
 from gradtape.ops.arithmetic import *  # noqa: E402, F403
 from gradtape.ops.casting import *  # noqa: E402, F403
@@ -35,4 +36,4 @@ from gradtape.ops.sort import *  # noqa: E402, F403
 from gradtape.ops.statistics import *  # noqa: E402, F403
 from gradtape.ops.table import PUBLIC, TABLE  # noqa: E402
 
-from gradtape.ops import engine  # noqa: E402, F401  (last: it looks ops up in the complete table)
+engine.install()

@@ -137,8 +137,8 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
     prepare, current = [], []
     for k, (labels, shape) in enumerate(zip(operands, shapes, strict=True)):
         wanted = set(result).union(*(set(other) for m, other in enumerate(operands) if m != k))
-        step, labels = _preparation(labels, shape, sizes, wanted)
-        prepare.append(step)
+        first, labels = _preparation(labels, shape, sizes, wanted)
+        prepare.append(first)
         current.append(labels)
     steps = []
     while len(current) > 1:
@@ -248,7 +248,8 @@ def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict)
         while spread and labels[len(labels) - len(spread)] not in own:
             spread = spread[1:]  # leading axes come by broadcasting
         layouts.append(_Layout(perm, None if spread == [sizes[label] for label in order] else spread))
-    return _Step(i, j, *layouts, None, []), labels
+    left, right = layouts
+    return _Step(i, j, left, right, None, []), labels
 
 
 # ---- running it ----

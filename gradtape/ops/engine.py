@@ -13,6 +13,8 @@ _STEPS = {
     ).split()
 } | {"mod": "floormod"}
 
-for _step, _row in _STEPS.items():
-    if _row in TABLE:
-        _core.set_engine_op(_step, TABLE[_row].op)
+
+def install() -> None:
+    """Gives the rows to the core. The table must be complete."""
+    for step, row in _STEPS.items():
+        _core.set_engine_op(step, TABLE[row].op)

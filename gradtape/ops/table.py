@@ -60,7 +60,8 @@ class Row:
 
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
-        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native", "shape_from_values",
+        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
+        "shape_from_values",
     )  # fmt: skip
 
     op: Any
@@ -132,9 +133,7 @@ def _check(row: Row) -> None:
     if row.numpy is None:
         raise ValueError(f"{row.name}: a row needs a NumPy reference")
     if row.differentiable is None:
-        raise ValueError(
-            f"{row.name}: a row with float operands needs a rule, or `rule=None` written out"
-        )
+        raise ValueError(f"{row.name}: a row with float operands needs a rule, or `rule=None` written out")
 
 
 def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
@@ -272,7 +271,9 @@ def _general(
     return _enter(row, "" if python else native or name, flags, fallback, python)
 
 
-def reduction(name: str, dtypes: int, args: str = "input_tensor axis:Axes=None keepdims:Bool=False", **row: Any) -> Any:
+def reduction(
+    name: str, dtypes: int, args: str = "input_tensor axis:Axes=None keepdims:Bool=False", **row: Any
+) -> Any:
     """An op that folds axes. `rule(g, x, out, axes, keepdims)` is its gradient."""
     return _general("reduction", name, dtypes, args, **row)
 

@@ -103,7 +103,9 @@ def test_switch_case():
     same(f, 0.5, 1.5, 2.5, 7.5, -3.0)
 
     def sparse(x):
-        return tf.switch_case(tf.cast(x, tf.int32), {5: lambda: x * x, 2: lambda: tf.sin(x)}, default=lambda: x)
+        return tf.switch_case(
+            tf.cast(x, tf.int32), {5: lambda: x * x, 2: lambda: tf.sin(x)}, default=lambda: x
+        )
 
     same(sparse, 5.5, 2.5, 3.5, 0.5)
 
@@ -143,7 +145,11 @@ def test_shapes_that_depend_on_the_branch_run_eagerly():
 
 
 def test_while_loop():
-    same(lambda x: tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y * x + tf.sin(y)), (0, x))[1], 0.7, -1.1)
+    same(
+        lambda x: tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y * x + tf.sin(y)), (0, x))[1],
+        0.7,
+        -1.1,
+    )
 
 
 def test_number_of_iterations_depends_on_values():
@@ -166,12 +172,16 @@ def test_while_loop_structures():
         return s["a"] * s["b"][0] * s["b"][1]
 
     same(f, 1.2)
-    kept = tf.function(lambda x: tf.while_loop(lambda i, y: i < 2, lambda i, y: [i + 1, y * y], [0, x]))(tf.constant(2.0))
+    kept = tf.function(lambda x: tf.while_loop(lambda i, y: i < 2, lambda i, y: [i + 1, y * y], [0, x]))(
+        tf.constant(2.0)
+    )
     assert isinstance(kept, list)
 
 
 def test_maximum_iterations():
-    f = tf.function(lambda x: tf.while_loop(lambda y: y < 1e6, lambda y: (y * 2.0,), (x,), maximum_iterations=3))
+    f = tf.function(
+        lambda x: tf.while_loop(lambda y: y < 1e6, lambda y: (y * 2.0,), (x,), maximum_iterations=3)
+    )
     assert f(tf.constant(1.0))[0].numpy() == 8.0
     assert f(tf.constant(1e7))[0].numpy() == 1e7
 
@@ -307,7 +317,11 @@ def test_integers_and_booleans_are_carried():
     def collatz(n):
         return tf.while_loop(
             lambda n, steps, big: n > 1,
-            lambda n, steps, big: (tf.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1, tf.logical_or(big, n > 1000)),
+            lambda n, steps, big: (
+                tf.where(n % 2 == 0, n // 2, 3 * n + 1),
+                steps + 1,
+                tf.logical_or(big, n > 1000),
+            ),
             (n, 0, False),
         )
 
@@ -406,7 +420,10 @@ def test_rows(number):
 
 
 def test_map_fn_type_error():
-    with pytest.raises(tf.errors.InvalidArgumentError, match="TensorArray dtype is float32 but Op is trying to write dtype int32"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match="TensorArray dtype is float32 but Op is trying to write dtype int32",
+    ):
         tf.function(lambda x: tf.map_fn(lambda r: tf.cast(r, tf.int32), x))(tf.constant([1.0, 2.0]))
 
 
