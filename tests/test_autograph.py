@@ -855,3 +855,63 @@ def test_loop_variables_of_other_kinds():
 
     assert f(tf.constant(3.0)).numpy() == 12.0
     assert f(tf.constant(0.5)).numpy() == 8.0
+
+
+# ---- training -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "optimizer", [lambda: tf.optimizers.SGD(0.1, momentum=0.9), lambda: tf.optimizers.Adam(0.05)]
+)
+def test_training_loop_inside_of_a_function(optimizer):
+    data = np.random.RandomState(0).randn(5, 8, 2).astype(np.float32)
+
+    def run(wrap):
+        w, b, opt = tf.Variable([[0.5], [-0.3]]), tf.Variable([0.1]), optimizer()
+
+        def epoch(xs):
+            total = 0.0
+            for x in xs:
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean((x @ w + b - tf.reduce_sum(x, -1, keepdims=True)) ** 2)
+                grads = tape.gradient(loss, [w, b])
+                if loss > 0.5:
+                    opt.apply_gradients(zip(grads, [w, b], strict=True))
+                total += loss
+            return total
+
+        f = wrap(epoch)
+        losses = [f(tf.constant(data)).numpy() for _ in range(4)]
+        return [*losses, *w.numpy().ravel(), *b.numpy(), opt.iterations.numpy()]
+
+    np.testing.assert_allclose(run(tf.function), run(lambda f: f), rtol=1e-4)
+
+
+def test_tape_from_outside_of_a_branch():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x * x
+        if x > 0:
+            g = tape.gradient(y, x)
+        else:
+            g = x
+        return g
+
+    assert [f(tf.constant(v)).numpy() for v in (2.0, -2.0)] == [12.0, -2.0]
+
+
+def test_stop_recording_inside_of_a_loop():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            while y < 100.0:
+                y = y * y
+                with tape.stop_recording():
+                    other = y + 1.0
+        return tape.gradient(y, x), other
+
+    assert [t.numpy() for t in f(tf.constant(3.0))] == [17496.0, 6562.0]
