@@ -106,6 +106,12 @@ class ConcreteFunction:
             raise TypeError(f"{self.name}: expected {self.n_arguments} tensors; got {len(tensors)}.")
         return self.call(tensors)
 
+    def compare(self, tensors: list) -> None:
+        """Raises InternalError where the program and eager mode differ."""
+        from gradtape.graph.check import check
+
+        check(self.graph_function, [*tensors, *self.externals])
+
     def call(self, tensors: list) -> Any:
         if _core.is_recording():
             inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
@@ -155,6 +161,7 @@ class Function:
         autograph: bool = True,
         jit_compile: bool | None = None,
         reduce_retracing: bool = False,
+        check: bool = False,
         **_: Any,
     ) -> None:
         self.python_function = python_function
@@ -163,6 +170,7 @@ class Function:
         self.autograph = autograph
         self.jit_compile = jit_compile
         self.reduce_retracing = reduce_retracing
+        self.check = check
         self._concrete: dict[Any, ConcreteFunction] = {}
         self._traces = 0
         self._made_variables = False
@@ -190,17 +198,15 @@ class Function:
             function = Function(
                 method,
                 self.name,
-                self._bound_signature(),
+                self.input_signature,
                 self.autograph,
                 self.jit_compile,
                 self.reduce_retracing,
+                self.check,
             )
             bound = _Bound(self, function)
             object.__setattr__(instance, name, bound)
         return bound.function
-
-    def _bound_signature(self) -> Any:
-        return self.input_signature
 
     # ---- calls --------------------------------------------------------------------------------
 
@@ -270,6 +276,8 @@ class Function:
                         raise ValueError(_ONCE)
                 self._made_variables = True
                 self._concrete[key] = concrete
+                if self.check and concrete is not _EAGER:
+                    concrete.compare(tensors)
             return concrete, tensors
 
     def _note_retrace(self, key: Any) -> None:
@@ -444,6 +452,8 @@ def function(func: Callable | None = None, **options: Any) -> Any:
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
       jit_compile: accepted; programs are compiled natively in any case.
       reduce_retracing: accepted.
+      check: compare the program of each new trace, and of its gradient, with its ops run one by one,
+        and raise an error that names the first op whose result differs.
 
     Example:
       >>> import gradtape as tf
@@ -453,7 +463,7 @@ def function(func: Callable | None = None, **options: Any) -> Any:
       >>> f(tf.constant(3.0)).numpy()
       np.float32(10.0)
     """
-    known = {"input_signature", "autograph", "jit_compile", "reduce_retracing"}
+    known = {"input_signature", "autograph", "jit_compile", "reduce_retracing", "check"}
     chosen = {k: v for k, v in options.items() if k in known}
     if options.get("experimental_relax_shapes"):
         chosen["reduce_retracing"] = True

@@ -466,3 +466,28 @@ def test_objects_with_functions_can_be_copied_and_pickled():
     assert b.add(tf.constant(1.0)).numpy() == 2.0 and c.add(tf.constant(2.0)).numpy() == 3.0
     assert a.n.numpy() == 1.0
     assert a.trainable_variables == (a.n,)
+
+
+def test_check_passes_on_right_programs_and_names_the_op_that_differs(monkeypatch):
+    w = tf.Variable(tf.ones([3, 2]))
+
+    def f(x):
+        return tf.reduce_mean(tf.tanh(x @ w) + tf.exp(-x[:, :2]))
+
+    x = tf.constant(np.linspace(-1, 1, 12).reshape(4, 3).astype("f"))
+    np.testing.assert_allclose(tf.function(f, check=True)(x).numpy(), f(x).numpy(), rtol=1e-6)
+
+    from gradtape.graph import lower
+
+    right = lower._cluster_step
+
+    def wrong(cluster, leaving):
+        step = right(cluster, leaving)
+        outer, inner, registers, ops, tails, scratch = step.object
+        ops = [("sigmoid", *op[1:]) if op[0] == "tanh" else op for op in ops]
+        step.object = (outer, inner, registers, ops, tails, scratch)
+        return step
+
+    monkeypatch.setattr(lower, "_cluster_step", wrong)
+    with pytest.raises(tf.errors.InternalError, match="tanh: the program differs"):
+        tf.function(f, check=True)(x)
