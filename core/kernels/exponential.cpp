@@ -11,6 +11,7 @@ constexpr DtypeSet S = kFloat | kComplex;
 
 constexpr Elementwise table[] = {
     unary_math<S>("exp", 0.4, [](auto x) { return math::exp(x); }),
+    binary_math<kFloat>("exp_sub", 0.5, [](auto x, auto y) { return math::exp(x - y); }),  // for softmax
     unary_math<S>("expm1", 0.6, [](auto x) { return math::expm1(x); }),
     unary_math<S>("log", 0.4, [](auto x) { return math::log(x); }),
     unary_math<S>("log1p", 0.6, [](auto x) { return math::log1p(x); }),

@@ -41,6 +41,21 @@ template <class F, class T> struct Reduce {
   static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time
   static constexpr int kRows = 16;                   // rows of a leaf
 
+  // The W results so far, in registers all the way.
+  template <int W> [[gnu::always_inline]] static inline A fold(A* acc) {
+    if constexpr (W > kFew) {
+#pragma omp simd
+      for (int j = 0; j < W / 2; ++j) acc[j] = F::combine(acc[j], acc[j + W / 2]);
+      return fold<W / 2>(acc);
+    } else {
+      A a = acc[0];
+      for (int j = 1; j < W; ++j) {
+        GT_SHORT_LOOP;
+        a = F::combine(a, acc[j]);
+      }
+      return a;
+    }
+  }
   // The W results so far and the last n < W elements, halving both. A store is only ever read
   // back whole or in parts: a load that spans two stores would wait for both to leave the core.
   template <int W> static A finish(A* acc, const A* x, int n) {
@@ -55,11 +70,7 @@ template <class F, class T> struct Reduce {
       for (int j = 0; j < half; ++j) acc[j] = F::combine(acc[j], acc[j + half]);
       return finish<half>(acc, x, n);
     } else {
-      A a = acc[0];
-      for (int j = 1; j < W; ++j) {
-        GT_SHORT_LOOP;
-        a = F::combine(a, acc[j]);
-      }
+      A a = fold<W>(acc);
       for (int i = 0; i < n; ++i) {
         GT_SHORT_LOOP;
         a = F::combine(a, F::first(x[i]));
@@ -88,7 +99,7 @@ template <class F, class T> struct Reduce {
 #pragma omp simd
         for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
       }
-    return finish<W>(acc, x + i, n - i);
+    return n == i ? fold<W>(acc) : finish<W>(acc, x + i, n - i);
   }
   [[gnu::noinline]] static A leaf(const T* x, int n) {
     A room[kIsHalf<T> ? kLeaf : 1];
@@ -128,7 +139,7 @@ template <class F, class T> struct Reduce {
 #pragma omp simd
       for (int j = 0; j < kHeld; ++j) held[depth - 1][j] = F::combine(held[depth - 1][j], held[depth][j]);
     }
-    const A a = finish<kHeld>(held[0], nullptr, 0);
+    const A a = fold<kHeld>(held[0]);
     const int rest = int(n - leaves * kLeaf);
     return rest ? F::combine(a, leaf(x + leaves * kLeaf, rest)) : a;
   }

@@ -60,7 +60,8 @@ static Runs merge_axes(const Tensor* const* in, int arity, const Shape& out) {
 
 // Rows too short for a call of the loop each are taken together, as many as fill a block. What
 // repeats is written out for the block: a row once, a column (one element a row) every time.
-constexpr int64_t kShortRow = 128, kGroupBytes = 4096;
+// Writing out a longer row of a column costs more than a call of the loop.
+constexpr int64_t kShortRow = 128, kShortFill = 16, kGroupBytes = 4096;
 
 static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const* in, Tensor& out, const Runs& r) {
   enum class Way : uint8_t { Full, Row, Column, Scalar } way[kMaxArity];
@@ -73,7 +74,7 @@ static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const*
     const int64_t down = r.steps[i][above], across = r.steps[i][last];
     if (across == 1 && down == inner) way[i] = Way::Full;
     else if (across == 1 && down == 0) way[i] = Way::Row;
-    else if (across == 0 && down == 1) way[i] = Way::Column;
+    else if (across == 0 && down == 1 && inner <= kShortFill) way[i] = Way::Column;
     else if (across == 0 && down == 0) way[i] = Way::Scalar;
     else return false;
     step[i] = way[i] != Way::Scalar;

@@ -14,11 +14,13 @@ namespace gt {
 namespace {
 
 constexpr int64_t kBlock = 4096;  // elements of a block of rows
+constexpr int64_t kLong = 256;    // from here on the passes over a row are better done together
 constexpr int64_t kShort = 16;    // below this a loop is cheaper than the call of a kernel
 
 template <class T> struct Rows {
   // The vector loops of one type.
   Loop exp = find_elementwise("exp")->loop[int(DtypeOf<T>::value)];
+  Loop exp_sub = find_elementwise("exp_sub")->loop[int(DtypeOf<T>::value)];
   Loop add = find_elementwise("add")->loop[int(DtypeOf<T>::value)];
   Loop sub = find_elementwise("sub")->loop[int(DtypeOf<T>::value)];
   Loop mul = find_elementwise("mul")->loop[int(DtypeOf<T>::value)];
@@ -75,6 +77,10 @@ template <class T> struct Rows {
   }
   // out = exp(x - the largest of its row).
   void exp_shifted(T* out, const T* x, int64_t rows, int64_t n) const {
+    if (n >= kLong) {
+      for (int64_t r = 0; r < rows; ++r) scalar(exp_sub, out + r * n, x + r * n, max(x + r * n, n), n);
+      return;
+    }
     for (int64_t r = 0; r < rows; ++r) subtract(out + r * n, x + r * n, max(x + r * n, n), n);
     exp_all(out, out, rows * n);
   }
@@ -92,6 +98,14 @@ template <class T> void softmax(T* out, const T* x, int64_t rows, int64_t n) {
   const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
     T* o = out + at * n;
+    if (n >= kLong) {  // a row at a time
+      const T* v = x + at * n;
+      for (int64_t r = at; r < at + count; ++r, o += n, v += n) {
+        k.exp_shifted(o, v, 1, n);
+        k.scale(o, o, 1 / k.sum(o, n), n);
+      }
+      return;
+    }
     k.exp_shifted(o, x + at * n, count, n);
     for (int64_t r = 0; r < count; ++r, o += n) k.scale(o, o, 1 / k.sum(o, n), n);
   });
