@@ -491,3 +491,10 @@ def test_check_passes_on_right_programs_and_names_the_op_that_differs(monkeypatc
     monkeypatch.setattr(lower, "_cluster_step", wrong)
     with pytest.raises(tf.errors.InternalError, match="tanh: the program differs"):
         tf.function(f, check=True)(x)
+
+
+def test_slices_with_traced_bounds_run_eagerly():
+    f = tf.function(lambda x, n: x[:n] * 2.0)
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert f(x, tf.constant(1)).numpy().tolist() == [2.0]
+    assert f(x, tf.constant(2)).numpy().tolist() == [2.0, 4.0]

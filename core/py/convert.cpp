@@ -370,7 +370,12 @@ struct Region {
 
 // An index that the common path does not know (masks, arrays): left to Python.
 bool is_plain(PyObject* k) {
-  if (k == Py_None || k == Py_Ellipsis || PySlice_Check(k) || PyLong_CheckExact(k)) return true;
+  if (k == Py_None || k == Py_Ellipsis || PyLong_CheckExact(k)) return true;
+  if (PySlice_Check(k)) {
+    auto traced = [](PyObject* o) { return is_tensor(o) && as_tensor(o)->symbol; };
+    PySliceObject* s = reinterpret_cast<PySliceObject*>(k);
+    return !traced(s->start) && !traced(s->stop) && !traced(s->step);
+  }
   if (PyBool_Check(k)) return false;
   if (is_tensor(k)) return as_tensor(k)->value.shape.rank == 0 && is_int(as_tensor(k)->value.dtype) && as_tensor(k)->value.has_value();
   if (is_variable(k)) return as_variable(k)->value.shape.rank == 0 && is_int(as_variable(k)->value.dtype);
