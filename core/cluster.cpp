@@ -11,7 +11,8 @@
 namespace gt {
 
 // Everything a tile reads and writes, in bytes: twice the level-1 cache, because not all of it is
-// in use at a time. Measured: half or twice as much costs 3 to 25 %.
+// in use at a time. Measured with three clusters on Zen 4: tiles of 1024 and 2048 elements differ
+// by up to 4 %, 512 costs up to 20 % and 4096 up to 28 % more than the better of them.
 constexpr int64_t kTileBytes = 64 * 1024;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;
 constexpr double kPieceNanoseconds = 20000;

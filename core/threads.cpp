@@ -33,9 +33,8 @@ void pause() {
 
 // Waits for ready() without giving up the core, for about 30 us: long enough to catch the next
 // op of a program, short enough not to be seen in a profile.
-static int spin_us() { static const int v = getenv("GT_SPIN") ? atoi(getenv("GT_SPIN")) : 30; return v; }
 template <class F> bool spin(F&& ready) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
   do {
     for (int k = 0; k < 64; ++k) {
       if (ready()) return true;

@@ -21,7 +21,8 @@ Spec infer_elementwise(const Elementwise& k, const Tensor* const* in) {
 }
 
 // About 10 us of work, in whole cache lines, whatever the number of threads. Cheap loops wait for
-// memory, which costs some 0.3 ns an element however little they do with it.
+// memory however little they do with it (0.14 ns an element from the level-3 cache, more beyond):
+// 0.3 makes their pieces 32768 elements, so that 100000 are shared by two threads.
 static int64_t grain_of(double cost) {
   int64_t n = int64_t(10000 / std::max(cost, 0.3));
   return std::max<int64_t>(n / 1024 * 1024, 1024);
