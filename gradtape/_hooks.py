@@ -342,10 +342,10 @@ def _graph_inputs(specs: list) -> tuple:
     return backward.graph_inputs(specs)
 
 
-def _graph_program(graph: Any, results: list) -> tuple:
+def _graph_program(graph: Any, results: list, dense: bool) -> tuple:
     from gradtape.graph import backward
 
-    return backward.graph_program(graph, results)
+    return backward.graph_program(graph, results, dense)
 
 
 def install() -> None:

@@ -4,7 +4,7 @@ There is one physical device, the CPU. Settings about GPUs, clusters and TensorF
 are checked, remembered where a program can read them back, and otherwise without effect.
 With an effect: `threading.set_intra_op_parallelism_threads`, `run_functions_eagerly`,
 `set_logical_device_configuration` (what `list_logical_devices` says), and gradtape's own
-`memory_info`, `reset_peak_memory`, `release_cached_memory`.
+`memory_info`, `reset_peak_memory`, `release_cached_memory`, `jacobian_memory`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+jacobian_memory: int = 1 << 30
+"""Bytes that a Jacobian may use for what it computes on its way; with more to compute, its rows
+come in pieces. The result itself is not counted."""
 
 
 def _core() -> Any:

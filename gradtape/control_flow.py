@@ -293,11 +293,17 @@ def map_fn(
 
 
 def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """Calls `fn` on every row of `elems` and stacks the results, of whatever type they are.
+    """Calls `fn` once, for all rows of `elems` at the same time, and stacks the results.
 
-    A tensor with one row serves all calls.
+    `fn` is traced on one row; what it did then runs over all of them, by the batching rules of the
+    ops (`graph/batch.py`). What cannot be traced is called row by row. A tensor with one row serves
+    all calls.
+
+    Args:
+      fallback_to_while_loop: if False, a function that cannot be traced is an error.
     """
     from gradtape import ops
+    from gradtape.graph.vectorize import vectorized
 
     _want_callable(fn=fn)
     tensors = [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
@@ -308,17 +314,16 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     if len(sizes) > 1:
         raise ValueError(f"vectorized_map: the first dimensions of elems differ: {sizes}")
     count = sizes[0] if sizes else 1
+    try:
+        return vectorized(lambda rows: fn(nest.pack_sequence_as(elems, rows)), tensors, count)
+    except errors.Untraceable:
+        if not fallback_to_while_loop or not count:
+            raise
     rows = [list(ops.unstack(t, axis=0)) for t in tensors]
     results = [
         fn(nest.pack_sequence_as(elems, [r[i if len(r) > 1 or count == 1 else 0] for r in rows]))
         for i in range(count)
     ]
-    if not results:
-        # Nothing to map: one call on zeros tells the shapes.
-        shapes = fn(nest.pack_sequence_as(elems, [ops.zeros(t.shape[1:], t.dtype) for t in tensors]))
-        return nest.map_structure(
-            lambda x: ops.zeros([0, *_loop_result(x).shape], _loop_result(x).dtype), shapes
-        )
     return nest.map_structure(lambda *xs: ops.stack([ops.convert_to_tensor(x) for x in xs], 0), *results)
 
 

@@ -309,52 +309,40 @@ class GradientTape(_core.Tape):
     ) -> Any:
         """The matrix of derivatives of every element of `target` by every element of `sources`.
 
+        All rows are computed at once, or as many as fit into `tf.config.jacobian_memory`, in reverse
+        or forward mode, whichever needs fewer passes. The last two arguments change nothing.
+
         Returns:
           For each source a tensor of shape `target.shape + source.shape`, or None.
         """
+        from gradtape.graph.jacobian import jacobians_of
+
         unconnected = _unconnected(unconnected_gradients)
         self._use()
         y = self._single(target, "jacobian")
         flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
-        if not _differentiable(y):
-            jacobians: list = [None] * len(flat_sources)
-        else:
-            jacobians = self._rows(y, flat_sources)
+        places = [i for i, s in enumerate(flat_sources) if _differentiable(s) and _differentiable(y)]
+        jacobians: list = [None] * len(flat_sources)
+        with self._kept():
+            found = jacobians_of(self, y, [flat_sources[i] for i in places])
+        for i, j in zip(places, found, strict=True):
+            jacobians[i] = j
         for i, (j, s) in enumerate(zip(jacobians, flat_sources, strict=True)):
             if j is None and unconnected is UnconnectedGradients.ZERO:
                 jacobians[i] = ops.zeros([*y.shape, *s.shape], s.dtype)
-        if not self._persistent:
-            self._release()
         return nest.pack_sequence_as(sources, jacobians, expand_composites=True)
 
-    def _rows(self, y: Any, sources: list) -> list:
-        """One backward pass per element of `y`."""
-        shape = tuple(y.shape)
-        size = y._numel
-        if size == 0:
-            known = self._passes([ops.zeros_like(y)], y, sources)
-            return [
-                None if r[0] is None else ops.zeros([*shape, *s.shape], s.dtype)
-                for r, s in zip(known, sources, strict=True)
-            ]
-        seeds = ops.unstack(ops.reshape(ops.eye(size, dtype=y.dtype), [size, *shape]), axis=0)
-        rows = self._passes(seeds, y, sources)
-        return [
-            None
-            if r[0] is None
-            else ops.reshape(ops.stack([_hooks.densify(g) for g in r], 0), [*shape, *s.shape])
-            for r, s in zip(rows, sources, strict=True)
-        ]
-
-    def _passes(self, seeds: Any, y: Any, sources: list) -> list:
-        """Gradients for each seed, by source; the records survive all of the passes."""
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """The records survive several passes; afterwards a non-persistent tape gives them back."""
         persistent = self._persistent
         self._configure(True, self._watch_accessed)
         try:
-            rows = [self._backward([y], [seed], list(sources)) for seed in seeds]
+            yield
         finally:
             self._configure(persistent, self._watch_accessed)
-        return [[None if not _differentiable(s) else row[i] for row in rows] for i, s in enumerate(sources)]
+            if not persistent:
+                self._release()
 
     @staticmethod
     def _single(target: Any, method: str) -> Any:
@@ -377,6 +365,8 @@ class GradientTape(_core.Tape):
 
         Row i of `target` must depend on row i of `source` only.
         """
+        from gradtape.graph.jacobian import batch_jacobian_of
+
         _unconnected(unconnected_gradients)
         y, x = self._single(target, "batch_jacobian"), _leaf(source)
         if x is None:
@@ -391,17 +381,6 @@ class GradientTape(_core.Tape):
                 f"Need first dimension of target shape ({y.shape}) and source shape ({x.shape}) to match."
             )
         self._use()
-        batch, inner = y.shape[0], tuple(y.shape)[1:]
-        size = 1
-        for d in inner:
-            size *= d
-        # Rows are independent, so one pass serves the same element of every row.
-        units = ops.reshape(ops.eye(size, dtype=y.dtype), [size, *inner])
-        seeds = [ops.broadcast_to(u, y.shape) for u in ops.unstack(units, axis=0)] if size else []
-        rows = self._passes(seeds, y, [x])[0] if _differentiable(y) else []
-        if not self._persistent:
-            self._release()
-        if not rows or rows[0] is None:
-            return ops.zeros([batch, *inner, *tuple(x.shape)[1:]], x.dtype)
-        stacked = ops.stack([_hooks.densify(g) for g in rows], 1)
-        return ops.reshape(stacked, [batch, *inner, *tuple(x.shape)[1:]])
+        with self._kept():
+            found = batch_jacobian_of(self, y, x) if _differentiable(y) and _differentiable(x) else None
+        return ops.zeros([*y.shape, *tuple(x.shape)[1:]], x.dtype) if found is None else found

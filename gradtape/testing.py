@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gradtape.contract import behaviour, derivatives
+from gradtape.contract import batching, behaviour, derivatives
 from gradtape.contract.compare import NUMERICAL, TOLERANCES
 from gradtape.contract.derivatives import central_differences
 from gradtape.ops.table import Row
@@ -34,6 +34,7 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "errors": behaviour.wrong_calls,
     "reads": behaviour.reads,
     "unchanged": behaviour.unchanged,
+    "batching": batching.batching,
 }
 """The checks by name; each yields one line per failure."""
 
@@ -68,7 +69,7 @@ def checks_of(row: Row) -> list[str]:
     if not row.edges:
         skip.add("edges")
     if not row.operands:
-        skip |= {"inferred", "errors", "unchanged"}
+        skip |= {"inferred", "errors", "unchanged", "batching"}
     return [name for name in CHECKS if name not in skip]
 
 

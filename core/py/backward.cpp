@@ -40,7 +40,7 @@ bool same(const End& a, const End& b) { return a.object == b.object || (a.node &
 
 // Runs the rules on symbols and makes a program of what they compute.
 bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from, const std::vector<End>& to,
-             const std::vector<int>& seeds) {
+             const std::vector<int>& seeds, bool lower) {
   TraceLifted lifted;
   std::vector<Tape*> suspended;
   suspended.swap(active_tapes());
@@ -69,7 +69,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
       PyObject* g = pass.visit(to[i].node) ? pass.cotangent(to[i].node, to[i].output) : nullptr;
       PyList_SET_ITEM(results.get(), Py_ssize_t(i), Py_NewRef(g ? g : Py_None));
     }
-    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0), results.get(), nullptr)));
+    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0), results.get(), lower ? Py_False : Py_True, nullptr)));
     PyObject* found = PyTuple_GetItem(program.get(), 1);
     c.found.clear();
     for (size_t i = 0; i < to.size(); ++i) {
@@ -85,7 +85,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
       c.found.push_back(std::move(one));
     }
     c.function = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
-    c.program = Ref<>(checked(PyObject_GetAttrString(c.function.get(), "program")));
+    if (lower) c.program = Ref<>(checked(PyObject_GetAttrString(c.function.get(), "program")));
     return true;
   });
   suspended.swap(active_tapes());
@@ -113,15 +113,21 @@ std::vector<Ref<>> call_program(PyObject* program, Structure& s) {
   return tensors;
 }
 
-// Under an active tape the pass is itself recorded, as one call of its graph.
-std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
-  Ref<> inputs(checked(PyList_New(Py_ssize_t(s.inputs.size()))));
-  for (size_t i = 0; i < s.inputs.size(); ++i) {
+// The inputs of a pass as tensors that outer tapes recognise.
+Ref<> input_tensors(const Structure& s) {
+  Ref<> inputs(checked(PyList_New(Py_ssize_t(s.owners.size()))));
+  for (size_t i = 0; i < s.owners.size(); ++i) {
     TensorObject* t = new_tensor(*s.inputs[i]);
     t->node = ref(s.owners[i].first);
     t->output = s.owners[i].second;
     PyList_SET_ITEM(inputs.get(), Py_ssize_t(i), reinterpret_cast<PyObject*>(t));
   }
+  return inputs;
+}
+
+// Under an active tape the pass is itself recorded, as one call of its graph.
+std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
+  Ref<> inputs = input_tensors(s);
   Ref<> results(checked(PyObject_CallOneArg(function, inputs.get())));
   std::vector<Ref<>> tensors;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) tensors.push_back(Ref<>::borrow(PyList_GET_ITEM(results.get(), i)));
@@ -168,7 +174,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.words.push_back(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
   }
   Compiled& c = remember(s);
-  if (!c.program && !(worth_compiling(c) && compile(c, pass, s, from, to, seeds))) return false;
+  if (!c.program && !(worth_compiling(c) && compile(c, pass, s, from, to, seeds, true))) return false;
   Ref<> program = c.program, function = c.function;
   std::vector<Found> found = c.found;  // the entry may be forgotten while the program runs
   std::vector<Ref<>> tensors = s.followed ? call_followed(function.get(), s) : call_program(program.get(), s);
@@ -186,23 +192,63 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   return true;
 }
 
-}  // namespace
-
-Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources) {
-  Py_ssize_t n_targets = PyList_GET_SIZE(targets), n_sources = PyList_GET_SIZE(sources);
-  std::vector<End> from, to;
-  for (Py_ssize_t i = 0; i < n_targets; ++i) from.push_back(end_of(PyList_GET_ITEM(targets, i)));
-  for (Py_ssize_t i = 0; i < n_sources; ++i) to.push_back(end_of(PyList_GET_ITEM(sources, i)));
-  auto cotangent = [&](Py_ssize_t i) {
-    PyObject* g = PyList_GET_ITEM(cotangents, i);
-    return g == Py_None ? ones(from[size_t(i)].object) : Ref<>::borrow(g);
-  };
-  Pass pass(tape, size_t(n_targets));
+// A pass from the targets to the sources, with everything it visits.
+void prepare(Pass& pass, Tape* tape, std::vector<End>& from, std::vector<End>& to, PyObject* targets, PyObject* sources) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); ++i) from.push_back(end_of(PyList_GET_ITEM(targets, i)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sources); ++i) to.push_back(end_of(PyList_GET_ITEM(sources, i)));
   for (End& t : from)
     if (t.node && on_tape(t.node, tape)) pass.add_target(t.node);
   pass.collect();
   for (End& s : to) pass.mark_source(s.node);
   pass.mark_needed();
+}
+
+constexpr uint64_t kPullback = 1ull << 63;  // in the first word of a structure: all targets have a cotangent
+
+}  // namespace
+
+// The pass as a graph: its function, whose last inputs are a cotangent for each target, and the
+// other inputs. None when the pass cannot be described.
+Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
+  std::vector<End> from, to;
+  Pass pass(tape, size_t(PyList_GET_SIZE(targets)));
+  prepare(pass, tape, from, to, targets, sources);
+  Ref<> none = Ref<>::borrow(Py_None);
+  Structure s;
+  s.words.reserve(256);
+  s.words.push_back(kPullback | uint64_t(from.size()) << 32 | to.size());
+  if (!compiling || !pass.describe(s)) return none;
+  std::vector<int> seeds;
+  for (const End& f : from) {
+    Visit* v = pass.visit(f.node);
+    if (!v) return none;
+    s.words.push_back(uint64_t(v->first) << 32 | f.output);
+    const Tensor& target = is_tensor(f.object) ? as_tensor(f.object)->value : as_variable(f.object)->value;
+    Pass::describe(s, target);
+    seeds.push_back(int(s.inputs.size()));
+    s.inputs.push_back(&target);
+  }
+  for (const End& e : to) {
+    Visit* v = pass.visit(e.node);
+    for (const End& f : from)
+      if (!v && same(f, e)) return none;
+    s.words.push_back(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
+  }
+  Compiled& c = remember(s);
+  if (!c.function && (c.failed || !compile(c, pass, s, from, to, seeds, false))) return none;
+  Ref<> inputs = input_tensors(s);
+  return Ref<>(checked(PyTuple_Pack(2, c.function.get(), inputs.get())));
+}
+
+Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources) {
+  Py_ssize_t n_targets = PyList_GET_SIZE(targets), n_sources = PyList_GET_SIZE(sources);
+  std::vector<End> from, to;
+  Pass pass(tape, size_t(n_targets));
+  prepare(pass, tape, from, to, targets, sources);
+  auto cotangent = [&](Py_ssize_t i) {
+    PyObject* g = PyList_GET_ITEM(cotangents, i);
+    return g == Py_None ? ones(from[size_t(i)].object) : Ref<>::borrow(g);
+  };
   std::vector<Ref<>> gradients;
   if (!compiling || !run_compiled(pass, from, to, cotangents, gradients)) {
     for (Py_ssize_t i = 0; i < n_targets; ++i)

@@ -10,4 +10,8 @@ namespace gt {
 // source. A tape that is not persistent loses each record as soon as it has been used.
 Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources);
 
+// The same pass as a graph, not run: (GraphFunction, its inputs but for the cotangents, which come
+// last), or None when a record on the way has a gradient that is plain Python.
+Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources);
+
 }  // namespace gt

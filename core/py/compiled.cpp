@@ -69,11 +69,14 @@ Compiled& remember(const Structure& s) {
 
 // A structure is compiled when it is seen for the second time. A program that throws away its
 // programs (its structures keep changing) has to show each of them more often first.
-bool worth_compiling(const Compiled& c) {
+int64_t sightings_needed() {
+  if (!compiling) return INT64_MAX;
   int64_t needed = first_needed;
   for (int64_t w = wasted; w >= kPatience; w /= 2) needed *= 2;
-  return !c.failed && c.seen >= needed;
+  return needed;
 }
+
+bool worth_compiling(const Compiled& c) { return !c.failed && c.seen >= sightings_needed(); }
 
 void note_compiled(Compiled& c, bool success) {
   if (success) {

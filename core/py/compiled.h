@@ -43,6 +43,8 @@ struct Compiled {
 Compiled& remember(const Structure& s);
 // Whether an entry that has no program should get one now.
 bool worth_compiling(const Compiled& c);
+// How often a structure must be seen before it is compiled.
+int64_t sightings_needed();
 void note_compiled(Compiled& c, bool success);
 
 }  // namespace gt

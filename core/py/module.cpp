@@ -29,6 +29,7 @@ NB_MODULE(_core, m) {
   gt::init_op_type(m.ptr());
   gt::init_tape_type(m.ptr());
   gt::init_exchange(m.ptr());
+  gt::init_data(m.ptr());
   gt::init_program_type(m.ptr());
   gt::init_loop(m.ptr());
   gt::init_update_type(m.ptr());
@@ -68,6 +69,7 @@ NB_MODULE(_core, m) {
     d["failures"] = info.failures;
     return d;
   });
+  m.def("sightings_needed", gt::sightings_needed, "How often a structure must be seen before it is compiled.");
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
   m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
   m.def("may_differentiate_again", [] {

@@ -131,6 +131,12 @@ static PyObject* tape_backward(PyObject* self, PyObject* args) {
   return guarded<PyObject*>(nullptr, [&] { return backward(as_tape(self), targets, cotangents, sources).release(); });
 }
 
+static PyObject* tape_pullback(PyObject* self, PyObject* args) {
+  PyObject *targets, *sources;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &targets, &PyList_Type, &sources)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] { return pullback(as_tape(self), targets, sources).release(); });
+}
+
 static PyObject* tape_tracks(PyObject* self, PyObject* o) {
   Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
@@ -151,6 +157,7 @@ static PyMethodDef methods[] = {
     {"_watch", tape_watch, METH_O, "Tracks a tensor or variable from now on."},
     {"_variables", tape_variables, METH_NOARGS, "Watched variables, in order of construction."},
     {"_backward", tape_backward, METH_VARARGS, "Gradients of targets with respect to sources."},
+    {"_pullback", tape_pullback, METH_VARARGS, "The graph of a backward pass and its inputs, or None."},
     {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
     {}};
 static PyGetSetDef getset[] = {{"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},

@@ -14,12 +14,17 @@ def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]
     return graph, [symbolic(graph.input(shape, dtype)) for dtype, shape in specs]
 
 
-def graph_program(graph: Graph, results: list) -> tuple[Any, list]:
+def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     """The function that computes `results`, and for each of them where it is among its outputs:
-    None, a number, or (number of the values, number of the indices, dense shape)."""
+    None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
+    from gradtape import _hooks
     from gradtape.graph.callable import GraphFunction, pack
     from gradtape.graph.simplify import simplify
 
+    if dense:
+        results = [None if g is None else _hooks.densify(g) for g in results]
     found, flat = pack(results)
     graph.outputs = [graph.value_of(t) for t in flat]
-    return GraphFunction(simplify(graph), "gradient"), found
+    function = GraphFunction(simplify(graph), "gradient")
+    function.found = found
+    return function, found

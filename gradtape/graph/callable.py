@@ -33,7 +33,12 @@ class GraphFunction:
         self.graph = graph
         self.updates = updates  # for each output the input it is a new value of, or -1
         self.name = name
+        self.found: list = []  # of a backward pass: where the gradient of each source is among the outputs
+        self.seen = 0  # how often a Jacobian asked for it
+        self.row_bytes = -1  # what one row of a Jacobian needs, once known
+        self.tangents: dict[int, GraphFunction] = {}  # by output: the transposed pass, see jacobian.py
         self._program: Any = None
+        self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
         self._derivatives: dict[tuple[bool, ...], Derivative] = {}
         self._rules: dict[tuple[bool, ...], Any] = {}
 
@@ -90,6 +95,16 @@ class GraphFunction:
         d = self.derivative(tracked)
         again = d.forward(list(ins)) if len(d.forward.graph.outputs) > len(outs) else list(outs)
         return self._backward(d, gs, ins, tuple(again))
+
+    def batched(self, batched: tuple[bool, ...], size: int) -> tuple[GraphFunction, list[bool]]:
+        """The same function over a new leading axis of the marked inputs, and which outputs have it."""
+        known = self._batched.get((batched, size))
+        if known is None:
+            from gradtape.graph.batch import batched_graph
+
+            graph, marks = batched_graph(self.graph, batched, size)
+            known = self._batched[batched, size] = (GraphFunction(simplify(graph), self.name), marks)
+        return known
 
     # ---- derivatives ------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape import _core, _hooks, dtypes, errors
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops import batching
 from gradtape.ops.samples import call, floats
 from gradtape.ops.table import ANY, composite, elementwise, opaque
 from gradtape.shape import TensorShape
@@ -177,6 +178,7 @@ def _sum_all(g, value, out, dims):
 
 fill = opaque(
     "fill", ANY, "dims:Shape value", rule=_sum_all,
+    batch=batching.fill,
     numpy=lambda value, dims: np.full(dims, value),
     samples=[call((), dims=[2, 3]), call((), dims=[]), call((), dims=[0]), call((), dims=[2, 1, 2])],
     bad=[

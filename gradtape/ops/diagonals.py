@@ -45,6 +45,7 @@ def _place_diagonal(g, x, out, k):
 
 matrix_diag = movement(
     "matrix_diag", ANY, "diagonal k:Int",
+    batch="leading",
     transpose=lambda g, x, out, k: matrix_diag_part(g, k),
     numpy=_numpy_diag,
     samples=[call((3,), k=0), call((2, 2), k=1), call((2, 3), k=-2), call((0,), k=0)],
@@ -54,6 +55,7 @@ matrix_diag = movement(
 
 matrix_diag_part = movement(
     "matrix_diag_part", ANY, "input k:Int", transpose=_place_diagonal,
+    batch="leading",
     numpy=lambda x, k: np.diagonal(x, k, -2, -1),
     samples=[
         call((3, 3), k=0), call((2, 3), k=1), call((2, 3), k=2), call((2, 3, 2), k=-1), call((0, 2, 2), k=0),
@@ -76,6 +78,7 @@ def _numpy_band(x, num_lower, num_upper):
 
 band_part = movement(
     "band_part", ANY, "input num_lower:Int num_upper:Int",
+    batch="leading",
     transpose=lambda g, x, out, lower, upper: band_part(g, lower, upper),
     numpy=_numpy_band,
     samples=[

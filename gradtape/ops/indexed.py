@@ -12,7 +12,7 @@ import numpy as np
 
 from gradtape import _hooks
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.ops import arithmetic, casting, join, movement
+from gradtape.ops import arithmetic, batching, casting, join, movement
 from gradtape.ops.comparison import equal
 from gradtape.ops.samples import call, ints
 from gradtape.ops.static import as_tensor
@@ -61,6 +61,7 @@ def _numpy_ungather(g, indices, axis, batch_dims, shape):
 
 gather = indexed(
     "gather", ANY, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Int=0",
+    batch=batching.gather,
     rule=(_ungather, None), numpy=_numpy_gather,
     samples=[
         call((4, 2), ints([2, 0, 2])), call((4,), ints(1)), call((4, 2), ints([[1, 3], [0, 0]])),
@@ -86,6 +87,7 @@ gather = indexed(
 
 gather_grad = indexed(
     "gather_grad", NUMBER, "g indices:Index axis:Int batch_dims:Int shape:Shape",
+    batch=batching.gather_grad,
     rule=(
         lambda g, x, indices, out, axis, batch_dims,
         shape: gather(g, indices, axis=axis, batch_dims=batch_dims), None,
@@ -118,6 +120,7 @@ def _numpy_add_rows(values, indices, shape):
 
 scatter_rows_add = indexed(
     "scatter_rows_add", NUMBER, "values indices:Index shape:Shape",
+    batch=batching.scatter_rows_add,
     rule=(lambda g, values, indices, out, shape: gather(g, indices), None),
     numpy=_numpy_add_rows,
     samples=[
@@ -133,6 +136,7 @@ scatter_rows_add = indexed(
 
 take_along = indexed(
     "take_along", ANY, "x indices:Index axis:Axis",
+    batch="leading",
     rule=(lambda g, x, indices, out, axis: put_along_add(g, indices, axis, x.shape), None),
     numpy=np.take_along_axis,
     samples=[
@@ -162,6 +166,7 @@ def _numpy_put_along(g, indices, axis, shape):
 
 put_along_add = indexed(
     "put_along_add", NUMBER, "g indices:Index axis:Axis shape:Shape",
+    batch="leading",
     rule=(lambda g, x, indices, out, axis, shape: take_along(g, indices, axis), None),
     numpy=_numpy_put_along,
     samples=[
@@ -225,6 +230,7 @@ def _numpy_gather_nd(x, indices, batch_dims=0):
 
 gather_nd = indexed(
     "gather_nd", ANY, "params indices:Index batch_dims:Int=0",
+    batch=batching.gather_nd,
     rule=(_ungather_nd, None), numpy=_numpy_gather_nd,
     samples=[
         call((2, 3), ints([[0, 1], [1, 2], [0, 1]])), call((2, 3), ints([[1], [0]])),
@@ -253,6 +259,7 @@ def _numpy_scatter_nd(indices, updates, shape):
 
 scatter_nd = indexed(
     "scatter_nd", ANY, "indices:Index updates shape:Shape bad_indices_policy:Ignored=None",
+    batch=batching.scatter_nd,
     rule=(None, lambda g, indices, updates, out, shape: gather_nd(g, indices)),
     numpy=_numpy_scatter_nd,
     samples=[
@@ -317,6 +324,7 @@ _BAD = [
 
 tensor_scatter_update = indexed(
     "tensor_scatter_update", ANY, "tensor indices:Index updates",
+    batch=batching.tensor_scatter("tensor_scatter_update"),
     rule=(
         lambda g, x, indices, updates,
         out: tensor_scatter_update(g, indices, arithmetic.zero(gather_nd(g, indices))),
@@ -330,6 +338,7 @@ tensor_scatter_update = indexed(
 
 tensor_scatter_add = indexed(
     "tensor_scatter_add", NUMBER, _SCATTER,
+    batch=batching.tensor_scatter("tensor_scatter_add"),
     rule=(
         lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates,
         out: gather_nd(g, indices),
@@ -340,6 +349,7 @@ tensor_scatter_add = indexed(
 
 tensor_scatter_sub = indexed(
     "tensor_scatter_sub", NUMBER, _SCATTER,
+    batch=batching.tensor_scatter("tensor_scatter_sub"),
     rule=(
         lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates,
         out: -gather_nd(g, indices),
@@ -350,6 +360,7 @@ tensor_scatter_sub = indexed(
 
 tensor_scatter_max = indexed(
     "tensor_scatter_max", REAL, _SCATTER, rule=_scatter_extremum, joint=True,
+    batch=batching.tensor_scatter("tensor_scatter_max"),
     numpy=_numpy_scatter(np.maximum), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_max",
     doc="The larger of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share "
         "the gradient.",
@@ -357,6 +368,7 @@ tensor_scatter_max = indexed(
 
 tensor_scatter_min = indexed(
     "tensor_scatter_min", REAL, _SCATTER, rule=_scatter_extremum, joint=True,
+    batch=batching.tensor_scatter("tensor_scatter_min"),
     numpy=_numpy_scatter(np.minimum), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_min",
     doc="The smaller of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share "
         "the gradient.",

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape.errors import InvalidArgumentError
+from gradtape.ops import batching
 from gradtape.ops.samples import call
 from gradtape.ops.static import as_tensor, axis_of, ints_of
 from gradtape.ops.table import ANY, NUMBER, composite, movement
@@ -17,6 +18,7 @@ __all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
 
 concat = movement(
     "concat", ANY, "values:Operands axis:Axis",
+    batch="leading",
     transpose=lambda g, xs, out, axis: pieces(g, axis, [x.shape[axis] for x in xs]),
     numpy=lambda xs, axis: np.concatenate(xs, axis),
     samples=[
@@ -35,6 +37,7 @@ concat = movement(
 
 stack = movement(
     "stack", ANY, "values:Operands axis:NewAxis=0",
+    batch="leading",
     transpose=lambda g, xs, out, axis: slices(g, axis),
     numpy=lambda xs, axis=0: np.stack(xs, axis),
     samples=[
@@ -51,6 +54,7 @@ stack = movement(
 
 pieces = movement(
     "split", ANY, "value axis:Axis sizes:Ints", many=True,
+    batch=batching.split,
     transpose=lambda g, x, out, axis, sizes: concat(g, axis),
     numpy=lambda x, axis, sizes: np.split(x, np.cumsum(sizes)[:-1], axis),
     samples=[
@@ -76,6 +80,7 @@ slices = movement(
 
 add_n = movement(
     "add_n", NUMBER, "inputs:Operands",
+    batch="leading",
     transpose=lambda g, xs, out: (g,) * len(xs),
     numpy=lambda xs: sum(xs[1:], xs[0]),
     samples=[call((2, 3)), call((2, 3), (2, 3), (2, 3)), call((), ()), call((0,), (0,))],

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import InvalidArgumentError
-from gradtape.ops import arithmetic, indexed, reduction, slicing
+from gradtape.ops import arithmetic, batching, indexed, reduction, slicing
 from gradtape.ops.samples import call
 from gradtape.ops.static import array_of, as_tensor, axis_of, ints_of
 from gradtape.ops.table import ANY, NUMBER, composite, movement, opaque
@@ -32,6 +32,7 @@ identity = movement(
 
 stop_gradient = opaque(
     "stop_gradient", ANY, "input", rule=None, native="identity",
+    batch="leading",
     numpy=lambda x: x, samples=[call(()), call((2, 3))], names="stop_gradient",
     doc="The same values, as a constant to every tape.",
 )  # fmt: skip
@@ -95,6 +96,7 @@ squeeze_axes = movement(
 
 squeeze = movement(
     "squeeze", ANY, "input axis:Extra=None", fallback=squeeze_axes,
+    batch=batching.squeeze,
     transpose=lambda g, x, out: reshape(g, x.shape),
     numpy=_numpy_squeeze,
     samples=[call(()), call((1, 2, 1)), call((2, 3)), call((1, 1)), call((1, 0))],
@@ -150,6 +152,7 @@ reverse = movement(
 
 rolled = movement(
     "roll", ANY, "input shift:Ints axis:Ints",
+    batch=batching.roll,
     transpose=lambda g, x, out, shift, axis: rolled(g, [-s for s in shift], axis),
     numpy=lambda x, shift, axis: np.roll(x, tuple(shift), tuple(axis)),
     samples=[
@@ -202,6 +205,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Any:
 
 broadcast_to = movement(
     "broadcast_to", ANY, "input shape:Shape",
+    batch=batching.broadcast_to,
     transpose=lambda g, x, out, shape: reduction.sum_to(g, x.shape),
     numpy=lambda x, shape: np.broadcast_to(x, shape),
     samples=[
@@ -230,6 +234,7 @@ def _untile(g, x, out, multiples):
 
 tile = movement(
     "tile", ANY, "input multiples:Ints", transpose=_untile,
+    batch=batching.tile,
     numpy=lambda x, multiples: np.tile(x, multiples),
     samples=[
         call((), multiples=[]), call((3,), multiples=[2]), call((2, 3), multiples=[1, 3]),
@@ -251,6 +256,7 @@ def _unrepeat(g, x, out, repeats, axis):
 
 repeated = movement(
     "repeat", ANY, "input repeats:Int axis:Axis", transpose=_unrepeat,
+    batch="leading",
     numpy=lambda x, repeats, axis: np.repeat(x, repeats, axis),
     samples=[
         call((3,), repeats=2, axis=0), call((2, 3), repeats=3, axis=-1), call((2, 3), repeats=1, axis=0),
@@ -323,6 +329,7 @@ def _numpy_pad(x, value, paddings):
 
 padded = movement(
     "pad", ANY, "tensor constant_values paddings:Ints",
+    batch=batching.pad,
     # As in TensorFlow the constant has no gradient.
     transpose=(
         lambda g, x, value, out, paddings: slicing.index(g, paddings[::2], [1] * x.ndim, x.shape, x.shape),
@@ -362,6 +369,7 @@ def _numpy_unmirror(g, paddings, mode):
 
 mirror_pad = movement(
     "mirror_pad", ANY, "tensor paddings:Ints mode:Int",
+    batch=batching.mirror_pad,
     transpose=lambda g, x, out, paddings, mode: mirror_unpad(g, paddings, mode),
     numpy=_numpy_mirror,
     samples=[
@@ -382,6 +390,7 @@ mirror_pad = movement(
 
 mirror_unpad = movement(
     "mirror_unpad", NUMBER, "g paddings:Ints mode:Int", native="mirror_pad_grad",
+    batch=batching.mirror_unpad,
     transpose=lambda g, x, out, paddings, mode: mirror_pad(g, paddings, mode),
     numpy=_numpy_unmirror,
     samples=[

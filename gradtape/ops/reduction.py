@@ -10,7 +10,7 @@ from math import prod as _prod
 
 import numpy as np
 
-from gradtape.ops import casting, movement
+from gradtape.ops import batching, casting, movement
 from gradtape.ops.arithmetic import conjugate
 from gradtape.ops.comparison import equal
 from gradtape.ops.exponential import exp
@@ -101,6 +101,7 @@ def _numpy_sum_to(x, shape):
 
 sum_to = reduction(
     "sum_to", NUMBER, "x shape:Shape", rule=lambda g, x, out, shape: movement.broadcast_to(g, x.shape),
+    batch=batching.sum_to,
     numpy=_numpy_sum_to,
     samples=[
         call((2, 3), shape=[3]), call((2, 3), shape=[2, 1]), call((2, 3), shape=[]),

@@ -47,6 +47,7 @@ def _reference(accumulate, neutral):
 
 cumsum = opaque(
     "cumsum", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False",
+    batch="leading",
     rule=lambda g, x, out, axis, exclusive, reverse: cumsum(g, axis, exclusive, not reverse),
     numpy=_reference(np.cumsum, 0), samples=_SCANS, bad=_BAD, names="cumsum math.cumsum",
     doc="The running sum of `x` along `axis`. `exclusive` leaves each element out of its own sum.",
@@ -72,6 +73,7 @@ def _recurrence_by_a(g, a, b, out, axis, reverse):
 
 linear_recurrence = opaque(
     "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False",
+    batch="leading",
     rule=(_recurrence_by_a, lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse)),
     numpy=_numpy_recurrence,
     samples=[
@@ -95,6 +97,7 @@ def _cumprod_rule(g, x, out, axis, exclusive, reverse):
 
 cumprod = opaque(
     "cumprod", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", rule=_cumprod_rule,
+    batch="leading",
     numpy=_reference(np.cumprod, 1),
     samples=[*_SCANS, call(at([2.0, 0.0, 3.0, 0.0])), call(at([2.0, 0.0, 3.0]), exclusive=True)],
     bad=_BAD, edges=[((at([2.0, 0.0, 3.0]),), ([1.0, 8.0, 0.0],))], names="math.cumprod",
@@ -113,6 +116,7 @@ def _cumulative_logsumexp_rule(g, x, out, axis, exclusive, reverse):
 
 cumulative_logsumexp = opaque(
     "cumlogsumexp", FLOAT, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False",
+    batch="leading",
     rule=_cumulative_logsumexp_rule,
     numpy=_reference(np.logaddexp.accumulate, -np.inf), samples=_SCANS,
     gradient_samples=[s for s in _SCANS if not s.attrs.get("exclusive")],  # those begin with -inf

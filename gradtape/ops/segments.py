@@ -12,7 +12,7 @@ import numpy as np
 
 from gradtape import _hooks
 from gradtape.errors import InvalidArgumentError
-from gradtape.ops import casting
+from gradtape.ops import batching, casting
 from gradtape.ops.arithmetic import conjugate, divide_no_nan, floordiv, maximum, sqrt
 from gradtape.ops.comparison import equal, greater_equal, logical_and, select
 from gradtape.ops.indexed import gather
@@ -104,6 +104,7 @@ _BAD = [
 
 unsorted_segment_sum = indexed(
     "unsorted_segment_sum", NUMBER, _ARGS,
+    batch=batching.segments("unsorted_segment_sum"),
     rule=(lambda g, x, ids, out, num_segments: _spread(g, ids), None),
     numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD,
     names="math.unsorted_segment_sum",
@@ -113,6 +114,7 @@ unsorted_segment_sum = indexed(
 
 unsorted_segment_max = indexed(
     "unsorted_segment_max", REAL, _ARGS, rule=(_extremum_rule, None),
+    batch=batching.segments("unsorted_segment_max"),
     numpy=_numpy_segments(np.maximum, _lowest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_max",
     doc="For each segment the largest of its rows, element by element; the lowest number without any. Ties "
         "share the gradient.",
@@ -120,6 +122,7 @@ unsorted_segment_max = indexed(
 
 unsorted_segment_min = indexed(
     "unsorted_segment_min", REAL, _ARGS, rule=(_extremum_rule, None),
+    batch=batching.segments("unsorted_segment_min"),
     numpy=_numpy_segments(np.minimum, _highest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_min",
     doc="For each segment the smallest of its rows, element by element; the highest number without any. "
         "Ties share the gradient.",
@@ -127,6 +130,7 @@ unsorted_segment_min = indexed(
 
 unsorted_segment_prod = indexed(
     "unsorted_segment_prod", NUMBER, _ARGS, rule=(_product_rule, None),
+    batch=batching.segments("unsorted_segment_prod"),
     numpy=_numpy_segments(np.multiply, lambda t: 1), samples=[*_FULL, *_EMPTY], bad=_BAD,
     names="math.unsorted_segment_prod",
     doc="For each segment the product of its rows, element by element; 1 without any.",

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape import _core, _hooks, dtypes
 from gradtape.errors import InvalidArgumentError
-from gradtape.ops import casting
+from gradtape.ops import batching, casting
 from gradtape.ops.comparison import less, select
 from gradtape.ops.movement import expand_dims
 from gradtape.ops.samples import at, bools, call, ints
@@ -84,6 +84,7 @@ masked = indexed(
 
 boolean_unmask = indexed(
     "boolean_unmask", ANY, "g mask:Condition axis:Int shape:Shape",
+    batch=batching.boolean_unmask,
     # The number of places is known here, so that the shape is known while a graph is built.
     rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis, x.shape[axis]), None),
     numpy=_numpy_unmask,
@@ -134,6 +135,7 @@ def _numpy_one_hot(indices, on_value, off_value, depth, axis):
 
 hot = opaque(
     "one_hot", ANY, "indices:Index on_value off_value depth:Int axis:NewAxis", rule=None,
+    batch=batching.one_hot,
     numpy=_numpy_one_hot,
     samples=[
         call(ints([0, 2, -1, 5]), at(1), at(0), depth=3, axis=-1),

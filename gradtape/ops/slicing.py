@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.errors import InvalidArgumentError
+from gradtape.ops import batching
 from gradtape.ops.arithmetic import zero
 from gradtape.ops.samples import call
 from gradtape.ops.static import as_tensor, ints_of
@@ -37,6 +38,7 @@ def _numpy_update(x, value, begin, step, size):
 
 index = movement(
     "index", ANY, "x begin:Ints step:Ints size:Ints shape:Ints",
+    batch=batching.index,
     transpose=lambda g, x, out, begin, step, size, shape: unindex(g, begin, step, size, x.shape),
     numpy=lambda x, begin, step, size, shape: np.reshape(x[_region(begin, step, size)], shape),
     samples=[
@@ -59,6 +61,7 @@ index = movement(
 
 unindex = movement(
     "unindex", ANY, "g begin:Ints step:Ints size:Ints shape:Ints",
+    batch=batching.unindex,
     transpose=lambda g, x, out, begin, step, size, shape: index(g, begin, step, size, x.shape),
     numpy=_numpy_unindex,
     samples=[
@@ -74,6 +77,7 @@ unindex = movement(
 
 index_update = movement(
     "index_update", ANY, "x value begin:Ints step:Ints size:Ints",
+    batch=batching.index_update,
     transpose=(
         lambda g, x, v, out, begin, step,
         size: index_update(g, zero(index(g, begin, step, size, v.shape)), begin, step, size),

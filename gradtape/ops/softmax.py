@@ -63,6 +63,7 @@ def _over_axis(op):
 
 softmax_grad = opaque(
     "softmax_grad", FLOAT, "out g",
+    batch="leading",
     rule=(
         lambda h, out, g, dx: h * (g - _sum_last(g * out)) - g * _sum_last(h * out),
         lambda h, out, g, dx: softmax_grad(out, h),
@@ -78,6 +79,7 @@ def _softmax_axis(logits, axis=None, name=None):
 
 softmax = opaque(
     "softmax", FLOAT, "logits axis:Extra=None",
+    batch="leading",
     rule=lambda g, x, out: softmax_grad(out, g),
     numpy=lambda logits: _np_softmax(logits), samples=_ROWS, bad=[_RANK], fallback=_softmax_axis,
     names="nn.softmax math.softmax",
@@ -87,6 +89,7 @@ _softmax_over = _over_axis(softmax)
 
 log_softmax_grad = opaque(
     "log_softmax_grad", FLOAT, "out g",
+    batch="leading",
     rule=(
         lambda h, out, g, dx: -h * _exp(out) * _sum_last(g),
         lambda h, out, g, dx: h - _sum_last(h * _exp(out)),
@@ -107,6 +110,7 @@ def _log_softmax_axis(logits, axis=None, name=None):
 
 log_softmax = opaque(
     "log_softmax", FLOAT, "logits axis:Extra=None",
+    batch="leading",
     rule=lambda g, x, out: log_softmax_grad(out, g),
     numpy=_np_log_softmax,
     samples=_ROWS, bad=[_RANK], fallback=_log_softmax_axis, names="nn.log_softmax math.log_softmax",
@@ -162,6 +166,7 @@ def _np_xent(x, labels):
 
 softmax_xent = opaque(
     "softmax_xent", FLOAT, "logits labels", many=True, gaps=True,
+    batch="leading",
     rule=(_xent_logits, _xent_labels),
     numpy=_np_xent,
     samples=[call((3,), (3,)), call((2, 3), (2, 3)), call((0, 3), (0, 3)), call((2, 2, 4), (2, 2, 4))],
@@ -179,6 +184,7 @@ softmax_xent = opaque(
 
 sparse_softmax_xent = opaque(
     "sparse_softmax_xent", FLOAT, "logits labels:Index", many=True, gaps=True,
+    batch="leading",
     rule=(_sparse_xent_logits, None),
     numpy=lambda x, labels: _np_xent(x, np.eye(x.shape[-1])[labels]),
     samples=[

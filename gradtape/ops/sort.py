@@ -37,6 +37,7 @@ def _numpy_order(x, axis=-1, descending=False):
 
 order_of = opaque(
     "argsort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False", rule=None,
+    batch="leading",
     numpy=_numpy_order, samples=[*_SORTS, call(at([2.0, 1.0, 2.0, 1.0]))], bad=_BAD_AXIS,
     doc="The indices that sort `values` along `axis`; equal elements keep their order.",
 )  # fmt: skip
@@ -48,6 +49,7 @@ def _sort_rule(g, x, out, axis, descending):
 
 sorted_of = opaque(
     "sort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False",
+    batch="leading",
     rule=_sort_rule,
     numpy=lambda x, axis=-1, descending=False: np.take_along_axis(x, _numpy_order(x, axis, descending), axis),
     samples=_SORTS, gradient_samples=_SORTS[:-1], bad=_BAD_AXIS, doc="`values` in order along `axis`.",
@@ -64,6 +66,7 @@ def _numpy_top_k(x, k=1, sorted=True):
 
 top_k_of = opaque(
     "top_k", REAL, "input k:Int=1 sorted:Bool=True", many=True,
+    batch="leading",
     rule=lambda g, x, out, k, sorted: indexed.put_along_add(g[0], out[1], len(x.shape) - 1, x.shape),
     numpy=_numpy_top_k,
     samples=[*_TOPS, call(ints([1, 3, 3, 2]), k=3)], gradient_samples=_TOPS,
@@ -84,6 +87,7 @@ def _numpy_place(sequence, values, right=False):
 
 place_of = opaque(
     "searchsorted", REAL, "sorted_sequence values right:Bool=False", rule=None,
+    batch="leading",
     numpy=_numpy_place,
     samples=[
         call(at([1.0, 2.0, 2.0, 4.0]), at([2.0, 0.0, 5.0])),

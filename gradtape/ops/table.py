@@ -61,7 +61,7 @@ class Row:
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
         "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
-        "shape_from_values",
+        "shape_from_values", "batch",
     )  # fmt: skip
 
     op: Any
@@ -82,6 +82,7 @@ class Row:
     many: bool
     native: str
     shape_from_values: bool | Callable
+    batch: str | Callable | None
 
     def __init__(self, name: str, kind: str, **fields: Any) -> None:
         self.name = name
@@ -206,7 +207,7 @@ def elementwise(
         edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
         rules=[_rule(r, kind) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
-        tolerance=1.0, many=False, shape_from_values=False,
+        tolerance=1.0, many=False, shape_from_values=False, batch="aligned",
     )  # fmt: skip
     flags = {"elementwise"}
     if no_nan:
@@ -239,10 +240,13 @@ def _general(
     transpose: Any = None,
     tolerance: float = 1.0,
     shape_from_values: bool | Callable = False,
+    batch: str | Callable | None = None,
 ) -> Any:
     # tolerance: factor on the contract test's tolerances, for ops that lose precision by nature
     # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
     #   what the op infers is then right in rank and type alone
+    # batch: how the op runs over one more leading axis (see graph/batch.py): "leading" when it treats
+    #   leading axes as a batch by nature, or a function; None is a loop
     params = parse_params(args)
     operands = [p for p in params if p.kind in _OPERAND_KINDS]
     variadic = bool(operands) and operands[0].kind == "Operands"
@@ -260,6 +264,7 @@ def _general(
         rules=[_rule(r, _VJP) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if operands else False,
         tolerance=tolerance, many=many, shape_from_values=shape_from_values,
+        batch=batch or _shifts(kind, params),
     )  # fmt: skip
     flags = set()
     if many:
@@ -269,6 +274,15 @@ def _general(
     if gaps:
         flags.add("gaps")
     return _enter(row, "" if python else native or name, flags, fallback, python)
+
+
+_SHIFTED_KINDS = frozenset(("Operand", "Free", "Axes", "Axis", "NewAxis", "Perm", "Shape", "Reshape", "Bool", "Dtype"))
+
+
+def _shifts(kind: str, params: list[Param]) -> str | None:
+    """Reductions and movements run over a new leading axis when all their attributes can be shifted."""
+    plain = all(p.kind in _SHIFTED_KINDS or p.kind in _NO_VALUE_KINDS for p in params)
+    return "leading" if kind in ("reduction", "movement") and plain else None
 
 
 def reduction(

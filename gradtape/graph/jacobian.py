@@ -1,0 +1,234 @@
+"""Jacobians: the backward pass as a graph, run over all rows of the identity at once.
+
+`pullback` gives the graph: inputs are what the tape kept and one cotangent, outputs are gradients.
+`jacobian` runs it over a batch of unit cotangents (reverse mode), or its transpose, which maps
+tangents of a source to the tangent of the target, over unit tangents (forward mode), whichever
+needs fewer rows. Rows that do not fit into `config.jacobian_memory` together run in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._hooks import densify
+from gradtape.dtypes import BY_CODE
+from gradtape.graph.batch import replay_batched, spread
+from gradtape.graph.callable import GraphFunction, extract, pack, replay
+from gradtape.graph.control_ops import aside, zeros
+from gradtape.graph.ir import Graph, Value, symbolic
+from gradtape.graph.simplify import simplify
+from gradtape.graph.trace import Trace
+
+_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+
+Units = Callable[[int, int], Any]
+"""Rows `start` to `start + count` of the identity, each in the shape of the tensor they seed."""
+
+
+class Pullback(NamedTuple):
+    """A backward pass that was not run."""
+
+    function: GraphFunction  # inputs: what was kept, then the cotangent; outputs: dense gradients
+    kept: list
+    found: list  # for each source where its gradient is among the outputs, or None
+
+
+def pullback(tape: Any, y: Any, sources: list) -> Pullback:
+    """The backward pass from `y`: remembered when the tape knows its structure, else traced."""
+    known = tape._pullback([y], sources)
+    if known is not None:
+        function, kept = known
+        return Pullback(function, kept, function.found)
+    outer = _core.current_trace()
+    trace = Trace(outer if isinstance(outer, Trace) else None)
+    seed = symbolic(trace.input(tuple(y.shape), y.dtype._code))
+    with aside(trace):
+        grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
+        found, flat = pack(grads)
+        trace.outputs = [trace.value_of(t) for t in flat]
+    kept = [e._read() if isinstance(e, _core.Variable) else e for e in trace.externals]
+    graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
+    return Pullback(GraphFunction(graph, "gradient"), kept, found)
+
+
+def transposed(function: GraphFunction, output: int) -> GraphFunction:
+    """The pass from one source's tangent to the tangent of the target.
+
+    A backward pass is linear in its cotangent, so its own backward pass with respect to the
+    cotangent is the forward pass, wherever the cotangent is taken: zeros.
+    """
+    known = function.tangents.get(output)
+    if known is None:
+        graph = function.graph
+        out = Graph()
+        with aside(out):
+            kept = [symbolic(out.input(v.shape, v.dtype)) for v in graph.inputs[:-1]]
+            target = graph.outputs[output]
+            tangent = symbolic(out.input(target.shape, target.dtype))
+            seed = out.constant_symbol(zeros((graph.inputs[-1].shape, graph.inputs[-1].dtype)))
+        token = _core.suspend()
+        before = _core.set_trace(out)
+        try:
+            tape = _core.Tape()
+            tape._configure(True, False)
+            tape._start()
+            tape._watch(seed)
+            y = replay(graph, [*kept, seed])[output]
+            tape._stop()
+            (g,) = tape._backward([y], [tangent], [seed])
+        finally:
+            _core.set_trace(before)
+            _core.resume(token)
+        out.outputs = [out.value_of(seed if g is None else densify(g))]  # zeros, if there is no way
+        known = function.tangents[output] = GraphFunction(simplify(out), "tangent")
+    return known
+
+
+def jacobians_of(tape: Any, y: Any, sources: list) -> list:
+    """For each source a tensor `[*y.shape, *source.shape]`, or None if `y` does not depend on it."""
+    from gradtape import ops
+
+    pull = pullback(tape, y, sources)
+    shape = tuple(y.shape)
+    sizes = [_count(s.shape) for s in sources]
+    if 0 < sum(n for n, f in zip(sizes, pull.found, strict=True) if f is not None) < y._numel:
+        tangents = [
+            _pushed(pull, i, _units(tuple(s.shape), s.dtype._code), n)
+            for i, (s, n) in enumerate(zip(sources, sizes, strict=True))
+        ]
+        return [
+            None if t is None else _last_axis_first(t, [*shape, *s.shape]) for t, s in zip(tangents, sources, strict=True)
+        ]
+    rows = _pulled(pull, _units(shape, y.dtype._code), y._numel)
+    return [None if r is None else ops.reshape(r, [*shape, *s.shape]) for r, s in zip(rows, sources, strict=True)]
+
+
+def _count(shape: Sequence[int]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _last_axis_first(t: Any, shape: list[int]) -> Any:
+    """`[n, *y.shape]` with its first axis moved behind the others, in another shape."""
+    from gradtape import ops
+
+    n = t.shape[0]
+    return ops.reshape(ops.transpose(ops.reshape(t, [n, t._numel // n]), [1, 0]), shape)
+
+
+def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
+    """The tensor `[batch, *y.shape[1:], *x.shape[1:]]`, or None if `y` does not depend on `x`."""
+    from gradtape import ops
+
+    pull = pullback(tape, y, [x])
+    batch, inner, within = y.shape[0], tuple(y.shape)[1:], tuple(x.shape)[1:]
+    shape = [batch, *inner, *within]
+    if 0 in shape:
+        return None
+    # Examples are independent, so one row serves the same element of every example.
+    n = _count(within)
+    if n < _count(inner):
+        t = _pushed(pull, 0, _units(within, x.dtype._code, batch), n)
+        return None if t is None else ops.reshape(ops.transpose(ops.reshape(t, [n, batch, -1]), [1, 2, 0]), shape)
+    m = y._numel // batch
+    (r,) = _pulled(pull, _units(inner, y.dtype._code, batch), m)
+    return None if r is None else ops.reshape(ops.transpose(ops.reshape(r, [m, batch, -1]), [1, 0, 2]), shape)
+
+
+def _pulled(pull: Pullback, units: Units, rows: int) -> list:
+    """For each source the gradients `[rows, *source.shape]` of unit cotangents, or None: reverse mode."""
+    if all(f is None for f in pull.found):
+        return [None] * len(pull.found)
+    outs = _in_pieces(pull.function, pull.kept, units, rows)
+    return [None if f is None else outs[f] for f in pull.found]
+
+
+def _pushed(pull: Pullback, which: int, units: Units, rows: int) -> Any:
+    """The tangents `[rows, *y.shape]` of unit tangents of one source, or None: forward mode."""
+    place = pull.found[which]
+    if place is None:
+        return None
+    function = transposed(pull.function, place)
+    return _in_pieces(function, pull.kept, units, rows)[0]
+
+
+def _in_pieces(function: GraphFunction, kept: list, units: Units, rows: int) -> list:
+    """The outputs of a function whose last input is a row of the identity, for all rows."""
+    from gradtape import ops
+
+    piece = _rows_that_fit(function, rows)
+    if piece >= rows:
+        return _run(function, kept, units(0, rows), rows)
+    parts = []
+    for start in range(0, rows, piece):
+        # The last piece begins earlier rather than being shorter: it can use the same program.
+        first = min(start, rows - piece)
+        outs = _run(function, kept, units(first, piece), piece)
+        parts.append([o[start - first :] for o in outs] if start > first else outs)
+    return [ops.concat(list(column), 0) for column in zip(*parts, strict=True)]
+
+
+def _run(function: GraphFunction, kept: list, seeds: Any, rows: int) -> list:
+    marks = (*(False for _ in kept), True)
+    given = [*kept, seeds]
+    function.seen += 1
+    if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in given):
+        outs, has = replay_batched(function.graph, given, marks, rows)
+    else:
+        batched, has = function.batched(marks, rows)
+        outs = batched(given)
+    return [o if h else spread(o, rows) for o, h in zip(outs, has, strict=True)]
+
+
+def _rows_that_fit(function: GraphFunction, rows: int) -> int:
+    """How many rows may run at once, such that what they compute on the way fits into memory."""
+    from gradtape import config
+
+    if function.row_bytes < 0:
+        function.row_bytes = _peak(function.graph)
+    return max(1, min(rows, config.jacobian_memory // max(1, function.row_bytes)))
+
+
+def _peak(graph: Graph) -> int:
+    """Bytes alive at once per row, at most: values that depend on the last input and are no output."""
+    depends: dict[Value, int] = {graph.inputs[-1]: _bytes(graph.inputs[-1])}
+    last: dict[Value, int] = {}
+    for i, node in enumerate(graph.nodes):
+        for v in node.operands:
+            last[v] = i
+        if any(v in depends for v in node.operands):
+            depends.update((r, _bytes(r)) for r in node.results)
+    now = peak = sum(depends[v] for v in graph.inputs if v in depends)
+    outputs = set(graph.outputs)
+    for i, node in enumerate(graph.nodes):
+        now += sum(depends.get(r, 0) for r in node.results if r not in outputs)
+        peak = max(peak, now)
+        now -= sum(depends.get(v, 0) for v in set(node.operands) if last[v] == i and v not in outputs)
+    return peak
+
+
+def _bytes(v: Value) -> int:
+    return v.size * _WIDTHS[v.dtype]
+
+
+def _units(shape: Sequence[int], dtype: int, batch: int | None = None) -> Units:
+    """Rows of the identity in a shape; with `batch` the same for each of so many examples."""
+    from gradtape import ops
+
+    size = _count(shape)
+    kind = BY_CODE[dtype]
+
+    def make(start: int, count: int) -> Any:
+        if count == size:
+            flat = ops.eye(size, dtype=kind)
+        else:
+            flat = ops.one_hot(ops.range_(start, start + count), size, dtype=kind)
+        if batch is None:
+            return ops.reshape(flat, [count, *shape])
+        return ops.broadcast_to(ops.reshape(flat, [count, 1, *shape]), [count, batch, *shape])
+
+    return make
