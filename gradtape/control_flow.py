@@ -314,9 +314,10 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     if len(sizes) > 1:
         raise ValueError(f"vectorized_map: the first dimensions of elems differ: {sizes}")
     count = sizes[0] if sizes else 1
+    traceable = _traceable(fn)
     try:
-        return vectorized(lambda rows: fn(nest.pack_sequence_as(elems, rows)), tensors, count)
-    except errors.Untraceable:
+        return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
+    except Exception:  # the function looks at values: row by row they are there, and so are its own errors
         if not fallback_to_while_loop or not count:
             raise
     rows = [list(ops.unstack(t, axis=0)) for t in tensors]

@@ -346,7 +346,7 @@ class GradientTape(_core.Tape):
 
     @staticmethod
     def _single(target: Any, method: str) -> Any:
-        leaf = _leaf(target)
+        leaf = target._dense() if isinstance(target, IndexedSlices) else _leaf(target)
         if leaf is None:
             raise AttributeError(
                 f"{method}: expected one Tensor; got {type(target).__name__!r}. Hint: call {method} for each target."

@@ -19,7 +19,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape.graph.callable import GraphFunction
-from gradtape.graph.control_ops import Control, aside, build, spec_of, specs_of
+from gradtape.graph.control_ops import Control, aside, build, specs_of
 from gradtape.graph.ir import Callback, Graph, Node, Value, symbolic
 
 _EVERYTHING = (1 << 64) - 1
@@ -66,8 +66,12 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
     """The results of a node, all with the new axis."""
     op = node.op
     if isinstance(op, Callback):
-        batch = getattr(op, "batch", None)
-        return batch(operands, marks, size) if batch else Rows.of(node, marks, size)(operands)
+        if isinstance(op, Rows):
+            return op.batch(operands, marks, size)
+        from gradtape.graph.batch_control import RULES
+
+        known = RULES.get(type(op))
+        return known(node, operands, marks, size) if known else Rows.of(node, marks, size)(operands)
     rule = op.row.batch
     if rule == "aligned":
         return _core.apply(op, aligned(operands, marks), node.attrs)
@@ -87,7 +91,9 @@ def aligned(operands: Sequence[Any], marks: Sequence[bool]) -> list:
 
     rank = max(x.ndim - b for x, b in zip(operands, marks, strict=True))
     return [
-        ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]]) if b and x.ndim <= rank else x
+        ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]])
+        if b and x.ndim <= rank
+        else x
         for x, b in zip(operands, marks, strict=True)
     ]
 
@@ -202,12 +208,3 @@ class Rows(Control):
 
         specs = [*specs_of(graph.inputs), *specs_of([graph.outputs[k] for k in wanted])]
         return build(specs, run, f"gradient of {self.function.name}"), found
-
-
-def rows_of(function: GraphFunction, operands: Sequence[Any], marks: Sequence[bool], size: int) -> list:
-    """The outputs of a function for each row of the marked operands, all with the new axis."""
-    ys, has = replay_batched(function.graph, operands, marks, size)
-    return [y if h else spread(y, size) for y, h in zip(ys, has, strict=True)]
-
-
-__all__ = ["Rows", "aligned", "batched_graph", "replay_batched", "rows_of", "spec_of", "spread"]

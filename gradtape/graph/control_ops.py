@@ -8,6 +8,7 @@ A loop's second derivative is made by `Eager`, which runs tapes inside the progr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -335,17 +336,21 @@ class LoopGradient(Control):
         super().__init__(f"gradient of {loop.op_name}", [loop.inputs[i] for i in self.targets])
         self.forward = KeepingLoop(loop, d, self)
         self._step: Any = None
-        self._start = [zeros(loop.inputs[i]) for i in self.state[len(self.variables) :]]
+        self.start = [zeros(loop.inputs[i]) for i in self.state[len(self.variables) :]]
+
+    @functools.cached_property
+    def back(self) -> GraphFunction:
+        """One iteration backwards: of what was kept, the state, and the constants."""
+        results = specs_of(self._derivative.forward.graph.outputs)
+        kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.kept]
+        kinds += [self.loop.inputs[i] for i in (*self.state, *self.constants)]
+        return build(kinds, self._iterate, self.op_name)
 
     @property
     def step(self) -> Any:
         """The program of one iteration backwards."""
         if self._step is None:
-            results = specs_of(self._derivative.forward.graph.outputs)
-            kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.kept]
-            kinds += [self.loop.inputs[i] for i in (*self.state, *self.constants)]
-            back = build(kinds, self._iterate, self.op_name)
-            self._step = repeated(back, len(self.kept), len(self.state))
+            self._step = repeated(self.back, len(self.kept), len(self.state))
         return self._step
 
     def _iterate(self, xs: list) -> list:
@@ -370,7 +375,7 @@ class LoopGradient(Control):
     def _execute(self, token: Any, *rest: Any) -> Sequence[Any]:
         ins, gs = rest[: len(self.marks)], rest[len(self.marks) :]
         constants = [ins[i] for i in self.constants]
-        out = _core.loop_back(self.step, token, [*gs, *self._start], constants)
+        out = _core.loop_back(self.step, token, [*gs, *self.start], constants)
         n = len(self.state)
         parts = zip(out[n::2], out[n + 1 :: 2], self.sparse, strict=True)
         return [*out[:n], *(IndexedSlices(v, at, self.loop.inputs[i][0])._dense() for v, at, i in parts)]

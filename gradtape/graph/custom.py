@@ -1,9 +1,14 @@
-"""Gradients of the user's own in graphs.
+"""Gradients of the user's own in graphs, and barriers.
 
-A node of this kind passes results on unchanged and says what their gradient is: a graph made by
+A `CustomGradient` passes results on unchanged and says what their gradient is: a graph made by
 tracing the user's function once, with the values it captured as further operands. So a tape
 outside of a function, and a derivative of a derivative, find it again. Programs have no trace
 of it: it is gone when the graph is lowered.
+
+A `barrier` passes values on, too. What is computed from its results is not the same to
+simplification as what was computed from its operands, and waits for all of them: so the forward
+pass that `recompute_grad` repeats is not merged with the first, and starts when its cotangent is
+there. Programs have no trace of it either; the order of their steps does.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ class CustomGradient(Callback):
     def __init__(
         self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], found: list
     ) -> None:
-        super().__init__("custom_gradient", lambda *tensors: list(tensors[:n_outputs]))
+        super().__init__("custom_gradient", lambda *tensors: [t._detach() for t in tensors[:n_outputs]])
         self.backward = backward
         self.n_outputs = n_outputs
         self.n_inputs = n_inputs
@@ -43,6 +48,50 @@ class CustomGradient(Callback):
         _core.record(tuple(results), tuple(inputs), gradients)
         return results
 
+    def batch(self, operands: list, marks: list[bool], size: int) -> list:
+        """Over a new leading axis: the gradient runs over it, too."""
+        from gradtape.graph.batch import batched_graph, spread
+
+        # Operands that do not change along the axis are spread over it, whose gradient is a sum.
+        xs = [x if m else spread(x, size) for x, m in zip(operands, marks, strict=True)]
+        sparse = any(isinstance(f, tuple) for f in self.found)
+        backward = self._dense() if sparse else self.backward
+        graph, has = batched_graph(backward.graph, [True] * len(backward.graph.inputs), size)
+        if not all(has):
+            graph.outputs = [
+                v if h else _spread_value(graph, v, size) for v, h in zip(graph.outputs, has, strict=True)
+            ]
+        found, at = [], 0
+        for f in self.found:
+            found.append(None if f is None else at)
+            at += f is not None
+        op = CustomGradient(
+            GraphFunction(graph, backward.name), self.n_outputs, self.n_inputs, self.wanted, found
+        )
+        return op(xs, [(tuple(x.shape), x.dtype._code) for x in xs[: self.n_outputs]])
+
+    def _dense(self) -> GraphFunction:
+        """The backward graph with tensors in place of sparse gradients."""
+        from gradtape._hooks import densify
+        from gradtape.graph.callable import replay
+        from gradtape.graph.control_ops import build, specs_of
+
+        graph = self.backward.graph
+
+        def run(xs: list) -> list:
+            return [densify(g) for g in unpack(self.found, replay(graph, xs)) if g is not None]
+
+        return build(specs_of(graph.inputs), run, self.backward.name)
+
+
+def _spread_value(graph: Any, value: Any, size: int) -> Any:
+    from gradtape.graph.batch import spread
+    from gradtape.graph.control_ops import aside
+
+    with aside(graph):
+        x = value.constant if value.constant is not None else symbolic(value)
+        return graph.value_of(spread(x, size))
+
 
 def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Callable[..., list]) -> list:
     """In a trace: the outputs, with `gradients(*cotangents)` as their gradient."""
@@ -53,7 +102,8 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     tapes = _core.suspend()
     _core.set_trace(sub)
     try:
-        found, flat = pack([_tensor(g) for g in gradients(*(seeds.get(k) for k in range(len(outputs))))])
+        given = gradients(*(seeds.get(k) for k in range(len(outputs))))
+        found, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     finally:
         _core.set_trace(trace)
@@ -69,8 +119,39 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     return results
 
 
-def _tensor(g: Any) -> Any:
+def _tensor(g: Any, x: Any) -> Any:
     from gradtape import _hooks
     from gradtape.indexed_slices import IndexedSlices
 
-    return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else _hooks.convert(g)
+    return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else _hooks.convert(g, x.dtype._code)
+
+
+# ---- barriers -------------------------------------------------------------------------------
+
+
+class Barrier(Callback):
+    """The node: as many results as operands, the same values."""
+
+    is_barrier = True
+
+    def __init__(self) -> None:
+        super().__init__("barrier", lambda *tensors: [t._detach() for t in tensors])
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        results = super().__call__(operands, specs)
+        _core.record(tuple(results), tuple(operands), lambda *gs: list(gs))
+        return results
+
+    def batch(self, operands: list, marks: list[bool], size: int) -> list:
+        from gradtape.graph.batch import spread
+
+        xs = [x if m else spread(x, size) for x, m in zip(operands, marks, strict=True)]
+        return self(xs, [(tuple(x.shape), x.dtype._code) for x in xs])
+
+
+_BARRIER = Barrier()
+
+
+def barrier(tensors: Sequence[Any]) -> list:
+    """The same tensors, hidden from simplification, and there when the last of them is."""
+    return _BARRIER(tensors, [(tuple(t.shape), t.dtype._code) for t in tensors])

@@ -61,7 +61,7 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
         for v in node.operands:
             if v.node is not None:
                 bits |= ancestors[index[v.node]] | 1 << index[v.node]
-        if isinstance(node.op, Callback):
+        if isinstance(node.op, Callback) and not node.op.is_barrier:
             if called is not None:
                 bits |= ancestors[index[called]] | 1 << index[called]
                 after[node] = called

@@ -79,6 +79,7 @@ class Callback:
 
     row = _Row
     passes_on = False  # the results are the first operands; the node only has a gradient of its own
+    is_barrier = False  # the results are the operands, hidden from simplification
 
     def __init__(self, name: str, run: Any, effect: bool = False) -> None:
         self.op_name = name

@@ -35,8 +35,11 @@ class Pullback(NamedTuple):
     found: list  # for each source where its gradient is among the outputs, or None
 
 
-def pullback(tape: Any, y: Any, sources: list) -> Pullback:
-    """The backward pass from `y`: remembered when the tape knows its structure, else traced."""
+def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
+    """The backward pass from `y`: remembered when the tape knows its structure, else traced.
+
+    None when a gradient of the user's own on the way needs values and cannot be traced.
+    """
     known = tape._pullback([y], sources)
     if known is not None:
         function, kept = known
@@ -44,10 +47,13 @@ def pullback(tape: Any, y: Any, sources: list) -> Pullback:
     outer = _core.current_trace()
     trace = Trace(outer if isinstance(outer, Trace) else None)
     seed = symbolic(trace.input(tuple(y.shape), y.dtype._code))
-    with aside(trace):
-        grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
-        found, flat = pack(grads)
-        trace.outputs = [trace.value_of(t) for t in flat]
+    try:
+        with aside(trace):
+            grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
+            found, flat = pack(grads)
+            trace.outputs = [trace.value_of(t) for t in flat]
+    except Exception:  # row by row it may work; if not, the error is raised there, about values
+        return None
     kept = [e._read() if isinstance(e, _core.Variable) else e for e in trace.externals]
     graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
     return Pullback(GraphFunction(graph, "gradient"), kept, found)
@@ -92,6 +98,12 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
 
     pull = pullback(tape, y, sources)
     shape = tuple(y.shape)
+    if pull is None:
+        rows = _row_by_row(tape, y, sources, _units(shape, y.dtype._code), y._numel)
+        return [
+            None if r is None else ops.reshape(r, [*shape, *s.shape])
+            for r, s in zip(rows, sources, strict=True)
+        ]
     sizes = [_count(s.shape) for s in sources]
     if 0 < sum(n for n, f in zip(sizes, pull.found, strict=True) if f is not None) < y._numel:
         tangents = [
@@ -99,10 +111,13 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
             for i, (s, n) in enumerate(zip(sources, sizes, strict=True))
         ]
         return [
-            None if t is None else _last_axis_first(t, [*shape, *s.shape]) for t, s in zip(tangents, sources, strict=True)
+            None if t is None else _last_axis_first(t, [*shape, *s.shape])
+            for t, s in zip(tangents, sources, strict=True)
         ]
     rows = _pulled(pull, _units(shape, y.dtype._code), y._numel)
-    return [None if r is None else ops.reshape(r, [*shape, *s.shape]) for r, s in zip(rows, sources, strict=True)]
+    return [
+        None if r is None else ops.reshape(r, [*shape, *s.shape]) for r, s in zip(rows, sources, strict=True)
+    ]
 
 
 def _count(shape: Sequence[int]) -> int:
@@ -129,14 +144,35 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     shape = [batch, *inner, *within]
     if 0 in shape:
         return None
+    if pull is None:
+        m = _count(inner)
+        (r,) = _row_by_row(tape, y, [x], _units(inner, y.dtype._code, batch), m)
+        return (
+            None
+            if r is None
+            else ops.reshape(ops.transpose(ops.reshape(r, [m, batch, -1]), [1, 0, 2]), shape)
+        )
     # Examples are independent, so one row serves the same element of every example.
     n = _count(within)
     if n < _count(inner):
         t = _pushed(pull, 0, _units(within, x.dtype._code, batch), n)
-        return None if t is None else ops.reshape(ops.transpose(ops.reshape(t, [n, batch, -1]), [1, 2, 0]), shape)
+        return (
+            None
+            if t is None
+            else ops.reshape(ops.transpose(ops.reshape(t, [n, batch, -1]), [1, 2, 0]), shape)
+        )
     m = y._numel // batch
     (r,) = _pulled(pull, _units(inner, y.dtype._code, batch), m)
     return None if r is None else ops.reshape(ops.transpose(ops.reshape(r, [m, batch, -1]), [1, 0, 2]), shape)
+
+
+def _row_by_row(tape: Any, y: Any, sources: list, units: Units, rows: int) -> list:
+    """For each source the gradients `[rows, *source.shape]`, by one backward pass after the other."""
+    from gradtape import ops
+
+    seeds = ops.unstack(units(0, rows), axis=0)
+    columns = zip(*(tape._backward([y], [seed], list(sources)) for seed in seeds), strict=True)
+    return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]
 
 
 def _pulled(pull: Pullback, units: Units, rows: int) -> list:

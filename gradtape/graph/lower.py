@@ -44,6 +44,8 @@ def compile_graph(
         if isinstance(item, Node):
             if item.name in simplify.ALIASES:
                 aliases[item.results[0]] = item.operands[0]
+            elif isinstance(item.op, Callback) and item.op.is_barrier:
+                aliases.update(zip(item.results, item.operands, strict=True))
             elif isinstance(item.op, Callback):
                 steps.append(Step("call", item.op.run, list(item.operands), list(item.results)))
             else:

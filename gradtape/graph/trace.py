@@ -18,11 +18,15 @@ from gradtape.graph.ir import Graph, Value, symbolic
 class Trace(Graph):
     """A graph that is being written by a running function."""
 
-    __slots__ = ("outer", "externals", "state", "assigned", "_captured", "created", "start")
+    __slots__ = ("outer", "externals", "state", "assigned", "_captured", "created", "start", "lifts", "_lifted")
 
-    def __init__(self, outer: Trace | None = None) -> None:
+    def __init__(self, outer: Trace | None = None, lifts: bool = False) -> None:
         super().__init__()
         self.outer = outer
+        # Whether numbers made during the trace are values of the graph, each of its own, so that
+        # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
+        self.lifts = lifts if outer is None else outer.lifts
+        self._lifted: dict[int, Value] = {}
         self.externals: list[
             Any
         ] = []  # variables and tensors from outside, one per input behind the arguments
@@ -85,7 +89,7 @@ class Trace(Graph):
         if symbol is not None and symbol.graph is self:
             return symbol
         if symbol is None and tensor._born > self.start:
-            return self.constant(tensor)
+            return self.lift(tensor) if self.lifts else self.constant(tensor)
         if symbol is not None and not self._encloses(symbol.graph):
             raise TypeError(
                 f"{tensor!r} is out of scope and cannot be used here. It was made while another function was traced, and "
@@ -103,7 +107,16 @@ class Trace(Graph):
 
     def stand_in(self, tensor: Any) -> Any:
         """A tensor of the trace for one from outside; called by the core."""
-        return symbolic(self.capture(tensor))
+        return symbolic(self.lift(tensor) if tensor._born > self.start else self.capture(tensor))
+
+    def lift(self, tensor: Any) -> Value:
+        """A tensor made during the trace as a constant of its own."""
+        known = self._lifted.get(id(tensor))
+        if known is None:
+            known = self._lifted[id(tensor)] = Value(
+                self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
+            )
+        return known
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         current = _core.current_trace()

@@ -49,5 +49,3 @@ def _first(t: Any) -> Any:
     from gradtape import ops
 
     return ops.reshape(t, tuple(t.shape)[1:])
-
-
