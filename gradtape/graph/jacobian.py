@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._hooks import densify
-from gradtape.dtypes import BY_CODE
 from gradtape.graph.batch import replay_batched, spread
 from gradtape.graph.callable import GraphFunction, extract, pack, replay
 from gradtape.graph.control_ops import aside, zeros
@@ -98,26 +97,23 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
 
     pull = pullback(tape, y, sources)
     shape = tuple(y.shape)
-    if pull is None:
-        rows = _row_by_row(tape, y, sources, _units(shape, y.dtype._code), y._numel)
-        return [
-            None if r is None else ops.reshape(r, [*shape, *s.shape])
-            for r, s in zip(rows, sources, strict=True)
-        ]
-    sizes = [_count(s.shape) for s in sources]
-    if 0 < sum(n for n, f in zip(sizes, pull.found, strict=True) if f is not None) < y._numel:
-        tangents = [
-            _pushed(pull, i, _units(tuple(s.shape), s.dtype._code), n)
-            for i, (s, n) in enumerate(zip(sources, sizes, strict=True))
-        ]
-        return [
-            None if t is None else _last_axis_first(t, [*shape, *s.shape])
-            for t, s in zip(tangents, sources, strict=True)
-        ]
-    rows = _pulled(pull, _units(shape, y.dtype._code), y._numel)
+    if pull is not None and _forward_is_cheaper(pull, y, sources):
+        tangents = [_pushed(pull, i, _units_of(s), _count(s.shape)) for i, s in enumerate(sources)]
+        rows = [None if t is None else _first_axis_last(t) for t in tangents]
+    else:
+        rows = _pulled(pull, tape, y, sources, _units_of(y), y._numel)
     return [
         None if r is None else ops.reshape(r, [*shape, *s.shape]) for r, s in zip(rows, sources, strict=True)
     ]
+
+
+def _forward_is_cheaper(pull: Pullback, y: Any, sources: list) -> bool:
+    """Whether the sources have fewer elements than the target. Gradients of complex numbers are
+    conjugates, tangents are not, so complex Jacobians are always made of gradients."""
+    reached = [s for s, f in zip(sources, pull.found, strict=True) if f is not None]
+    if any(x.dtype.is_complex for x in (y, *reached)):
+        return False
+    return 0 < sum(_count(s.shape) for s in reached) < y._numel
 
 
 def _count(shape: Sequence[int]) -> int:
@@ -127,43 +123,32 @@ def _count(shape: Sequence[int]) -> int:
     return n
 
 
-def _last_axis_first(t: Any, shape: list[int]) -> Any:
-    """`[n, *y.shape]` with its first axis moved behind the others, in another shape."""
+def _first_axis_last(t: Any) -> Any:
+    """`[n, *shape]` as a matrix with n columns."""
     from gradtape import ops
 
     n = t.shape[0]
-    return ops.reshape(ops.transpose(ops.reshape(t, [n, t._numel // n]), [1, 0]), shape)
+    return ops.transpose(ops.reshape(t, [n, t._numel // n]), [1, 0])
 
 
 def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     """The tensor `[batch, *y.shape[1:], *x.shape[1:]]`, or None if `y` does not depend on `x`."""
     from gradtape import ops
 
-    pull = pullback(tape, y, [x])
     batch, inner, within = y.shape[0], tuple(y.shape)[1:], tuple(x.shape)[1:]
     shape = [batch, *inner, *within]
     if 0 in shape:
         return None
-    if pull is None:
-        m = _count(inner)
-        (r,) = _row_by_row(tape, y, [x], _units(inner, y.dtype._code, batch), m)
-        return (
-            None
-            if r is None
-            else ops.reshape(ops.transpose(ops.reshape(r, [m, batch, -1]), [1, 0, 2]), shape)
-        )
+    pull = pullback(tape, y, [x])
+    m, n = _count(inner), _count(within)
     # Examples are independent, so one row serves the same element of every example.
-    n = _count(within)
-    if n < _count(inner):
-        t = _pushed(pull, 0, _units(within, x.dtype._code, batch), n)
-        return (
-            None
-            if t is None
-            else ops.reshape(ops.transpose(ops.reshape(t, [n, batch, -1]), [1, 2, 0]), shape)
-        )
-    m = y._numel // batch
-    (r,) = _pulled(pull, _units(inner, y.dtype._code, batch), m)
-    return None if r is None else ops.reshape(ops.transpose(ops.reshape(r, [m, batch, -1]), [1, 0, 2]), shape)
+    if pull is not None and n < m and _forward_is_cheaper(pull, y, [x]):
+        rows, order = _pushed(pull, 0, _units(within, x.dtype, batch), n), [1, 2, 0]
+    else:
+        (rows,), order = _pulled(pull, tape, y, [x], _units(inner, y.dtype, batch), m), [1, 0, 2]
+    if rows is None:
+        return None
+    return ops.reshape(ops.transpose(ops.reshape(rows, [rows.shape[0], batch, -1]), order), shape)
 
 
 def _row_by_row(tape: Any, y: Any, sources: list, units: Units, rows: int) -> list:
@@ -175,8 +160,10 @@ def _row_by_row(tape: Any, y: Any, sources: list, units: Units, rows: int) -> li
     return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]
 
 
-def _pulled(pull: Pullback, units: Units, rows: int) -> list:
+def _pulled(pull: Pullback | None, tape: Any, y: Any, sources: list, units: Units, rows: int) -> list:
     """For each source the gradients `[rows, *source.shape]` of unit cotangents, or None: reverse mode."""
+    if pull is None:
+        return _row_by_row(tape, y, sources, units, rows)
     if all(f is None for f in pull.found):
         return [None] * len(pull.found)
     outs = _in_pieces(pull.function, pull.kept, units, rows)
@@ -251,18 +238,21 @@ def _bytes(v: Value) -> int:
     return v.size * _WIDTHS[v.dtype]
 
 
-def _units(shape: Sequence[int], dtype: int, batch: int | None = None) -> Units:
+def _units_of(x: Any) -> Units:
+    return _units(tuple(x.shape), x.dtype)
+
+
+def _units(shape: Sequence[int], dtype: Any, batch: int | None = None) -> Units:
     """Rows of the identity in a shape; with `batch` the same for each of so many examples."""
     from gradtape import ops
 
     size = _count(shape)
-    kind = BY_CODE[dtype]
 
     def make(start: int, count: int) -> Any:
         if count == size:
-            flat = ops.eye(size, dtype=kind)
+            flat = ops.eye(size, dtype=dtype)
         else:
-            flat = ops.one_hot(ops.range_(start, start + count), size, dtype=kind)
+            flat = ops.one_hot(ops.range_(start, start + count), size, dtype=dtype)
         if batch is None:
             return ops.reshape(flat, [count, *shape])
         return ops.broadcast_to(ops.reshape(flat, [count, 1, *shape]), [count, batch, *shape])
