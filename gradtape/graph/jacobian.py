@@ -166,7 +166,7 @@ def _pulled(pull: Pullback | None, tape: Any, y: Any, sources: list, units: Unit
         return _row_by_row(tape, y, sources, units, rows)
     if all(f is None for f in pull.found):
         return [None] * len(pull.found)
-    outs = _in_pieces(pull.function, pull.kept, units, rows)
+    outs = in_pieces(pull.function, pull.kept, units, rows)
     return [None if f is None else outs[f] for f in pull.found]
 
 
@@ -176,10 +176,10 @@ def _pushed(pull: Pullback, which: int, units: Units, rows: int) -> Any:
     if place is None:
         return None
     function = transposed(pull.function, place)
-    return _in_pieces(function, pull.kept, units, rows)[0]
+    return in_pieces(function, pull.kept, units, rows)[0]
 
 
-def _in_pieces(function: GraphFunction, kept: list, units: Units, rows: int) -> list:
+def in_pieces(function: GraphFunction, kept: list, units: Units, rows: int) -> list:
     """The outputs of a function whose last input is a row of the identity, for all rows."""
     from gradtape import ops
 

@@ -48,6 +48,8 @@ def compile_graph(
                 aliases.update(zip(item.results, item.operands, strict=True))
             elif isinstance(item.op, Callback):
                 steps.append(Step("call", item.op.run, list(item.operands), list(item.results)))
+            elif not item.op.row.native:
+                steps.append(Step("call", item.op.step(item), list(item.operands), list(item.results)))
             else:
                 steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs))
         else:

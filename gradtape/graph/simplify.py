@@ -51,7 +51,7 @@ class Builder:
                 return (simpler,)
         if op.row.kind == "elementwise":
             operands = _without_broadcasts(self, operands)
-        key = (name, tuple(map(id, operands)), attrs)
+        key = (op, tuple(map(id, operands)), attrs)
         known = self.seen.get(key)
         if known is not None:
             return known
@@ -100,11 +100,35 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
         if final and isinstance(node.op, Callback) and node.op.passes_on:
             new.update((r, renew(v)) for r, v in zip(node.results, node.operands, strict=False))
             continue
-        results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
+        operands = [renew(v) for v in node.operands]
+        inside = _written_out(node) if final else None
+        if inside is not None:
+            results = _inline(builder, inside, operands)
+        else:
+            results = builder.apply(node.op, operands, node.attrs, specs)
         new.update(zip(node.results, results, strict=True))
     builder.graph.outputs = [renew(v) for v in graph.outputs]
     builder.graph.nodes = live(builder.graph)
     return builder.graph
+
+
+def _written_out(node: Node) -> Graph | None:
+    """The ops that an op of the user's own consists of, if it does."""
+    if isinstance(node.op, Callback) or node.op.row.native:
+        return None
+    return node.op.expand([(v.dtype, v.shape) for v in node.operands], node.attrs)
+
+
+def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Value, ...]:
+    now = dict(zip(graph.inputs, operands, strict=True))
+
+    def renew(v: Value) -> Value:
+        return now[v] if v.constant is None else builder.graph.constant(v.constant)
+
+    for node in graph.nodes:
+        specs = [(v.shape, v.dtype) for v in node.results]
+        now.update(zip(node.results, builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs), strict=True))
+    return tuple(renew(v) for v in graph.outputs)
 
 
 def live(graph: Graph) -> list[Node]:
