@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradtape import _core, _hooks, nest, ops
+from gradtape.assignments import Tracker, opened
 from gradtape.indexed_slices import IndexedSlices
 
 _log = logging.getLogger("gradtape")
@@ -104,10 +105,17 @@ class GradientTape(_core.Tape):
     Args:
       persistent: keep the records, so that `gradient` can be called several times.
       watch_accessed_variables: watch trainable variables as soon as they are read.
+      track_assign: follow assignments to variables, also those of an optimizer, as if they were
+        operations: a variable as a source then means what it held when the tape was opened. TensorFlow
+        has no such flag; to its tapes, and to ours without it, an assigned value is a constant.
     """
 
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+    def __init__(
+        self, persistent: bool = False, watch_accessed_variables: bool = True, track_assign: bool = False
+    ) -> None:
         self._configure(persistent, watch_accessed_variables)
+        self._tracker = Tracker(self) if track_assign else None
+        self._stand_ins: dict[int, tuple] = {}  # by id of a variable: it and the tensor it stood for
         # "new" until first entered, then "open", and "used" once a non-persistent tape gave its gradient
         self._state = "new"
 
@@ -122,11 +130,17 @@ class GradientTape(_core.Tape):
             self._forget()
         self._state = "open"
         self._start()
+        if _core.assign_tracker() is not None:
+            opened(self)
+        if self._tracker is not None:
+            self._tracker.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
         if self._recording:
             self._stop()
+            if self._tracker is not None:
+                self._tracker.stop()
 
     def watch(self, tensor: Any) -> None:
         """Tracks a tensor, a variable, or every one in a nest of them, from now on.
@@ -148,10 +162,12 @@ class GradientTape(_core.Tape):
                 )
             if not _differentiable(leaf):
                 self._warn_dtype("tensor", leaf)
-            elif isinstance(leaf, _core.Variable):
-                self._watch(leaf)
             else:
-                self._watch(leaf)
+                tracker = _core.assign_tracker()
+                if tracker is not None and tracker.tape is not self and isinstance(leaf, _core.Variable):
+                    tracker.stand_in(self, leaf)
+                if id(leaf) not in self._stand_ins:
+                    self._watch(leaf)
 
     @staticmethod
     def _warn_dtype(what: str, value: Any) -> None:
@@ -267,13 +283,10 @@ class GradientTape(_core.Tape):
             return [target]
         return [GradientTape._end(t, "target") for t in nest.flatten(target, expand_composites=True)]
 
-    @staticmethod
-    def _source(source: Any) -> Any:
-        return (
-            source
-            if isinstance(source, (_core.Tensor, _core.Variable))
-            else GradientTape._end(source, "source")
-        )
+    def _source(self, source: Any) -> Any:
+        if not isinstance(source, (_core.Tensor, _core.Variable)):
+            source = GradientTape._end(source, "source")
+        return self._stand_ins[id(source)][1] if id(source) in self._stand_ins else source
 
     @staticmethod
     def _end(value: Any, role: str) -> Any:

@@ -300,8 +300,10 @@ class Variable(_core.Variable, metaclass=_VariableType):
         return iter(self._read())
 
     def __repr__(self) -> str:
-        text = numpy_text(self._read(), True)
-        return f"<tf.Variable '{self._name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
+        start = f"<tf.Variable '{self._name}' shape={self.shape} dtype={self.dtype.name}"
+        if _core.current_trace() is not None:
+            return start + ">"
+        return f"{start}, numpy={numpy_text(self._read(), True)}>"
 
     # ---- changing -----------------------------------------------------------------------------
 
@@ -341,12 +343,12 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def _combine(self, mode: int, indices: Any, updates: Any, rows: bool) -> None:
         """Combines slices of the value with updates: in place, or in a trace by ops."""
-        if _core.current_trace() is None:
+        if _core.current_trace() is None and _core.assign_tracker() is None:
             self._scatter(mode, indices, updates, rows)
             return
         from gradtape import ops
 
-        tapes = _core.suspend()
+        tapes = _core.suspend() if _core.assign_tracker() is None else None
         try:
             value = self._read()
             places = ops.expand_dims(indices, -1) if rows else indices
@@ -359,7 +361,8 @@ class Variable(_core.Variable, metaclass=_VariableType):
             }[mode]  # fmt: skip
             self._set(combine(value, places, updates))
         finally:
-            _core.resume(tapes)
+            if tapes is not None:
+                _core.resume(tapes)
 
     def scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: str | None = None

@@ -290,7 +290,7 @@ static PyObject* is_tracked(PyObject*, PyObject* o) {
   Dtype t = is_tensor(o) ? as_tensor(o)->value.dtype : is_variable(o) ? as_variable(o)->value.dtype : Dtype::Bool;
   if (n && is_differentiable(t))
     for (Tape* tape : active_tapes())
-      if (on_tape(n, tape)) Py_RETURN_TRUE;
+      if (!tape->variables_only && on_tape(n, tape)) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
 
@@ -302,13 +302,27 @@ static PyObject* set_trace(PyObject*, PyObject* trace) {
   if (current_trace && PyObject_HasAttrString(trace, "start")) {
     Ref<> start(PyObject_GetAttrString(trace, "start"));
     trace_start = start ? PyLong_AsUnsignedLongLongMask(start.get()) : 0;
+    Ref<> lifts(PyObject_GetAttrString(trace, "lifts"));
+    trace_lifts = lifts.get() == Py_True;
+    PyErr_Clear();
   }
   return before ? before : Py_NewRef(Py_None);
 }
+// set_assign_tracker(tracker or None) -> the one before
+static PyObject* set_assign_tracker(PyObject*, PyObject* tracker) {
+  PyObject* before = assign_tracker;
+  assign_tracker = tracker == Py_None ? nullptr : Py_NewRef(tracker);
+  return before ? before : Py_NewRef(Py_None);
+}
+
+static PyObject* get_assign_tracker(PyObject*, PyObject*) { return Py_NewRef(assign_tracker ? assign_tracker : Py_None); }
+
 static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }
 
 static PyMethodDef functions[] = {{"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
                                   {"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
+                                  {"set_assign_tracker", set_assign_tracker, METH_O, "Who is told of assignments on this thread, or None; gives the one before."},
+                                  {"assign_tracker", get_assign_tracker, METH_NOARGS, "Who is told of assignments on this thread, or None."},
                                   {"current_trace", get_trace, METH_NOARGS, "The trace this thread is writing, or None."},
                                   {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
                                   {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},

@@ -96,8 +96,12 @@ Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
 void init_variable_type(PyObject* module);
 // The trace this thread is writing (a gradtape.graph.trace.Trace), or nullptr: variables are read and set through it.
 extern thread_local PyObject* current_trace;
+// Set while a tape follows assignments (gradtape/assignments.py): it is told of each, and asked for values.
+extern thread_local PyObject* assign_tracker;
 // Tensors made before this count come from outside of the trace (0: it takes none).
 extern thread_local uint64_t trace_start;
+// Numbers made during the trace are part of its graph too, so that it can be differentiated by them.
+extern thread_local bool trace_lifts;
 // While it lives, no trace is current.
 struct TraceLifted {
   PyObject* trace = current_trace;
@@ -193,6 +197,7 @@ PyObject* attrs_tuple(CallAttrs* a);  // borrowed; an empty tuple for nullptr
 // Runs `op` on operands that are tensors already. The result is a Tensor, or a tuple of them.
 // `attrs` is borrowed (nullptr: none).
 PyObject* run_op(OpObject* op, TensorObject* const* operands, int n, CallAttrs* attrs);
+void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs);
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y);  // one of them is a tensor or variable
 PyObject* call_unary(OpObject* op, PyObject* x);
 
@@ -221,6 +226,7 @@ PyObject* tensor_item(const Tensor& t);                // Python number of a one
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags);
 void tensor_release_buffer(PyObject* self, Py_buffer* view);
 void init_exchange(PyObject* module);
+void init_data(PyObject* module);
 
 // Python functions the core calls for what is rare; set once from gradtape/_hooks.py.
 struct Hooks {
@@ -283,6 +289,7 @@ bool on_tape(Node* n, const Tape* t);
 struct Tape {
   PyObject_HEAD
   bool recording, persistent, watch_accessed;
+  bool variables_only;               // takes note of the variables that are read, and records nothing
   std::vector<Node*> nodes;          // not owned
   std::vector<PyObject*> variables;  // owned; in order of first access
   PyObject* dict;

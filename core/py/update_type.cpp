@@ -140,7 +140,7 @@ bool run(UpdateObject* u, Inputs& in, size_t given) {
 // step(pairs): pairs (gradient, variable) with dense gradients. Returns whether they were the ones it is for.
 PyObject* update_step(PyObject* self, PyObject* pairs) {
   UpdateObject* u = as_update(self);
-  if (current_trace || !PyList_CheckExact(pairs) || PyList_GET_SIZE(pairs) != PyTuple_GET_SIZE(u->variables)) Py_RETURN_FALSE;
+  if (current_trace || assign_tracker || !PyList_CheckExact(pairs) || PyList_GET_SIZE(pairs) != PyTuple_GET_SIZE(u->variables)) Py_RETURN_FALSE;
   return guarded<PyObject*>(nullptr, [&] {
     Inputs in(u->program->program->n_inputs);
     size_t n = size_t(PyList_GET_SIZE(pairs));

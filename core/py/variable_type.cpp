@@ -11,6 +11,22 @@ PyType_Slot* number_slots();
 static uint64_t next_uid = 0;
 thread_local PyObject* current_trace = nullptr;
 thread_local uint64_t trace_start = 0;
+thread_local bool trace_lifts = false;
+thread_local PyObject* assign_tracker = nullptr;
+
+// What a tape that follows assignments says the variable holds; nullptr where it says nothing.
+static TensorObject* assigned_value(VariableObject* v) {
+  static PyObject* method = PyUnicode_InternFromString("read");
+  Ref<> t(checked(PyObject_CallMethodOneArg(assign_tracker, method, reinterpret_cast<PyObject*>(v))));
+  return t.get() == Py_None ? nullptr : as_tensor(t.release());
+}
+
+// Tells a tape that follows assignments about a new value. The variable has it too.
+static void note_assigned(PyObject* self, PyObject* t) {
+  static PyObject* method = PyUnicode_InternFromString("assign");
+  as_variable(self)->value = as_tensor(t)->value;
+  Ref<>(checked(PyObject_CallMethodObjArgs(assign_tracker, method, self, t, nullptr)));
+}
 
 Ref<TensorObject> read_variable(VariableObject* v) {
   if (current_trace) {
@@ -21,6 +37,8 @@ Ref<TensorObject> read_variable(VariableObject* v) {
     return t;
   }
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
+  if (assign_tracker && !active_tapes().empty())
+    if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(v->value));
   // Read outside all tapes it is a constant, also for a tape that is opened later.
   if (!active_tapes().empty()) {
@@ -103,8 +121,13 @@ static PyObject* set(PyObject* self, PyObject* t) {
     PyErr_SetString(PyExc_TypeError, "a symbolic tensor is out of scope: it was made while a function was traced and has no value here");
     return nullptr;
   }
-  as_variable(self)->value = as_tensor(t)->value;
-  Py_RETURN_NONE;
+  return guarded<PyObject*>(nullptr, [&] {
+    if (assign_tracker)
+      note_assigned(self, t);
+    else
+      as_variable(self)->value = as_tensor(t)->value;
+    return Py_NewRef(Py_None);
+  });
 }
 
 // ---- changes ------------------------------------------------------------------------------
@@ -171,6 +194,8 @@ static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     check_shape(self, "assign", t.get());
     if (current_trace)
       Ref<>(checked(trace_assign(self, t.object())));
+    else if (assign_tracker)
+      note_assigned(self, t.object());
     else
       as_variable(self)->value = t->value;
     return Py_NewRef(a.read ? self : Py_None);
@@ -185,6 +210,8 @@ template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject
     check_shape(self, method, t.get());
     if (current_trace)
       trace_update(self, engine.*op, t.object());
+    else if (assign_tracker)
+      note_assigned(self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object()))).get());
     else
       apply(as_variable(self)->value, engine.*op, t->value);
     return Py_NewRef(a.read ? self : Py_None);
@@ -217,12 +244,19 @@ static PyObject* put(PyObject* self, PyObject* args) {
       ~Owner() { unref(p); }
     } attrs{index_attrs(value.shape, key)};
     if (!attrs.p) fail(Code::Type, "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or v.assign(tf.where(mask, x, v)).");
+    attrs.p->values.values.pop_back(), attrs.p->kinds.pop_back();  // the shape of the slice, which an update does not have
     if (current_trace) {
       trace_change(self, [&] {
         TensorObject* operands[] = {read_variable(as_variable(self)).release(), as_tensor(update)};
         Ref<TensorObject> held(operands[0]);
         return run_op(engine.index_update, operands, 2, attrs.p);
       });
+      Py_RETURN_NONE;
+    }
+    if (assign_tracker) {
+      Ref<TensorObject> held = read_variable(as_variable(self));
+      TensorObject* operands[] = {held.get(), as_tensor(update)};
+      note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
       Py_RETURN_NONE;
     }
     const Tensor* in[] = {&value, &as_tensor(update)->value};
@@ -238,7 +272,7 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
   PyObject *indices, *updates;
   if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    if (current_trace) fail(Code::Runtime, "a scatter in a trace is made of ops");
+    if (current_trace || assign_tracker) fail(Code::Runtime, "a scatter in a trace is made of ops");
     Tensor& value = as_variable(self)->value;
     Tensor at = as_tensor(indices)->value;
     if (rows) at.shape.push(1);
@@ -280,6 +314,10 @@ static PyObject* update(PyObject* self, PyObject* args) {
     if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");
     if (d.dtype != value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
     if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
+    if (assign_tracker) {
+      note_assigned(self, Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
+      Py_RETURN_NONE;
+    }
     apply(value, as_op(op), d);
     Py_RETURN_NONE;
   });

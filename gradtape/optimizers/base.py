@@ -419,7 +419,7 @@ class Optimizer:
         """Takes one step; without variables those it was built with are meant, in order."""
         if trainable_variables is None:
             trainable_variables = self._known_variables(grads)
-        if _core.current_trace() is None:
+        if _core.current_trace() is None and _core.assign_tracker() is None:
             key = (*map(id, trainable_variables), *map(type, grads))
             programs = self._programs.get(key)
             if programs is None:

@@ -2,7 +2,8 @@
 
 `take` is the step in tensor arithmetic: scaling, accumulation, clipping, decay, the rule, averages,
 constraints, the counter. It runs while a trace is open: that of a user's `tf.function`, or one
-of its own, of which `Programs` makes the program that later steps run.
+of its own, of which `Programs` makes the program that later steps run; or at once and seen by the
+tapes, when one of them follows assignments.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def take(
       inline: whether this is part of a function of the user's.
       constrain: whether the constraints of the variables are part of it.
     """
-    token = _core.suspend()
+    token = _core.suspend() if _core.assign_tracker() is None else None
     try:
         if opt.loss_scale_factor is not None:
             grads = [_map(lambda x: x / opt.loss_scale_factor, g) for g in grads]
@@ -156,7 +157,8 @@ def take(
             _constrain(variables)
         opt._iterations.assign_add(1)
     finally:
-        _core.resume(token)
+        if token is not None:
+            _core.resume(token)
 
 
 def _constrain(variables: list[Any]) -> None:

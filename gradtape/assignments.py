@@ -1,0 +1,69 @@
+"""Tapes that follow assignments: `GradientTape(track_assign=True)`.
+
+To TensorFlow's tape an assignment is the end of a value's history. To one that tracks, a variable
+holds what was assigned to it, with its history: a step of an optimizer can be differentiated.
+
+While such a tape records, the core tells its Tracker of every assignment and asks it for the
+values of variables. Reading gives the assigned tensor. A tape that was opened meanwhile and reads
+it takes it for the variable: that is what `gradient(..., variable)` on that tape is about. On the
+tracking tape itself a variable as a source is what it held at the beginning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import _core
+
+
+class Tracker:
+    """What variables were assigned while a tape follows assignments."""
+
+    def __init__(self, tape: Any) -> None:
+        self.tape = tape
+        self.inner: list[Any] = []  # tapes opened after this one
+        self._now: dict[int, tuple[Any, Any]] = {}  # by id: the variable and what it was assigned
+        self._before: Any = None
+
+    def start(self) -> None:
+        self._before = _core.set_assign_tracker(self)
+
+    def stop(self) -> None:
+        _core.set_assign_tracker(self._before)
+        self._before = None
+        self._now.clear()
+
+    def read(self, variable: Any) -> Any:
+        """Called by the core: the tensor that the variable was assigned, or None."""
+        known = self._now.get(id(variable))
+        if known is None:
+            return None if self._before is None else self._before.read(variable)
+        for tape in self.inner:
+            if tape._recording and tape._watch_accessed and variable.trainable:
+                self.stand_in(tape, variable)
+        return known[1]
+
+    def stand_in(self, tape: Any, variable: Any) -> None:
+        """From now on the assigned tensor is the variable, as a source of `tape`."""
+        known = self._now.get(id(variable))
+        if known is not None and not tape._tracks(variable) and id(variable) not in tape._stand_ins:
+            tape._watch(known[1])
+            tape._stand_ins[id(variable)] = known
+
+    def assign(self, variable: Any, tensor: Any) -> None:
+        """Called by the core, which has given the variable its value already."""
+        if self._before is not None:
+            self._before.assign(variable, tensor)
+        if self.tape._tracks(tensor):
+            self._now[id(variable)] = (variable, tensor)
+        else:
+            self._now.pop(id(variable), None)  # a constant: the variable begins anew
+
+
+def opened(tape: Any) -> None:
+    """A tape begins to record: trackers are told."""
+    tracker = _core.assign_tracker()
+    while tracker is not None:
+        if tracker.tape is not tape and tape not in tracker.inner:
+            tracker.inner.append(tape)
+        tracker = tracker._before
