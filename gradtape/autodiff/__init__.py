@@ -28,7 +28,7 @@ __all__ = [
     "vjp",
 ]
 
-_LATER = {"sparse_jacobian": "gradtape.autodiff.sparse", "implicit": "gradtape.autodiff.implicit_"}
+_LATER = {"sparse_jacobian": "gradtape.autodiff.sparse", "implicit": "gradtape.autodiff.roots"}
 
 
 def __getattr__(name: str) -> Any:
