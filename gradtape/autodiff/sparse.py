@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import ops
 from gradtape.autodiff.functions import _call, _place, _watching
 from gradtape.graph.jacobian import Pullback, in_pieces, pullback, transposed
+from gradtape.graph.linear import is_linear
 from gradtape.graph.sparsity import colours, pattern
 from gradtape.tape import _differentiable, _leaf
 
@@ -74,7 +75,7 @@ class Sparsity:
         p.sort_indices()
         self.pattern = p
         by_column, by_row = colours(p), colours(p.T.tocsr())
-        self.forward = by_column.max(initial=-1) < by_row.max(initial=-1)
+        self.forward = by_column.max(initial=-1) < by_row.max(initial=-1) and is_linear(pull.function)
         self.colours = by_column if self.forward else by_row
         self.passes = int(self.colours.max(initial=-1)) + 1
 

@@ -40,7 +40,8 @@ def replay_batched(
         marks = [v in marked for v in node.operands]
         if any(marks):
             results = batch_node(node, operands, marks, size)
-            marked.update(node.results)
+            passed = isinstance(node.op, Callback) and node.op.is_barrier
+            marked.update(r for i, r in enumerate(node.results) if not passed or marks[i])
         elif isinstance(node.op, Callback):
             results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
         else:
@@ -63,9 +64,11 @@ def batched_graph(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Gra
 
 
 def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
-    """The results of a node, all with the new axis."""
+    """The results of a node, all with the new axis; a barrier passes on what it is given."""
     op = node.op
     if isinstance(op, Callback):
+        if op.is_barrier:
+            return op(operands, [(tuple(x.shape), x.dtype._code) for x in operands])
         if isinstance(op, Rows):
             return op.batch(operands, marks, size)
         from gradtape.graph.batch_control import RULES

@@ -37,6 +37,7 @@ class GraphFunction:
         self.seen = 0  # how often a Jacobian asked for it
         self.row_bytes = -1  # what one row of a Jacobian needs, once known
         self.tangents: dict[int, GraphFunction] = {}  # by output: the transposed pass, see jacobian.py
+        self.linear: bool | None = None  # in its last input, once asked for: linear.py
         self.sparsity: Any = None  # which derivatives it can give, once asked for: autodiff/sparse.py
         self._program: Any = None
         self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}

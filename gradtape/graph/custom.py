@@ -48,50 +48,6 @@ class CustomGradient(Callback):
         _core.record(tuple(results), tuple(inputs), gradients)
         return results
 
-    def batch(self, operands: list, marks: list[bool], size: int) -> list:
-        """Over a new leading axis: the gradient runs over it, too."""
-        from gradtape.graph.batch import batched_graph, spread
-
-        # Operands that do not change along the axis are spread over it, whose gradient is a sum.
-        xs = [x if m else spread(x, size) for x, m in zip(operands, marks, strict=True)]
-        sparse = any(isinstance(f, tuple) for f in self.found)
-        backward = self._dense() if sparse else self.backward
-        graph, has = batched_graph(backward.graph, [True] * len(backward.graph.inputs), size)
-        if not all(has):
-            graph.outputs = [
-                v if h else _spread_value(graph, v, size) for v, h in zip(graph.outputs, has, strict=True)
-            ]
-        found, at = [], 0
-        for f in self.found:
-            found.append(None if f is None else at)
-            at += f is not None
-        op = CustomGradient(
-            GraphFunction(graph, backward.name), self.n_outputs, self.n_inputs, self.wanted, found
-        )
-        return op(xs, [(tuple(x.shape), x.dtype._code) for x in xs[: self.n_outputs]])
-
-    def _dense(self) -> GraphFunction:
-        """The backward graph with tensors in place of sparse gradients."""
-        from gradtape._hooks import densify
-        from gradtape.graph.callable import replay
-        from gradtape.graph.control_ops import build, specs_of
-
-        graph = self.backward.graph
-
-        def run(xs: list) -> list:
-            return [densify(g) for g in unpack(self.found, replay(graph, xs)) if g is not None]
-
-        return build(specs_of(graph.inputs), run, self.backward.name)
-
-
-def _spread_value(graph: Any, value: Any, size: int) -> Any:
-    from gradtape.graph.batch import spread
-    from gradtape.graph.control_ops import aside
-
-    with aside(graph):
-        x = value.constant if value.constant is not None else symbolic(value)
-        return graph.value_of(spread(x, size))
-
 
 def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Callable[..., list]) -> list:
     """In a trace: the outputs, with `gradients(*cotangents)` as their gradient."""
@@ -123,7 +79,9 @@ def _tensor(g: Any, x: Any) -> Any:
     from gradtape import _hooks
     from gradtape.indexed_slices import IndexedSlices
 
-    return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else _hooks.convert(g, x.dtype._code)
+    return (
+        g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else _hooks.convert(g, x.dtype._code)
+    )
 
 
 # ---- barriers -------------------------------------------------------------------------------
@@ -141,12 +99,6 @@ class Barrier(Callback):
         results = super().__call__(operands, specs)
         _core.record(tuple(results), tuple(operands), lambda *gs: list(gs))
         return results
-
-    def batch(self, operands: list, marks: list[bool], size: int) -> list:
-        from gradtape.graph.batch import spread
-
-        xs = [x if m else spread(x, size) for x, m in zip(operands, marks, strict=True)]
-        return self(xs, [(tuple(x.shape), x.dtype._code) for x in xs])
 
 
 _BARRIER = Barrier()

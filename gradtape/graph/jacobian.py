@@ -17,6 +17,7 @@ from gradtape.graph.batch import replay_batched, spread
 from gradtape.graph.callable import GraphFunction, extract, pack, replay
 from gradtape.graph.control_ops import aside, zeros
 from gradtape.graph.ir import Graph, Value, symbolic
+from gradtape.graph.linear import is_linear
 from gradtape.graph.simplify import simplify
 from gradtape.graph.trace import Trace
 
@@ -108,12 +109,12 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
 
 
 def _forward_is_cheaper(pull: Pullback, y: Any, sources: list) -> bool:
-    """Whether the sources have fewer elements than the target. Gradients of complex numbers are
-    conjugates, tangents are not, so complex Jacobians are always made of gradients."""
+    """Whether the sources have fewer elements than the target, and forward mode gives the same. Gradients
+    of complex numbers are conjugates, tangents are not; a gradient of the user's own may do anything."""
     reached = [s for s, f in zip(sources, pull.found, strict=True) if f is not None]
     if any(x.dtype.is_complex for x in (y, *reached)):
         return False
-    return 0 < sum(_count(s.shape) for s in reached) < y._numel
+    return 0 < sum(_count(s.shape) for s in reached) < y._numel and is_linear(pull.function)
 
 
 def _count(shape: Sequence[int]) -> int:
@@ -142,7 +143,7 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     pull = pullback(tape, y, [x])
     m, n = _count(inner), _count(within)
     # Examples are independent, so one row serves the same element of every example.
-    if pull is not None and n < m and _forward_is_cheaper(pull, y, [x]):
+    if pull is not None and _forward_is_cheaper(pull, y, [x]):
         rows, order = _pushed(pull, 0, _units(within, x.dtype, batch), n), [1, 2, 0]
     else:
         (rows,), order = _pulled(pull, tape, y, [x], _units(inner, y.dtype, batch), m), [1, 0, 2]
@@ -155,6 +156,10 @@ def _row_by_row(tape: Any, y: Any, sources: list, units: Units, rows: int) -> li
     """For each source the gradients `[rows, *source.shape]`, by one backward pass after the other."""
     from gradtape import ops
 
+    if not rows:  # one pass, though there is nothing to pass on, says what is connected
+        once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
+        pairs = zip(once, sources, strict=True)
+        return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]
     seeds = ops.unstack(units(0, rows), axis=0)
     columns = zip(*(tape._backward([y], [seed], list(sources)) for seed in seeds), strict=True)
     return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]

@@ -116,7 +116,8 @@ def _written_out(node: Node) -> Graph | None:
     """The ops that an op of the user's own consists of, if it does."""
     if isinstance(node.op, Callback) or node.op.row.native:
         return None
-    return node.op.expand([(v.dtype, v.shape) for v in node.operands], node.attrs)
+    expand = getattr(node.op, "expand", None)
+    return expand and expand([(v.dtype, v.shape) for v in node.operands], node.attrs)
 
 
 def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Value, ...]:
@@ -127,7 +128,8 @@ def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Valu
 
     for node in graph.nodes:
         specs = [(v.shape, v.dtype) for v in node.results]
-        now.update(zip(node.results, builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs), strict=True))
+        results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
+        now.update(zip(node.results, results, strict=True))
     return tuple(renew(v) for v in graph.outputs)
 
 

@@ -18,14 +18,24 @@ from gradtape.graph.ir import Graph, Value, symbolic
 class Trace(Graph):
     """A graph that is being written by a running function."""
 
-    __slots__ = ("outer", "externals", "state", "assigned", "_captured", "created", "start", "lifts", "_lifted")
+    __slots__ = (
+        "outer",
+        "externals",
+        "state",
+        "assigned",
+        "_captured",
+        "created",
+        "start",
+        "lifts",
+        "_lifted",
+    )
 
     def __init__(self, outer: Trace | None = None, lifts: bool = False) -> None:
         super().__init__()
         self.outer = outer
         # Whether numbers made during the trace are values of the graph, each of its own, so that
         # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
-        self.lifts = lifts if outer is None else outer.lifts
+        self.lifts: bool = lifts if outer is None else outer.lifts
         self._lifted: dict[int, Value] = {}
         self.externals: list[
             Any

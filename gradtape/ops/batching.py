@@ -35,7 +35,9 @@ def _all(size: int, batched: list[bool], operands: list) -> list:
 
 def _lifted(x: Any, rank: int) -> Any:
     """Ones behind the new axis, so that a row has `rank` axes."""
-    return _ops().reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]]) if x.ndim <= rank else x
+    return (
+        _ops().reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]]) if x.ndim <= rank else x
+    )
 
 
 # ---- shapes -------------------------------------------------------------------------------------
@@ -128,7 +130,9 @@ def matmul(size, batched, operands, attrs):
         # a column, transposed: a row
         return _row("matmul", [ops.reshape(a, [size, 1, a.shape[1]]), b], (False, tb))
     rank = max(x.ndim - m for x, m in zip(operands, batched, strict=True))
-    return _row("matmul", [_lifted(x, rank) if m else x for x, m in zip(operands, batched, strict=True)], attrs)
+    return _row(
+        "matmul", [_lifted(x, rank) if m else x for x, m in zip(operands, batched, strict=True)], attrs
+    )
 
 
 def _count(shape: Any) -> int:
