@@ -123,7 +123,9 @@ def _tensor(g: Any, x: Any) -> Any:
     from gradtape import _hooks
     from gradtape.indexed_slices import IndexedSlices
 
-    return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else _hooks.convert(g, x.dtype._code)
+    return (
+        g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else _hooks.convert(g, x.dtype._code)
+    )
 
 
 # ---- barriers -------------------------------------------------------------------------------

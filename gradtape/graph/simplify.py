@@ -127,7 +127,13 @@ def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Valu
 
     for node in graph.nodes:
         specs = [(v.shape, v.dtype) for v in node.results]
-        now.update(zip(node.results, builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs), strict=True))
+        now.update(
+            zip(
+                node.results,
+                builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs),
+                strict=True,
+            )
+        )
     return tuple(renew(v) for v in graph.outputs)
 
 

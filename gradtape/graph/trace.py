@@ -18,7 +18,17 @@ from gradtape.graph.ir import Graph, Value, symbolic
 class Trace(Graph):
     """A graph that is being written by a running function."""
 
-    __slots__ = ("outer", "externals", "state", "assigned", "_captured", "created", "start", "lifts", "_lifted")
+    __slots__ = (
+        "outer",
+        "externals",
+        "state",
+        "assigned",
+        "_captured",
+        "created",
+        "start",
+        "lifts",
+        "_lifted",
+    )
 
     def __init__(self, outer: Trace | None = None, lifts: bool = False) -> None:
         super().__init__()
