@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape.graph import units
 from gradtape.graph.callable import GraphFunction
 from gradtape.graph.control_ops import Control, aside, build, specs_of
 from gradtape.graph.ir import Callback, Graph, Node, Value, symbolic
@@ -28,7 +29,10 @@ _EVERYTHING = (1 << 64) - 1
 def replay_batched(
     graph: Graph, tensors: Sequence[Any], batched: Sequence[bool], size: int
 ) -> tuple[list, list[bool]]:
-    """The outputs of a graph when the marked inputs have a new leading axis, and which of them have it."""
+    """The outputs of a graph when the marked inputs have a new leading axis, and which of them have it.
+
+    An input may also be `Units`: rows of the identity, if the graph is linear in it.
+    """
     now: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
     marked = {v for v, b in zip(graph.inputs, batched, strict=True) if b}
 
@@ -39,7 +43,10 @@ def replay_batched(
         operands = [tensor(v) for v in node.operands]
         marks = [v in marked for v in node.operands]
         if any(marks):
-            results = batch_node(node, operands, marks, size)
+            results = units.through(node, operands, marks)
+            if results is None:
+                operands = [x.dense() if isinstance(x, units.Units) else x for x in operands]
+                results = batch_node(node, operands, marks, size)
             passed = isinstance(node.op, Callback) and node.op.is_barrier
             marked.update(r for i, r in enumerate(node.results) if not passed or marks[i])
         elif isinstance(node.op, Callback):
@@ -47,7 +54,10 @@ def replay_batched(
         else:
             results = _core.apply(node.op, operands, node.attrs)
         now.update(zip(node.results, results, strict=True))
-    return [tensor(v) for v in graph.outputs], [v in marked for v in graph.outputs]
+    outs = [tensor(v) for v in graph.outputs]
+    return [y.dense() if isinstance(y, units.Units) else y for y in outs], [
+        v in marked for v in graph.outputs
+    ]
 
 
 def batched_graph(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Graph, list[bool]]:

@@ -36,6 +36,7 @@ class GraphFunction:
         self.found: list = []  # of a backward pass: where the gradient of each source is among the outputs
         self.seen = 0  # how often a Jacobian asked for it
         self.row_bytes = -1  # what one row of a Jacobian needs, once known
+        self.jacobians: dict[tuple, Any] = {}  # by the rows that seed it: see jacobian.py
         self.tangents: dict[int, GraphFunction] = {}  # by output: the transposed pass, see jacobian.py
         self.linear: bool | None = None  # in its last input, once asked for: linear.py
         self.sparsity: Any = None  # which derivatives it can give, once asked for: autodiff/sparse.py

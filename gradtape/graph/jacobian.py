@@ -15,16 +15,42 @@ from gradtape import _core
 from gradtape._hooks import densify
 from gradtape.graph.batch import replay_batched, spread
 from gradtape.graph.callable import GraphFunction, extract, pack, replay
-from gradtape.graph.control_ops import aside, zeros
+from gradtape.graph.control_ops import aside, build, specs_of, zeros
 from gradtape.graph.ir import Graph, Value, symbolic
 from gradtape.graph.linear import is_linear
 from gradtape.graph.simplify import simplify
 from gradtape.graph.trace import Trace
+from gradtape.graph.units import Units
 
 _WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 
-Units = Callable[[int, int], Any]
-"""Rows `start` to `start + count` of the identity, each in the shape of the tensor they seed."""
+
+class Seed(NamedTuple):
+    """The rows of the identity in a shape; with `batch` the same for each of so many examples."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    batch: int | None = None
+
+    @staticmethod
+    def of(x: Any) -> Seed:
+        return Seed(tuple(x.shape), x.dtype)
+
+    @property
+    def rows(self) -> int:
+        return _count(self.shape)
+
+    def units(self) -> Units:
+        return Units.identity(self.shape, self.dtype, self.batch)
+
+    def piece(self, start: int, count: int) -> Any:
+        """Some of the rows as a tensor."""
+        from gradtape import ops
+
+        flat = ops.one_hot(ops.range_(start, start + count), self.rows, dtype=self.dtype)
+        if self.batch is None:
+            return ops.reshape(flat, [count, *self.shape])
+        return ops.broadcast_to(ops.reshape(flat, [count, 1, *self.shape]), [count, self.batch, *self.shape])
 
 
 class Pullback(NamedTuple):
@@ -99,10 +125,10 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
     pull = pullback(tape, y, sources)
     shape = tuple(y.shape)
     if pull is not None and _forward_is_cheaper(pull, y, sources):
-        tangents = [_pushed(pull, i, _units_of(s), _count(s.shape)) for i, s in enumerate(sources)]
+        tangents = [_pushed(pull, i, Seed.of(s)) for i, s in enumerate(sources)]
         rows = [None if t is None else _first_axis_last(t) for t in tangents]
     else:
-        rows = _pulled(pull, tape, y, sources, _units_of(y), y._numel)
+        rows = _pulled(pull, tape, y, sources, Seed.of(y))
     return [
         None if r is None else ops.reshape(r, [*shape, *s.shape]) for r, s in zip(rows, sources, strict=True)
     ]
@@ -141,68 +167,97 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     if 0 in shape:
         return None
     pull = pullback(tape, y, [x])
-    m, n = _count(inner), _count(within)
     # Examples are independent, so one row serves the same element of every example.
     if pull is not None and _forward_is_cheaper(pull, y, [x]):
-        rows, order = _pushed(pull, 0, _units(within, x.dtype, batch), n), [1, 2, 0]
+        rows, order = _pushed(pull, 0, Seed(within, x.dtype, batch)), [1, 2, 0]
     else:
-        (rows,), order = _pulled(pull, tape, y, [x], _units(inner, y.dtype, batch), m), [1, 0, 2]
+        (rows,), order = _pulled(pull, tape, y, [x], Seed(inner, y.dtype, batch)), [1, 0, 2]
     if rows is None:
         return None
     return ops.reshape(ops.transpose(ops.reshape(rows, [rows.shape[0], batch, -1]), order), shape)
 
 
-def _row_by_row(tape: Any, y: Any, sources: list, units: Units, rows: int) -> list:
+def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
     """For each source the gradients `[rows, *source.shape]`, by one backward pass after the other."""
     from gradtape import ops
 
-    if not rows:  # one pass, though there is nothing to pass on, says what is connected
+    if not seed.rows:  # one pass, though there is nothing to pass on, says what is connected
         once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
         pairs = zip(once, sources, strict=True)
         return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]
-    seeds = ops.unstack(units(0, rows), axis=0)
+    seeds = ops.unstack(seed.piece(0, seed.rows), axis=0)
     columns = zip(*(tape._backward([y], [seed], list(sources)) for seed in seeds), strict=True)
     return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]
 
 
-def _pulled(pull: Pullback | None, tape: Any, y: Any, sources: list, units: Units, rows: int) -> list:
+def _pulled(pull: Pullback | None, tape: Any, y: Any, sources: list, seed: Seed) -> list:
     """For each source the gradients `[rows, *source.shape]` of unit cotangents, or None: reverse mode."""
     if pull is None:
-        return _row_by_row(tape, y, sources, units, rows)
+        return _row_by_row(tape, y, sources, seed)
     if all(f is None for f in pull.found):
         return [None] * len(pull.found)
-    outs = in_pieces(pull.function, pull.kept, units, rows)
+    outs = _all_rows(pull.function, pull.kept, seed)
     return [None if f is None else outs[f] for f in pull.found]
 
 
-def _pushed(pull: Pullback, which: int, units: Units, rows: int) -> Any:
+def _pushed(pull: Pullback, which: int, seed: Seed) -> Any:
     """The tangents `[rows, *y.shape]` of unit tangents of one source, or None: forward mode."""
     place = pull.found[which]
     if place is None:
         return None
     function = transposed(pull.function, place)
-    return in_pieces(function, pull.kept, units, rows)[0]
+    return _all_rows(function, pull.kept, seed)[0]
 
 
-def in_pieces(function: GraphFunction, kept: list, units: Units, rows: int) -> list:
+def _all_rows(function: GraphFunction, kept: list, seed: Seed) -> list:
     """The outputs of a function whose last input is a row of the identity, for all rows."""
+    if _rows_that_fit(function, seed.rows) < seed.rows or not is_linear(function):
+        return in_pieces(function, kept, seed.piece, seed.rows)
+    marks = (*(False for _ in kept), True)
+    function.seen += 1
+    if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in kept):
+        outs, has = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
+    else:
+        outs, has = _compiled(function, marks, seed)(kept)
+    return [o if h else spread(o, seed.rows) for o, h in zip(outs, has, strict=True)]
+
+
+def _compiled(function: GraphFunction, marks: tuple[bool, ...], seed: Seed) -> Callable[[list], tuple]:
+    """The function of what was kept alone: the rows of the identity are part of the program."""
+    key = (seed.shape, seed.batch)
+    known = function.jacobians.get(key)
+    if known is None:
+        has: list = []
+
+        def run(kept: list) -> list:
+            outs, marked = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
+            has[:] = marked
+            return outs
+
+        made = build(specs_of(function.graph.inputs[:-1]), run, function.name)
+        made = GraphFunction(simplify(made.graph), function.name)
+        known = function.jacobians[key] = lambda kept: (made(kept), has)
+    return known
+
+
+def in_pieces(function: GraphFunction, kept: list, rows_of: Callable[[int, int], Any], rows: int) -> list:
+    """The same with `rows_of(start, count)` as the last input, as many rows at a time as fit into memory."""
     from gradtape import ops
 
     piece = _rows_that_fit(function, rows)
-    if piece >= rows:
-        return _run(function, kept, units(0, rows), rows)
     parts = []
     for start in range(0, rows, piece):
         # The last piece begins earlier rather than being shorter: it can use the same program.
         first = min(start, rows - piece)
-        outs = _run(function, kept, units(first, piece), piece)
+        outs = _run(function, [*kept, rows_of(first, piece)], piece)
         parts.append([o[start - first :] for o in outs] if start > first else outs)
-    return [ops.concat(list(column), 0) for column in zip(*parts, strict=True)]
+    return [
+        column[0] if len(column) == 1 else ops.concat(list(column), 0) for column in zip(*parts, strict=True)
+    ]
 
 
-def _run(function: GraphFunction, kept: list, seeds: Any, rows: int) -> list:
-    marks = (*(False for _ in kept), True)
-    given = [*kept, seeds]
+def _run(function: GraphFunction, given: list, rows: int) -> list:
+    marks = (*(False for _ in given[1:]), True)
     function.seen += 1
     if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in given):
         outs, has = replay_batched(function.graph, given, marks, rows)
@@ -241,25 +296,3 @@ def _peak(graph: Graph) -> int:
 
 def _bytes(v: Value) -> int:
     return v.size * _WIDTHS[v.dtype]
-
-
-def _units_of(x: Any) -> Units:
-    return _units(tuple(x.shape), x.dtype)
-
-
-def _units(shape: Sequence[int], dtype: Any, batch: int | None = None) -> Units:
-    """Rows of the identity in a shape; with `batch` the same for each of so many examples."""
-    from gradtape import ops
-
-    size = _count(shape)
-
-    def make(start: int, count: int) -> Any:
-        if count == size:
-            flat = ops.eye(size, dtype=dtype)
-        else:
-            flat = ops.one_hot(ops.range_(start, start + count), size, dtype=dtype)
-        if batch is None:
-            return ops.reshape(flat, [count, *shape])
-        return ops.broadcast_to(ops.reshape(flat, [count, 1, *shape]), [count, batch, *shape])
-
-    return make

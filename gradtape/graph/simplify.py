@@ -161,10 +161,13 @@ def _without_broadcasts(b: Builder, operands: list[Value]) -> list[Value]:
 
 
 def _number(v: Value) -> Any:
-    """The number a constant consists of; None when it is not a constant or has several."""
-    if v.constant is None or v.size != 1 or v.dtype < 9:
+    """The number that all elements of a constant are; None when it is not a constant or has several."""
+    if v.constant is None or not 0 < v.size <= _FOLDED or v.dtype < 9:
         return None
-    number = v.constant.numpy().reshape(-1)[0] if v.shape else v.constant.numpy()
+    array = v.constant.numpy().reshape(-1) if v.shape else v.constant.numpy()
+    number = array[0] if v.shape else array
+    if v.size > 1 and not (array == number).all():
+        return None
     return complex(number) if np.iscomplexobj(number) else float(number)
 
 
