@@ -1,0 +1,14 @@
+"""Keras on gradtape: importing this package makes `gradtape` the backend of Keras.
+
+>>> import keras_gradtape
+>>> import keras
+>>> keras.backend.backend()
+'gradtape'
+
+The same is reached by `tf.keras` after `import gradtape as tf`, and by `KERAS_BACKEND=gradtape` in
+the environment. Keras on disk is not touched: see `hook.py`.
+"""
+
+from keras_gradtape import hook
+
+hook.activate()

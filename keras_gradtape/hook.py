@@ -1,0 +1,166 @@
+"""How Keras finds the backend, without a change on disk.
+
+A finder in front of `sys.meta_path` looks at a few modules of Keras as they are imported:
+
+Keras from 3.16 on has a list of pluggable backends: ours is added to it, and Keras imports
+`keras_gradtape.src` by itself.
+
+Keras 3.15 chooses between names that are written into four of its modules. There we let it import
+"numpy" and serve `keras.src.backend.numpy` and its submodules from `keras_gradtape.src`. When
+`import keras` is done, its name is `gradtape`: from then on everything that asks is told the truth.
+
+The file uses the standard library only: `keras_gradtape.pth` imports it at the start of Python when
+the environment asks for this backend.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+NAME = "gradtape"
+PACKAGE = "keras_gradtape.src"
+_BORROWED = "keras.src.backend.numpy"  # the place in Keras 3.15 that we take
+_OPS = frozenset(("core", "image", "linalg", "math", "nn", "numpy"))
+# Keras 3.15 looks for classes under other names than 3.16.
+_OLD_NAMES = {
+    "layer": {"NumpyLayer": "BackendLayer"},
+    "trainer": {"NumpyTrainer": "Trainer"},
+    "export": {"NumpyExportArchive": "SavedModelExportArchive"},
+}
+# What Keras 3.15 expects in the backend package itself.
+_FLAT = {
+    "ops.core": (
+        "cast", "cond", "convert_to_numpy", "convert_to_tensor", "is_tensor", "random_seed_dtype", "shape",
+        "vectorized_map", "scatter", "stop_gradient",
+    ),
+    "rnn": ("bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn"),
+}  # fmt: skip
+
+
+class _Afterwards(importlib.abc.Loader):
+    """Loads a module as its own loader does, and then looks at it."""
+
+    def __init__(self, real: Any, look: Callable[[ModuleType], None]) -> None:
+        self._real = real
+        self._look = look
+
+    def create_module(self, spec: Any) -> ModuleType | None:
+        return self._real.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._real.exec_module(module)
+        self._look(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class _Served(importlib.abc.Loader):
+    """Fills the borrowed modules with ours."""
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        part = module.__name__[len(_BORROWED) + 1 :]
+        if part:
+            source = importlib.import_module(f"{PACKAGE}.ops.{part}" if part in _OPS else f"{PACKAGE}.{part}")
+            names = {k: v for k, v in vars(source).items() if not k.startswith("__")}
+            names.update((old, getattr(source, new)) for old, new in _OLD_NAMES.get(part, {}).items())
+        else:
+            module.__path__ = []
+            package = importlib.import_module(PACKAGE)
+            names = {k: v for k, v in vars(package).items() if not k.startswith("_") and k != "ops"}
+            names.update((m, importlib.import_module(f"{PACKAGE}.ops.{m}")) for m in _OPS)
+            for where, wanted in _FLAT.items():
+                source = importlib.import_module(f"{PACKAGE}.{where}")
+                names.update((n, getattr(source, n)) for n in wanted)
+        module.__dict__.update(names)
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Stands in front of the finders of Python."""
+
+    def __init__(self) -> None:
+        self._borrows = False
+        self._config: Any = None
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        if not name.startswith("keras"):
+            return None
+        look = {
+            "keras": self._keras_done,
+            "keras.src.backend.config": self._config_done,
+            "keras.src.utils.module_utils": _allow,
+            "keras.src.utils.backend_utils": _allow,
+        }.get(name)
+        if look is not None:
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Afterwards(spec.loader, look)
+            return spec
+        if self._borrows and (name == _BORROWED or name.startswith(_BORROWED + ".")):
+            return importlib.machinery.ModuleSpec(name, _Served(), is_package=name == _BORROWED)
+        return None
+
+    def _config_done(self, config: Any) -> None:
+        if config._BACKEND != NAME:
+            return
+        self._config = config
+        if hasattr(config, "PLUGGABLE_BACKENDS"):
+            _allow(config)
+        else:
+            self._borrows = True
+            config._BACKEND = "numpy"
+
+    def _keras_done(self, keras: Any) -> None:
+        if not self._borrows:
+            return
+        self._config._BACKEND = NAME
+        from keras_gradtape.src import optimizer
+
+        optimizer.install()
+
+
+def _allow(module: Any) -> None:
+    """Adds our name to the backends that a module of Keras knows."""
+    if hasattr(module, "PLUGGABLE_BACKENDS"):
+        module.PLUGGABLE_BACKENDS = module.PLUGGABLE_BACKENDS | {NAME}
+    elif hasattr(module, "DynamicBackend"):
+        known = module.DynamicBackend.__getattr__
+
+        def lookup(self: Any, name: str) -> Any:
+            return getattr(module.backend_module, name) if self._backend == NAME else known(self, name)
+
+        module.DynamicBackend.__getattr__ = lookup
+
+
+def install() -> None:
+    """Puts the finder in place; it does nothing unless Keras is asked for this backend."""
+    if not any(isinstance(f, Finder) for f in sys.meta_path):
+        sys.meta_path.insert(0, Finder())
+
+
+def activate() -> None:
+    """Makes gradtape the backend of the Keras that will be imported, or is there already.
+
+    Raises:
+      ImportError: if Keras was imported with another backend.
+    """
+    if "keras" in sys.modules:
+        backend = sys.modules["keras"].backend.backend()
+        if backend != NAME:
+            raise ImportError(
+                f"Keras was imported with the backend {backend!r} already. Hint: import keras_gradtape (or use tf.keras) "
+                "before anything imports keras, or set KERAS_BACKEND=gradtape."
+            )
+        return
+    os.environ["KERAS_BACKEND"] = NAME
+    install()

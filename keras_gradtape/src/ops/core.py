@@ -1,0 +1,389 @@
+"""Variables, conversion, shape inference, control flow, and the ops of `keras.ops.core`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import gradtape as tf
+import numpy as np
+from gradtape import _core
+from gradtape.graph.trace import Trace, lift
+from gradtape.graph.ir import symbolic
+from keras.src import tree
+from keras.src.backend.common import KerasVariable, standardize_dtype
+from keras.src.backend.common.dtypes import result_type
+from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.backend.common.stateless_scope import StatelessScope
+from keras.src.backend.common.symbolic_scope import SymbolicScope
+
+# Keras 3.15 reads these of the core.
+IS_THREAD_SAFE = True
+SUPPORTS_COMPLEX_DTYPES = True
+SUPPORTS_RAGGED_TENSORS = False
+SUPPORTS_SPARSE_TENSORS = False
+
+
+class Variable(KerasVariable):
+    """A Keras variable that holds a `tf.Variable`. Tapes look at what it holds."""
+
+    def _initialize(self, value: Any) -> None:
+        if isinstance(value, tf.Variable):
+            self._value = value
+            return
+        with lift():  # made while a function is traced, it outlives the trace
+            self._value = tf.Variable(value, dtype=self._dtype, trainable=self.trainable, name=self.name)
+
+    def _initialize_with_initializer(self, initializer: Callable) -> None:
+        with lift():
+            self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype))
+
+    def _direct_assign(self, value: Any) -> None:
+        self._value.assign(value)
+
+    def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Any:
+        return convert_to_tensor(value, dtype=dtype)
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+        if isinstance(getattr(self, "_value", None), tf.Variable):
+            self._value._trainable = bool(value)
+
+    def numpy(self) -> np.ndarray:
+        return convert_to_numpy(self.value)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(convert_to_numpy(self.value), dtype=dtype)
+
+    def __tf_tensor__(self, dtype: Any = None) -> Any:
+        value = self.value
+        value = value._read() if isinstance(value, _core.Variable) else value
+        return value if dtype is None or value.dtype is dtype else tf.cast(value, dtype)
+
+
+# ---- conversion ---------------------------------------------------------------------------------
+
+
+def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> Any:
+    if sparse or ragged:
+        raise ValueError("the gradtape backend has no sparse and no ragged tensors; use dense ones")
+    if isinstance(x, KerasVariable):
+        x = x.value
+    if isinstance(x, _core.Variable):
+        x = x._read()
+    if not isinstance(x, _core.Tensor):
+        x = _from_values(x, dtype)
+    if dtype is None or x.dtype.name == dtype:
+        return x
+    name = standardize_dtype(dtype)
+    return x if x.dtype.name == name else tf.cast(x, name)
+
+
+def _from_values(x: Any, dtype: Any) -> Any:
+    """Numbers, arrays, lists of them, and lists of tensors, in Keras' types."""
+    if isinstance(x, (bool, int, float, complex)):
+        return tf.convert_to_tensor(np.asarray(x, _numpy_type(dtype or result_type(type(x)))))
+    if isinstance(x, tf.IndexedSlices):
+        return tf.convert_to_tensor(x)
+    if isinstance(x, (list, tuple)) and any(_is_ours(v) for v in tree.flatten(x)):
+        return tf.stack([convert_to_tensor(v, dtype) for v in x])
+    if not hasattr(x, "dtype"):
+        leaves = tree.flatten(x)
+        kind = dtype or result_type(*[getattr(v, "dtype", type(v)) for v in leaves]) if leaves else dtype
+        x = np.asarray(x, _numpy_type(kind or "float32"))
+    return tf.convert_to_tensor(np.asarray(x))
+
+
+def _is_ours(x: Any) -> bool:
+    return isinstance(x, (_core.Tensor, _core.Variable, KerasVariable))
+
+
+def _numpy_type(dtype: Any) -> Any:
+    name = standardize_dtype(dtype)
+    return tf.as_dtype(name).as_numpy_dtype
+
+
+def convert_to_numpy(x: Any) -> np.ndarray:
+    if isinstance(x, (list, tuple)):
+        return np.array([convert_to_numpy(v) for v in x])
+    if isinstance(x, KerasVariable):
+        x = x.value
+    if isinstance(x, tf.IndexedSlices):
+        x = tf.convert_to_tensor(x)
+    if isinstance(x, (_core.Tensor, _core.Variable)):
+        return np.array(x.numpy())
+    return np.array(x)
+
+
+def is_tensor(x: Any) -> bool:
+    return isinstance(x, (_core.Tensor, _core.Variable))
+
+
+def shape(x: Any) -> tuple:
+    return tuple(x.shape) if hasattr(x, "shape") else tuple(convert_to_tensor(x).shape)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    return convert_to_tensor(x, dtype)
+
+
+# ---- shapes without values ----------------------------------------------------------------------
+
+_STAND_INS = (83, 89)  # lengths that stand for None: what differs between them depends on it
+
+
+def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and types of what `fn` gives, found by tracing it: nothing is computed."""
+    given = tree.flatten((args, kwargs))
+    unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in given)
+    with StatelessScope(), SymbolicScope():
+        first = _traced_shapes(fn, args, kwargs, _STAND_INS[0])
+        if not unknown:
+            return first
+        second = _traced_shapes(fn, args, kwargs, _STAND_INS[1])
+
+    def merged(a: Any, b: Any) -> Any:
+        if not isinstance(a, KerasTensor):
+            return a
+        return KerasTensor([m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)], a.dtype)
+
+    flat = [merged(a, b) for a, b in zip(tree.flatten(first), tree.flatten(second), strict=True)]
+    return tree.pack_sequence_as(first, flat)
+
+
+def _traced_shapes(fn: Callable, args: tuple, kwargs: dict, length: int) -> Any:
+    outer = _core.current_trace()
+    trace = Trace(outer if isinstance(outer, Trace) else None)
+
+    def enter(x: Any) -> Any:
+        if not isinstance(x, KerasTensor):
+            return x
+        dims = tuple(length if d is None else d for d in x.shape)
+        return symbolic(trace.input(dims, tf.as_dtype(x.dtype)._code))
+
+    def leave(x: Any) -> Any:
+        return KerasTensor(tuple(x.shape), standardize_dtype(x.dtype)) if is_tensor(x) else x
+
+    token = _core.suspend()
+    before = _core.set_trace(trace)
+    try:
+        inner_args, inner_kwargs = tree.map_structure(enter, (args, kwargs))
+        return tree.map_structure(leave, fn(*inner_args, **inner_kwargs))
+    finally:
+        _core.set_trace(before)
+        _core.resume(token)
+
+
+# ---- control flow -------------------------------------------------------------------------------
+
+
+def _tensors(x: Any) -> Any:
+    return tree.map_structure(lambda v: None if v is None else convert_to_tensor(v), x)
+
+
+def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
+    if isinstance(pred, (KerasVariable, _core.Variable)):
+        pred = convert_to_tensor(pred)
+    if isinstance(pred, _core.Tensor) and pred._symbol is not None:
+        return tf.cond(convert_to_tensor(pred, "bool"), true_fn, false_fn)
+    return true_fn() if pred else false_fn()
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    place = tf.clip_by_value(convert_to_tensor(index, "int32"), 0, len(branches) - 1)
+    return tf.switch_case(place, [lambda f=f: f(*operands) for f in branches])
+
+
+def while_loop(cond: Callable, body: Callable, loop_vars: Any, maximum_iterations: int | None = None) -> Any:
+    many = isinstance(loop_vars, (tuple, list))
+    start = tuple(loop_vars) if many else (loop_vars,)
+
+    def step(*values: Any) -> tuple:
+        new = body(*values)
+        return _tensors(tuple(new) if isinstance(new, (tuple, list)) else (new,))
+
+    done = tf.while_loop(cond, step, _tensors(start), maximum_iterations=maximum_iterations)
+    return tuple(done) if many else done[0]
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
+    if not any(_is_ours(b) for b in (lower, upper)) and _core.current_trace() is None:
+        for i in range(lower, upper):
+            init_val = body_fun(i, init_val)
+        return init_val
+    _, out = while_loop(
+        lambda i, value: i < upper,
+        lambda i, value: (i + 1, body_fun(i, value)),
+        (convert_to_tensor(lower, "int32"), init_val),
+    )
+    return out
+
+
+def map(f: Callable, xs: Any) -> Any:
+    def step(_: Any, x: Any) -> tuple:
+        return (), f(x)
+
+    return scan(step, (), xs)[1]
+
+
+def scan(
+    f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: Any = 1
+) -> tuple:
+    """`carry, y = f(carry, x)` over the rows of `xs`; gives the last carry and all `y`."""
+    if not callable(f):
+        raise TypeError(f"`f` should be a callable. Received: f={f}")
+    if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
+        raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
+    if xs is None and length is None:
+        raise ValueError("Got no `xs` to scan over and `length` not provided.")
+    rows = [convert_to_tensor(x) for x in tree.flatten(xs)] if xs is not None else []
+    count = int(length) if length is not None else rows[0].shape[0]
+    carry = _tensors(init)
+    found: list = []
+    order = range(count - 1, -1, -1) if reverse else range(count)
+    split = [tf.unstack(r, axis=0) for r in rows]
+    for i in order:
+        x = tree.pack_sequence_as(xs, [s[i] for s in split]) if rows else None
+        carry, y = f(carry, x)
+        found.append(y)
+    if not found:
+        return carry, None
+    if reverse:
+        found.reverse()
+    if found[0] is None:
+        return carry, None
+    return carry, tree.map_structure(lambda *ys: tf.stack([convert_to_tensor(y) for y in ys]), *found)
+
+
+def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """The prefixes of an associative function, in a number of steps that is the logarithm of their number."""
+    if not callable(f):
+        raise TypeError(f"`f` should be a callable. Received: f={f}")
+    flat = [convert_to_tensor(e) for e in tree.flatten(elems)]
+    count = flat[0].shape[axis]
+    if any(e.shape[axis] != count for e in flat):
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. "
+            f"(saw: {[tuple(e.shape) for e in flat]})"
+        )
+    if reverse:
+        flat = [tf.reverse(e, [axis]) for e in flat]
+
+    def combine(a: list, b: list) -> list:
+        return tree.flatten(f(tree.pack_sequence_as(elems, a), tree.pack_sequence_as(elems, b)))
+
+    def part(x: Any, start: int, stop: int) -> Any:
+        begin, size = [0] * x.ndim, list(x.shape)
+        begin[axis], size[axis] = start, stop - start
+        return tf.slice(x, begin, size)
+
+    step = 1
+    while step < count:
+        tails = combine([part(e, 0, count - step) for e in flat], [part(e, step, count) for e in flat])
+        flat = [tf.concat([part(e, 0, step), t], axis) for e, t in zip(flat, tails, strict=True)]
+        step *= 2
+    if reverse:
+        flat = [tf.reverse(e, [axis]) for e in flat]
+    return tree.pack_sequence_as(elems, flat)
+
+
+def vectorized_map(function: Callable, elements: Any) -> Any:
+    return tf.vectorized_map(function, _tensors(elements))
+
+
+# ---- pieces of tensors --------------------------------------------------------------------------
+
+
+def scatter(indices: Any, values: Any, shape: Any) -> Any:
+    values = convert_to_tensor(values)
+    return tf.scatter_nd(convert_to_tensor(indices, "int32"), values, tuple(int(d) for d in shape))
+
+
+def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | None = None) -> Any:
+    x, at = convert_to_tensor(inputs), convert_to_tensor(indices, "int32")
+    values = convert_to_tensor(updates, x.dtype.name)
+    if reduction is None:
+        return tf.tensor_scatter_nd_update(x, at, values)
+    if reduction == "add":
+        return tf.tensor_scatter_nd_add(x, at, values)
+    if reduction == "max":
+        return tf.tensor_scatter_nd_max(x, at, values)
+    if reduction == "min":
+        return tf.tensor_scatter_nd_min(x, at, values)
+    if reduction == "mul":
+        # Factors of the same place are multiplied first, in a tensor of ones.
+        flat_at = tf.reshape(at, [-1, at.shape[-1]])
+        strides = np.cumprod([1, *[int(d) for d in x.shape[: at.shape[-1]][::-1]]])[::-1]
+        places = tf.reduce_sum(flat_at * tf.constant(strides[1:].copy(), "int32"), -1)
+        rest = tuple(x.shape[at.shape[-1] :])
+        factors = tf.math.unsorted_segment_prod(tf.reshape(values, [-1, *rest]), places, int(strides[0]))
+        return x * tf.reshape(factors, x.shape)
+    raise ValueError(f"Unsupported reduction: {reduction}")
+
+
+def slice(inputs: Any, start_indices: Any, shape: Any) -> Any:
+    if len(start_indices) != len(shape):
+        raise ValueError(
+            "Length of `start_indices` must match length of `shape`. "
+            f"Received: start_indices={start_indices}, shape={shape}"
+        )
+    x = convert_to_tensor(inputs)
+    size = [int(n) for n in shape]
+    if all(isinstance(s, (int, np.integer)) for s in start_indices):
+        return tf.slice(x, [int(s) for s in start_indices], size)
+    for axis, (start, n) in enumerate(zip(_numbers(start_indices), size, strict=True)):
+        x = tf.gather(x, tf.range(n) + start, axis=axis)
+    return x
+
+
+def _numbers(start: Any) -> list:
+    """Start indices as integers or tensors of one integer each, within bounds left to the op."""
+    if isinstance(start, (list, tuple)):
+        return [s if isinstance(s, int) else convert_to_tensor(s, "int32") for s in start]
+    return tf.unstack(convert_to_tensor(start, "int32"))
+
+
+def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
+    x, values = convert_to_tensor(inputs), convert_to_tensor(updates)
+    values = tf.cast(values, x.dtype)
+    if not values.ndim:
+        return values
+    grids = tf.meshgrid(
+        *[tf.range(n) + s for n, s in zip(values.shape, _numbers(start_indices), strict=True)], indexing="ij"
+    )
+    return tf.tensor_scatter_nd_update(x, tf.stack(grids, -1), values)
+
+
+def unstack(x: Any, num: int | None = None, axis: int = 0) -> list:
+    return tf.unstack(convert_to_tensor(x), num=num, axis=axis)
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+def stop_gradient(variable: Any) -> Any:
+    return tf.stop_gradient(convert_to_tensor(variable))
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    return tf.custom_gradient(fun)
+
+
+def remat(f: Callable) -> Callable:
+    return tf.recompute_grad(f)
+
+
+def random_seed_dtype() -> str:
+    return "uint32"
+
+
+@contextlib.contextmanager
+def device_scope(device_name: str) -> Iterator[None]:
+    with tf.device(device_name):
+        yield

@@ -1,0 +1,311 @@
+"""Keras' training loop on a GradientTape: `train_step` as users know it, compiled by `tf.function`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradtape as tf
+import numpy as np
+from keras.src import callbacks as callbacks_module
+from keras.src import optimizers as optimizers_module
+from keras.src import tree
+from keras.src.backend import config
+from keras.src.trainers import trainer as base_trainer
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.trainers.epoch_iterator import EpochIterator
+from keras.src.utils import traceback_utils
+from keras.src.utils.python_utils import pythonify_logs
+
+from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
+
+
+class Trainer(base_trainer.Trainer):
+    """What a model of Keras inherits its `fit`, `evaluate` and `predict` from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.train_function: Any = None
+        self.test_function: Any = None
+        self.predict_function: Any = None
+
+    # ---- one step -------------------------------------------------------------------------------
+
+    def _forward(self, x: Any, training: bool) -> Any:
+        return self(x, training=training) if self._call_has_training_arg else self(x)
+
+    def _tracked_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
+        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+        count = next(v for v in tree.flatten(x) if v is not None).shape[0]
+        self._loss_tracker.update_state(loss, sample_weight=count)
+        return loss
+
+    def train_step(self, data: Any) -> dict:
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            y_pred = self._forward(x, True)
+            loss = self._tracked_loss(x, y, y_pred, sample_weight, True)
+            if self.optimizer is not None:
+                loss = self.optimizer.scale_loss(loss)
+        weights = self.trainable_weights
+        if weights:
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        else:
+            warnings.warn("The model does not have any trainable weights.", stacklevel=2)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data: Any) -> dict:
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        y_pred = self._forward(x, False)
+        self._tracked_loss(x, y, y_pred, sample_weight, False)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def predict_step(self, data: Any) -> Any:
+        x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
+        return self._forward(x, False)
+
+    # ---- steps as functions -----------------------------------------------------------------------
+
+    def _made(self, step: Callable, join: Callable[[list], Any]) -> Callable[[list], Any]:
+        """A function of a list of batches, one after the other in one execution."""
+
+        def one(data: Any) -> Any:
+            return step(data)
+
+        compiled = one if self.run_eagerly else tf.function(one, autograph=False, reduce_retracing=True)
+
+        def run(batches: list) -> Any:
+            return join([compiled(tree.map_structure(_entering, batch)) for batch in batches])
+
+        return run
+
+    def make_train_function(self, force: bool = False) -> Any:
+        if self.train_function is None or force:
+            self.train_function = self._made(self.train_step, lambda done: done[-1])
+        return self.train_function
+
+    def make_test_function(self, force: bool = False) -> Any:
+        if self.test_function is None or force:
+            self.test_function = self._made(self.test_step, lambda done: done[-1])
+        return self.test_function
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        if self.predict_function is None or force:
+            self.predict_function = self._made(self.predict_step, _concatenated)
+        return self.predict_function
+
+    # ---- loops ------------------------------------------------------------------------------------
+
+    def _epochs(self, **arguments: Any) -> Batches:
+        return Batches(steps_per_execution=self.steps_per_execution, **arguments)
+
+    def _callbacks(self, given: Any, verbose: Any, batches: Batches, epochs: int = 1, **more: Any) -> Any:
+        if isinstance(given, callbacks_module.CallbackList):
+            return given
+        return callbacks_module.CallbackList(
+            given,
+            add_progbar=verbose != 0,
+            verbose=verbose,
+            epochs=epochs,
+            steps=batches.num_batches,
+            model=self,
+            **more,
+        )
+
+    @traceback_utils.filter_traceback
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> Any:
+        self._assert_compile_called("fit")
+        limit = config.max_epochs()
+        if limit and limit < epochs:
+            warnings.warn(f"Limiting epochs to {limit}", stacklevel=2)
+            epochs = limit
+        self._eval_epoch_iterator = None
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        batches = self._epochs(
+            x=x,
+            y=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            steps_per_epoch=steps_per_epoch,
+            shuffle=shuffle,
+            class_weight=class_weight,
+        )
+        self._symbolic_build(iterator=batches)
+        batches.reset()
+        callbacks = self._callbacks(callbacks, verbose, batches, epochs, add_history=True)
+        self.stop_training = False
+        self.make_train_function()
+        callbacks.on_train_begin()
+        training_logs: dict = {}
+        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+            self.reset_metrics()
+            callbacks.on_epoch_begin(epoch)
+            logs: dict = {}
+            for begin, end, data in batches:
+                callbacks.on_train_batch_begin(begin)
+                logs = self.train_function(data)
+                callbacks.on_train_batch_end(end, logs)
+                if self.stop_training:
+                    break
+            epoch_logs = dict(self._get_metrics_result_or_logs(logs))
+            if validation_data is not None and self._should_eval(epoch, validation_freq):
+                epoch_logs.update(
+                    self._validated(
+                        validation_data, validation_batch_size or batch_size, validation_steps, callbacks
+                    )
+                )
+            callbacks.on_epoch_end(epoch, epoch_logs)
+            training_logs = epoch_logs
+            if self.stop_training:
+                break
+        if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
+            self.optimizer.finalize_variable_values(self.trainable_weights)
+        self._eval_epoch_iterator = None
+        callbacks.on_train_end(logs=training_logs)
+        return self.history
+
+    def _validated(self, data: Any, batch_size: int | None, steps: int | None, callbacks: Any) -> dict:
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        arguments = {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
+        if self._eval_epoch_iterator is None:
+            self._eval_epoch_iterator = self._epochs(steps_per_epoch=steps, shuffle=False, **arguments)
+        logs = self.evaluate(
+            steps=steps, callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True, **arguments
+        )
+        return {f"val_{name}": value for name, value in logs.items()}
+
+    @traceback_utils.filter_traceback
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        self._assert_compile_called("evaluate")
+        cached = kwargs.pop("_use_cached_eval_dataset", False)
+        if kwargs:
+            raise ValueError(f"Arguments not recognized: {kwargs}")
+        batches = self._eval_epoch_iterator if cached else self._epochs(
+            x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False
+        )
+        self._symbolic_build(iterator=batches)
+        batches.reset()
+        callbacks = self._callbacks(callbacks, verbose, batches)
+        self.make_test_function()
+        self.stop_evaluating = False
+        callbacks.on_test_begin()
+        logs: dict = {}
+        self.reset_metrics()
+        for begin, end, data in batches:
+            callbacks.on_test_batch_begin(begin)
+            logs = self.test_function(data)
+            callbacks.on_test_batch_end(end, logs)
+            if self.stop_evaluating:
+                break
+        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        callbacks.on_test_end(logs)
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    @traceback_utils.filter_traceback
+    def predict(
+        self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:  # fmt: skip
+        batches = self._epochs(x=x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False)
+        callbacks = self._callbacks(callbacks, verbose, batches)
+        self.make_predict_function()
+        self.stop_predicting = False
+        callbacks.on_predict_begin()
+        done: list = []
+        for begin, end, data in batches:
+            callbacks.on_predict_batch_begin(begin)
+            done.append(self.predict_function(data))
+            callbacks.on_predict_batch_end(end, {"outputs": done[-1]})
+            if self.stop_predicting:
+                break
+        callbacks.on_predict_end()
+        arrays = [tree.map_structure(convert_to_numpy, batch) for batch in done]
+        return tree.map_structure(lambda *parts: np.concatenate(parts), *arrays)
+
+    # ---- single batches -----------------------------------------------------------------------------
+
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:  # fmt: skip
+        self._assert_compile_called("train_on_batch")
+        if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError(
+                    "Arguments `sample_weight` and `class_weight` cannot be specified at the same time. "
+                    f"Received: sample_weight={sample_weight}, class_weight={class_weight}"
+                )
+            sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+        data = (x, y, sample_weight)
+        self._symbolic_build(data_batch=data)
+        self.make_train_function()
+        self.reset_metrics()
+        return self._logs(self.train_function([data]), return_dict)
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        self._assert_compile_called("test_on_batch")
+        data = (x, y, sample_weight)
+        self._symbolic_build(data_batch=data)
+        self.make_test_function()
+        self.reset_metrics()
+        return self._logs(self.test_function([data]), return_dict)
+
+    def _logs(self, logs: Any, return_dict: bool) -> Any:
+        logs = pythonify_logs(logs)
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        self.make_predict_function()
+        return tree.map_structure(convert_to_numpy, self.predict_function([(x,)]))
+
+
+class Batches(EpochIterator):
+    """The batches of an epoch, as lists of as many as one execution takes."""
+
+    def _get_iterator(self) -> Iterator:
+        return self.data_adapter.get_numpy_iterator()
+
+
+def _entering(x: Any) -> Any:
+    return x if x is None else convert_to_tensor(x)
+
+
+def _concatenated(done: list) -> Any:
+    if len(done) == 1:
+        return done[0]
+    return tree.map_structure(lambda *parts: tf.concat(list(parts), 0), *done)
