@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
 
-.PHONY: demo test check dev bench clean
+.PHONY: demo test check dev bench coverage clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -26,6 +26,9 @@ check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then ever
 
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch and JAX in environments of their own
 	$(BIN)/python benchmarks/run.py
+
+coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
+	$(BIN)/python tools/coverage.py
 
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
 

@@ -5,7 +5,8 @@
     python benchmarks/run.py workloads --only W1 W11 --full
 
 Parts: `overhead` (one recorded op), `elementwise` (large float32 ops against PyTorch), `workloads`
-(W1 to W12 of ../shared/bench, where that folder lies beside the checkout), `import` (time and size).
+(W1 to W12 of ../shared/bench, where that folder lies beside the checkout), `data` (an epoch over data in
+memory), `import` (time and size).
 Figures go to benchmarks/results.json, tables to standard output. The first run sets up the peers'
 environments (about 3 GB) in ~/.cache/gradtape-peers, or where $PEERS says.
 """
@@ -21,6 +22,7 @@ import sys
 import time
 from typing import Any
 
+import data_pipeline
 import footprint
 import parts
 import peers
@@ -30,6 +32,7 @@ PARTS = {
     "overhead": (parts.overhead, report.overhead, "Recording one op, tape active"),
     "elementwise": (parts.elementwise, report.elementwise, "Large float32 ops, microseconds"),
     "workloads": (parts.workloads, report.workloads, "Workloads, microseconds"),
+    "data": (data_pipeline.measure, data_pipeline.table, "Data pipelines, microseconds a batch"),
     "import": (footprint.footprint, report.footprint, "Import and size"),
 }
 

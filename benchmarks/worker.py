@@ -100,6 +100,10 @@ def prepare(library, tf, command, folder):
             sys.path.insert(0, folder)
         kind = "tf" if library in ("tensorflow", "gradtape") else library
         return cases.workload(importlib.import_module(f"bench_{kind}"), command["name"], command["mode"])
+    if command["part"] == "data":
+        import data_pipeline
+
+        return data_pipeline.case(library, tf, command["name"])
     return getattr(cases, command["part"])(library, tf, command["name"], command.get("size"))
 
 

@@ -26,6 +26,7 @@ from gradtape import random as random
 from gradtape import scopes as _scopes
 from gradtape import tensor as _tensor
 from gradtape import test as test
+from gradtape import version as version
 from gradtape._core import Tensor as Tensor
 from gradtape.control_flow import (
     case,
@@ -77,7 +78,9 @@ from gradtape.initializers import (
     zeros_initializer,
 )
 from gradtape.module import Module
+from gradtape.primitive import primitive
 from gradtape.printing import print_ as print
+from gradtape.registry import RegisterGradient, no_gradient
 from gradtape.scopes import (
     control_dependencies,
     device,
@@ -90,11 +93,12 @@ from gradtape.scopes import (
     variable_creator_scope,
 )
 from gradtape.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
+from gradtape.symbolic import gradients, hessians
 from gradtape.tape import GradientTape, UnconnectedGradients
 from gradtape.tensor_array import TensorArray
 from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
 
-__version__ = "0.1.0"
+__version__ = version.FULL
 newaxis = None
 
 _api.fill(globals(), _ops.PUBLIC)

@@ -144,6 +144,7 @@ def experimental_connect_to_host(*args: Any, **kwargs: Any) -> None:
 # --- functions ---------------------------------------------------------------------------------
 
 _run_eagerly = False
+_checking = False  # set by `tf.debugging.enable_check_numerics`, which wants to see every op
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -160,8 +161,8 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """What `run_functions_eagerly` has set."""
-    return _run_eagerly
+    """What `run_functions_eagerly` has set; also True while `enable_check_numerics` holds."""
+    return _run_eagerly or _checking
 
 
 experimental_run_functions_eagerly = run_functions_eagerly
@@ -258,6 +259,17 @@ class experimental:
     """`tf.config.experimental`: older names, and settings without effect here."""
 
     VirtualDeviceConfiguration = LogicalDeviceConfiguration
+
+    class ClusterDeviceFilters:
+        """Which devices of a cluster a task would see; kept, without effect."""
+
+        def __init__(self) -> None:
+            self._filters: dict[tuple[str, int], list[str]] = {}
+
+        def set_device_filters(self, job_name: str, task_index: int, device_filters: list[str]) -> None:
+            """Remembered."""
+            self._filters[job_name, task_index] = list(device_filters)
+
     list_physical_devices = staticmethod(list_physical_devices)
     list_logical_devices = staticmethod(list_logical_devices)
     get_visible_devices = staticmethod(get_visible_devices)

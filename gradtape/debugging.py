@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging as _logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,7 +12,6 @@ from gradtape.errors import InvalidArgumentError
 from gradtape.graph.effects import deferred
 from gradtape.shape import TensorShape
 
-_log = _logging.getLogger("gradtape")
 _SUMMARY = 3
 
 
@@ -35,6 +33,8 @@ def _shown(x: Any, summarize: int | None) -> str:
 @deferred
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
     """Raises InvalidArgumentError with the values of `data` unless `condition` holds."""
+    if isinstance(data, (_core.Tensor, _core.Variable, str)):
+        raise TypeError("values must be a sequence: Assert takes a list of tensors as `data`.")
     if not condition:
         shown = "\n".join(_shown(d, summarize) for d in data)
         raise InvalidArgumentError(None, None, f"Expected '{condition}' to be true. Summarized data: {shown}")
@@ -159,9 +159,11 @@ def assert_near(
         raise ValueError(f"assert_near: expected floats; got {x.dtype.name}.")
     kind = np.float32 if x.dtype is dtypes.bfloat16 else x.dtype.as_numpy_dtype
     eps = 10 * float(2.0**-7 if x.dtype is dtypes.bfloat16 else np.finfo(kind).eps)
-    relative = _tensor(eps if rtol is None else rtol, x)
-    absolute = _tensor(eps if atol is None else atol, x)
-    if bool(ops.reduce_all(ops.abs_(x - y) <= ops.abs_(absolute + relative * ops.abs_(y)))):
+    # The tolerances and sizes of complex numbers are real.
+    size = ops.abs_(y)
+    relative = _tensor(eps if rtol is None else rtol, size)
+    absolute = _tensor(eps if atol is None else atol, size)
+    if bool(ops.reduce_all(ops.abs_(x - y) <= absolute + relative * size)):
         return
     lines = [
         f"x and y not equal to tolerance rtol = {relative.numpy()}, atol = {absolute.numpy()}",
@@ -240,24 +242,33 @@ def _wrong_rank(message: str | None, expected: str, x: Any) -> ValueError:
     )
 
 
+def _rank(rank: Any) -> int:
+    given = _tensor(rank)
+    if given.ndim:
+        raise ValueError("Rank must be a scalar.")
+    if not given.dtype.is_integer:
+        raise TypeError(f"rank must be of type {dtypes.int32!r}; got {given.dtype!r}")
+    return int(given)
+
+
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has this rank."""
-    x = _tensor(x)
-    if x.ndim != int(rank):
-        raise _wrong_rank(message, str(int(rank)), x)
+    x, wanted = _tensor(x), _rank(rank)
+    if x.ndim != wanted:
+        raise _wrong_rank(message, str(wanted), x)
 
 
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has this rank or a higher one."""
-    x = _tensor(x)
-    if x.ndim < int(rank):
-        raise _wrong_rank(message, f"at least {int(rank)}", x)
+    x, least = _tensor(x), _rank(rank)
+    if x.ndim < least:
+        raise _wrong_rank(message, f"at least {least}", x)
 
 
 def assert_rank_in(x: Any, ranks: Iterable, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the rank of `x` is one of `ranks`."""
     x = _tensor(x)
-    allowed = tuple(int(r) for r in ranks)
+    allowed = tuple(_rank(r) for r in ranks)
     if x.ndim not in allowed:
         raise _wrong_rank(message, f"in {allowed}", x)
 
@@ -355,8 +366,8 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 
 
 def is_numeric_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor of numbers."""
-    if not isinstance(tensor, (_core.Tensor, _core.Variable)):
+    """Whether it is a tensor of numbers; a variable is not, as in TensorFlow."""
+    if not isinstance(tensor, _core.Tensor):
         return False
     return bool(tensor.dtype.is_integer or tensor.dtype.is_floating or tensor.dtype.is_complex)
 
@@ -404,20 +415,29 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
     x = _tensor(tensor)
     if not x.dtype.is_floating:
         raise InvalidArgumentError(None, None, f"check_numerics: expected floats; got {x.dtype.name}.")
-    if not bool(ops.reduce_all(ops.is_finite(x))):
-        kinds = [
-            kind for kind, test in (("Inf", ops.is_inf), ("NaN", ops.is_nan)) if bool(ops.reduce_any(test(x)))
-        ]
+    _want_finite(x, message)
+
+    words = f"{message}: Not a number (NaN) or infinity (Inf) values detected in gradient."
+    if _core.current_trace() is None:
+        out = x._detach()
+        _core.record((out,), (x,), lambda g: [check_numerics(g, words)])
+        return out
+    from gradtape.custom_gradient import custom_gradient
+
+    def checked(g: Any) -> Any:
+        # The gradient of the gradient is not checked: a trace would follow it for ever.
+        _want_finite(g, words)
+        return g
+
+    return custom_gradient(lambda t: (ops.identity(t), checked))(x)
+
+
+@deferred
+def _want_finite(x: Any, message: str) -> None:
+    values = np.asarray(x.numpy())
+    if not np.isfinite(values).all():
+        kinds = [k for k, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(values).any()]
         raise InvalidArgumentError(None, None, f"{message} : Tensor had {' and '.join(kinds)} values")
-    out = x._detach()
-
-    def checked(g: Any) -> list:
-        return [
-            check_numerics(g, f"{message}: Not a number (NaN) or infinity (Inf) values detected in gradient.")
-        ]
-
-    _core.record((out,), (x,), checked)
-    return out
 
 
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
@@ -426,14 +446,35 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Accepted without effect so far."""
-    _log.warning(
-        "tf.debugging.enable_check_numerics has no effect yet. Hint: tf.debugging.check_numerics(x, message)."
-    )
+    """From now on, an op whose result has a NaN or an infinity raises an error that shows where and why.
+
+    Ops that only move values are not asked. Functions run eagerly and tapes do not compile meanwhile,
+    so that every op is seen: this is for finding a mistake, not for training.
+
+    Args:
+      stack_height_limit: how many lines of the program the error shows at most.
+      path_length_limit: how many letters of a file's path.
+
+    >>> import gradtape as tf
+    >>> tf.debugging.enable_check_numerics()
+    >>> try:
+    ...     tf.math.log(tf.constant([1.0, 0.0]))
+    ... except tf.errors.InvalidArgumentError as e:
+    ...     print(e.message.splitlines()[0])
+    ... finally:
+    ...     tf.debugging.disable_check_numerics()
+    !!! Detected Infinity or NaN in output 0 of eagerly-executing op "log" (# of outputs: 1) !!!
+    """
+    from gradtape import _numerics
+
+    _numerics.enable(stack_height_limit, path_length_limit)
 
 
 def disable_check_numerics() -> None:
-    """Accepted without effect: see `enable_check_numerics`."""
+    """Ends what `enable_check_numerics` began."""
+    from gradtape import _numerics
+
+    _numerics.disable()
 
 
 # ---- accepted, without a meaning here -----------------------------------------------------------
@@ -464,3 +505,20 @@ def set_log_device_placement(enabled: bool) -> None:
 def get_log_device_placement() -> bool:
     """What was set last."""
     return _flags["placement"]
+
+
+class experimental:
+    """`tf.debugging.experimental`: TensorFlow's second debugger, which gradtape does not have."""
+
+    @staticmethod
+    def enable_dump_debug_info(dump_root: str, *args: Any, **kwargs: Any) -> None:
+        """Raises NotImplementedError: nothing is dumped. Hint: `enable_check_numerics`."""
+        raise NotImplementedError(
+            "tf.debugging.experimental.enable_dump_debug_info: gradtape writes no debug information. Hint: "
+            "tf.debugging.enable_check_numerics() finds the op that makes a NaN; GRADTAPE_COMPILE=0 and "
+            "tf.config.run_functions_eagerly(True) let Python's debugger see every op."
+        )
+
+    @staticmethod
+    def disable_dump_debug_info() -> None:
+        """Nothing to stop."""

@@ -218,5 +218,10 @@ class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value: `if t:`, `for x in t`."""
 
 
+class NeedsConstants(Exception):  # noqa: N818
+    """Raised while tracing by what differentiates by numbers made in the function: it is traced again with them
+    as values of the graph."""
+
+
 class Untraceable(Exception):  # noqa: N818
     """Raised while tracing by what has no shape before it has a value: such a function runs eagerly."""

@@ -12,13 +12,13 @@ import functools
 import inspect
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core, _hooks, autograph, config, nest
-from gradtape.errors import Untraceable
+from gradtape.errors import NeedsConstants, Untraceable
 from gradtape.graph.callable import GraphFunction
 from gradtape.graph.ir import symbolic
 from gradtape.graph.trace import Trace
@@ -38,6 +38,8 @@ _EAGER: Any = object()
 
 class ConcreteFunction:
     """One trace of a function: a graph for arguments of one kind."""
+
+    stand_ins: Sequence[Any] = ()  # for arguments that are looked at when the graph runs: datasets
 
     def __init__(
         self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list
@@ -222,6 +224,10 @@ class Function:
             concrete, tensors = self._get(key, args, kwargs)
         if concrete is _EAGER:
             return nest.map_structure(_result, self._python(*args, **kwargs))
+        if concrete.stand_ins:
+            given = [leaf for leaf in nest.flatten((args, kwargs)) if hasattr(leaf, "_stand_in")]
+            for stand_in, leaf in zip(concrete.stand_ins, given, strict=True):
+                stand_in.bind(leaf)
         return concrete.call(tensors)
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
@@ -241,6 +247,8 @@ class Function:
                 parts.append((t.dtype._code, t._dims))
             elif isinstance(leaf, _core.Variable):
                 parts.append(("variable", id(leaf)))
+            elif hasattr(leaf, "_stand_in"):
+                parts.append(leaf._argument_key())
             else:
                 try:
                     hash(leaf)
@@ -291,14 +299,18 @@ class Function:
             )  # fmt: skip
         self._last_key = key
 
-    def _trace(self, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
-        self._traces += 1
-        trace = Trace()
+    def _trace(self, args: tuple, kwargs: dict, lifts: bool = False) -> tuple[ConcreteFunction, list]:
+        self._traces += not lifts
+        trace = Trace(lifts=lifts)
         symbols: list = []
+        stand_ins: list = []
 
         def stand_in(leaf: Any) -> Any:
             if isinstance(leaf, (np.ndarray, np.generic)):
                 leaf = _hooks.convert(leaf)
+            if hasattr(leaf, "_stand_in"):
+                stand_ins.append(leaf._stand_in())
+                return stand_ins[-1]
             if not isinstance(leaf, _core.Tensor):
                 return leaf
             symbols.append(symbolic(trace.input(tuple(leaf.shape), leaf.dtype._code)))
@@ -312,13 +324,18 @@ class Function:
             single = not nest.is_nested(result)
             flat = [_result(r) for r in nest.flatten(result)]
             concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
+            concrete.stand_ins = stand_ins
+        except NeedsConstants:
+            if lifts:
+                raise
+            concrete = None
         except Exception as e:
             autograph.annotate(e)
             raise
         finally:
             _core.set_trace(before)
             _core.resume(token)
-        return concrete, trace.created
+        return self._trace(args, kwargs, True) if concrete is None else (concrete, trace.created)
 
     def _traceable(self) -> Callable:
         """The Python function with its control flow made traceable."""

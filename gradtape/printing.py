@@ -1,4 +1,4 @@
-"""`tf.print`: tensors as TensorFlow prints them, `[1 2 3]`, to a stream or a file."""
+"""`tf.print`: tensors as TensorFlow prints them, `[1 2 3]`, to a stream or a file; and the logger."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ _LEVELS = {
     "logging.error": _logging.ERROR,
 }
 _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
+
+
+def get_logger() -> _logging.Logger:
+    """The logger of gradtape's own words, "gradtape".
+
+    >>> import gradtape as tf
+    >>> tf.get_logger().setLevel("ERROR")
+    >>> tf.get_logger().setLevel("NOTSET")
+    """
+    return _logging.getLogger("gradtape")
 
 
 @functools.partial(deferred, always=True)
@@ -42,7 +52,9 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
     """
     unknown = set(kwargs) - _ALLOWED
     if unknown:
-        raise ValueError(f"Unrecognized keyword arguments for tf.print: {sorted(unknown)}")
+        raise ValueError(
+            f"Unrecognized keyword arguments for tf.print: { {k: kwargs[k] for k in sorted(unknown)} }"
+        )
     summarize = kwargs.get("summarize")
     most = 3 if summarize is None else int(summarize)
     sep = " " if kwargs.get("sep") is None else str(kwargs["sep"])
@@ -66,7 +78,11 @@ def _write(text: str, stream: Any) -> None:
     elif isinstance(stream, int) and stream in _LEVELS.values():
         _logging.getLogger("gradtape").log(stream, "%s", text.rstrip("\n"))
     else:
-        raise ValueError(f"Unknown output stream, output_stream: {stream!r}")
+        raise ValueError(
+            f"Unsupported output stream, logging level, or file. {stream!r}. Supported streams are sys.stdout, "
+            "sys.stderr, tf.logging.info, tf.logging.warning, tf.logging.error. File needs to be in the form of "
+            "'file://<filepath>'."
+        )
 
 
 def format_value(value: Any, summarize: int = 3) -> str:

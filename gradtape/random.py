@@ -9,10 +9,12 @@ rows in `gradtape/ops/random.py`, which also adds `normal`, `uniform`, ... to th
 from __future__ import annotations
 
 import array
+import contextlib
 import enum
 import os
 import random as _python
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape import _core, dtypes
@@ -27,16 +29,44 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _fresh.seed())
 
 
-class _Seeds:
+class Seeds:
     """What `set_seed` sets: one for the process, as in TensorFlow."""
 
-    def __init__(self) -> None:
-        self.given: int | None = None
-        self.sequence = _python.Random()
+    def __init__(self, given: int | None = None) -> None:
+        self.given = given
+        self.sequence = _python.Random(given)
         self.used: dict[tuple, int] = {}  # how far the streams with an op seed have been used
 
 
-_seeds = _Seeds()
+_seeds = Seeds()
+
+
+class _Inside(threading.local):
+    """The seeds that take the place of the process's on this thread, inside `isolated`."""
+
+    seeds: Seeds | None = None
+
+
+_inside = _Inside()
+
+
+def isolated_seeds() -> Seeds | None:
+    """Seeds for `isolated` that start from the global seed; None if that was not set."""
+    return None if _seeds.given is None else Seeds(_seeds.given)
+
+
+@contextlib.contextmanager
+def isolated(seeds: Seeds | None) -> Iterator[None]:
+    """Random ops of this thread take their seeds from `seeds`, and leave the global ones as they are.
+
+    For what runs on its own, such as the functions of datasets: how far a thread has read ahead must
+    not change the random numbers of the program.
+    """
+    before, _inside.seeds = _inside.seeds, seeds
+    try:
+        yield
+    finally:
+        _inside.seeds = before
 
 
 def set_seed(seed: int) -> None:
@@ -63,12 +93,13 @@ def set_seed(seed: int) -> None:
 
 def next_seeds(op_seed: int | None = None) -> tuple[int, int]:
     """The two seeds of the next random op, by TensorFlow's rules; random ones if nothing is set."""
-    if _seeds.given is None:
+    state = _inside.seeds or _seeds
+    if state.given is None:
         if op_seed is None:
             return _fresh.getrandbits(62), _fresh.getrandbits(62)
         seeds = _DEFAULT_SEED, int(op_seed)
     else:
-        seeds = _seeds.given, _seeds.sequence.randint(0, _LARGEST_SEED) if op_seed is None else int(op_seed)
+        seeds = state.given, state.sequence.randint(0, _LARGEST_SEED) if op_seed is None else int(op_seed)
     first, second = seeds[0] % _LARGEST_SEED, seeds[1] % _LARGEST_SEED
     return (first, second) if first or second else (0, _LARGEST_SEED)
 
@@ -90,21 +121,75 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     With an op seed, calls of the same op go on where the one before stopped. In a traced function
     each run of the graph takes a new stream.
     """
-    if _core.current_trace() is not None:
-        return _in_trace(lambda: op_stream(op, dtype, op_seed, steps))
+    return _drawn(lambda: _op_stream(op, dtype, op_seed, steps))
+
+
+def _op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     first, second = next_seeds(op_seed)
     if op_seed is None:
         return stream(first, second, 0)
     which = op, dtype, first, second
-    low = _seeds.used.get(which, 0)
-    _seeds.used[which] = low + steps
+    used = (_inside.seeds or _seeds).used
+    low = used.get(which, 0)
+    used[which] = low + steps
     return stream(first, second, low)
 
 
-def _in_trace(make: Callable[[], Any]) -> Any:
-    from gradtape.graph.effects import fresh
+class _Kept(threading.local):
+    """Streams that are written down, or taken from what was written down, in this thread."""
 
-    return fresh("random stream", make, (3,), _INT64)
+    def __init__(self) -> None:
+        self.into: list[list] = []
+        self.given: Iterator | None = None
+
+
+_kept = _Kept()
+
+
+def _drawn(make: Callable[[], Any]) -> Any:
+    """A new stream; in a traced function one for each run of the graph."""
+    drawn = None if _kept.given is None else next(_kept.given, None)
+    if drawn is None or not _usable(drawn):
+        if _core.current_trace() is None:
+            drawn = make()
+        else:
+            from gradtape.graph.effects import fresh
+
+            drawn = fresh("random stream", make, (3,), _INT64)
+    for streams in _kept.into:
+        streams.append(drawn)
+    return drawn
+
+
+def _usable(drawn: Any) -> bool:
+    """Streams drawn in the body of a loop or branch stay there."""
+    symbol, now = drawn._symbol, _core.current_trace()
+    if symbol is None or symbol.graph is now:
+        return True
+    encloses = getattr(now, "_encloses", None)
+    return encloses is not None and encloses(symbol.graph)
+
+
+@contextlib.contextmanager
+def keep_streams() -> Iterator[list]:
+    """Fills a list with the streams that are drawn in this block."""
+    streams: list = []
+    _kept.into.append(streams)
+    try:
+        yield streams
+    finally:
+        _kept.into.pop()
+
+
+@contextlib.contextmanager
+def same_streams(streams: list) -> Iterator[None]:
+    """Random ops in this block draw from these streams: they give the same numbers again."""
+    before = _kept.into, _kept.given
+    _kept.into, _kept.given = [], iter(streams)
+    try:
+        yield
+    finally:
+        _kept.into, _kept.given = before
 
 
 class Algorithm(enum.IntEnum):
@@ -115,7 +200,8 @@ class Algorithm(enum.IntEnum):
     AUTO_SELECT = 3
 
 
-def _want_philox(alg: Any) -> None:
+def want_philox(alg: Any) -> None:
+    """Refuses other generators of random bits than Philox."""
     if isinstance(alg, str) and alg.lower() in ("philox", "auto_select"):
         return
     if alg is None or (not isinstance(alg, str) and int(alg) in (Algorithm.PHILOX, Algorithm.AUTO_SELECT)):
@@ -141,7 +227,7 @@ def _state_from_seed(seed: Any) -> list[int]:
 
 def create_rng_state(seed: Any, alg: Any) -> Any:
     """The state of a `Generator` made from a seed."""
-    _want_philox(alg)
+    want_philox(alg)
     return stream(*_state_from_seed(seed))
 
 
@@ -171,7 +257,7 @@ class Generator:
             raise ValueError(
                 "Generator: needs both `state` and `alg`. Hint: tf.random.Generator.from_seed(seed)."
             )
-        _want_philox(alg)
+        want_philox(alg)
         self.reset(state)
 
     @classmethod
@@ -234,8 +320,9 @@ class Generator:
         return before
 
     def _stream(self, count: int) -> Any:
-        if _core.current_trace() is not None:
-            return _in_trace(lambda: self._stream(count))
+        return _drawn(lambda: self._next_stream(count))
+
+    def _next_stream(self, count: int) -> Any:
         low, high, key = self._state
         self.skip(count)
         return stream(key, high, low)
@@ -271,6 +358,17 @@ class Generator:
         from gradtape.ops import random as draw
 
         return draw.bits_of(self._stream, shape, dtype)
+
+    def binomial(
+        self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32, name: Any = None
+    ) -> Any:
+        """How many of `counts` trials with the probability `probs` succeed; `shape` ends with their shape."""
+        from gradtape.ops import random as draw
+
+        def stream(samples: int, parameters: int) -> Any:
+            return self._stream(parameters * 200 * (samples + 3) // 4)  # as far as TensorFlow moves on
+
+        return draw.binomial_of(stream, shape, counts, probs, dtype)
 
     def make_seeds(self, count: int = 1) -> Any:
         """Seeds for stateless ops, one per column of an int64 tensor [2, count]."""

@@ -6,6 +6,7 @@ import.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -142,6 +143,68 @@ def is_built_with_xla() -> bool:
 def gpu_device_name() -> str:
     """The empty string: there is no GPU."""
     return ""
+
+
+def is_cpu_target_available(target: str) -> bool:
+    """Whether code for a kind of processor can be compiled; nothing is, so only this one."""
+    import platform
+
+    return target in (platform.machine(), "any")
+
+
+def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Callable:
+    """Decorates a test that is skipped if `pred()` holds."""
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def test(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if pred():
+                self.skipTest(skip_message)
+            return function(self, *args, **kwargs)
+
+        return test
+
+    return decorate
+
+
+def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -> Any:
+    """Decorates a class of tests; nothing is changed."""
+    return (lambda c: c) if cls is None else cls
+
+
+class experimental:
+    """`tf.test.experimental`."""
+
+    @staticmethod
+    def sync_devices() -> None:
+        """Nothing to wait for: an op is done when it returns."""
+
+
+class Benchmark:
+    """Measures and reports; methods named `benchmark...` are what a runner would call."""
+
+    def report_benchmark(
+        self,
+        iters: int | None = None,
+        cpu_time: float | None = None,
+        wall_time: float | None = None,
+        throughput: float | None = None,
+        extras: dict | None = None,
+        name: str | None = None,
+        metrics: list | None = None,
+    ) -> None:
+        """Prints what was measured."""
+        given = {
+            "name": name or type(self).__name__, "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time,
+            "throughput": throughput, "extras": extras, "metrics": metrics,
+        }  # fmt: skip
+        print("Benchmark", {k: v for k, v in given.items() if v is not None})
+
+    def run_op_benchmark(self, sess: Any, op_or_tensor: Any, **kwargs: Any) -> Any:
+        """Raises NotImplementedError: there are no sessions."""
+        raise NotImplementedError(
+            "Benchmark.run_op_benchmark: gradtape has no sessions. Hint: time the call itself with timeit."
+        )
 
 
 def get_temp_dir() -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gradtape.contract import batching, behaviour, derivatives
+from gradtape.contract import batching, behaviour, derivatives, forward, primitive
 from gradtape.contract.compare import NUMERICAL, TOLERANCES
 from gradtape.contract.derivatives import central_differences
 from gradtape.ops.table import Row
@@ -35,10 +35,20 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "reads": behaviour.reads,
     "unchanged": behaviour.unchanged,
     "batching": batching.batching,
+    "forward": forward.forward,
+    "rows": forward.rows,
+    "batched_gradient": forward.batched_gradient,
+    "jvp": primitive.jvp,
 }
 """The checks by name; each yields one line per failure."""
 
-_OF_DERIVATIVES = ("gradient", "partial", "compiled", "precision", "second_order", "transpose", "reads")
+_OF_DERIVATIVES = (
+    "gradient", "partial", "compiled", "precision", "second_order", "transpose", "reads", "forward", "rows",
+    "batched_gradient", "jvp",
+)  # fmt: skip
+# What differentiates a gradient, and what does so by its cotangent alone.
+_OF_SECOND_ORDER = ("compiled", "second_order", "rows")
+_OF_TANGENTS = ("transpose", "forward")
 
 
 class ContractError(AssertionError):
@@ -53,6 +63,8 @@ def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
       checks: names of `CHECKS`; by default all that apply to the row.
     """
     row = op if isinstance(op, Row) else op.row
+    if not list(row.samples):
+        raise ContractError(f"{row.name}: there are no samples to check it on; pass samples=[...].")
     failures: list[str] = []
     for name in checks_of(row) if checks is None else checks:
         for failure in CHECKS[name](row):
@@ -65,9 +77,15 @@ def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
 
 def checks_of(row: Row) -> list[str]:
     """The checks that apply to a row."""
-    skip = set() if row.differentiable else set(_OF_DERIVATIVES)
+    # A row may end a chain of derivatives (those of igamma by its parameter): it says so by `gradient_samples=[]`.
+    skip = set() if row.differentiable and row.gradient_samples != [] else set(_OF_DERIVATIVES)
     if not row.edges:
         skip.add("edges")
+    jvp = getattr(row.op, "jvp", None)
+    if jvp is None:
+        skip.add("jvp")
+    if primitive.is_first_order(row):
+        skip |= {*_OF_SECOND_ORDER, *(_OF_TANGENTS if jvp is None else ())}
     if not row.operands:
         skip |= {"inferred", "errors", "unchanged", "batching"}
     return [name for name in CHECKS if name not in skip]

@@ -135,6 +135,86 @@ def test_check_numerics():
         tape.gradient(bad, x)
 
 
+def test_check_numerics_in_a_function():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.sqrt(D.check_numerics(x, "in f"))
+        return y, tape.gradient(y, x)
+
+    assert [t.numpy() for t in f(tf.constant(4.0))] == [2.0, 0.25]
+    with pytest.raises(Invalid, match="in f : Tensor had NaN values"):
+        f(tf.constant(np.nan, tf.float32))
+    with pytest.raises(Invalid, match="detected in gradient"):
+        f(tf.constant(0.0))
+
+
+@pytest.fixture
+def checking():
+    D.enable_check_numerics()
+    yield
+    D.disable_check_numerics()
+
+
+def test_enable_check_numerics(checking):
+    with pytest.raises(Invalid) as e:
+        tf.math.log(tf.constant([-1.0, 0.0, 1.0]))
+    lines = e.value.message.splitlines()
+    assert lines[0] == (
+        '!!! Detected Infinity or NaN in output 0 of eagerly-executing op "log" (# of outputs: 1) !!!'
+    )
+    assert lines[1:5] == [
+        "  dtype: <dtype: 'float32'>", "  shape: (3,)", "  # of -Inf elements: 1", "  # of NaN elements: 1",
+    ]  # fmt: skip
+    assert "Input tensor: tf.Tensor([-1.  0.  1.], shape=(3,), dtype=float32)" in e.value.message
+    assert (
+        "test_debugging.py" in e.value.message
+        and "tf.math.log(tf.constant([-1.0, 0.0, 1.0]))" in e.value.message
+    )
+    with pytest.raises(Invalid, match=r"(?s)Input tensors \(2\):.*1: tf.Tensor\(0.0"):
+        tf.constant(1.0) / tf.constant(0.0)
+
+
+def test_check_numerics_sees_functions_and_gradients(checking):
+    f = tf.function(lambda x: tf.math.log(x) + 1.0)
+    assert f(tf.constant(1.0)).numpy() == 1.0
+    with pytest.raises(Invalid, match='op "log"'):
+        f(tf.constant(0.0))
+    x = tf.Variable(0.0)
+    for _ in range(3):  # also when the tape would have a program for it
+        with tf.GradientTape() as tape:
+            y = tf.sqrt(x)
+        with pytest.raises(Invalid, match="Detected Infinity"):
+            tape.gradient(y, x)
+
+
+def test_check_numerics_lets_values_pass_and_ends(checking):
+    bad = tf.constant([np.nan, 1.0])  # made on purpose
+    assert np.isnan(tf.reshape(tf.identity(bad), [2, 1]).numpy()[0, 0])
+    assert tf.where(tf.math.is_nan(bad), 0.0, bad).numpy().tolist() == [0.0, 1.0]
+    D.disable_check_numerics()
+    D.disable_check_numerics()
+    assert np.isinf(tf.math.log(tf.constant(0.0)).numpy())
+    assert not tf.config.functions_run_eagerly()
+
+
+def test_details_of_assertions():
+    D.assert_near(tf.constant(1 + 1j), tf.constant(1 + 1j))
+    with pytest.raises(Invalid, match="x and y not equal to tolerance"):
+        D.assert_near(tf.constant(1 + 1j), tf.constant(1 + 2j))
+    with pytest.raises(ValueError, match="Rank must be a scalar"):
+        D.assert_rank(X, [1])
+    with pytest.raises(TypeError, match="must be of type tf.int32"):
+        D.assert_rank(X, 1.0)
+    with pytest.raises(TypeError, match="values must be a sequence"):
+        D.Assert(False, X)
+    assert not D.is_numeric_tensor(tf.Variable(1.0))
+    with pytest.raises(NotImplementedError, match="enable_check_numerics"):
+        D.experimental.enable_dump_debug_info("folder")
+    D.experimental.disable_dump_debug_info()
+
+
 # ---- tf.print -----------------------------------------------------------------------------------
 
 
@@ -177,5 +257,5 @@ def test_print_options(tmp_path, capsys, caplog):
     assert "hello" in caplog.text
     with pytest.raises(ValueError, match="Unrecognized keyword"):
         tf.print("x", foo=1)
-    with pytest.raises(ValueError, match="Unknown output stream"):
+    with pytest.raises(ValueError, match="Unsupported output stream"):
         tf.print("x", output_stream="nowhere")

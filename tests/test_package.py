@@ -54,7 +54,9 @@ def test_import_does_not_load_blas():
 
 def test_version_is_that_of_the_project():
     project = (ROOT / "pyproject.toml").read_text()
-    assert re.search(r'^version = "(.*)"', project, re.MULTILINE)[1] == tf.__version__
+    assert re.search(r'^version = "(.*)"', project, re.MULTILINE)[1] == tf.version.GRADTAPE
+    # Programs compare `tf.__version__` with versions of TensorFlow.
+    assert tf.__version__ == f"{tf.version.VERSION}+gradtape.{tf.version.GRADTAPE}"
 
 
 # ---- public names ---------------------------------------------------------------------------

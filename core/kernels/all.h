@@ -9,6 +9,7 @@ Rows<Elementwise> rounding_rows();
 Rows<Elementwise> exponential_rows();
 Rows<Elementwise> trigonometric_rows();
 Rows<Elementwise> special_rows();
+Rows<Elementwise> gamma_rows();
 Rows<Elementwise> activation_rows();
 Rows<Elementwise> complex_rows();
 Rows<Elementwise> binary_arithmetic_rows();
@@ -19,6 +20,13 @@ Rows<Elementwise> select_rows();
 Rows<Reduction> sum_rows();
 Rows<Reduction> extremum_rows();
 Rows<Reduction> arg_rows();
+const ConvLoops* conv_loops();
+const PoolLoops* pool_loops();
+const NormLoops* norm_loops();
+const CtcLoops* ctc_loops();
+const PhiloxLoops* philox_loops();
+const FftLoops* fft_loops();
 void fill_casts(CastLoop (&table)[kDtypes][kDtypes]);
+const ResampleLoops* resample_loops();
 
 }  // namespace gt

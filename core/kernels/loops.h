@@ -43,13 +43,28 @@ template <class Row> struct Rows {
   int count;
 };
 
+struct ConvLoops;  // conv.h
+struct PoolLoops;
+struct NormLoops;  // norms.h
+struct CtcLoops;   // ctc.h
+struct PhiloxLoops;  // philox.h
+struct FftLoops;   // fft.h
+struct ResampleLoops;  // resample.h
+
 // The kernels of one instruction set. Plain pointers: each copy of the kernels has types of its
 // own (see CMakeLists.txt), equal in layout to those above.
 struct KernelSet {
-  static constexpr int kFiles = 16;
+  static constexpr int kFiles = 32;
   Rows<Elementwise> elementwise[kFiles];
   Rows<Reduction> reductions[kFiles];
   CastLoop cast[kDtypes][kDtypes];
+  const ConvLoops* conv;  // of float, of double
+  const PoolLoops* pool;  // by type; without the 16-bit floats
+  const NormLoops* norms;  // of float, of double
+  const CtcLoops* ctc;     // of float, of double
+  const PhiloxLoops* philox;
+  const FftLoops* fft;     // of float, of double
+  const ResampleLoops* resample;  // of float, of double
 };
 const KernelSet& kernels();  // the one in use
 

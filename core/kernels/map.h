@@ -260,6 +260,9 @@ template <DtypeSet S, class F> constexpr Elementwise binary_math(const char* nam
 template <DtypeSet S, class F> constexpr Elementwise unary_single(const char* name, double cost, F) {
   return row<1, S, Way::Single, F>(name, cost);
 }
+template <DtypeSet S, class F> constexpr Elementwise binary_single(const char* name, double cost, F) {
+  return row<2, S, Way::Single, F>(name, cost);
+}
 // For functions that treat signed integers as they treat unsigned ones, bit by bit: made for the
 // unsigned types (kBits), shared with the signed.
 constexpr DtypeSet kBits = kUnsigned, kNumberBits = kUnsigned | kFloat | kComplex;

@@ -1,5 +1,7 @@
-// Error functions and the gamma family.
+// Error functions, the normal quantile, Bessel functions and other integrals.
 #include "all.h"
+#include "bessel.h"
+#include "integrals.h"
 #include "map.h"
 #include "math.h"
 
@@ -32,8 +34,9 @@ inline float erfinv(float x) {
   return math::fabs(x) == 1 ? x * INFINITY : (w < 5 ? p : q) * x;
 }
 
-// Wichura 1988, algorithm AS 241: the normal quantile, of which this is a rescaling.
-inline double erfinv(double x) {
+// Wichura 1988, algorithm AS 241: the quantile of the normal distribution at a distance q from the middle,
+// with the smaller of the two tails given as well.
+inline double normal_quantile(double q, double tail) {
   constexpr double a[] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
                           13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608};
   constexpr double b[] = {5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
@@ -51,50 +54,44 @@ inline double erfinv(double x) {
     for (int k = 1; k < 8; ++k) p = p * r + top[k], q = q * r + bottom[k];
     return p / q;
   };
-  constexpr double root_half = 0.70710678118654752440;
-  const double u = math::fabs(x);
-  if (!(u <= 1)) return NAN;
-  if (u == 1) return x * INFINITY;
-  if (u <= 0.85) return root_half * (x / 2) * ratio(a, b, 0.180625 - x * x / 4);
-  const double r = math::sqrt(-math::log((1 - u) / 2));
-  return math::copysign(root_half * (r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5)), x);
+  if (!(tail >= 0)) return NAN;
+  if (tail == 0) return math::copysign(INFINITY, q);
+  if (math::fabs(q) <= 0.425) return q * ratio(a, b, 0.180625 - q * q);
+  const double r = math::sqrt(-math::log(tail));
+  return math::copysign(r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5), q);
 }
+inline double erfinv(double x) { return 0.70710678118654752440 * normal_quantile(x / 2, (1 - math::fabs(x)) / 2); }
+inline double ndtri(double p) { return normal_quantile(p - 0.5, p < 0.5 ? p : 1 - p); }
+inline double erfcinv(double x) { return -0.70710678118654752440 * ndtri(x / 2); }
 
-inline double digamma(double x) {
-  double sum = 0;
-  if (x <= 0) {
-    if (x == math::floor(x)) return NAN;  // a pole
-    sum = -M_PI / math::tan(M_PI * (x - math::floor(x)));
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) sum -= 1 / x;
-  const double s = 1 / (x * x);
-  const double series = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
-  return sum + math::log(x) - 0.5 / x - series;
-}
-inline float digamma(float x) { return float(digamma(double(x))); }
-
-#if defined(__GLIBC__)
-inline float lgamma(float x) {
-  int sign;
-  return ::lgammaf_r(x, &sign);
-}
-inline double lgamma(double x) {
-  int sign;
-  return ::lgamma_r(x, &sign);
-}
-#else
-inline float lgamma(float x) { return ::lgammaf(x); }
-inline double lgamma(double x) { return ::lgamma(x); }
-#endif
+// A function of double for all floats.
+#define GT_IN_DOUBLE(name, cost, function) \
+  unary_single<kFloat>(name, cost, [](auto x) { return decltype(x)(function(double(x))); })
 
 constexpr Elementwise table[] = {
     unary_math<kFloat>("erf", 0.6, [](auto x) { return math::erf(x); }),
     unary_math<kFloat>("erfc", 0.8, [](auto x) { return math::erfc(x); }),
     also<set_of(Dtype::F64)>(unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
          unary_single<set_of(Dtype::F64)>("", 0, [](auto x) { return erfinv(x); })),
-    unary_single<kFloat>("lgamma", 20, [](auto x) { return lgamma(x); }),
-    unary_single<kFloat>("digamma", 20, [](auto x) { return digamma(x); }),
+    GT_IN_DOUBLE("erfcinv", 30, erfcinv),
+    GT_IN_DOUBLE("ndtri", 30, ndtri),
+    GT_IN_DOUBLE("bessel_i0", 50, bessel::plain_i<0>),
+    GT_IN_DOUBLE("bessel_i0e", 50, bessel::scaled_i<0>),
+    GT_IN_DOUBLE("bessel_i1", 50, bessel::plain_i<1>),
+    GT_IN_DOUBLE("bessel_i1e", 50, bessel::scaled_i<1>),
+    GT_IN_DOUBLE("bessel_j0", 50, bessel::j0),
+    GT_IN_DOUBLE("bessel_j1", 50, bessel::j1),
+    GT_IN_DOUBLE("bessel_k0", 200, bessel::plain_k<0>),
+    GT_IN_DOUBLE("bessel_k0e", 200, bessel::scaled_k<0>),
+    GT_IN_DOUBLE("bessel_k1", 200, bessel::plain_k<1>),
+    GT_IN_DOUBLE("bessel_k1e", 200, bessel::scaled_k<1>),
+    GT_IN_DOUBLE("bessel_y0", 60, bessel::y0),
+    GT_IN_DOUBLE("bessel_y1", 60, bessel::y1),
+    GT_IN_DOUBLE("dawsn", 100, integrals::dawsn),
+    GT_IN_DOUBLE("expint", 100, integrals::expint),
+    GT_IN_DOUBLE("fresnel_cos", 200, integrals::fresnel_cos),
+    GT_IN_DOUBLE("fresnel_sin", 200, integrals::fresnel_sin),
+    GT_IN_DOUBLE("spence", 60, integrals::spence),
 };
 
 }  // namespace

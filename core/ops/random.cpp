@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "../kernels/loops.h"
+#include "../kernels/philox.h"
 #include "philox.h"
 
 namespace gt {
@@ -50,6 +52,18 @@ template <int G, class T, class F> void fill_groups(Tensor& out, double cost, F&
   });
 }
 
+// Floats in [0, 1), many at a time.
+void fill_floats(Tensor& out, const Philox& gen) {
+  float* to = out.as<float>();
+  const int64_t whole = out.numel / 4;
+  each_piece(whole, 8192, [&](int64_t begin, int64_t end) {
+    const Philox at = gen.skip(uint64_t(begin));
+    kernels().philox->uniform(at.key, at.high, at.low, end - begin, to + 4 * begin);
+  });
+  const Bits128 last = gen(uint64_t(whole));
+  for (int64_t i = 4 * whole; i < out.numel; ++i) to[i] = to_float(last[int(i % 4)]);
+}
+
 void run_uniform(const Call& c, Outs& outs) {
   Philox gen = philox_of(c, 2, 0);
   switch (outs[0].dtype) {
@@ -58,11 +72,7 @@ void run_uniform(const Call& c, Outs& outs) {
         Bits128 b = gen(g);
         out[0] = to_double(b[0], b[1]), out[1] = to_double(b[2], b[3]);
       });
-    case Dtype::F32:
-      return fill_groups<4, float>(outs[0], 12, [&](uint64_t g, float* out) {
-        Bits128 b = gen(g);
-        for (int i = 0; i < 4; ++i) out[i] = to_float(b[i]);
-      });
+    case Dtype::F32: return fill_floats(outs[0], gen);
     case Dtype::F16:
       return fill_groups<4, half>(outs[0], 20, [&](uint64_t g, half* out) {
         Bits128 b = gen(g);
@@ -86,7 +96,7 @@ void run_uniform(const Call& c, Outs& outs) {
 
 template <class T> void fill_normal(Tensor& out, const Philox& gen) {
   fill_groups<4, T>(out, 60, [&](uint64_t g, T* to) {
-    Bits128 b = gen(g);
+    const Bits128 b = gen(g);
     float f[4];
     box_muller(b[0], b[1], f);
     box_muller(b[2], b[3], f + 2);

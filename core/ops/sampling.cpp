@@ -1,5 +1,5 @@
-// Random choices and the distributions that need rejection: shuffling, categorical, gamma,
-// Poisson. Each result has a stretch of the random stream to itself, as in TensorFlow.
+// Random choices and the distributions that need rejection: shuffling, categorical, gamma, Poisson,
+// binomial. Each result has a stretch of the random stream to itself, as in TensorFlow.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -204,10 +204,88 @@ void run_poisson(const Call& c, Outs& outs) {
   visit_float(c[0].dtype, from);
 }
 
+// ---- random_binomial(counts, probs, state; shape, dtype): counts and probs have one shape ----
+// How many geometric waiting times fit into `count` trials.
+double binomial_by_waiting(double count, double p, const Philox& gen) {
+  uint64_t group = 0;
+  Uniforms uniform;
+  double trials = 0;
+  for (int successes = 0;; ++successes) {
+    trials += std::ceil(std::log(uniform(gen, group)) / std::log1p(-p));
+    if (trials > count) return successes;
+  }
+}
+// What Stirling's formula leaves of log(k!), to the digits that TensorFlow has.
+double stirling_tail(double k) {
+  constexpr double first[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983,  0.02079067210376509, 0.0166446911898211,
+                              0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+  if (k <= 9) return first[int(k)];
+  const double q = (k + 1) * (k + 1);
+  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / q) / q) / (k + 1);
+}
+// Hormann, "The generation of binomial random variates" (1993): transformed rejection, for count p >= 10.
+double binomial_by_rejection(double count, double p, const Philox& gen) {
+  uint64_t group = 0;
+  Uniforms uniform;
+  const double spread = std::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const double odds = p / (1 - p), alpha = (2.83 + 5.1 / b) * spread, mode = std::floor((count + 1) * p);
+  while (true) {
+    const double u = uniform(gen, group) - 0.5, v = uniform(gen, group), us = 0.5 - std::abs(u);
+    const double k = std::floor((2 * a / us + b) * u + (count * p + 0.5));
+    if (us >= 0.07 && v <= 0.92 - 4.2 / b) return k;
+    if (k < 0 || k > count) continue;
+    const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (count - mode + 1))) + (count + 1) * std::log((count - mode + 1) / (count - k + 1)) +
+                         (k + 0.5) * std::log(odds * (count - k + 1) / (k + 1)) + stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) -
+                         stirling_tail(count - k);
+    if (std::log(v * alpha / (a / (us * us) + b)) <= bound) return k;
+  }
+}
+template <class P> double binomial_sample(P count, P p, const Philox& gen, uint64_t index) {
+  if (count <= 0 || p <= 0) return 0;
+  if (p >= 1) return double(count);
+  if (p != p || count != count) return std::numeric_limits<double>::quiet_NaN();
+  const bool mirrored = p > P(0.5);
+  const P q = mirrored ? P(1) - p : p;
+  const bool many = count * q >= P(10);
+  const Philox own = gen.skip(index * (many ? kReserved : 42));
+  const double k = many ? binomial_by_rejection(double(count), double(q), own) : binomial_by_waiting(double(count), double(q), own);
+  return mirrored ? double(count) - k : k;
+}
+void infer_binomial(const Call& c, Outs& outs) {
+  const Dtype t = dtype_attr(c, 1);
+  if (!in(t, kFloat | set_of(Dtype::I32) | set_of(Dtype::I64))) fail(Code::Type, std::string("binomial samples cannot be ") + dtype_name(t));
+  if (c[0].dtype != c[1].dtype || (c[0].dtype != Dtype::F32 && c[0].dtype != Dtype::F64))
+    fail(Code::Type, std::string("counts and probs must both be float32 or float64, got ") + dtype_name(c[0].dtype) + " and " + dtype_name(c[1].dtype));
+  if (!(c[0].shape == c[1].shape)) fail("counts and probs must have one shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
+  want_state(c, 2);
+  outs.emplace_back(Spec{t, sampled_shape(c)});
+}
+void run_binomial(const Call& c, Outs& outs) {
+  Tensor& out = outs[0];
+  if (out.numel == 0) return;
+  const Philox gen = philox_of(c, 2, 2);
+  const int64_t parameters = c[0].numel, samples = out.numel / parameters;
+  auto fill = [&](auto p, auto t) {
+    using P = decltype(p);
+    using T = decltype(t);
+    each_piece(out.numel, 256, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        out.as<T>()[i % samples * parameters + i / samples] = T(binomial_sample(c[0].as<P>()[i / samples], c[1].as<P>()[i / samples], gen, uint64_t(i)));
+    });
+  };
+  auto from = [&](auto p) {
+    if (out.dtype == Dtype::I32) return fill(p, int32_t{});
+    if (out.dtype == Dtype::I64) return fill(p, int64_t{});
+    visit_float(out.dtype, [&](auto t) { fill(p, t); });
+  };
+  c[0].dtype == Dtype::F32 ? from(0.0f) : from(0.0);
+}
+
 GT_OP("random_shuffle_perm", {infer_shuffle, run_shuffle, true, 5});
 GT_OP("categorical", {infer_categorical, run_categorical, true, 10});
 GT_OP("random_gamma", {infer_gamma, run_gamma, true, 100});
 GT_OP("random_poisson", {infer_poisson, run_poisson, true, 100});
+GT_OP("random_binomial", {infer_binomial, run_binomial, true, 100});
 
 }  // namespace
 }  // namespace gt

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "../blas.h"
+#include "../checksum.h"
 #include "../cpu.h"
 #include "../threads.h"
 #include "compiled.h"
@@ -56,6 +57,18 @@ NB_MODULE(_core, m) {
   m.def("release_cached_memory", gt::release_cached);
   m.def("num_threads", gt::num_threads);
   m.def("set_num_threads", gt::set_num_threads);
+  m.def("crc32c", [](nb::handle data) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE)) throw nb::python_error();
+    uint32_t sum = gt::crc32c(view.buf, size_t(view.len));
+    PyBuffer_Release(&view);
+    return sum;
+  }, "The CRC-32C of bytes.");
+  m.def("set_op_watcher", [](nb::object watcher) {
+    PyObject* before = gt::op_watcher;
+    gt::op_watcher = watcher.is_none() ? nullptr : Py_NewRef(watcher.ptr());
+    Py_XDECREF(before);
+  }, nb::arg().none(), "Calls a function after every op that runs by itself, with (op, operands, result); None for nobody.");
   m.def("isa_name", [] { return std::string(gt::isa_name()); });
   m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
   m.def("set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");
@@ -73,8 +86,10 @@ NB_MODULE(_core, m) {
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
   m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
   m.def("may_differentiate_again", [] {
-    auto& tapes = gt::active_tapes();
-    return tapes.size() > 1 || (tapes.size() == 1 && tapes[0]->persistent);
+    size_t n = 0;
+    for (gt::Tape* t : gt::active_tapes())
+      if (!t->variables_only) n += t->persistent ? 2 : 1;
+    return n > 1;
   }, "Whether a backward pass over what is recorded now could be recorded itself.");
   m.def("is_recording", [] { return !gt::active_tapes().empty(); });
 }

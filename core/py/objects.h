@@ -246,6 +246,8 @@ struct Hooks {
       *np_dtypes;     // tuple of NumPy types by code
 };
 extern Hooks hooks;
+// Called after every op that runs by itself, with (op, operands, result); nullptr: nobody asks.
+extern PyObject* op_watcher;
 
 // ---- the recorded graph -------------------------------------------------------------------
 

@@ -37,6 +37,37 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
   fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
 }
 
+// What the results of an op written in Python are: asked of its `infer([(dtype, shape)], attrs) -> [(shape, dtype)]`,
+// which an op that was entered into the table directly gets when it is first needed.
+void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs) {
+  auto dims = [](const Shape& s) {
+    Ref<> t(checked(PyTuple_New(s.rank)));
+    for (int i = 0; i < s.rank; ++i) PyTuple_SET_ITEM(t.get(), i, checked(PyLong_FromLongLong(s[i])));
+    return t;
+  };
+  PyObject* self = object(reinterpret_cast<TensorObject*>(op));
+  Ref<> infer(PyObject_GetAttrString(self, "infer"));
+  if (!infer) {
+    PyErr_Clear();
+    Ref<> module(checked(PyImport_ImportModule("gradtape.graph.python_op")));
+    Ref<>(checked(PyObject_CallMethod(module.get(), "adopt", "O", self)));
+    infer = Ref<>(checked(PyObject_GetAttrString(self, "infer")));
+  }
+  Ref<> specs(checked(PyList_New(n)));
+  for (int i = 0; i < n; ++i) PyList_SET_ITEM(specs.get(), i, checked(Py_BuildValue("(iO)", int(in[i]->dtype), dims(in[i]->shape).get())));
+  Ref<> made(checked(PyObject_CallFunctionObjArgs(infer.get(), specs.get(), attrs, nullptr)));
+  Ref<> list(checked(PySequence_Fast(made.get(), "infer must return a list")));
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list.get()); ++k) {
+    PyObject* shape;
+    int dtype;
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(list.get(), k), "O!i", &PyTuple_Type, &shape, &dtype)) throw PythonError{};
+    Shape s;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i) s.push(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
+    if (PyErr_Occurred()) throw PythonError{};
+    outs.emplace_back(Spec{Dtype(dtype), s});
+  }
+}
+
 // A call on tensors of a trace: shapes are inferred, and the trace takes note.
 static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
   static const Attrs none;
@@ -52,7 +83,7 @@ static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* 
   else if (op->impl)
     op->impl->infer({values, n, attrs ? attrs->values : none}, specs);
   else
-    fail(Code::Unimplemented, "an op written in Python cannot be traced yet");
+    infer_python(op, values, n, attrs_tuple(attrs), specs);
   Ref<> operands(checked(PyTuple_New(n))), results(checked(PyTuple_New(Py_ssize_t(specs.size()))));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
   for (size_t k = 0; k < specs.size(); ++k) PyTuple_SET_ITEM(results.get(), Py_ssize_t(k), object(new_tensor(std::move(specs[k]))));
@@ -200,8 +231,10 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   return finish(op, in, n, attrs, results);
 }
 
-// A tensor with a value that was there before the current trace began.
-static bool is_outside(TensorObject* t) { return !t->symbol && t->value.has_value() && t->born <= trace_start; }
+// A tensor with a value that was there before the current trace began, or that the trace lifts into its graph.
+static bool is_outside(TensorObject* t) {
+  return !t->symbol && t->value.has_value() && (t->born <= trace_start || (trace_lifts && is_differentiable(t->value.dtype)));
+}
 
 // In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
 static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
@@ -218,6 +251,17 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   return run_op(op, operands.data(), n, attrs);
 }
 
+PyObject* op_watcher = nullptr;
+
+// Shows the call and its result to the watcher, which may raise.
+static PyObject* watched(OpObject* op, TensorObject* const* in, int n, PyObject* out) {
+  Ref<> result(out), operands(checked(PyTuple_New(n))), watcher(Py_NewRef(op_watcher));
+  for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
+  PyObject* self = object(reinterpret_cast<TensorObject*>(op));
+  Ref<>(checked(PyObject_CallFunctionObjArgs(watcher.get(), self, operands.get(), result.get(), nullptr)));
+  return result.release();
+}
+
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   try {
     if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
@@ -228,8 +272,8 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.has_value()) no_value();
     }
-    if (op->kernel) return run_kernel(op, in, n);
-    return op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
+    PyObject* out = op->kernel ? run_kernel(op, in, n) : op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
+    return op_watcher ? watched(op, in, n, out) : out;
   } catch (const Error& e) {
     throw with_operands(e, op, in, n);
   }

@@ -382,6 +382,7 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
 
 static PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(as_op(self)->name.c_str()); }
 static PyObject* get_row(PyObject* self, void*) { return Py_NewRef(as_op(self)->row ? as_op(self)->row : Py_None); }
+static PyObject* get_python(PyObject* self, void*) { return Py_NewRef(as_op(self)->python ? as_op(self)->python : Py_None); }
 static PyObject* get_shares(PyObject* self, void*) { return PyBool_FromLong(as_op(self)->impl && !as_op(self)->impl->allocates); }
 static PyObject* get_reads(PyObject* self, void*) {
   PyObject* list = PyList_New(0);
@@ -396,6 +397,7 @@ static PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<gradtape o
 
 static PyGetSetDef getset[] = {{"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
                                {"row", get_row, nullptr, "The op's row of the table.", nullptr},
+                               {"_python", get_python, nullptr, "The function of an op written in Python, or None.", nullptr},
                                {"_shares", get_shares, nullptr, "Whether a result may be where an operand is.", nullptr},
                                {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads, for each kind of call so far.", nullptr},
                                {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

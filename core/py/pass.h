@@ -152,9 +152,12 @@ class Pass {
         s.words.push_back(~0ull);
         continue;
       }
-      if (n->symbols || (n->closure ? !n->explicit_values : !(n->op->kernel || n->op->impl))) return false;
+      if (n->symbols || (n->closure && !n->explicit_values)) return false;
       s.words.push_back(reinterpret_cast<uintptr_t>(n->closure ? static_cast<void*>(n->closure) : n->op));
-      if (n->closure) s.objects.push_back(n->closure);
+      if (n->closure)
+        s.objects.push_back(n->closure);
+      else if (!n->op->kernel && !n->op->impl)  // an op of the user's own may be gone before its address is forgotten
+        s.objects.push_back(reinterpret_cast<PyObject*>(n->op));
       s.words.push_back(uint64_t(n->n_in) << 32 | n->n_out);
       if (n->attrs) describe(s, n->attrs->values);
       for (int i = 0; i < n->n_in; ++i) {
@@ -225,6 +228,7 @@ class Pass {
     Ref<TensorObject> t(new_tensor(n->values()[i]));
     t->node = ref(i < n->n_in ? n->edges()[i].node : n);
     t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
+    t->born = n->seq;  // not now: a trace that began since then is to take it as an input
     if (n->symbols) t->symbol = Py_XNewRef(n->symbols[i]);
     return t;
   }

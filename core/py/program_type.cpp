@@ -354,8 +354,10 @@ PyObject* infer(PyObject*, PyObject* args) {
     Outs outs;
     if (op->kernel)
       outs.emplace_back(infer_elementwise(*op->kernel, pointers.data()));
-    else
+    else if (op->impl)
       op->impl->infer({pointers.data(), int(pointers.size()), owned.p ? owned.p->values : none}, outs);
+    else
+      infer_python(op, pointers.data(), int(pointers.size()), attrs, outs);
     Ref<> list(checked(PyList_New(0)));
     for (Tensor& t : outs) {
       Ref<> dims(checked(PyTuple_New(t.shape.rank)));
@@ -382,6 +384,41 @@ PyObject* apply(PyObject*, PyObject* args) {
   });
 }
 
+// record_op(op, operands, results, attrs): tells the tapes of a call that is in the graph already
+PyObject* record_call(PyObject*, PyObject* args) {
+  PyObject *op_object, *ins, *outs, *attrs;
+  if (!PyArg_ParseTuple(args, "O!OOO", OpType, &op_object, &ins, &outs, &attrs)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    std::vector<TensorObject*> in, out;
+    each(ins, [&](PyObject* t) { in.push_back(as_tensor(t)); });
+    each(outs, [&](PyObject* t) { out.push_back(as_tensor(t)); });
+    OwnedAttrs owned{attrs_from_tuple(as_op(op_object), attrs)};
+    record(as_op(op_object), owned.p, in.data(), int(in.size()), out.data(), int(out.size()));
+    Py_RETURN_NONE;
+  });
+}
+
+// recorded_symbols() -> [tensor]: the tensors of traces that this thread's tapes know, as the tapes know them
+PyObject* recorded_symbols(PyObject*, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Ref<> list(checked(PyList_New(0)));
+    for (Tape* tape : active_tapes())
+      for (Node* n : tape->nodes) {
+        if (!n->symbols) continue;
+        for (int i = 0; i < n->n_in + n->n_out; ++i) {
+          Node* from = i < n->n_in ? n->edges()[i].node : n;
+          if (!n->symbols[i] || !from || !is_differentiable(n->values()[i].dtype)) continue;
+          Ref<TensorObject> t(new_tensor(Tensor(n->values()[i].spec())));
+          t->node = ref(from);
+          t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
+          t->symbol = Py_NewRef(n->symbols[i]);
+          PyList_Append(list.get(), t.object());
+        }
+      }
+    return list.release();
+  });
+}
+
 PyObject* make_scalar(PyObject*, PyObject* args) {
   double number;
   int code;
@@ -391,6 +428,8 @@ PyObject* make_scalar(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {{"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},
                            {"apply", apply, METH_VARARGS, "Runs an op on tensors with attributes that are normal already."},
+                           {"record_op", record_call, METH_VARARGS, "Tells the tapes of a call whose results exist already."},
+                           {"recorded_symbols", recorded_symbols, METH_NOARGS, "The tensors of traces that this thread's tapes know."},
                            {"scalar", make_scalar, METH_VARARGS, "A tensor of one number."},
                            {}};
 

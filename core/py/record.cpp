@@ -11,8 +11,6 @@ std::vector<Tape*>& active_tapes() {
   return tapes;
 }
 
-static uint64_t next_seq = 0;
-
 // Blocks of the usual sizes (up to three values) are kept for reuse.
 constexpr size_t kNodeBytes = sizeof(Node) + 3 * sizeof(Edge) + 4 * sizeof(Tensor);
 static std::vector<void*> spare_nodes;
@@ -30,7 +28,7 @@ static Node* new_node(OpObject* op, int n_in, int n_out) {
   n->refs = 1;
   n->n_in = n_in;
   n->n_out = n_out;
-  n->seq = ++next_seq;
+  n->seq = ++tensor_count;  // the same count as for tensors: what is older than a trace can be told
   n->op = op;
   return n;
 }
@@ -140,6 +138,7 @@ void leave_tape(Node* n, Tape* t) {
 static int tracking(TensorObject* const* in, int n_in, Tape** found, int most) {
   int n = 0;
   for (Tape* t : active_tapes()) {
+    if (t->variables_only) continue;
     for (int i = 0; i < n_in; ++i) {
       Node* from = in[i]->node;
       if (from && from->n_tapes && is_differentiable(in[i]->value.dtype) && on_tape(from, t)) {

@@ -62,10 +62,11 @@ static void tape_dealloc(PyObject* self) {
 }
 
 static PyObject* tape_configure(PyObject* self, PyObject* args) {
-  int persistent, watch;
-  if (!PyArg_ParseTuple(args, "pp", &persistent, &watch)) return nullptr;
+  int persistent, watch, variables_only = 0;
+  if (!PyArg_ParseTuple(args, "pp|p", &persistent, &watch, &variables_only)) return nullptr;
   as_tape(self)->persistent = persistent;
   as_tape(self)->watch_accessed = watch;
+  as_tape(self)->variables_only = variables_only;
   Py_RETURN_NONE;
 }
 

@@ -12,9 +12,29 @@ import logging
 from typing import Any
 
 from gradtape import _core, _hooks, nest, ops
+from gradtape.custom_gradient import forward
 from gradtape.tape import GradientTape, UnconnectedGradients, _differentiable, _leaf, _unconnected
 
 _log = logging.getLogger("gradtape")
+
+
+def _tangent(value: Any, primal: Any) -> Any:
+    """A direction as a tensor of the primal's type and shape; a number stands for all elements."""
+    t = _hooks.densify(GradientTape._cotangent(value, primal))
+    shape = tuple(primal.shape)
+    if t.dtype is not primal.dtype:
+        raise ValueError(
+            f"ForwardAccumulator: a tangent is not of its primal's type; expected {primal.dtype.name}; got "
+            f"{t.dtype.name}{list(t.shape)}. Hint: tf.cast(tangent, primal.dtype)."
+        )
+    if tuple(t.shape) == shape:
+        return t
+    if t.ndim <= len(shape) and all(a in (1, b) for a, b in zip(reversed(t.shape), reversed(shape), strict=False)):
+        return ops.broadcast_to(t, shape)
+    raise ValueError(
+        f"ForwardAccumulator: a tangent does not fit its primal; expected shape {list(shape)}; got "
+        f"{t.dtype.name}{list(t.shape)}."
+    )
 
 
 class ForwardAccumulator:
@@ -66,7 +86,7 @@ class ForwardAccumulator:
                 )
             seen.add(id(leaf))
             self._primals.append(leaf)
-            self._tangents.append(GradientTape._cotangent(t, leaf))
+            self._tangents.append(_tangent(t, leaf))
         self._tape = _core.Tape()
         self._tape._configure(True, False)
         self._recording = False
@@ -75,6 +95,7 @@ class ForwardAccumulator:
         if self._recording:
             raise ValueError("Accumulator is already recording.")
         self._recording = True
+        forward.open += 1
         for p in self._primals:
             self._tape._watch(p)
         self._tape._start()
@@ -84,6 +105,7 @@ class ForwardAccumulator:
         if self._recording:
             self._tape._stop()
             self._recording = False
+            forward.open -= 1
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """The Jacobian of `primals` times the tangents, in the structure of `primals`.
@@ -123,12 +145,14 @@ class ForwardAccumulator:
         over._configure(True, False)
         over._watch(cotangent)
         over._start()
+        running, forward.running = forward.running, True
         try:
             grads = self._tape._backward([y], [cotangent], list(self._primals))
             pairs = [
                 (_hooks.densify(g), t) for g, t in zip(grads, self._tangents, strict=True) if g is not None
             ]
         finally:
+            forward.running = running
             over._stop()
         if not pairs:
             return None

@@ -131,6 +131,9 @@ def for_stmt(
         if isinstance(items, Range):
             _for_range(items, go_on, body, get, put, names)
             return
+        if hasattr(items, "_for_in_graph"):  # datasets and their iterators
+            items._for_in_graph(go_on, body, get, put, names)
+            return
     for item in items:
         body(item)
         if go_on is None:

@@ -263,8 +263,8 @@ class _Statements(_Expressions):
 # ---- functions ----------------------------------------------------------------------------------
 
 
-def transform(function: types.FunctionType) -> types.CodeType:
-    """The code of a function after rewriting its source.
+def rewritten(function: types.FunctionType) -> ast.FunctionDef:
+    """The syntax tree of a function after rewriting its source.
 
     Raises:
       OSError: if there is no source.
@@ -288,6 +288,13 @@ def transform(function: types.FunctionType) -> types.CodeType:
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
     _Statements(node, owner, this).rewrite()
+    return node
+
+
+def transform(function: types.FunctionType) -> types.CodeType:
+    """The code of a function after rewriting its source; raises as `rewritten` does."""
+    code = function.__code__
+    node = rewritten(function)
     outer = ast.FunctionDef("ag__outer", _arguments(OPERATORS, *code.co_freevars), [node], [])
     module = ast.fix_missing_locations(ast.Module([outer], []))
     compiled = compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURES)

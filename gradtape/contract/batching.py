@@ -21,7 +21,7 @@ def _other(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)[::-1].reshape(array.shape)
 
 
-def _others(case: Case) -> list[np.ndarray]:
+def other_operands(case: Case) -> list[np.ndarray]:
     """Other operands; indices in another order may be wrong ones, then they stay."""
     some = [_other(a) for a in case.arrays]
     try:
@@ -35,7 +35,7 @@ def _check(case: Case) -> Iterator[str]:
     from gradtape.graph.vectorize import vectorized
 
     n = len(case.arrays)
-    others = _others(case)
+    others = other_operands(case)
     masks = [m for m in itertools.product((False, True), repeat=n) if any(m)] if n <= 3 else [(True,) * n]
     for mask in masks:
         stacks: list[Any] = [

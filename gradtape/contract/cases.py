@@ -15,7 +15,7 @@ import numpy as np
 
 from gradtape import _core, dtypes
 from gradtape.dtypes import DType
-from gradtape.ops.samples import At, Inside, Sample
+from gradtape.ops.samples import At, Inside, Matrices, Sample
 from gradtape.ops.table import Param, Row
 
 _RANGE = (-2.0, 2.0)
@@ -48,6 +48,7 @@ class Case:
         self.dtypes: list[Any] = []  # None for what is no tensor
         self.names: list[str] = []
         self.params: list[Param] = []
+        self.given: list[Any] = []  # what the sample says of each operand
         self._lists: list[tuple[Param, int | None]] = []
         for param, given in zip(row.operands, _given(row, sample), strict=False):
             is_list = param.kind == "Operands" and isinstance(given, (list, tuple))
@@ -58,6 +59,7 @@ class Case:
                 self.dtypes.append(own)
                 self.names.append(f"{param.name}[{i}]" if is_list else param.name)
                 self.params.append(param)
+                self.given.append(one)
 
     @property
     def where(self) -> str:
@@ -196,7 +198,7 @@ def _given(row: Row, sample: Sample) -> tuple:
 def _is_shape(given: Any) -> bool:
     return (
         isinstance(given, tuple)
-        and not isinstance(given, (At, Inside))
+        and not isinstance(given, (At, Inside, Matrices))
         and all(type(d) is int for d in given)
     )
 
@@ -209,6 +211,8 @@ def _operand(given: Any, param: Param, dtype: DType, rng: Any, strict: bool) -> 
     if isinstance(given, Inside):
         own = dtype if wrong else {"Index": dtypes.int32, "Condition": dtypes.bool}.get(param.kind, dtype)
         return _random(given, own, rng), own
+    if isinstance(given, Matrices):
+        return _random_matrices(given, dtype, rng), dtype
     if isinstance(given, At):
         own = dtype if given.dtype == "float" else dtypes.as_dtype(given.dtype)
         if strict and param.kind in ("Operand", "Operands"):
@@ -257,3 +261,11 @@ def _random(given: Inside, dtype: DType, rng: Any) -> np.ndarray:
     if dtype.is_complex:
         x = x + 1j * rng.uniform(-1, 1, shape) * min(1.0, (hi - lo) / 2)
     return _cast(np.asarray(x), dtype)
+
+
+def _random_matrices(given: Matrices, dtype: DType, rng: Any) -> np.ndarray:
+    """Elements up to 1, and a diagonal that dominates them; of different size, so that no eigenvalues tie."""
+    *_, rows, columns = given.shape
+    x = _random(Inside(-1, 1, given.shape), dtypes.complex128 if dtype.is_complex else dtypes.float64, rng)
+    x += np.eye(rows, columns) * (1 + np.arange(columns)) * min(rows, columns)
+    return _cast(x @ np.conj(np.swapaxes(x, -1, -2)) / max(columns, 1) if given.definite else x, dtype)

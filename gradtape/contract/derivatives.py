@@ -13,7 +13,7 @@ from gradtape import _core, _hooks, dtypes
 from gradtape.contract.cases import Case, allowed, array_of, cases, has_common_type, tensor
 from gradtape.contract.compare import NUMERICAL, TOLERANCES, differences, each, spec, tolerance
 from gradtape.dtypes import DType
-from gradtape.ops.samples import Sample
+from gradtape.ops.samples import Matrices, Sample
 from gradtape.ops.table import Row
 from gradtape.tape import GradientTape
 
@@ -40,7 +40,9 @@ def central_differences(
     return _differences_at(function, x, range(x.size), step).reshape(x.shape)
 
 
-def _differences_at(function: Callable, x: np.ndarray, places: Iterable[int], step: float) -> np.ndarray:
+def _differences_at(
+    function: Callable, x: np.ndarray, places: Iterable[int], step: float, self_adjoint: bool = False
+) -> np.ndarray:
     directions = (1, 1j) if x.dtype.kind == "c" else (1,)
     slopes = []
     for i in places:
@@ -48,12 +50,22 @@ def _differences_at(function: Callable, x: np.ndarray, places: Iterable[int], st
         for d in directions:
             moved = []
             for sign in (1, -1):
-                y = np.array(x)
-                y.reshape(-1)[i] += sign * step * d
-                moved.append(function(y))
+                change = np.zeros_like(x)
+                change.reshape(-1)[i] = sign * step * d
+                if self_adjoint:
+                    change = _self_adjoint(change)
+                moved.append(function(np.asarray(x + change)))
             slope += d * (moved[0] - moved[1]) / (2 * step)
         slopes.append(slope)
     return np.array(slopes, dtype=x.dtype)
+
+
+def _stays_self_adjoint(given: Any) -> bool:
+    return isinstance(given, Matrices) and given.definite
+
+
+def _self_adjoint(x: np.ndarray) -> np.ndarray:
+    return (x + np.conj(np.swapaxes(x, -1, -2))) / 2
 
 
 def _inner(u: Iterable[Any], v: Iterable[Any]) -> float:
@@ -117,6 +129,9 @@ class _Setting:
         self.outs = _floats(case.call(self.operands))
         self.weights = _random_like(self.outs, case.rng(1))
         self.direction = _random_like(self.xs, case.rng(2))
+        for i, (k, x) in enumerate(zip(self.sources, self.xs, strict=True)):
+            if _stays_self_adjoint(case.given[k]):
+                self.direction[i] = tensor(_self_adjoint(array_of(self.direction[i])), x.dtype)
         types = [o.dtype for o in self.outs]
         self.step = max((_STEP[d.name] for d in types), default=0.0)
         self.numerical = tolerance(NUMERICAL, *types) * case.row.tolerance
@@ -138,7 +153,10 @@ class _Setting:
             places = np.arange(array.size)
             if array.size > _MOST_ELEMENTS:
                 places = np.sort(self.case.rng(3).permutation(array.size)[:_MOST_ELEMENTS])
-            numeric = _differences_at(lambda a, k=k: function(self.moved(k, a)), array, places, self.step)
+            self_adjoint = _stays_self_adjoint(self.case.given[self.sources[k]])
+            numeric = _differences_at(
+                lambda a, k=k: function(self.moved(k, a)), array, places, self.step, self_adjoint
+            )
             actual = np.zeros_like(array) if g is None else array_of(g)
             expected = np.array(actual)
             expected.reshape(-1)[places] = numeric

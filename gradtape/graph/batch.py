@@ -20,7 +20,8 @@ from typing import Any
 from gradtape import _core
 from gradtape.graph import units
 from gradtape.graph.callable import GraphFunction
-from gradtape.graph.control_ops import Control, aside, build, specs_of
+from gradtape.graph.control_ops import Branches, Control, Loop, aside, build, has_effect, specs_of
+from gradtape.graph.effects import Draw
 from gradtape.graph.ir import Callback, Graph, Node, Value, symbolic
 
 _EVERYTHING = (1 << 64) - 1
@@ -42,8 +43,8 @@ def replay_batched(
     for node in graph.nodes:
         operands = [tensor(v) for v in node.operands]
         marks = [v in marked for v in node.operands]
-        if any(marks):
-            results = units.through(node, operands, marks)
+        if any(marks) or (isinstance(node.op, Callback) and _draws(node.op)):
+            results = units.through(node, operands, marks) if any(marks) else None
             if results is None:
                 operands = [x.dense() if isinstance(x, units.Units) else x for x in operands]
                 results = batch_node(node, operands, marks, size)
@@ -81,6 +82,8 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
             return op(operands, [(tuple(x.shape), x.dtype._code) for x in operands])
         if isinstance(op, Rows):
             return op.batch(operands, marks, size)
+        if isinstance(op, Draw):
+            return op.batch(size, node.results[0].shape, node.results[0].dtype)
         from gradtape.graph.batch_control import RULES
 
         known = RULES.get(type(op))
@@ -91,11 +94,24 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
     if rule == "leading":
         xs = [x if b else spread(x, size) for x, b in zip(operands, marks, strict=True)]
         return _core.apply(op, xs, shifted(op.row, node.attrs, size))
-    if rule is not None:
+    if rule is not None and size:  # rules of the user's and ours need not think of no rows at all
         results = rule(size, marks, operands, node.attrs)
         if results is not None:
             return list(results) if op.row.many else [results]
     return Rows.of(node, marks, size)(operands)
+
+
+def _draws(op: Callback) -> bool:
+    """Whether random numbers are drawn by the op, or inside of it: each row has numbers of its own."""
+    if isinstance(op, Draw) or not op.effect:
+        return op.effect
+    if isinstance(op, Branches):
+        inside = [f.graph for f in op.functions]
+    elif isinstance(op, Loop):
+        inside = [op.cond.graph, op.body.graph]
+    else:
+        inside = [op.function.graph] if isinstance(op, Rows) else []
+    return any(isinstance(n.op, Callback) and _draws(n.op) for graph in inside for n in graph.nodes)
 
 
 def aligned(operands: Sequence[Any], marks: Sequence[bool]) -> list:
@@ -141,7 +157,8 @@ class Rows(Control):
 
     def __init__(self, function: GraphFunction, marks: Sequence[bool], size: int) -> None:
         outputs = specs_of(function.graph.outputs)
-        super().__init__(f"rows of {function.name}", [((size, *shape), dtype) for shape, dtype in outputs])
+        specs = [((size, *shape), dtype) for shape, dtype in outputs]
+        super().__init__(f"rows of {function.name}", specs, has_effect(function.graph))
         self.function, self.marks, self.size = function, tuple(marks), size
 
     @staticmethod

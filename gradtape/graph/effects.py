@@ -51,4 +51,24 @@ def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int
     """A tensor made by `make()`: now, or in a trace each time the graph runs."""
     if _core.current_trace() is None:
         return make()
-    return Callback(name, lambda: [make()], effect=True)([], [(shape, dtype)])[0]
+    return Draw(name, make)([], [(shape, dtype)])[0]
+
+
+class Draw(Callback):
+    """A node whose result is another one each time: the rows of a batch have one each."""
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        super().__init__(name, lambda: [make()], effect=True)
+        self.make = make
+
+    def batch(self, size: int, shape: tuple[int, ...], dtype: int) -> list:
+        """The results for so many rows."""
+        from gradtape import ops
+        from gradtape.dtypes import BY_CODE
+
+        def rows() -> Any:
+            if not size:
+                return ops.zeros((0, *shape), BY_CODE[dtype])
+            return ops.stack([self.make() for _ in range(size)], 0)
+
+        return Draw(self.op_name, rows)([], [((size, *shape), dtype)])

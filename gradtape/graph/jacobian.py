@@ -244,6 +244,8 @@ def in_pieces(function: GraphFunction, kept: list, rows_of: Callable[[int, int],
     """The same with `rows_of(start, count)` as the last input, as many rows at a time as fit into memory."""
     from gradtape import ops
 
+    if not rows:
+        return _run(function, [*kept, rows_of(0, 0)], 0)
     piece = _rows_that_fit(function, rows)
     parts = []
     for start in range(0, rows, piece):

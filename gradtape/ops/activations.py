@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 
+from gradtape.dtypes import float32
 from gradtape.ops.arithmetic import conjugate, square
+from gradtape.ops.casting import cast
 from gradtape.ops.comparison import select
 from gradtape.ops.exponential import erf, exp, tanh
+from gradtape.ops.operands import as_tensor
 from gradtape.ops.samples import at, floats, pairs
 from gradtape.ops.table import COMPLEX, FLOAT, REAL, composite, elementwise
 
@@ -55,7 +58,8 @@ leaky_relu_op = elementwise(
 @composite("nn.leaky_relu")
 def leaky_relu(features, alpha=0.2, name=None):
     """`features` where positive, `alpha * features` elsewhere. The derivative at 0 is `alpha`."""
-    return leaky_relu_op(features, alpha)
+    x = as_tensor(features)
+    return leaky_relu_op(cast(x, float32) if x.dtype.is_integer else x, alpha)
 
 
 elu = elementwise(
@@ -139,4 +143,9 @@ gelu_tanh_op = elementwise(
 @composite("nn.gelu")
 def gelu(features, approximate=False, name=None):
     """The Gaussian error linear unit, exact or by its tanh approximation."""
-    return gelu_tanh_op(features) if approximate else gelu_op(features)
+    x = as_tensor(features)
+    if not x.dtype.is_floating:
+        raise ValueError(
+            f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}"
+        )
+    return gelu_tanh_op(x) if approximate else gelu_op(x)

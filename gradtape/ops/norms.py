@@ -13,10 +13,11 @@ import numpy as np
 from gradtape.ops import casting, movement
 from gradtape.ops.arithmetic import abs_, conj, conjugate, divide_no_nan, pow_
 from gradtape.ops.comparison import select
+from gradtape.ops.linalg_spectral import svd_values
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import reduce_max, reduce_sum, sum_squares
 from gradtape.ops.samples import at, floats
-from gradtape.ops.table import COMPLEX, FLOAT, PUBLIC, composite, elementwise
+from gradtape.ops.table import COMPLEX, FLOAT, composite, elementwise
 
 __all__ = ["norm", "normalize", "reduce_euclidean_norm"]
 
@@ -101,15 +102,10 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
 
 def _spectral(x, axis, keepdims):
     """The largest singular value."""
-    svd = PUBLIC.get("linalg.svd")
-    if svd is None:
-        raise NotImplementedError(
-            "norm: the 2-norm of a matrix needs tf.linalg.svd, which is not there yet. Hint: ord='fro'."
-        )
     rank = len(x.shape)
     rows, columns = (a % rank for a in axis)
     others = [a for a in range(rank) if a not in (rows, columns)]
-    out = reduce_max(svd(movement.transpose(x, [*others, rows, columns]), compute_uv=False), -1)
+    out = reduce_max(svd_values(movement.transpose(x, [*others, rows, columns])), -1)
     return (
         movement.reshape(out, [1 if a in (rows, columns) else n for a, n in enumerate(x.shape)])
         if keepdims

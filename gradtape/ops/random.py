@@ -1,8 +1,8 @@
-"""Random ops: uniform, normal, truncated normal, integers, categorical, gamma, Poisson, shuffling.
+"""Random ops: uniform, normal, truncated normal, integers, categorical, gamma, Poisson, binomial, shuffling.
 
 A row takes the stream to draw from as an operand `state`, int64[3] (`gradtape/random.py` says
 which call gets which stream). The public functions are composites over the rows, so parameters
-such as `mean` and `maxval` are differentiable by themselves.
+such as `mean` and `maxval` are differentiable by themselves. Stateless functions: `stateless.py`.
 """
 
 from __future__ import annotations
@@ -11,108 +11,15 @@ import math
 
 import numpy as np
 
-from gradtape import _core, dtypes
+from gradtape import _core, dtypes, errors
 from gradtape import random as _state
+from gradtape.ops import philox
+from gradtape.ops.reduction import reduce_sum
 from gradtape.ops.samples import at, call, ints
+from gradtape.ops.special import gamma_sample_grad
 from gradtape.ops.table import ANY, FLOAT, composite, opaque
 
 __all__ = ["random_bits", "random_normal", "random_uniform", "random_uniform_int", "truncated_normal_op"]
-
-# ---- the reference: Philox4x32-10 in NumPy ------------------------------------------------------
-
-
-def _philox(state, groups):
-    """The random bits of groups 0, 1, ... of a stream: uint32[groups, 4]."""
-    key, high, low = (int(s) & 2**64 - 1 for s in np.asarray(state).tolist())
-    number = [(high << 64) + low + g for g in range(groups)]
-    counter = [np.array([n >> 32 * i & 0xFFFFFFFF for n in number], np.uint64) for i in range(4)]
-    k0, k1 = key & 0xFFFFFFFF, key >> 32
-    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    for _ in range(10):
-        p0, p1 = counter[0] * np.uint64(0xD2511F53), counter[2] * np.uint64(0xCD9E8D57)
-        counter = [
-            p1 >> half ^ counter[1] ^ np.uint64(k0),
-            p1 & mask,
-            p0 >> half ^ counter[3] ^ np.uint64(k1),
-            p0 & mask,
-        ]
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return np.stack(counter, 1).astype(np.uint32)
-
-
-def _floats(bits):
-    return ((bits & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32).astype(float) - 1
-
-
-def _np_uniform(state, shape, dtype="float32"):
-    size = math.prod(np.atleast_1d(shape).tolist())
-    if dtype == "float64":
-        b = _philox(state, (size + 1) // 2).reshape(-1, 2).astype(np.uint64)
-        x = ((b[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32) | b[:, 1] | np.uint64(1023 << 52)).view(
-            np.float64
-        ) - 1
-        return x[:size].reshape(shape)
-    return _floats(_philox(state, (size + 3) // 4).reshape(-1))[:size].reshape(shape)
-
-
-def _np_normal(state, shape, dtype="float32"):
-    size = math.prod(np.atleast_1d(shape).tolist())
-    wide = dtype == "float64"
-    groups = (size + 1) // 2 if wide else (size + 3) // 4
-    u = _np_uniform(state, (groups if wide else 2 * groups, 2), dtype)
-    radius = np.sqrt(-2 * np.log(np.maximum(u[:, 0], 1e-7)))
-    angle = 2 * np.pi * u[:, 1]
-    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], 1).reshape(-1)[:size].reshape(shape)
-
-
-def _np_truncated(state, shape, dtype="float32"):
-    size = math.prod(np.atleast_1d(shape).tolist())
-    per_group = 2 if dtype == "float64" else 4
-    out = []
-    key, high, low = np.asarray(state).tolist()
-    for g in range(-(-size // per_group)):
-        some = _np_normal((key, high, low + g * per_group * 64), (per_group * 16,), dtype)
-        out.extend(some[np.abs(some) < 2][:per_group])
-    return np.array(out[:size]).reshape(shape)
-
-
-def _np_bits(state, shape, dtype="int32"):
-    size = math.prod(np.atleast_1d(shape).tolist())
-    kind = np.dtype(dtype)
-    b = _philox(state, (size + 1) // 2 if kind.itemsize == 8 else (size + 3) // 4)
-    unsigned = (
-        b.reshape(-1)
-        if kind.itemsize == 4
-        else (b.astype(np.uint64)[:, ::2] | b.astype(np.uint64)[:, 1::2] << np.uint64(32)).reshape(-1)
-    )
-    return unsigned[:size].reshape(shape).view(kind)
-
-
-def _np_uniform_int(minval, maxval, state, shape, dtype):
-    kind = np.dtype(dtype)
-    bits = _np_bits(state, shape, "u" + kind.name.lstrip("u"))
-    return (bits % bits.dtype.type(int(maxval) - int(minval))).astype(kind) + kind.type(minval)
-
-
-def _np_permutation(state, n):
-    bits = _philox(state, n // 4 + 1).reshape(-1).tolist()
-    p = list(range(n))
-    for i in range(n - 1):
-        k = i + bits[i] % (n - i)
-        p[i], p[k] = p[k], p[i]
-    return np.array(p, np.int64)
-
-
-def _np_categorical(logits, state, num_samples, dtype="int64"):
-    cdf = np.cumsum(np.exp(logits - logits.max(-1, keepdims=True)), -1)
-    u = _np_uniform(state, (len(logits), num_samples), "float64") * cdf[:, -1:]
-    return np.array([np.searchsorted(c, x, "right") for c, x in zip(cdf, u, strict=True)], dtype)
-
-
-def _recorded(value):
-    """A reference for samplers that reject: the numbers of TensorFlow for the sample of the row."""
-    return lambda *operands, shape, **attrs: np.broadcast_to(np.array(value), [*shape, *operands[0].shape])
-
 
 # ---- the rows -----------------------------------------------------------------------------------
 
@@ -126,25 +33,25 @@ _BAD_STATE = [(call(ints([1, 2], "int64"), shape=[2]), "InvalidArgumentError", "
 
 random_uniform = opaque(
     "random_uniform", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None,
-    numpy=_np_uniform, samples=_FLOATS, bad=_BAD_STATE,
+    numpy=philox.uniform, samples=_FLOATS, bad=_BAD_STATE,
     doc="Uniform numbers in [0, 1) from the stream `state`.",
 )  # fmt: skip
 
 random_normal = opaque(
     "random_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, tolerance=4,
-    numpy=_np_normal, samples=_FLOATS, bad=_BAD_STATE, doc="Standard normal numbers from the stream `state`.",
+    numpy=philox.normal, samples=_FLOATS, bad=_BAD_STATE, doc="Standard normal numbers from the stream `state`.",
 )  # fmt: skip
 
 truncated_normal_op = opaque(
     "truncated_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, tolerance=4,
-    numpy=_np_truncated,
+    numpy=philox.truncated_normal,
     samples=[call(_S, shape=[5]), call(_S, shape=[2, 3], dtype="float64"), call(_S, shape=[0])],
     bad=_BAD_STATE, doc="Standard normal numbers between -2 and 2 from the stream `state`.",
 )  # fmt: skip
 
 random_uniform_int = opaque(
     "random_uniform_int", ANY, "minval:Free maxval:Free state:Index shape:Shape dtype:Dtype", rule=None,
-    numpy=_np_uniform_int,
+    numpy=philox.uniform_int,
     samples=[
         call(ints(-3), ints(20), _S, shape=[6], dtype="int32"),
         call(ints(1), ints(9), _S, shape=[], dtype="int32"),
@@ -157,7 +64,7 @@ random_uniform_int = opaque(
 
 random_bits = opaque(
     "random_bits", ANY, "state:Index shape:Shape dtype:Dtype=int32", rule=None,
-    numpy=_np_bits, samples=[
+    numpy=philox.bits, samples=[
         call(_S, shape=[5]), call(_S, shape=[3], dtype="int64"), call(_BIG, shape=[2, 2], dtype="uint64"),
         call(_S, shape=[3], dtype="uint32"), call(_S, shape=[0]),
     ],
@@ -166,14 +73,14 @@ random_bits = opaque(
 
 random_permutation = opaque(
     "random_shuffle_perm", ANY, "state:Index n:Int", rule=None,
-    numpy=_np_permutation, samples=[call(_S, n=7), call(_S, n=0), call(_BIG, n=2)],
+    numpy=philox.permutation, samples=[call(_S, n=7), call(_S, n=0), call(_BIG, n=2)],
     bad=[(call(_S, n=-1), "InvalidArgumentError", "non-negative")],
     doc="The numbers 0 to n - 1 in random order.",
 )  # fmt: skip
 
 categorical_op = opaque(
     "categorical", FLOAT, "logits state:Index num_samples:Int dtype:Dtype=int64", rule=None,
-    numpy=_np_categorical,
+    numpy=philox.categorical,
     samples=[
         call((2, 3), _S, num_samples=5), call((1, 4), _BIG, num_samples=3, dtype="int32"),
         call((2, 3), _S, num_samples=0),
@@ -187,28 +94,53 @@ categorical_op = opaque(
 
 _TF = ints([87654321, 5, 0], "int64")  # the stream of TensorFlow's ops with seed=5
 
+
+def _gamma_rule(g, alpha, state, out, shape):
+    """Implicit reparametrisation: samples move with `alpha` so that their quantiles stay."""
+    return reduce_sum(g * gamma_sample_grad(alpha, out), list(range(len(shape))))
+
+
 random_gamma = opaque(
-    "random_gamma", FLOAT, "alpha state:Index shape:Shape", rule=None, tolerance=4,
-    numpy=_recorded([
+    "random_gamma", FLOAT, "alpha state:Index shape:Shape", rule=(_gamma_rule, None), tolerance=4,
+    gradient_samples=[],  # the sampler rejects: its numbers do not move smoothly; see tests/test_random.py
+    numpy=philox.recorded([
         [0.027734944165202002, 0.5686103270080161, 2.8233154932905653],
         [0.08037696213740272, 0.5916012535277393, 2.1533925682978055],
     ]),
     samples=[call(at([0.5, 1.0, 3.0]), _TF, shape=[2])],
     bad=[(call(at([0.5]), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")],
-    doc="Gamma numbers with the shape parameters `alpha`: a tensor `shape + alpha.shape`. No gradient yet.",
+    doc="Gamma numbers with the shape parameters `alpha`: a tensor `shape + alpha.shape`.",
 )  # fmt: skip
 
 random_poisson = opaque(
     "random_poisson", FLOAT, "lam state:Index shape:Shape dtype:Dtype=float32", rule=None,
-    numpy=_recorded([[0.0, 4.0, 45.0], [0.0, 3.0, 41.0]]),
+    numpy=philox.recorded([[0.0, 4.0, 45.0], [0.0, 3.0, 41.0]]),
     samples=[call(at([0.5, 3.0, 40.0]), _TF, shape=[2])],
     bad=[(call(at([0.5]), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")],
     doc="Poisson numbers with the rates `lam`: a tensor `shape + lam.shape`.",
 )  # fmt: skip
 
+
+def _f32(*values):
+    return at(values, "float32")
+
+
+random_binomial = opaque(
+    "random_binomial", ANY, "counts:Free probs:Free state:Index shape:Shape dtype:Dtype=int32", rule=None,
+    numpy=lambda counts, probs, state, shape, dtype="int32": np.array([[6, 0, 26], [4, 2, 28]], dtype),
+    samples=[
+        call(_f32(10.0, 20.0, 30.0), _f32(0.5, 0.1, 0.9), ints([0, 0, 89601], "int64"), shape=[2]),
+    ],
+    bad=[
+        (call(_f32(1.0), _f32(0.5), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]"),
+        (call(_f32(1.0, 2.0), _f32(0.5), _S, shape=[2]), "InvalidArgumentError", "one shape"),
+    ],
+    doc="Binomial numbers for `counts` trials of probability `probs`: a tensor `shape + counts.shape`.",
+)  # fmt: skip
+
 stateless_state = opaque(
     "stateless_state", ANY, "seed:Index", rule=None,
-    numpy=lambda seed: np.append(_philox((0x02461E293EC8F720, seed[1], seed[0]), 1).view(np.int64)[0], 0),
+    numpy=lambda seed: np.append(philox.groups_of((0x02461E293EC8F720, seed[1], seed[0]), 1).view(np.int64)[0], 0),
     samples=[call(ints([1, 2])), call(ints([-3, 2**40], "int64"))],
     bad=[(call(ints([1])), "InvalidArgumentError", "seed must have shape [2]")],
     doc="The stream of a stateless op: its two seeds, scrambled as TensorFlow does.",
@@ -223,7 +155,7 @@ _UNIFORM_TYPES = (
 )  # fmt: skip
 
 
-def _size(shape):
+def size_of(shape):
     """The shape as a list of ints, and the number of elements."""
     if type(shape) is list and all(type(d) is int for d in shape):
         return shape, math.prod(shape)
@@ -253,17 +185,17 @@ def _want_float(dtype):
 
 
 def normal_of(streams, shape, mean, stddev, dtype):
-    dims, size = _size(shape)
+    dims, size = size_of(shape)
     return _scaled(random_normal(streams(size), dims, _want_float(dtype)), mean, stddev)
 
 
 def truncated_normal_of(streams, shape, mean, stddev, dtype):
-    dims, size = _size(shape)
+    dims, size = size_of(shape)
     return _scaled(truncated_normal_op(streams(size), dims, _want_float(dtype)), mean, stddev)
 
 
 def bits_of(streams, shape, dtype):
-    dims, size = _size(shape)
+    dims, size = size_of(shape)
     return random_bits(streams(size), dims, dtype)
 
 
@@ -280,9 +212,9 @@ def uniform_of(streams, shape, minval, maxval, dtype):
         if minval is None:
             return bits_of(streams, shape, dtype)
         lo, hi = ops.convert_to_tensor(minval, dtype), ops.convert_to_tensor(maxval, dtype)
-        dims, size = _size(shape)
+        dims, size = size_of(shape)
         return random_uniform_int(lo, hi, streams(size), dims, dtype)
-    dims, size = _size(shape)
+    dims, size = size_of(shape)
     numbers = random_uniform(streams(size), dims, _want_float(dtype))
     maxval = 1 if maxval is None else maxval
     from_zero = minval is None or (type(minval) in (int, float) and minval == 0)
@@ -294,11 +226,42 @@ def uniform_of(streams, shape, minval, maxval, dtype):
 def gamma_of(streams, sample_shape, alpha, beta):
     from gradtape import ops
 
-    dims, size = _size(sample_shape)
+    dims, size = size_of(sample_shape)
     numbers = random_gamma(alpha, streams(size * alpha._numel), dims)
     # Never 0, so that a logarithm of it is finite.
     tiny = float(np.finfo(np.float32 if alpha.dtype is dtypes.bfloat16 else alpha.dtype.as_numpy_dtype).tiny)
     return ops.maximum(numbers if beta is None else numbers / beta, tiny)
+
+
+def binomial_parameters(counts, probs):
+    """Both in one float type and one shape."""
+    from gradtape import ops
+
+    probs = ops.convert_to_tensor(probs, dtype_hint=dtypes.float32)
+    counts = ops.convert_to_tensor(counts, dtype_hint=probs.dtype)
+    wide = dtypes.float64 if dtypes.float64 in (probs.dtype, counts.dtype) else dtypes.float32
+    shape = np.broadcast_shapes(tuple(counts.shape), tuple(probs.shape))
+    return tuple(ops.broadcast_to(ops.cast(t, wide), shape) for t in (counts, probs))
+
+
+def binomial_of(stream, shape, counts, probs, dtype):
+    """`stream(samples, parameters)` gives the stream for so many samples of so many parameters."""
+    counts, probs = binomial_parameters(counts, probs)
+    dims, _ = size_of(shape)
+    samples = samples_of(dims, counts, "the shape of counts and probs")
+    return random_binomial(
+        counts, probs, stream(math.prod(samples), counts._numel), samples, dtypes.as_dtype(dtype)
+    )
+
+
+def samples_of(dims, parameter, name):
+    """The part of a shape that is left of the parameter's."""
+    cut = len(dims) - parameter.ndim
+    if cut < 0 or tuple(dims[cut:]) != tuple(parameter.shape):
+        raise errors.InvalidArgumentError(
+            f"random: Shape passed in must end with broadcasted shape; expected {name}, {parameter.shape}; got {dims}."
+        )
+    return dims[:cut]
 
 
 def _of_op(op, dtype, seed):
@@ -306,7 +269,7 @@ def _of_op(op, dtype, seed):
     return lambda count: _state.op_stream(op, dtype, seed, 256 * count)
 
 
-def _of_seed(seed):
+def of_seed(seed):
     """Streams of a stateless op: always the same."""
     return lambda count: stateless_state(seed)
 
@@ -352,13 +315,13 @@ def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=
 def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
     """Gamma numbers with shape `alpha` and rate `beta`: a tensor `shape + broadcast(alpha, beta).shape`.
 
-    Differentiable by `beta`; the gradient by `alpha` is not there yet.
+    Differentiable by both; by `alpha` through implicit reparametrisation.
     """
-    alpha, beta = _gamma_parameters(alpha, beta, dtype)
+    alpha, beta = gamma_parameters(alpha, beta, dtype)
     return gamma_of(_of_op("gamma", alpha.dtype, seed), shape, alpha, beta)
 
 
-def _gamma_parameters(alpha, beta, dtype):
+def gamma_parameters(alpha, beta, dtype):
     from gradtape import ops
 
     alpha = ops.convert_to_tensor(alpha, dtype)
@@ -370,13 +333,29 @@ def _gamma_parameters(alpha, beta, dtype):
     return alpha, beta
 
 
+@composite("random.beta")
+def beta(shape, alpha, beta, dtype=dtypes.float32, seed=None, name=None):
+    """Beta numbers with the parameters `alpha` and `beta`: a tensor `shape + broadcast(alpha, beta).shape`.
+
+    Differentiable by both. TensorFlow has this in TensorFlow Probability only.
+    """
+    from gradtape import ops
+
+    alpha, beta = ops.convert_to_tensor(alpha, dtype), ops.convert_to_tensor(beta, dtype)
+    common = np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape))
+    both = ops.stack([ops.broadcast_to(alpha, common), ops.broadcast_to(beta, common)])
+    x = gamma_of(_of_op("beta", both.dtype, seed), shape, both, None)
+    first, second = ops.unstack(x, axis=len(size_of(shape)[0]))
+    return first / (first + second)
+
+
 @composite("random.poisson")
 def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
     """Poisson numbers with the rates `lam`: a tensor `shape + lam.shape`. No gradient."""
     from gradtape import ops
 
     lam, dtype = ops.convert_to_tensor(lam, dtype_hint=dtypes.float32), dtypes.as_dtype(dtype)
-    dims, size = _size(shape)
+    dims, size = size_of(shape)
     return random_poisson(lam, _of_op("poisson", dtype, seed)(size * lam._numel), dims, dtype)
 
 
@@ -406,86 +385,10 @@ def shuffle(value, seed=None, name=None):
     return ops.gather(x, random_permutation(state, n))
 
 
-# ---- stateless ----------------------------------------------------------------------------------
-
-
-@composite("random.stateless_normal")
-def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"):
-    """As `normal`; the same two seeds always give the same numbers."""
-    return normal_of(_of_seed(seed), shape, mean, stddev, dtype)
-
-
-@composite("random.stateless_truncated_normal")
-def stateless_truncated_normal(
-    shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"
-):
-    """As `truncated_normal`; the same two seeds always give the same numbers."""
-    return truncated_normal_of(_of_seed(seed), shape, mean, stddev, dtype)
-
-
 @composite("random.stateless_uniform")
 def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None, alg="auto_select"):
     """As `uniform`; the same two seeds always give the same numbers.
 
     Integers come from their whole range if both bounds are None.
     """
-    return uniform_of(_of_seed(seed), shape, minval, maxval, dtype)
-
-
-@composite("random.stateless_categorical")
-def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=None):
-    """As `categorical`; the same two seeds always give the same numbers."""
-    return categorical_op(logits, stateless_state(seed), num_samples, dtype)
-
-
-@composite("random.stateless_gamma")
-def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
-    """As `gamma`, for a `shape` that ends with the shape of the parameters; the same seeds always
-    give the same numbers."""
-    alpha, beta = _gamma_parameters(alpha, beta, dtype)
-    dims, _ = _size(shape)
-    return gamma_of(_of_seed(seed), _without(dims, alpha, "alpha"), alpha, beta)
-
-
-@composite("random.stateless_poisson")
-def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
-    """As `poisson`, for rates that broadcast to `shape`; the same two seeds, the same numbers."""
-    from gradtape import ops
-
-    lam = ops.convert_to_tensor(lam, dtype_hint=dtypes.float32)
-    dims, _ = _size(shape)
-    if tuple(dims[len(dims) - lam.ndim :]) != tuple(lam.shape):
-        lam = ops.broadcast_to(lam, dims)
-    return random_poisson(lam, stateless_state(seed), _without(dims, lam, "lam"), dtype)
-
-
-def _without(dims, parameter, name):
-    """The part of a shape that is left of the parameter's."""
-    cut = len(dims) - parameter.ndim
-    if cut < 0 or tuple(dims[cut:]) != tuple(parameter.shape):
-        raise ValueError(
-            f"random: `shape` must end with the shape of `{name}`; got {dims} and {parameter.shape}."
-        )
-    return dims[:cut]
-
-
-@composite("random.split random.experimental.stateless_split")
-def split(seed, num=2, alg="auto_select"):
-    """`num` new seeds for stateless ops from one: an integer tensor `[num, 2]`."""
-    from gradtape import ops
-
-    seed = ops.convert_to_tensor(seed)
-    return bits_of(_of_seed(seed), [num, 2], seed.dtype)
-
-
-@composite("random.fold_in random.experimental.stateless_fold_in")
-def fold_in(seed, data, alg="auto_select"):
-    """A new seed for stateless ops from a seed and a number."""
-    from gradtape import ops
-
-    data = ops.convert_to_tensor(data)
-    return ops.stack([bits_of(_of_seed(seed), [], data.dtype), data])
-
-
-for _name in ("Generator", "Algorithm", "create_rng_state", "get_global_generator", "set_global_generator"):
-    composite(f"random.experimental.{_name}")(getattr(_state, _name))
+    return uniform_of(of_seed(seed), shape, minval, maxval, dtype)

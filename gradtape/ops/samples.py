@@ -5,7 +5,10 @@ An operand is described by
   * `at(...)`: these very values, for ties, poles and edges,
   * `ints(...)`: integers, for indices,
   * `bools(...)`: truth values,
-  * `inside(lo, hi, *shape)`: random numbers of a range of their own.
+  * `inside(lo, hi, *shape)`: random numbers of a range of their own,
+  * `regular(*shape)`: random matrices far from singular ones,
+  * `definite(*shape)`: random self-adjoint positive definite matrices. Such an operand stays self-adjoint
+    when derivatives are checked.
 """
 
 from __future__ import annotations
@@ -28,6 +31,13 @@ class At(NamedTuple):
     dtype: str
 
 
+class Matrices(NamedTuple):
+    """Random matrices with an inverse."""
+
+    shape: tuple[int, ...]
+    definite: bool
+
+
 class Sample(NamedTuple):
     """The operands and attributes of one call."""
 
@@ -37,6 +47,14 @@ class Sample(NamedTuple):
 
 def inside(lo: float, hi: float, *shape: int) -> Inside:
     return Inside(lo, hi, shape)
+
+
+def regular(*shape: int) -> Matrices:
+    return Matrices(shape, False)
+
+
+def definite(*shape: int) -> Matrices:
+    return Matrices(shape, True)
 
 
 def at(values: Any, dtype: str = "float") -> At:

@@ -1,4 +1,4 @@
-"""Variances and moments, counts and histograms: composites of reductions."""
+"""Variances, counts and histograms: composites of reductions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from gradtape import dtypes
 from gradtape.errors import InvalidArgumentError
 from gradtape.ops import casting, indexed, movement
-from gradtape.ops.arithmetic import conj, multiply, real, sqrt, squared_difference
+from gradtape.ops.arithmetic import conj, multiply, real, sqrt
 from gradtape.ops.comparison import equal, not_equal, select
+from gradtape.ops.moments import as_type, in_float, moments_op
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import reduce_mean, reduce_sum
 from gradtape.ops.static import array_of
@@ -18,8 +19,7 @@ from gradtape.ops.table import composite
 
 __all__ = [
     "bincount", "confusion_matrix", "count_nonzero", "histogram_fixed_width", "histogram_fixed_width_bins",
-    "moments",
-    "reduce_std", "reduce_variance", "weighted_moments", "zero_fraction",
+    "reduce_std", "reduce_variance", "zero_fraction",
 ]  # fmt: skip
 
 # ---- variances ----
@@ -34,55 +34,16 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
             f"Input must be either real or complex. Received integer type {x.dtype}. Hint: tf.cast(x, "
             f"tf.float32)."
         )
-    mean = reduce_mean(x, axis, True)
     if x.dtype.is_complex:
-        away = x - mean
+        away = x - reduce_mean(x, axis, True)
         return reduce_mean(real(away * conj(away)), axis, keepdims)
-    return reduce_mean(squared_difference(x, mean), axis, keepdims)
+    return as_type(moments_op(in_float(x), axis, keepdims)[1], x.dtype)
 
 
 @composite("math.reduce_std")
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
     """The standard deviation over `axis`; its gradient is NaN where all elements are equal (TensorFlow)."""
     return sqrt(reduce_variance(input_tensor, axis, keepdims))
-
-
-def _in_float(x):
-    """16-bit floats are counted and squared in float32."""
-    return casting.cast(x, dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
-
-
-def _as(x, dtype):
-    return x if x.dtype is dtype else casting.cast(x, dtype)
-
-
-@composite("nn.moments")
-def moments(x, axes, shift=None, keepdims=False, name=None):
-    """The mean and the variance of `x` over `axes`. `shift` is not used, as in TensorFlow."""
-    x = as_tensor(x)
-    y = _in_float(x)
-    mean = reduce_mean(y, axes, True)
-    variance = reduce_mean(squared_difference(y, mean), axes, keepdims)
-    if not keepdims:
-        mean = movement.reshape(mean, variance.shape)
-    return _as(mean, x.dtype), _as(variance, x.dtype)
-
-
-@composite("nn.weighted_moments")
-def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
-    """The mean and the variance of `x` over `axes`, each element counted as often as its weight says."""
-    x = as_tensor(x)
-    y = _in_float(x)
-    weights = _as(as_tensor(frequency_weights, y), y.dtype)
-    # Weights that broadcast count once for each element they stand for.
-    weights = movement.broadcast_to(weights, (y * weights).shape)
-    total = reduce_sum(weights, axes, True)
-    mean = reduce_sum(y * weights, axes, True) / total
-    variance = reduce_sum(weights * squared_difference(y, mean), axes, True) / total
-    if not keepdims:
-        shape = reduce_sum(weights, axes).shape
-        mean, variance = movement.reshape(mean, shape), movement.reshape(variance, shape)
-    return _as(mean, x.dtype), _as(variance, x.dtype)
 
 
 # ---- counts ----
@@ -93,7 +54,7 @@ def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None
     """How many elements over `axis` are not zero (or, of truth values, are true)."""
     x = as_tensor(input)
     some = x if x.dtype.is_bool else not_equal(x, 0)
-    return _as(reduce_sum(casting.cast(some, dtypes.int64), axis, bool(keepdims)), dtypes.as_dtype(dtype))
+    return as_type(reduce_sum(casting.cast(some, dtypes.int64), axis, bool(keepdims)), dtypes.as_dtype(dtype))
 
 
 @composite("math.zero_fraction nn.zero_fraction")
@@ -201,7 +162,7 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
     dtype = dtypes.as_dtype(dtype)
     counted = casting.cast(equal(y, y), dtype)
     if weights is not None:
-        counted = multiply(counted, _as(as_tensor(weights, counted), dtype))
+        counted = multiply(counted, as_type(as_tensor(weights, counted), dtype))
     place = movement.reshape(y * n + z, [size])
     return movement.reshape(
         indexed.scatter_rows_add(movement.reshape(counted, [size]), place, [n * n]), [n, n]
@@ -223,7 +184,7 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int3
             f"histogram_fixed_width: value_range should satisfy value_range[0] < value_range[1], but got "
             f"'[{lo}, {hi}]'."
         )
-    x = _in_float(x) if x.dtype.is_floating else casting.cast(x, dtypes.float64)
+    x = in_float(x) if x.dtype.is_floating else casting.cast(x, dtypes.float64)
     scaled = (x - lo) / (hi - lo) * nbins
     last = as_tensor(float(nbins - 1), x)
     return casting.cast(select(scaled > 0, select(scaled < last, scaled, last), 0), dtype)

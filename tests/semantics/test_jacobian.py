@@ -139,6 +139,107 @@ def test_T48_jacobian_of_jacobian():
     assert_close(outer.jacobian(j, x), expected)
 
 
+def test_T49_inside_a_function():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.sin(x) * tf.reduce_sum(x)
+        return tape.jacobian(y, x)
+
+    x = XS[0] / 3
+    expected = np.diag(np.cos(x) * x.sum()) + np.sin(x)[:, None]
+    for _ in range(2):
+        assert_close(f(tf.constant(x)), expected, rtol=1e-4)
+
+
+def test_T49_inside_a_function_with_unknown_batch_size():
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])])
+    def f(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = tf.matmul(x * x, tf.constant(WS))
+        return tape.jacobian(y, x), tape.batch_jacobian(y, x)
+
+    for x in (XS, XS[:1], np.concatenate([XS, XS])):
+        whole, blocks = f(tf.constant(x))
+        expected = 2 * x[:, None, :] * WS.T[None]
+        assert_close(blocks, expected)
+        assert_close(whole, np.einsum("boi,bc->boci", expected, np.eye(len(x))))
+
+
+def test_T49_the_tape_is_outside_the_function():
+    @tf.function
+    def f(x):
+        return x * x
+
+    tape, y, (x,) = record(f, XS[0])
+    assert_close(tape.jacobian(y, x), np.diag(2 * XS[0]))
+
+
+def test_T49_control_flow_in_a_function():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in tf.range(3):
+                y = y * x
+            if tf.reduce_sum(x) > 100.0:
+                y = -y
+        return tape.jacobian(y, x)
+
+    assert_close(f(tf.constant(XS[0])), np.diag(4 * XS[0] ** 3))
+
+
+@differs_on_tensorflow("TensorFlow's pfor cannot convert the branch", raises=ValueError)
+def test_T48_second_order_through_control_flow():
+    x = tf.constant([1.0, 2.0])
+
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.reduce_sum(tf.cond(x[0] > 0.0, lambda: x**3, lambda: x))
+            g = inner.gradient(y, x)
+        return outer.jacobian(g, x)
+
+    assert_close(f(x), [[6.0, 0.0], [0.0, 12.0]])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_T48_rows_are_what_a_custom_gradient_makes_of_unit_cotangents(count):
+    @tf.custom_gradient
+    def clipped(x):
+        return tf.identity(x), lambda g: tf.clip_by_value(g, -0.5, 0.5)
+
+    tape, y, (x,) = record(lambda x: tf.tile(clipped(x), [count]), np.float32([1.0, 2.0]))
+    assert_close(tape.jacobian(y, x), np.tile(0.5 * np.eye(2), [count, 1]))
+
+
+def test_T44_complex():
+    z = np.array([1 + 2j, 3 - 1j], np.complex64)
+    tape, y, (x,) = record(lambda z: z * z, z)
+    assert_close(tape.jacobian(y, x), np.diag(np.conj(2 * z)))
+    tape, y, (x,) = record(tf.abs, z)
+    assert_close(tape.jacobian(y, x), np.diag(z / np.abs(z)))
+
+
+def test_T44_integer_source():
+    n = tf.constant([1, 2])
+    with tf.GradientTape() as tape:
+        y = tf.cast(n, tf.float32) * 2.0
+    assert tape.jacobian(y, n) is None
+
+
+def test_T44_the_same_source_twice():
+    tape, y, (x,) = record(lambda x: x * x, XS[0])
+    for j in tape.jacobian(y, [x, x]):
+        assert_close(j, np.diag(2 * XS[0]))
+
+
 def test_T50_batch_jacobian():
     tape, y, (x,) = record(lambda x: tf.matmul(x * x, tf.constant(WS)), XS)
     assert_close(tape.batch_jacobian(y, x), 2 * XS[:, None, :] * WS.T[None])

@@ -9,6 +9,7 @@ from typing import Any
 import gradtape as tf
 import numpy as np
 from gradtape import _core
+from gradtape.dtypes import BY_CODE, DType
 from gradtape.graph.trace import Trace, lift
 from gradtape.graph.ir import symbolic
 from keras.src import tree
@@ -23,6 +24,8 @@ IS_THREAD_SAFE = True
 SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_SPARSE_TENSORS = False
+
+Tensor = _core.Tensor
 
 
 class Variable(KerasVariable):
@@ -73,40 +76,62 @@ class Variable(KerasVariable):
 def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> Any:
     if sparse or ragged:
         raise ValueError("the gradtape backend has no sparse and no ragged tensors; use dense ones")
-    if isinstance(x, KerasVariable):
-        x = x.value
-    if isinstance(x, _core.Variable):
-        x = x._read()
-    if not isinstance(x, _core.Tensor):
-        x = _from_values(x, dtype)
+    if type(x) is not Tensor:
+        x = _from_anything(x, dtype)
     if dtype is None or x.dtype.name == dtype:
         return x
-    name = standardize_dtype(dtype)
-    return x if x.dtype.name == name else tf.cast(x, name)
+    kind = dtype_of(dtype)
+    return x if x.dtype is kind else tf.cast(x, kind)
 
 
-def _from_values(x: Any, dtype: Any) -> Any:
-    """Numbers, arrays, lists of them, and lists of tensors, in Keras' types."""
-    if isinstance(x, (bool, int, float, complex)):
-        return tf.convert_to_tensor(np.asarray(x, _numpy_type(dtype or result_type(type(x)))))
+_DTYPES = {d.name: d for d in BY_CODE}
+
+
+def dtype_of(dtype: Any) -> Any:
+    """The type that Keras means by a name, a Python or NumPy type, or None, which is `floatx`."""
+    if type(dtype) is str:
+        found = _DTYPES.get(dtype)
+        if found is not None:
+            return found
+    return dtype if isinstance(dtype, DType) else tf.as_dtype(standardize_dtype(dtype))
+
+
+def _from_anything(x: Any, dtype: Any) -> Any:
+    """Variables, numbers, arrays, lists of them, and lists of tensors, in Keras' types."""
+    if isinstance(x, KerasVariable):
+        x = x.value
+        if type(x) is Tensor:
+            return x
+    if isinstance(x, _core.Variable):
+        return x._read()
+    if type(x) in (bool, int, float):
+        kind = dtype_of(result_type(type(x)) if dtype is None else dtype)
+        # A fraction as an integer loses it, and any number has a truth value: that is NumPy's business.
+        if kind.is_floating or (kind.is_integer and type(x) is not float):
+            return tf.convert_to_tensor(x, dtype=kind)
+        return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
     if isinstance(x, tf.IndexedSlices):
         return tf.convert_to_tensor(x)
     if isinstance(x, (list, tuple)) and any(_is_ours(v) for v in tree.flatten(x)):
-        return tf.stack([convert_to_tensor(v, dtype) for v in x])
+        return _stacked(x, dtype)
     if not hasattr(x, "dtype"):
         leaves = tree.flatten(x)
-        kind = dtype or result_type(*[getattr(v, "dtype", type(v)) for v in leaves]) if leaves else dtype
-        x = np.asarray(x, _numpy_type(kind or "float32"))
+        if dtype is None:
+            dtype = result_type(*[getattr(v, "dtype", type(v)) for v in leaves])
+        x = np.asarray(x, dtype_of(dtype).as_numpy_dtype)
     return tf.convert_to_tensor(np.asarray(x))
+
+
+def _stacked(x: Any, dtype: Any) -> Any:
+    """Nested lists with tensors among their elements."""
+    rows = [v if _is_ours(v) or not isinstance(v, (list, tuple)) else _stacked(v, dtype) for v in x]
+    if dtype is None:
+        dtype = result_type(*[getattr(v, "dtype", type(v)) for v in rows])
+    return tf.stack([convert_to_tensor(v, dtype) for v in rows])
 
 
 def _is_ours(x: Any) -> bool:
     return isinstance(x, (_core.Tensor, _core.Variable, KerasVariable))
-
-
-def _numpy_type(dtype: Any) -> Any:
-    name = standardize_dtype(dtype)
-    return tf.as_dtype(name).as_numpy_dtype
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
@@ -126,6 +151,8 @@ def is_tensor(x: Any) -> bool:
 
 
 def shape(x: Any) -> tuple:
+    if type(x) is Tensor:
+        return tuple(x.shape)
     return tuple(x.shape) if hasattr(x, "shape") else tuple(convert_to_tensor(x).shape)
 
 

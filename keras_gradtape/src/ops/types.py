@@ -1,4 +1,8 @@
-"""Keras' promotion of types, with a short way for what is of one type already."""
+"""Keras' promotion of types, with a short way for what is of one type already.
+
+The rules are Keras' own, which are JAX's with 32 bits where nothing else is asked for. Numbers of 64
+bits stay what they are: JAX has none unless it is told so, tapes in double precision are common.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +10,83 @@ import functools
 from typing import Any
 
 import gradtape as tf
-from gradtape import _core
+import numpy as np
 from keras.src.backend import config
 from keras.src.backend.common import dtypes
-from keras.src.backend.common.variables import KerasVariable
 
-from keras_gradtape.src.ops.core import convert_to_tensor
+from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
+
+__all__ = [
+    "INTEGERS", "UNSIGNED", "Tensor", "common", "countable", "dtype_of", "floating", "floats", "numbers", "operand",
+    "result_type", "together",
+]  # fmt: skip
+
+Tensor = tf.Tensor
 
 INTEGERS = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
+UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
+
+dtypes.BIT64_TO_BIT32_DTYPE.update(float64="float64", complex128="complex128")
 
 
 @functools.lru_cache(maxsize=4096)
-def _result(*kinds: Any) -> str:
-    return dtypes.result_type(*kinds)
+def _result(floatx: str, kinds: tuple) -> str:
+    found = dtypes.result_type(*kinds)
+    for wide, narrow in (("int64", "int32"), ("uint64", "uint32")):
+        if found == narrow and wide in kinds:
+            return wide
+    return found
+
+
+def result_type(*kinds: Any) -> str:
+    """Keras' common type of types given by name or as Python's."""
+    return _result(config.floatx(), kinds)
 
 
 def _kind(x: Any) -> Any:
     """What an operand says about the type of the result: Python numbers say little."""
-    return type(x) if isinstance(x, (int, float)) else x.dtype.name
+    if type(x) is Tensor:
+        return x.dtype.name
+    return float if isinstance(x, float) else int
 
 
 def operand(x: Any) -> Any:
-    """An operand as a tensor, or a Python number, whose type depends on the others."""
-    if isinstance(x, _core.Tensor) or type(x) in (int, float):
+    """An operand as a tensor, or a number, whose type depends on the others."""
+    if type(x) is Tensor or type(x) in (int, float, np.float64):
         return x
     return convert_to_tensor(x)
 
 
-def together(x1: Any, x2: Any, *more: Any) -> tuple[Any, Any]:
-    """Two operands of an op as tensors of their common type; `more` are types to take part."""
-    if isinstance(x1, KerasVariable):
-        x1 = convert_to_tensor(x1)
-    if isinstance(x2, KerasVariable):
-        x2 = convert_to_tensor(x2)
-    if not more and isinstance(x1, _core.Tensor) and isinstance(x2, _core.Tensor) and x1.dtype is x2.dtype:
+def together(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands of an op as tensors of their common type."""
+    if type(x1) is Tensor and type(x2) is Tensor and x1.dtype is x2.dtype:
         return x1, x2
     x1, x2 = operand(x1), operand(x2)
-    dtype = _result(_kind(x1), _kind(x2), *more)
+    dtype = result_type(_kind(x1), _kind(x2))
     return convert_to_tensor(x1, dtype), convert_to_tensor(x2, dtype)
 
 
+def floats(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands as tensors of their common type, in which there are fractions."""
+    if type(x1) is Tensor and type(x2) is Tensor and x1.dtype is x2.dtype and x1.dtype.is_floating:
+        return x1, x2
+    x1, x2 = operand(x1), operand(x2)
+    dtype = result_type(_kind(x1), _kind(x2), float)
+    return convert_to_tensor(x1, dtype), convert_to_tensor(x2, dtype)
+
+
+def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands as tensors of their common type, in which one can count."""
+    x1, x2 = together(x1, x2)
+    return (tf.cast(x1, tf.int32), tf.cast(x2, tf.int32)) if x1.dtype.is_bool else (x1, x2)
+
+
 def common(*xs: Any, also: tuple = ()) -> list:
-    """Any number of operands as tensors of their common type."""
+    """Any number of operands as tensors of their common type; the types `also` take part."""
+    if not also and xs and all(type(x) is Tensor and x.dtype is xs[0].dtype for x in xs):
+        return list(xs)
     made = [operand(x) for x in xs]
-    dtype = _result(*(_kind(x) for x in made), *also)
+    dtype = result_type(*[_kind(x) for x in made], *also)
     return [convert_to_tensor(x, dtype) for x in made]
 
 
@@ -58,15 +95,11 @@ def floating(x: Any) -> Any:
     x = convert_to_tensor(x)
     if x.dtype.is_floating or x.dtype.is_complex:
         return x
-    return tf.cast(x, config.floatx() if x.dtype.name == "int64" else _result(x.dtype.name, float))
+    return tf.cast(x, config.floatx() if x.dtype.name == "int64" else result_type(x.dtype.name, float))
 
 
 def countable(x: Any) -> Any:
     """An operand that can be added up: booleans become integers."""
     x = convert_to_tensor(x)
-    return tf.cast(x, "int32") if x.dtype.is_bool else x
+    return tf.cast(x, tf.int32) if x.dtype.is_bool else x
 
-
-def result_type(*kinds: Any) -> str:
-    """Keras' common type of types given by name or as Python's."""
-    return _result(*kinds)

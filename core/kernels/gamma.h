@@ -1,0 +1,255 @@
+// The gamma family in double: logarithm and derivatives of gamma, zeta, the incomplete gamma function
+// with its derivatives by the shape parameter, the incomplete beta function.
+#pragma once
+#include <math.h>
+
+namespace gt::gamma {
+
+#if defined(__GLIBC__)
+inline float lgamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
+}
+inline double lgamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+#else
+inline float lgamma(float x) { return ::lgammaf(x); }
+inline double lgamma(double x) { return ::lgamma(x); }
+#endif
+
+inline double digamma(double x) {
+  double sum = 0;
+  if (x <= 0) {
+    if (x == ::floor(x)) return NAN;  // a pole
+    sum = -M_PI / ::tan(M_PI * (x - ::floor(x)));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) sum -= 1 / x;
+  const double s = 1 / (x * x);
+  const double series = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
+  return sum + ::log(x) - 0.5 / x - series;
+}
+
+// Hurwitz' zeta, the sum of (q + k)^-s, by Euler and Maclaurin.
+inline double zeta(double s, double q) {
+  if (s == 1) return INFINITY;
+  if (!(s > 1) || q != q) return NAN;
+  if (q <= 0) {
+    if (q == ::floor(q)) return ::fmod(s, 2) == 0 ? INFINITY : NAN;  // a pole, with a sign if s is odd
+    if (s != ::floor(s)) return NAN;  // a power of a negative number
+  }
+  if (q == INFINITY) return 0;
+  double sum = 0;
+  for (; q < 12 + s; q += 1) {
+    const double term = ::pow(q, -s);
+    sum += term;
+    if (q > 1 && term < 1e-18 * sum) return sum;
+  }
+  // B_2j / (2j)! for j = 1, 2, ...
+  constexpr double bernoulli[] = {1.0 / 12,         -1.0 / 720,        1.0 / 30240,           -1.0 / 1209600,       1.0 / 47900160,
+                                  -691.0 / 1307674368000., 1.0 / 74724249600., -3617.0 / 10670622842880000., 43867.0 / 5109094217170944000.};
+  const double power = ::pow(q, -s);
+  if (power == 0) return sum;
+  sum += power * q / (s - 1) + power / 2;
+  double term = power * s / q;
+  for (int j = 0; j < 9; ++j) {
+    sum += bernoulli[j] * term;
+    term *= (s + 2 * j + 1) * (s + 2 * j + 2) / (q * q);
+    if (term < sum * 1e-18) break;
+  }
+  return sum;
+}
+inline double polygamma(double n, double x) {
+  if (n == 0) return digamma(x);
+  if (!(n > 0) || n != ::floor(n)) return NAN;
+  const double value = ::exp(lgamma(n + 1)) * zeta(n + 1, x);
+  return ::fmod(n, 2) == 1 ? value : -value;
+}
+
+// log(1 + x) - x without the cancellation near 0.
+inline double log1p_minus(double x) {
+  if (::fabs(x) > 0.25) return ::log1p(x) - x;
+  double power = x, sum = 0;
+  for (int k = 2; k < 40; ++k) {
+    power *= -x;
+    sum += power / k;
+    if (::fabs(power) < 1e-18 * ::fabs(sum)) break;
+  }
+  return sum;
+}
+// What Stirling's formula leaves of lgamma(x), x >= 10.
+inline double stirling_rest(double x) {
+  const double s = 1 / (x * x);
+  return (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) / x;
+}
+// x^a exp(-x) / gamma(a + 1): for large a by Stirling's formula, which does not subtract large numbers.
+inline double gamma_power(double a, double x) {
+  if (a < 10) return ::exp(a * ::log(x) - x - lgamma(a + 1));
+  return ::exp(a * log1p_minus((x - a) / a) - stirling_rest(a)) / ::sqrt(2 * M_PI * a);
+}
+
+// A number and its derivatives by a parameter, divided by factorials: a Taylor polynomial.
+constexpr int kOrders = 5;
+struct Jet {
+  double c[kOrders] = {};
+  Jet() = default;
+  Jet(double x) { c[0] = x; }
+};
+inline Jet operator+(Jet x, const Jet& y) {
+  for (int k = 0; k < kOrders; ++k) x.c[k] += y.c[k];
+  return x;
+}
+inline Jet operator-(Jet x, const Jet& y) {
+  for (int k = 0; k < kOrders; ++k) x.c[k] -= y.c[k];
+  return x;
+}
+inline Jet operator*(const Jet& x, const Jet& y) {
+  Jet out;
+  for (int k = 0; k < kOrders; ++k)
+    for (int j = 0; j <= k; ++j) out.c[k] += x.c[j] * y.c[k - j];
+  return out;
+}
+inline Jet operator/(const Jet& x, const Jet& y) {
+  Jet out;
+  for (int k = 0; k < kOrders; ++k) {
+    double rest = x.c[k];
+    for (int j = 1; j <= k; ++j) rest -= y.c[j] * out.c[k - j];
+    out.c[k] = rest / y.c[0];
+  }
+  return out;
+}
+inline double size_of(double x) { return ::fabs(x); }
+inline double size_of(const Jet& x) {
+  double most = 0;
+  for (double c : x.c) most = most > ::fabs(c) ? most : ::fabs(c);
+  return most;
+}
+
+constexpr int kMostTerms = 100000;  // for x and a near each other it takes a few times sqrt(a)
+
+// igamma(a, x) = gamma_power(a, x) * this: the sum of x^n / ((a + 1) ... (a + n)).
+template <class T> inline T lower_series(T a, double x) {
+  T term = 1, sum = 1;
+  for (int n = 1; n < kMostTerms; ++n) {
+    term = term * T(x) / (a + T(n));
+    sum = sum + term;
+    if (size_of(term) < 1e-17 * size_of(sum)) break;
+  }
+  return sum;
+}
+// igammac(a, x) = gamma_power(a, x) * a * this: 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), from
+// above by Lentz' method.
+template <class T> inline T upper_fraction(T a, double x) {
+  T b = T(x + 1) - a, d = T(1) / b, out = d, c = T(1e300);
+  for (int n = 1; n < kMostTerms; ++n) {
+    const T an = T(-n) * (T(n) - a);
+    b = b + T(2);
+    d = an * d + b;
+    if (size_of(d) < 1e-300) d = T(1e-300);
+    c = b + an / c;
+    if (size_of(c) < 1e-300) c = T(1e-300);
+    d = T(1) / d;
+    const T factor = c * d;
+    out = out * factor;
+    if (size_of(factor - T(1)) < 1e-16) break;
+  }
+  return out;
+}
+inline bool use_series(double a, double x) { return x <= 1 || x <= a; }
+
+inline double igamma(double a, double x) {
+  if (!(a >= 0) || !(x >= 0)) return NAN;
+  if (x == 0) return 0;
+  if (a == 0) return NAN;
+  if (a == INFINITY) return x == INFINITY ? NAN : 0;
+  if (x == INFINITY) return 1;
+  const double power = gamma_power(a, x);
+  return use_series(a, x) ? power * lower_series<double>(a, x) : 1 - power * a * upper_fraction<double>(a, x);
+}
+inline double igammac(double a, double x) {
+  if (!(a > 0) || !(x >= 0)) return NAN;
+  if (x == 0) return 1;
+  if (a == INFINITY) return x == INFINITY ? NAN : 1;
+  if (x == INFINITY) return 0;
+  const double power = gamma_power(a, x);
+  return use_series(a, x) ? 1 - power * lower_series<double>(a, x) : power * a * upper_fraction<double>(a, x);
+}
+
+// The Taylor polynomial of gamma_power by a, divided by its value.
+inline Jet power_jet(double a, double x) {
+  Jet exponent(0);  // (a + t) log x - lgamma(a + t + 1), without its constant
+  exponent.c[1] = (a < 10 ? ::log(x) - digamma(a + 1) : ::log1p((x - a) / a) - (digamma(a + 1) - ::log(a)));
+  double factorial = 1;
+  for (int k = 2; k < kOrders; ++k) exponent.c[k] = -polygamma(k - 1, a + 1) / (factorial *= k);
+  Jet out(1);  // its exponential: k out_k = sum of j exponent_j out_(k-j)
+  for (int k = 1; k < kOrders; ++k)
+    for (int j = 1; j <= k; ++j) out.c[k] += j * exponent.c[j] * out.c[k - j] / k;
+  return out;
+}
+// igamma's derivatives by a divided by `power`: the Taylor polynomial, exact from the first order on.
+inline Jet igamma_jet(double a, double x) {
+  Jet at(a);
+  at.c[1] = 1;
+  if (use_series(a, x)) return power_jet(a, x) * lower_series<Jet>(at, x);
+  return Jet(0) - power_jet(a, x) * at * upper_fraction<Jet>(at, x);
+}
+// The derivative of igamma by a, of order 1 to kOrders - 1.
+inline double igamma_derivative(int order, double a, double x) {
+  if (!(a > 0) || !(x >= 0)) return NAN;
+  if (x == 0 || x == INFINITY || a == INFINITY) return 0;
+  double factorial = 1;
+  for (int k = 2; k <= order; ++k) factorial *= k;
+  return gamma_power(a, x) * factorial * igamma_jet(a, x).c[order];
+}
+// How a sample x of the gamma distribution moves with its parameter a at a constant quantile (Figurnov,
+// Mohamed and Mnih 2018): -(d igamma / da) / density, where gamma_power cancels.
+inline double gamma_sample_derivative(double a, double x) {
+  if (!(a > 0) || !(x >= 0)) return NAN;
+  if (x == 0) return 0;
+  return -igamma_jet(a, x).c[1] * x / a;
+}
+
+// The regularised incomplete beta function, by the continued fraction of DiDonato and Morris' form
+// and, for large parameters, Stirling's formula in front of it.
+inline double beta_fraction(double a, double b, double x) {
+  double c = 1, d = 1 - (a + b) * x / (a + 1);
+  if (::fabs(d) < 1e-300) d = 1e-300;
+  d = 1 / d;
+  double out = d;
+  for (int m = 1; m < kMostTerms; ++m) {
+    for (int odd = 0; odd < 2; ++odd) {
+      const double top = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)) : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+      d = 1 + top * d;
+      if (::fabs(d) < 1e-300) d = 1e-300;
+      c = 1 + top / c;
+      if (::fabs(c) < 1e-300) c = 1e-300;
+      d = 1 / d;
+      out *= c * d;
+    }
+    if (::fabs(c * d - 1) < 1e-16) break;
+  }
+  return out;
+}
+// x^a (1 - x)^b / beta(a, b).
+inline double beta_power(double a, double b, double x) {
+  if (a < 10 && b < 10) return ::exp(a * ::log(x) + b * ::log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b));
+  if (a < 10 || b < 10) {  // lgamma(a + b) - lgamma(the larger) by Stirling's formula
+    const double large = a < b ? b : a, small = a < b ? a : b, total = a + b;
+    const double for_large = large * ((a < b ? ::log1p(-x) : ::log(x)) + ::log1p(small / large));
+    const double for_small = small * ((a < b ? ::log(x) : ::log1p(-x)) + ::log(total) - 1);
+    return ::exp(for_large + for_small - 0.5 * ::log1p(small / large) + stirling_rest(total) - stirling_rest(large) - lgamma(small));
+  }
+  const double away = (x * (a + b) - a);  // the linear terms of the two logarithms cancel
+  const double exponent = a * log1p_minus(away / a) + b * log1p_minus(-away / b);
+  return ::sqrt(a * b / (2 * M_PI * (a + b))) * ::exp(exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b));
+}
+inline double betainc(double a, double b, double x) {
+  if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) return NAN;
+  if (x == 0 || x == 1) return x;
+  if (x < (a + 1) / (a + b + 2)) return beta_power(a, b, x) * beta_fraction(a, b, x) / a;
+  return 1 - beta_power(a, b, x) * beta_fraction(b, a, 1 - x) / b;
+}
+
+}  // namespace gt::gamma

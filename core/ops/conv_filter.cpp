@@ -1,0 +1,150 @@
+// The gradient of a convolution by its filter: for each tap, a product of x and g summed over pixels.
+//
+// Both are read where they are, in blocks of pixels that stay in the cache while all taps and
+// channels meet. Pixels whose tap lies outside x are left out. Where x has few channels, the taps of a
+// row are more rows of one product; pixels at the ends of a line, which lack some of them, are then
+// copied with zeros filled in.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "conv.h"
+
+namespace gt {
+
+namespace {
+
+constexpr int64_t kBlockPixels = 384;
+
+template <class T> struct Product {
+  Side side[3];
+  bool joined;              // the taps of a row are one
+  int64_t n, groups, c, o;  // c: rows of a tap; o: columns of a group
+  int64_t channels;         // of x, in a group
+  const T *x, *g;
+  int64_t x_step, g_step;   // from pixel to pixel
+  int64_t x_group, g_group;
+
+  int64_t lines() const { return n * side[0].count * side[1].count; }
+  int64_t taps() const { return side[0].taps * side[1].taps * side[2].taps; }
+
+  // The pixels of lines [begin, end) whose tap is inside x, line by line. `edge` holds copies.
+  void runs(int64_t tap, int64_t begin, int64_t end, std::vector<FilterRun>& to, std::vector<T>& edge) const {
+    int64_t first[3];
+    for (int a = 2; a >= 0; --a) first[a] = side[a].at + tap % side[a].taps * side[a].at_step, tap /= side[a].taps;
+    const Side& v = side[2];
+    const int64_t reach = joined ? c / channels : 1;  // neighbours of a pixel that a run takes in
+    int64_t low = 0, high = v.count;
+    while (low < high && first[2] + low * v.src_step < 0) ++low;
+    while (low < high && first[2] + (high - 1) * v.src_step + reach > v.size) --high;
+    to.clear();
+    if (joined) edge.resize(size_t((end - begin) * (v.count - (high - low)) * c));
+    T* copy = edge.data();
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t i1 = r % side[1].count, i0 = r / side[1].count % side[0].count, image = r / side[1].count / side[0].count;
+      const int64_t y1 = first[1] + i1 * side[1].src_step, y0 = first[0] + i0 * side[0].src_step;
+      if (y1 < 0 || y1 >= side[1].size || y0 < 0 || y0 >= side[0].size) continue;
+      const T* line = x + ((image * side[0].size + y0) * side[1].size + y1) * v.size * x_step;
+      const T* cotangent = g + r * v.count * g_step;
+      if (low < high) to.push_back({line + (first[2] + low * v.src_step) * x_step, cotangent + low * g_step, high - low});
+      if (!joined) continue;
+      for (int64_t i = 0; i < v.count; ++i) {
+        if (i == low) i = high;
+        if (i >= v.count) break;
+        const int64_t at = first[2] + i * v.src_step, from = std::clamp<int64_t>(-at, 0, reach), until = std::clamp<int64_t>(v.size - at, from, reach);
+        std::fill_n(copy, c, T(0));
+        std::copy(line + (at + from) * x_step, line + (at + until) * x_step, copy + from * channels);
+        to.push_back({copy, cotangent + i * g_step, 1});
+        copy += c;
+      }
+    }
+  }
+};
+
+// g with the channels of each group filled up to whole vectors.
+template <class T> Scratch<T> widen(Product<T>& p, int64_t pixels, int64_t lanes) {
+  const int64_t wide = (p.o + lanes - 1) / lanes * lanes;
+  Scratch<T> room;
+  if (wide == p.o) return room;
+  room = Scratch<T>(pixels * p.groups * wide);
+  each_piece(pixels * p.groups, grain_rows(wide), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(room.at + i * wide, p.g + i * p.o, size_t(p.o) * sizeof(T));
+      std::fill_n(room.at + i * wide + p.o, wide - p.o, T(0));
+    }
+  });
+  p.g = room.at, p.g_step = p.groups * wide, p.g_group = wide;
+  return room;
+}
+
+// A share of the panels (of all groups), over lines [begin, end), to `out`.
+template <class T> void run_part(const Product<T>& p, const ConvLoops& loops, int64_t begin, int64_t end, int64_t first, int64_t last, T* out) {
+  const int64_t width = 2 * loops.lanes, panels = (p.o + width - 1) / width, columns = p.groups * p.o;
+  const int64_t block = std::max<int64_t>(1, kBlockPixels / p.side[2].count);
+  const int64_t tiles = (p.c + loops.pixels - 1) / loops.pixels, tall = (p.c + tiles - 1) / tiles;
+  std::vector<FilterRun> runs;
+  std::vector<T> edge;
+  FilterTile t;
+  t.x_step = p.x_step * p.side[2].src_step, t.g_step = p.g_step, t.out_step = columns;
+  for (int64_t line = begin; line < end; line += block) {
+    t.add = line > begin;
+    for (int64_t tap = 0; tap < p.taps(); ++tap) {
+      p.runs(tap, line, std::min(end, line + block), runs, edge);
+      t.runs = runs.data(), t.n = int64_t(runs.size());
+      if (t.add && runs.empty()) continue;
+      for (int64_t row = 0; row < p.c; row += tall) {
+        t.rows = int(std::min(tall, p.c - row));
+        for (int64_t u = first; u < last; ++u) {
+          const int64_t group = u / panels, column = u % panels * width;
+          t.channels = int(std::min(width, p.o - column)), t.vectors = t.channels > loops.lanes ? 2 : 1;
+          t.x_at = group * p.x_group + row, t.g_at = group * p.g_group + column;
+          t.out = out + (tap * p.c + row) * columns + group * p.o + column;
+          loops.filter(t);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g, T* gw) {
+  const ConvLoops& loops = conv_loops_of<T>();
+  Product<T> p{};
+  p.n = f.n, p.groups = f.groups, p.c = f.c, p.o = f.o, p.x = x, p.g = g;
+  p.x_step = f.groups * f.c, p.g_step = f.groups * f.o, p.x_group = f.c, p.g_group = f.o;
+  for (int a = 0; a < 3; ++a) p.side[a] = forward_side(f, a);
+  const Scratch<T> widened = widen(p, f.pixels(), loops.lanes);
+  p.channels = f.c, p.joined = joins_taps(p.groups, p.c, p.side[2]);
+  if (p.joined) p.c *= p.side[2].taps, p.side[2].taps = 1;
+  // Pieces: shares of the panels, and parts of the sum, which are added up afterwards.
+  const int64_t width = 2 * loops.lanes, panels = (p.o + width - 1) / width * p.groups, lines = p.lines();
+  const int64_t size = f.taps() * f.c * f.groups * f.o;
+  const int64_t wanted = std::clamp<int64_t>(int64_t(f.work() / (4 * kWorthAThread)), 1, 16);
+  const int64_t shares = std::min(panels, wanted), share = (panels + shares - 1) / shares;
+  int64_t parts = std::clamp<int64_t>((wanted + shares - 1) / shares, 1, std::max<int64_t>(1, f.pixels() / kBlockPixels));
+  parts = std::min(parts, lines);
+  const int64_t part = (lines + parts - 1) / parts;
+  parts = (lines + part - 1) / part;
+  Scratch<T> sums;
+  if (parts > 1) sums = Scratch<T>(parts * size);
+  each_piece(parts * shares, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t q = i / shares, first = i % shares * share;
+      run_part(p, loops, q * part, std::min(lines, (q + 1) * part), first, std::min(panels, first + share), parts > 1 ? sums.at + q * size : gw);
+    }
+  });
+  if (parts == 1) return;
+  each_piece(size, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T s = sums.at[i];
+      for (int64_t q = 1; q < parts; ++q) s += sums.at[q * size + i];
+      gw[i] = s;
+    }
+  });
+}
+
+template void conv_by_filter<float>(const Geometry&, const float*, const float*, float*);
+template void conv_by_filter<double>(const Geometry&, const double*, const double*, double*);
+
+}  // namespace gt

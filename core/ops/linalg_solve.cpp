@@ -1,0 +1,271 @@
+// Systems of linear equations: triangular and general ones, inverses, determinants.
+#include <algorithm>
+
+#include "../lapack.h"
+
+namespace gt {
+namespace {
+
+template <class T> using Getrf = void (*)(const int*, const int*, T*, const int*, int*, int*);
+template <class T> using Getrs = void (*)(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*, size_t);
+template <class T> using Getri = void (*)(const int*, T*, const int*, const int*, T*, const int*, int*);
+
+// ---- triangular_solve(a, b; lower, adjoint): batches broadcast ----
+constexpr int kLeft = 141, kUpper = 121, kLower = 122, kNonUnit = 131;
+template <class T> using RealTrsm = void (*)(int, int, int, int, int, int, int, T, const T*, int, T*, int);
+template <class T> using ComplexTrsm = void (*)(int, int, int, int, int, int, int, const T*, const T*, int, T*, int);
+template <class T> using Trsm = std::conditional_t<is_complex_type<T>, ComplexTrsm<T>, RealTrsm<T>>;
+template <class T> Trsm<T> trsm_of() {
+  const char letter = std::is_same_v<T, float> ? 's' : std::is_same_v<T, double> ? 'd' : std::is_same_v<T, c64> ? 'c' : 'z';
+  blas();
+  return blas_function<Trsm<T>>((std::string("cblas_") + letter + "trsm").c_str());
+}
+
+void infer_triangular(const Call& c, Outs& outs) {
+  const Tensor &a = c[0], &b = c[1];
+  want_dtype(a, kLinear, "triangular_solve");
+  want_same_dtype(a, b);
+  for (int i = 0; i < 2; ++i)
+    if (c[i].shape.rank < 2) fail("In[" + std::to_string(i) + "] ndims must be >= 2: " + std::to_string(c[i].shape.rank));
+  const int64_t n = rows_of(a);
+  if (columns_of(a) != n)
+    fail("In[0] matrices in the last dimensions must be square (" + std::to_string(columns_of(a)) + " =/= " + std::to_string(n) + ")");
+  if (rows_of(b) != n)
+    fail("In[0] mismatch In[1] shape: " + std::to_string(n) + " vs. " + std::to_string(rows_of(b)) + ": " + a.shape.str() + " " + b.shape.str());
+  want_matrix(b);
+  Spec s{a.dtype, {}};
+  try {
+    s.shape = broadcast(batch_of(a.shape), batch_of(b.shape));
+  } catch (const Error&) {
+    fail("In[0] and In[1] must have compatible batch dimensions: " + a.shape.str() + " vs. " + b.shape.str());
+  }
+  s.shape.push(n);
+  s.shape.push(columns_of(b));
+  outs.emplace_back(s);
+}
+
+// Where the matrix of one batch index of the result begins in a broadcast operand.
+int64_t offset_of(const Shape& x, const Shape& out, int64_t index) {
+  int64_t at = 0, step = x[x.rank - 2] * x[x.rank - 1];
+  for (int o = out.rank - 3, i = x.rank - 3; i >= 0; --o, --i) {
+    if (x[i] != 1) at += index % out[o] * step;
+    index /= out[o];
+    step *= x[i];
+  }
+  return at;
+}
+
+void run_triangular(const Call& c, Outs& outs) {
+  const Tensor &a = c[0], &b = c[1];
+  Tensor& out = outs[0];
+  if (out.numel == 0) return;
+  const int64_t n = rows_of(out), k = columns_of(out), batch = out.numel / (n * k);
+  const bool lower = c.integer(0), adjoint = c.integer(1);
+  // Columns are independent of each other: a wide right side is cut for the threads.
+  const int64_t parts = std::clamp<int64_t>(double(n) * double(n) * double(k) > 1e6 ? k / 64 : 1, 1, 16), width = (k + parts - 1) / parts;
+  visit_linear(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    auto trsm = trsm_of<T>();
+    const T one = 1;
+    each_item(batch * parts, double(n) * double(n) * double(width), 0, [&](int64_t piece, char*) {
+      const int64_t i = piece / parts, from = piece % parts * width, to = std::min(from + width, k);
+      if (from >= to) return;
+      T* y = out.as<T>() + i * n * k + from;
+      const T* rhs = b.as<T>() + offset_of(b.shape, out.shape, i) + from;
+      for (int64_t r = 0; r < n; ++r) std::copy(rhs + r * k, rhs + r * k + to - from, y + r * k);
+      const T* m = a.as<T>() + offset_of(a.shape, out.shape, i);
+      const int side = lower ? kLower : kUpper, turn = adjoint ? kConjTrans : kNoTrans;
+      if constexpr (is_complex_type<T>)
+        trsm(kRowMajor, kLeft, side, turn, kNonUnit, int(n), int(to - from), &one, m, int(n), y, int(k));
+      else
+        trsm(kRowMajor, kLeft, side, turn, kNonUnit, int(n), int(to - from), one, m, int(n), y, int(k));
+    });
+  });
+}
+
+// ---- general matrices: LU of what LAPACK sees, the transpose ----
+
+// The factors of a copy of `a`, in `lu` and `pivots`; false when it has no inverse.
+template <class T> bool factor(Getrf<T> getrf, const T* a, int64_t n, T* lu, int* pivots) {
+  std::copy(a, a + n * n, lu);
+  int order = int(n), info = 0;
+  getrf(&order, &order, lu, &order, pivots, &info);
+  for (int64_t i = 0; i < n; ++i)
+    if (!(std::abs(lu[i * n + i]) > 0)) return false;  // NaN too
+  return true;
+}
+
+// solve(a, b; adjoint)
+void infer_solve(const Call& c, Outs& outs) {
+  const Tensor &a = c[0], &b = c[1];
+  want_dtype(a, kLinear, "solve");
+  want_same_dtype(a, b);
+  want_matrix(a);
+  if (a.shape.rank != b.shape.rank) fail("All input tensors must have the same rank.");
+  want_square(a, "First input (lhs) must be a square matrix.");
+  if (!(batch_of(a.shape) == batch_of(b.shape))) fail("All input tensors must have the same outer dimensions.");
+  if (rows_of(b) != rows_of(a)) fail("Input matrix and rhs are incompatible.");
+  want_matrix(b, 1);
+  outs.emplace_back(b.spec());
+}
+
+void run_solve(const Call& c, Outs& outs) {
+  const Tensor &a = c[0], &b = c[1];
+  Tensor& out = outs[0];
+  if (out.numel == 0) return;
+  const int64_t n = rows_of(b), k = columns_of(b), size = n * n;
+  const bool adjoint = c.integer(0);
+  std::atomic<bool> failed = false;
+  visit_linear(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    auto getrf = lapack<T, Getrf<T>>("getrf");
+    auto getrs = lapack<T, Getrs<T>>("getrs");
+    struct Memory {
+      Carve carve;
+      T *lu, *columns;
+      int* pivots;
+      Memory(char* at, int64_t n, int64_t k)
+          : carve{at}, lu(carve.take<T>(n * n)), columns(carve.take<T>(n * k)), pivots(carve.take<int>(n)) {}
+    };
+    each_item(a.numel / size, double(size) * double(n + 2 * k), Memory(nullptr, n, k).carve.bytes, [&](int64_t i, char* scratch) {
+      auto [carve, lu, columns, pivots] = Memory(scratch, n, k);
+      if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
+        failed = true;
+        return;
+      }
+      // The factors are those of the transpose; its conjugate is the adjoint.
+      transpose_into(columns, b.as<T>() + i * n * k, n, k, adjoint);
+      int order = int(n), right = int(k), info = 0;
+      getrs(adjoint ? "N" : "T", &order, &right, lu, &order, pivots, columns, &order, &info, 1);
+      transpose_into(out.as<T>() + i * n * k, columns, k, n, adjoint);
+    });
+  });
+  if (failed) fail("Input matrix is not invertible.");
+}
+
+// inv(a; adjoint)
+void infer_inv(const Call& c, Outs& outs) {
+  want_dtype(c[0], kLinear, "inv");
+  want_square(c[0]);
+  outs.emplace_back(c[0].spec());
+}
+
+void run_inv(const Call& c, Outs& outs) {
+  const Tensor& a = c[0];
+  if (a.numel == 0) return;
+  const int64_t n = rows_of(a), size = n * n;
+  const bool adjoint = c.integer(0);
+  std::atomic<bool> failed = false;
+  visit_linear(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    auto getrf = lapack<T, Getrf<T>>("getrf");
+    auto getri = lapack<T, Getri<T>>("getri");
+    const int length = int(std::min<int64_t>(n * 64, 1 << 24));
+    struct Memory {
+      Carve carve;
+      T *lu, *work;
+      int* pivots;
+      Memory(char* at, int64_t n, int64_t length)
+          : carve{at}, lu(carve.take<T>(n * n)), work(carve.take<T>(length)), pivots(carve.take<int>(n)) {}
+    };
+    each_item(a.numel / size, 3 * double(size) * double(n), Memory(nullptr, n, length).carve.bytes, [&](int64_t i, char* scratch) {
+      auto [carve, lu, work, pivots] = Memory(scratch, n, length);
+      if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
+        failed = true;
+        return;
+      }
+      int order = int(n), info = 0;
+      getri(&order, lu, &order, pivots, work, &length, &info);
+      T* out = outs[0].as<T>() + i * size;
+      if (adjoint) transpose_into(out, lu, n, n, true);
+      else std::copy(lu, lu + size, out);
+    });
+  });
+  if (failed) fail("Input is not invertible.");
+}
+
+// ---- det(a); slogdet(a): sign and logarithm of the absolute value, both of the type of `a` ----
+void infer_det(const Call& c, Outs& outs) {
+  want_dtype(c[0], kLinear, "det");
+  want_square(c[0]);
+  outs.emplace_back(Spec{c[0].dtype, batch_of(c[0].shape)});
+}
+void infer_slogdet(const Call& c, Outs& outs) {
+  infer_det(c, outs);
+  outs.emplace_back(outs[0].spec());
+}
+
+// A product without overflow on the way: value * 2^exponent.
+template <class T> struct Scaled {
+  T value = 1;
+  int64_t exponent = 0;
+  void times(T x) {
+    value *= x;
+    const Real<T> size = std::max(std::abs(std::real(value)), std::abs(std::imag(value)));
+    if (size == 0 || !std::isfinite(size)) return;
+    int e;
+    std::frexp(size, &e);
+    value *= std::ldexp(Real<T>(1), -e);
+    exponent += e;
+  }
+  T product() const {
+    const int e = int(std::clamp<int64_t>(exponent, -5000, 5000));
+    if constexpr (is_complex_type<T>) return {std::ldexp(value.real(), e), std::ldexp(value.imag(), e)};
+    else return std::ldexp(value, e);
+  }
+};
+
+template <class T, class F> void each_determinant(const Tensor& a, F&& f) {
+  const int64_t n = rows_of(a), size = n * n, batch = product(a.shape, 0, a.shape.rank - 2);
+  auto getrf = lapack<T, Getrf<T>>("getrf");
+  struct Memory {
+    Carve carve;
+    T* lu;
+    int* pivots;
+    Memory(char* at, int64_t n) : carve{at}, lu(carve.take<T>(n * n)), pivots(carve.take<int>(n)) {}
+  };
+  each_item(batch, double(size) * double(n), Memory(nullptr, n).carve.bytes, [&](int64_t i, char* scratch) {
+    auto [carve, lu, pivots] = Memory(scratch, n);
+    if (n) factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots);
+    bool odd = false;
+    for (int64_t j = 0; j < n; ++j) odd ^= pivots[j] != int(j + 1);
+    f(i, lu, n, odd);
+  });
+}
+
+void run_det(const Call& c, Outs& outs) {
+  visit_linear(c[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    each_determinant<T>(c[0], [&](int64_t i, const T* lu, int64_t n, bool odd) {
+      Scaled<T> all;
+      for (int64_t j = 0; j < n; ++j) all.times(lu[j * n + j]);
+      outs[0].as<T>()[i] = odd ? -all.product() : all.product();
+    });
+  });
+}
+
+void run_slogdet(const Call& c, Outs& outs) {
+  visit_linear(c[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    each_determinant<T>(c[0], [&](int64_t i, const T* lu, int64_t n, bool odd) {
+      T sign = odd ? T(-1) : T(1);
+      Real<T> sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        const Real<T> size = std::abs(lu[j * n + j]);
+        sign *= size == 0 ? T(0) : lu[j * n + j] / size;
+        sum += std::log(size);
+      }
+      outs[0].as<T>()[i] = sign;
+      outs[1].as<T>()[i] = T(sum);
+    });
+  });
+}
+
+GT_OP("triangular_solve", {infer_triangular, run_triangular, true, 10});
+GT_OP("solve", {infer_solve, run_solve, true, 20});
+GT_OP("inv", {infer_inv, run_inv, true, 20});
+GT_OP("det", {infer_det, run_det, true, 10});
+GT_OP("slogdet", {infer_slogdet, run_slogdet, true, 10});
+
+}  // namespace
+}  // namespace gt

@@ -1,0 +1,343 @@
+"""`tf.compat.v1`: what programs in eager mode still take from TensorFlow 1.
+
+Everything that is not here is gradtape's. Graphs and sessions are not: what needs one says so.
+`losses` and `train` are files of their own.
+"""
+
+from __future__ import annotations
+
+import sys as _sys
+import types as _types
+from collections.abc import Iterator as _Iterator
+from contextlib import contextmanager as _contextmanager
+from typing import Any as _Any
+
+import gradtape as _tf
+from gradtape.compat.v1 import losses as losses
+from gradtape.compat.v1 import v1_logging as logging
+from gradtape.compat.v1 import v1_train as train
+from gradtape.ops import PUBLIC as _PUBLIC
+
+_sys.modules[f"{__name__}.logging"] = logging
+_sys.modules[f"{__name__}.train"] = train
+
+__version__ = _tf.__version__
+
+_NO_GRAPHS = (
+    "gradtape has no graphs and sessions of TensorFlow 1: operations run as they are called, or under "
+    "tf.function. Hint: https://www.tensorflow.org/guide/migrate shows how such programs are rewritten."
+)
+
+
+# ---- which behaviour ------------------------------------------------------------------------------
+
+
+def enable_eager_execution(
+    config: _Any = None, device_policy: _Any = None, execution_mode: _Any = None
+) -> None:
+    """Nothing to do: operations run as they are called."""
+
+
+def enable_v2_behavior() -> None:
+    """Nothing to do: there is no other behaviour."""
+
+
+enable_resource_variables = enable_v2_tensorshape = enable_tensor_equality = enable_control_flow_v2 = (
+    enable_v2_behavior
+)
+
+
+def disable_eager_execution() -> None:
+    """Raises NotImplementedError: gradtape has nothing else."""
+    raise NotImplementedError(f"disable_eager_execution: {_NO_GRAPHS}")
+
+
+def disable_v2_behavior() -> None:
+    """Raises NotImplementedError: gradtape has nothing else."""
+    raise NotImplementedError(f"disable_v2_behavior: {_NO_GRAPHS}")
+
+
+def executing_eagerly_outside_functions() -> bool:
+    """True."""
+    return True
+
+
+# ---- sessions -------------------------------------------------------------------------------------
+
+
+class _Settings:
+    """Settings of sessions that are kept and have no effect; parts are made when they are asked for."""
+
+    def __init__(self, **kwargs: _Any) -> None:
+        self.__dict__.update(kwargs)
+
+    def __getattr__(self, name: str) -> _Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        made = self.__dict__[name] = _Settings()
+        return made
+
+
+class ConfigProto(_Settings):
+    """Settings of a session: kept, without effect."""
+
+
+class GPUOptions(_Settings):
+    """Settings of GPUs: kept, without effect."""
+
+
+class Session:
+    """A session can be made, since programs do so to set options of GPUs, but it runs nothing."""
+
+    def __init__(self, target: str = "", graph: _Any = None, config: _Any = None) -> None:
+        self.graph = graph
+
+    def run(self, *args: _Any, **kwargs: _Any) -> _Any:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(f"Session.run: {_NO_GRAPHS}")
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def as_default(self) -> Session:
+        """The session itself, for `with`."""
+        return self
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc_info: _Any) -> None:
+        pass
+
+
+class InteractiveSession(Session):
+    """As `Session`."""
+
+
+def placeholder(dtype: _Any, shape: _Any = None, name: str | None = None) -> _Any:
+    """Raises RuntimeError, as TensorFlow does in eager mode."""
+    raise RuntimeError(f"tf.placeholder() is not compatible with eager execution: {_NO_GRAPHS}")
+
+
+def get_default_graph() -> _Any:
+    """Raises NotImplementedError."""
+    raise NotImplementedError(f"get_default_graph: {_NO_GRAPHS}")
+
+
+def reset_default_graph() -> None:
+    """Nothing to do: there is no graph to reset."""
+
+
+class GraphKeys:
+    """Names of the collections of graphs; they are all empty in eager mode."""
+
+    GLOBAL_VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    SUMMARIES = "summaries"
+    UPDATE_OPS = "update_ops"
+    LOSSES = "losses"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    GLOBAL_STEP = "global_step"
+
+
+def get_collection(key: str, scope: str | None = None) -> list:
+    """Nothing: collections belong to graphs, as in TensorFlow's eager mode."""
+    return []
+
+
+def add_to_collection(name: str, value: _Any) -> None:
+    """Nothing is collected, as in TensorFlow's eager mode."""
+
+
+def trainable_variables(scope: str | None = None) -> list:
+    """Nothing, as in TensorFlow's eager mode: variables belong to the objects that hold them."""
+    return []
+
+
+global_variables = local_variables = model_variables = trainable_variables
+
+
+def global_variables_initializer() -> None:
+    """Nothing to do: a variable has its value from the start."""
+
+
+local_variables_initializer = tables_initializer = initialize_all_variables = global_variables_initializer
+
+
+def variables_initializer(var_list: _Any, name: str = "init") -> None:
+    """Nothing to do: a variable has its value from the start."""
+
+
+# ---- variables ------------------------------------------------------------------------------------
+
+
+def assign(
+    ref: _Any, value: _Any, validate_shape: _Any = None, use_locking: _Any = None, name: _Any = None
+) -> _Any:
+    """`ref.assign(value)`."""
+    return ref.assign(value)
+
+
+def assign_add(ref: _Any, value: _Any, use_locking: _Any = None, name: str | None = None) -> _Any:
+    """`ref.assign_add(value)`."""
+    return ref.assign_add(value)
+
+
+def assign_sub(ref: _Any, value: _Any, use_locking: _Any = None, name: str | None = None) -> _Any:
+    """`ref.assign_sub(value)`."""
+    return ref.assign_sub(value)
+
+
+def get_variable(
+    name: str,
+    shape: _Any = None,
+    dtype: _Any = None,
+    initializer: _Any = None,
+    regularizer: _Any = None,
+    trainable: bool | None = None,
+    **kwargs: _Any,
+) -> _Any:
+    """A new variable, as in TensorFlow's eager mode: names do not lead to older ones.
+
+    Args:
+      initializer: a value, or a function of shape and type; Glorot's uniform one by default.
+    """
+    if initializer is None:
+        initializer = _tf.initializers.GlorotUniform()
+    if callable(initializer) and shape is not None:
+        shape = list(_tf.TensorShape(shape).as_list())
+        made = initializer(shape, dtype=_tf.as_dtype(dtype or "float32"))
+    else:
+        made = initializer
+    return _tf.Variable(
+        made, trainable=trainable, name=name, dtype=dtype, constraint=kwargs.get("constraint")
+    )
+
+
+@_contextmanager
+def variable_scope(name_or_scope: _Any, *args: _Any, **kwargs: _Any) -> _Iterator[str]:
+    """A name scope: variables are not shared, as in TensorFlow's eager mode."""
+    name = getattr(name_or_scope, "name", name_or_scope)
+    with _tf.name_scope(name or kwargs.get("default_name") or "scope") as scope:
+        yield scope
+
+
+AUTO_REUSE = None
+
+
+# ---- other names ----------------------------------------------------------------------------------
+
+
+def set_random_seed(seed: int) -> None:
+    """`tf.random.set_seed`."""
+    _tf.random.set_seed(seed)
+
+
+def to_float(x: _Any, name: str = "ToFloat") -> _Any:
+    """`x` as float32."""
+    return _tf.cast(x, _tf.float32)
+
+
+def to_double(x: _Any, name: str = "ToDouble") -> _Any:
+    """`x` as float64."""
+    return _tf.cast(x, _tf.float64)
+
+
+def to_int32(x: _Any, name: str = "ToInt32") -> _Any:
+    """`x` as int32."""
+    return _tf.cast(x, _tf.int32)
+
+
+def to_int64(x: _Any, name: str = "ToInt64") -> _Any:
+    """`x` as int64."""
+    return _tf.cast(x, _tf.int64)
+
+
+def div(x: _Any, y: _Any, name: str | None = None) -> _Any:
+    """Division as in Python 2: of integers without the rest."""
+    x = _tf.convert_to_tensor(x)
+    return _tf.math.floordiv(x, y) if x.dtype.is_integer else _tf.divide(x, y)
+
+
+# Where version 2 moved what version 1 had elsewhere; the arguments are the same.
+_MOVED = {
+    name: target
+    for target, names in {
+        "math.log": "log", "math.log1p": "log1p", "math.ceil": "ceil", "math.is_nan": "is_nan",
+        "math.is_inf": "is_inf", "math.is_finite": "is_finite", "math.reciprocal": "reciprocal",
+        "math.rsqrt": "rsqrt", "math.erf": "erf", "math.lgamma": "lgamma", "math.digamma": "digamma",
+        "math.floordiv": "floordiv", "math.floormod": "floormod mod", "math.squared_difference": "squared_difference",
+        "math.cumprod": "cumprod", "math.real": "real", "math.imag": "imag", "math.conj": "conj",
+        "math.angle": "angle", "math.unsorted_segment_sum": "unsorted_segment_sum", "math.segment_sum": "segment_sum",
+        "math.logical_xor": "logical_xor", "math.invert_permutation": "invert_permutation",
+        "random.normal": "random_normal", "random.uniform": "random_uniform",
+        "random.truncated_normal": "truncated_normal", "random.shuffle": "random_shuffle",
+        "random.gamma": "random_gamma", "random.poisson": "random_poisson",
+        "linalg.inv": "matrix_inverse", "linalg.det": "matrix_determinant", "linalg.solve": "matrix_solve",
+        "linalg.diag": "matrix_diag", "linalg.diag_part": "matrix_diag_part", "linalg.set_diag": "matrix_set_diag",
+        "linalg.band_part": "matrix_band_part", "linalg.cholesky": "cholesky", "linalg.qr": "qr", "linalg.svd": "svd",
+        "linalg.trace": "trace", "linalg.cross": "cross", "linalg.tensor_diag": "diag",
+        "linalg.tensor_diag_part": "diag_part", "linalg.triangular_solve": "matrix_triangular_solve",
+        "io.gfile": "gfile", "io.read_file": "read_file", "io.write_file": "write_file",
+        "debugging.check_numerics": "check_numerics", "debugging.assert_near": "assert_near",
+        "debugging.assert_positive": "assert_positive", "debugging.assert_scalar": "assert_scalar",
+        "debugging.assert_non_negative": "assert_non_negative", "debugging.assert_integer": "assert_integer",
+        "debugging.assert_type": "assert_type", "debugging.assert_rank_at_least": "assert_rank_at_least",
+        "debugging.assert_less_equal": "assert_less_equal", "debugging.assert_greater_equal": "assert_greater_equal",
+        "zeros_initializer": "zeros_initializer", "ones_initializer": "ones_initializer",
+        "initializers.GlorotUniform": "glorot_uniform_initializer",
+        "initializers.GlorotNormal": "glorot_normal_initializer",
+        "initializers.VarianceScaling": "variance_scaling_initializer",
+        "initializers.Orthogonal": "orthogonal_initializer",
+        "initializers.TruncatedNormal": "truncated_normal_initializer",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+
+
+def _space(name: str, **names: _Any) -> _types.ModuleType:
+    """A namespace of version 2, with names that version 1 has in it."""
+    module = _types.ModuleType(f"{__name__}.{name}", f"TensorFlow's namespace `tf.compat.v1.{name}`.")
+    vars(module).update(names, __getattr__=lambda attribute: getattr(getattr(_tf, name), attribute))
+    _sys.modules[module.__name__] = globals()[name] = module
+    return module
+
+
+# Ops that only version 1 has are rows of the table like the others.
+for _full, _op in _PUBLIC.items():
+    if _full.startswith("compat.v1."):
+        *_path, _last = _full.split(".")[2:]
+        if _path:
+            setattr(globals().get(_path[0]) or _space(_path[0]), _last, _op)
+        else:
+            globals()[_last] = _op
+
+
+def _make_initializable_iterator(dataset: _Any, shared_name: str | None = None) -> _Any:
+    """Raises RuntimeError, as TensorFlow does in eager mode."""
+    raise RuntimeError(
+        "dataset.make_initializable_iterator is not supported when eager execution is enabled. Use `for element in "
+        "dataset` instead."
+    )
+
+
+_space("data", make_one_shot_iterator=iter, make_initializable_iterator=_make_initializable_iterator)
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _MOVED:
+        found: _Any = _tf
+        for part in _MOVED[name].split("."):
+            found = getattr(found, part)
+        return found
+    from gradtape import _absent
+
+    if _absent.has_words("compat.v1", name):
+        return _absent.lookup_in("compat.v1", name)
+    return getattr(_tf, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MOVED, *dir(_tf)})

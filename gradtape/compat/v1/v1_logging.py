@@ -1,0 +1,52 @@
+"""`tf.compat.v1.logging`: Python's logging, with the logger "gradtape"."""
+
+from __future__ import annotations
+
+import logging as _logging
+from typing import Any
+
+DEBUG, INFO, WARN, ERROR, FATAL = 10, 20, 30, 40, 50
+
+_log = _logging.getLogger("gradtape")
+debug, info, warning, error, fatal, log = (
+    _log.debug, _log.info, _log.warning, _log.error, _log.critical, _log.log,
+)  # fmt: skip
+warn = warning
+
+
+def set_verbosity(v: Any) -> None:
+    """Sets the least level that is told."""
+    _log.setLevel(v)
+
+
+def get_verbosity() -> int:
+    """The least level that is told."""
+    return _log.getEffectiveLevel()
+
+
+def vlog(level: int, msg: str, *args: Any) -> None:
+    """As `debug`."""
+    _log.debug(msg, *args)
+
+
+def log_first_n(level: int, msg: str, n: int, *args: Any) -> None:
+    """Tells a message only the first `n` times."""
+    _told[msg] = _told.get(msg, 0) + 1
+    if _told[msg] <= n:
+        _log.log(level, msg, *args)
+
+
+def log_every_n(level: int, msg: str, n: int, *args: Any) -> None:
+    """Tells a message the first time, and every `n` times."""
+    if _told.get(msg, 0) % n == 0:
+        _log.log(level, msg, *args)
+    _told[msg] = _told.get(msg, 0) + 1
+
+
+def log_if(level: int, msg: str, condition: Any, *args: Any) -> None:
+    """Tells a message if a condition holds."""
+    if condition:
+        _log.log(level, msg, *args)
+
+
+_told: dict[str, int] = {}

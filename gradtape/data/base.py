@@ -1,0 +1,213 @@
+"""What is under `Dataset`: what each kind of dataset says about itself, and what follows from it.
+
+A kind says what its elements look like (`_spec`, `_likely`, `_kinds`), how many there are (`_size`), and
+gives them (`_elements`), or the numbers of rows of a table in memory (`_table`, `_chunks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradtape import _core, dtypes, errors, ops
+from gradtape.data import rows
+from gradtape.data.options import Options
+from gradtape.data.rows import Table
+from gradtape.data.structure import is_defined
+from gradtape.errors import Untraceable
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = INFINITE = -1
+UNKNOWN_CARDINALITY = UNKNOWN = -2
+
+
+class Run:
+    """One iteration over a pipeline: what its stages remember from epoch to epoch of a `repeat`."""
+
+    by_element = False  # whether functions are called element by element, so that one error ends nothing else
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Any] = {}
+
+    def keep(self, owner: Any, make: Callable[[], Any]) -> Any:
+        """What `owner` remembers; made when it first asks."""
+        found = self._kept.get(id(owner))
+        if found is None:
+            found = self._kept[id(owner)] = make()
+        return found
+
+
+def number(value: Any, op: str, what: str) -> int:
+    """An integer argument, given as a number or a tensor.
+
+    Raises:
+      TypeError: if it is no integer.
+    """
+    if isinstance(value, _core.Tensor) and value._symbol is not None:
+        raise Untraceable(f"Dataset.{op}: {what} is a tensor of the traced function")
+    try:
+        converted = ops.convert_to_tensor(value, dtypes.int64) if not hasattr(value, "dtype") else value
+        return int(converted)
+    except (TypeError, ValueError):
+        raise TypeError(f"Dataset.{op}: {what} must be an integer; got {value!r}.") from None
+
+
+def invalid(message: str) -> errors.InvalidArgumentError:
+    """The error of a wrong argument, in TensorFlow's class."""
+    return errors.InvalidArgumentError(None, None, message)
+
+
+class DatasetBase:
+    """What is under the methods of `Dataset`."""
+
+    _is_dataset = True
+    _options: Options | None = None
+    _spec_found: Any = None
+    _key_found: tuple | None = None
+
+    def __init__(self, *inputs: Any) -> None:
+        self._inputs = inputs
+
+    # ---- what subclasses say ------------------------------------------------------------------------
+
+    def _spec(self, look: bool = False) -> Any:
+        """The spec of the elements. None if only an element can tell, unless one may be made (`look`)."""
+        raise NotImplementedError
+
+    def _likely(self) -> Any:
+        """The spec, fully known, that most elements will have; None if that is not known."""
+        spec = self._spec()
+        return spec if spec is not None and is_defined(spec) else None
+
+    def _kinds(self) -> list | None:
+        """Fully known specs, one of which every element has; None if not all are known."""
+        likely = self._likely()
+        return None if likely is None else [likely]
+
+    def _size(self) -> int:
+        """The number of elements, INFINITE, or UNKNOWN."""
+        return UNKNOWN
+
+    def _table(self) -> Table | None:
+        """The table whose rows the elements are, if they are rows of one."""
+        return None
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        """The numbers of the rows that one iteration meets, where there is a table: see `rows`."""
+        raise NotImplementedError
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        """The elements of one iteration, where there is none."""
+        raise NotImplementedError
+
+    def _iterate(self, run: Run) -> Iterator[Any]:
+        """The elements of one iteration."""
+        table = self._table()
+        if table is None or (run.by_element and table.is_computed):
+            return self._elements(run)
+        return rows.elements(table, self._chunks(run))
+
+    # ---- what follows from it -----------------------------------------------------------------------
+
+    @property
+    def element_spec(self) -> Any:
+        """What the elements look like: TensorSpecs in their structure.
+
+        >>> import gradtape as tf
+        >>> tf.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).batch(2).element_spec
+        TensorSpec(shape=(None, 2), dtype=tf.int32, name=None)
+        """
+        if self._spec_found is None:
+            self._spec_found = self._spec(look=True)
+        return self._spec_found
+
+    def _first(self) -> Any:
+        """The first element, for those who can only tell from it what comes."""
+        from gradtape.graph.trace import lift
+
+        with lift():
+            for element in self._iterate(Run()):
+                return element
+        raise ValueError(
+            "element_spec: what comes out of this pipeline is only known from an element, and it has none."
+        )
+
+    def cardinality(self) -> Any:
+        """The number of elements, an int64 tensor; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return ops.constant(self._size(), dtypes.int64)
+
+    def __len__(self) -> int:
+        size = self._size()
+        if size == INFINITE:
+            raise TypeError("The dataset is infinite.")
+        if size == UNKNOWN:
+            raise TypeError("The dataset length is unknown.")
+        return size
+
+    def __bool__(self) -> bool:
+        return True
+
+    __nonzero__ = __bool__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
+
+    def __iter__(self) -> Any:
+        from gradtape.data.iterator import OwnedIterator
+
+        return OwnedIterator(self)
+
+    def _for_in_graph(self, *statement: Any) -> None:
+        """A `for` over it in a traced function; see `autograph.operators.for_stmt`."""
+        from gradtape.data.in_graph import for_elements
+
+        for_elements(self, *statement)
+
+    def _argument_key(self) -> tuple:
+        """What traces of functions with this dataset as argument are recognised by: any like it will do."""
+        if self._key_found is None:
+            kinds = self._kinds()
+            self._key_found = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
+        return self._key_found
+
+    def _stand_in(self) -> Any:
+        """What stands for the dataset while such a function is traced."""
+        from gradtape.data.in_graph import DatasetArgument
+
+        return DatasetArgument(self)
+
+    def as_numpy_iterator(self) -> Any:
+        """An iterator over the elements as NumPy arrays, scalars and bytes.
+
+        >>> import gradtape as tf
+        >>> list(tf.data.Dataset.range(3).as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
+        from gradtape.data.iterator import NumpyIterator
+
+        if _core.current_trace() is not None:
+            raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
+        return NumpyIterator(self)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element.
+
+        Raises:
+          InvalidArgumentError: if there is none, or more than one.
+        """
+        elements = iter(self)  # type: ignore[call-overload]
+        found = list(zip(elements, range(2), strict=False))
+        if len(found) != 1:
+            raise invalid("Dataset was empty." if not found else "Dataset had more than one element.")
+        return found[0][0]
+
+    def options(self) -> Options:
+        """The options of the dataset, those of its inputs included."""
+        merged = Options()
+        for source in self._inputs:
+            merged = merged.merge(source.options())
+        return merged if self._options is None else merged.merge(self._options)
+
+    def fingerprint(self) -> Any:
+        """A number that tells pipelines apart."""
+        return ops.constant(hash((type(self).__name__, *map(id, self._inputs))) % 2**63, dtypes.int64)

@@ -1,0 +1,233 @@
+"""Elements put together and taken apart: batch, unbatch, rebatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+from gradtape import nest, ops
+from gradtape.data import rows, text
+from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
+from gradtape.data.dataset import Unary
+from gradtape.data.structure import columns, is_tensor, packer, with_shapes
+from gradtape.shape import TensorShape, TensorSpec
+
+
+def batch_size_of(value: Any, op: str) -> int:
+    """A batch size: a positive integer."""
+    size = number(value, op, "batch_size")
+    if size < 1:
+        raise invalid(f"Dataset.{op}: Batch size must be greater than zero; got {size}.")
+    return size
+
+
+def stack(parts: Sequence[Any]) -> Any:
+    """One part of several elements as a part of a batch."""
+    first = parts[0]
+    if is_tensor(first):
+        for part in parts:
+            if part._dims != first._dims:
+                raise invalid(
+                    "Cannot add tensor to the batch: number of elements does not match. Shapes are: [tensor]: "
+                    f"{list(part.shape)}, [batch]: {list(first.shape)}. Hint: padded_batch, or map elements to one shape."
+                )
+        return ops.stack(list(parts))
+    if first is None:
+        return None
+    if text.is_text(first):
+        return text.stack(parts)
+    raise invalid(
+        "Dataset.batch: elements that are datasets cannot be batched. Hint: ds.flat_map(lambda window: window.batch(n))."
+    )
+
+
+class Batches(Unary):
+    """What `batch` and `padded_batch` have in common: how many batches of what size."""
+
+    _op = "batch"
+
+    def __init__(self, source: Any, batch_size: Any, drop_remainder: Any) -> None:
+        super().__init__(source)
+        self._count = batch_size_of(batch_size, self._op)
+        self._drop = bool(drop_remainder)
+
+    def _size(self) -> int:
+        n = self._input._size()
+        if n < 0:
+            return n
+        return n // self._count if self._drop else -(-n // self._count)
+
+    def _sizes(self) -> list[int] | None:
+        """The sizes of batches that will come, the usual one first; None if not all are known."""
+        n = self._input._size()
+        if self._drop or n == INFINITE:
+            return [self._count]
+        if n == UNKNOWN:
+            return None
+        return [s for s in (self._count if n >= self._count else 0, n % self._count) if s] or [self._count]
+
+
+class _BatchDataset(Batches):
+    """Elements stacked."""
+
+    def _spec(self, look: bool = False) -> Any:
+        spec = self._input._spec(look)
+        first = self._count if self._drop else None
+        return None if spec is None else with_shapes(spec, lambda s: TensorShape([first]).concatenate(s))
+
+    def _of(self, spec: Any, size: int) -> Any:
+        return with_shapes(spec, lambda s: TensorShape([size]).concatenate(s))
+
+    def _likely(self) -> Any:
+        likely = self._input._likely()
+        sizes = self._sizes() or [self._count]
+        return None if likely is None else self._of(likely, sizes[0])
+
+    def _kinds(self) -> list | None:
+        kinds, sizes = self._input._kinds(), self._sizes()
+        if kinds is None or sizes is None or len(kinds) != 1:
+            return None
+        return [self._of(kinds[0], size) for size in sizes]
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        table = self._input._table()
+        if table is not None:
+            return rows.batches(table, self._input._chunks(run), self._count, self._drop)
+        return self._stacked(self._input._elements(run))
+
+    def _stacked(self, source: Iterator[Any]) -> Iterator[Any]:
+        pack = None
+        while True:
+            elements = list(islice(source, self._count))
+            if not elements or (self._drop and len(elements) < self._count):
+                return
+            if pack is None:
+                pack = packer(elements[0])
+            yield pack([stack(parts) for parts in columns(elements)])
+
+
+class _UnbatchDataset(Unary):
+    """The rows of elements."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        spec = source._spec()
+        if spec is not None:
+            _want_rows(spec)
+
+    def _spec(self, look: bool = False) -> Any:
+        spec = self._input._spec(look)
+        return None if spec is None else _rows_of(spec)
+
+    def _likely(self) -> Any:
+        likely = self._input._likely()
+        return None if likely is None else _rows_of(likely)
+
+    def _kinds(self) -> list | None:
+        kinds = self._input._kinds()
+        if kinds is None:
+            return None
+        found = [_rows_of(k) for k in kinds]
+        return [r for i, r in enumerate(found) if r not in found[:i]]
+
+    def _size(self) -> int:
+        n, spec = self._input._size(), self._input._spec()
+        if n <= 0 or spec is None:
+            return n
+        sizes = {s.shape[0] for s in nest.flatten(spec) if isinstance(s, TensorSpec) and s.shape.rank}
+        size = next((s for s in sizes if s is not None), None)
+        return UNKNOWN if size is None else n * size
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        pack = None
+        for element in self._input._iterate(run):
+            if pack is None:
+                pack = packer(element)
+            yield from map(pack, zip(*_unstacked(nest.flatten(element)), strict=True))
+
+
+def _want_rows(spec: Any) -> None:
+    if any(isinstance(s, TensorSpec) and s.shape.rank == 0 for s in nest.flatten(spec)):
+        raise ValueError("Cannot unbatch an input with scalar components.")
+
+
+def _rows_of(spec: Any) -> Any:
+    _want_rows(spec)
+    return with_shapes(spec, lambda s: s[1:], "unbatch")
+
+
+def _unstacked(parts: Sequence[Any]) -> list[Sequence[Any]]:
+    """The rows of each part."""
+    shapes = [p.shape for p in parts if p is not None]
+    if any(s.rank == 0 for s in shapes):
+        raise ValueError("Cannot unbatch an input with scalar components.")
+    sizes = list(dict.fromkeys(s[0] for s in shapes))
+    if len(sizes) != 1:
+        raise ValueError(
+            "`unbatch()` is only supported for datasets of elements whose components have a matching leading "
+            f"dimension. Encountered both {sizes[0]} and {sizes[1]}."
+        )
+    return [rows.unstack(p, sizes[0]) for p in parts]
+
+
+class _RebatchDataset(Unary):
+    """Batches cut anew."""
+
+    def __init__(self, source: Any, batch_size: Any, drop_remainder: Any) -> None:
+        super().__init__(source)
+        given = batch_size.numpy().tolist() if hasattr(batch_size, "numpy") else batch_size
+        sizes = list(given) if isinstance(given, (list, tuple)) else [given]
+        self._sizes = [batch_size_of(s, "rebatch") for s in sizes]
+        self._drop = bool(drop_remainder)
+        spec = source._spec()
+        if spec is not None and any(
+            isinstance(s, TensorSpec) and s.shape.rank == 0 for s in nest.flatten(spec)
+        ):
+            raise ValueError(
+                "Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset with scalar elements. Fix "
+                "the issue by adding the `batch` transformation to the dataset."
+            )
+
+    def _spec(self, look: bool = False) -> Any:
+        spec = self._input._spec(look)
+        same = len(set(self._sizes)) == 1 and self._drop
+        first = self._sizes[0] if same else None
+        return None if spec is None else with_shapes(spec, lambda s: TensorShape([first]).concatenate(s[1:]))
+
+    def _likely(self) -> Any:
+        likely = self._input._likely()
+        size = self._sizes[0]
+        return (
+            None if likely is None else with_shapes(likely, lambda s: TensorShape([size]).concatenate(s[1:]))
+        )
+
+    def _kinds(self) -> list | None:
+        return [self._likely()] if self._drop and len(set(self._sizes)) == 1 and self._likely() else None
+
+    def _size(self) -> int:
+        return INFINITE if self._input._size() == INFINITE else UNKNOWN
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        source = self._input._iterate(run)
+        parts: list = []  # rows that are left over, as flat batches
+        have, pack = 0, None
+        for size in cycle(self._sizes):
+            while have < size:
+                element = next(source, None)
+                if element is None:
+                    break
+                pack = pack or packer(element)
+                parts.append(nest.flatten(element))
+                have += len(parts[-1][0])
+            if not have or pack is None or (have < size and self._drop):
+                return
+            whole = [_joined(column) for column in zip(*parts, strict=True)]
+            yield pack([c[:size] for c in whole])
+            parts, have = ([[c[size:] for c in whole]], have - size) if have > size else ([], 0)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return ops.concat(list(parts), 0) if is_tensor(parts[0]) else text.concat(parts)

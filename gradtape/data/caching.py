@@ -1,0 +1,99 @@
+"""Elements that are kept: `cache` in memory or in a file, `snapshot` in a folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from gradtape import nest
+from gradtape.data import storage, text
+from gradtape.data.base import Run
+from gradtape.data.batching import stack
+from gradtape.data.dataset import Unary
+from gradtape.data.rows import Table, column_of
+from gradtape.data.structure import columns, is_tensor
+
+
+class _CacheDataset(Unary):
+    """The elements of the first full iteration, kept.
+
+    Elements of one shape are kept as a table, so that what comes behind works on row numbers.
+    """
+
+    def __init__(self, source: Any, filename: Any) -> None:
+        super().__init__(source)
+        names = text.strings(filename) if filename else [""]
+        self._path = names[0]
+        self._lock = threading.Lock()
+        self._kept: tuple[Table, list] | None = None
+        self._list: list | None = None
+
+    def _table(self) -> Table | None:
+        if self._path or self._list is not None:
+            return None
+        if self._kept is not None:
+            return self._kept[0]
+        table = self._input._table()
+        # What is computed is to be kept, not computed again.
+        return None if table is None or table.is_computed else table
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        if self._kept is not None:
+            return iter(self._kept[1])
+        return self._keep_chunks(self._input._table(), self._input._chunks(run))
+
+    def _keep_chunks(self, table: Table, chunks: Iterator[Any]) -> Iterator[Any]:
+        kept = []
+        for chunk in chunks:
+            kept.append(chunk)
+            yield chunk
+        with self._lock:
+            if self._kept is None:
+                self._kept = (table, kept)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        if self._list is not None:
+            return iter(self._list)
+        if self._path:
+            file = self._path + ".elements"
+            if os.path.exists(file):
+                return storage.read_elements(file)
+            return storage.write_through(self._input._iterate(run), file)
+        return self._keep_elements(self._input._iterate(run))
+
+    def _keep_elements(self, source: Iterator[Any]) -> Iterator[Any]:
+        kept = []
+        for element in source:
+            kept.append(element)
+            yield element
+        with self._lock:
+            if self._list is None and self._kept is None:
+                table = _as_table(kept)
+                if table is None:
+                    self._list = kept
+                else:
+                    self._kept = (table, [range(len(kept))])
+
+
+def _as_table(elements: list) -> Table | None:
+    """Elements of one shape as a table; None if they are not that, or there are none."""
+    if not elements:
+        return None
+    parts = columns(elements)
+    first = [p[0] for p in parts]
+    if not all(is_tensor(f) or text.is_text(f) for f in first):
+        return None
+    if any(x.shape != f.shape for p, f in zip(parts, first, strict=True) for x in p):
+        return None
+    return Table([column_of(stack(p)) for p in parts], nest.map_structure(lambda _: None, elements[0]))
+
+
+class _SnapshotDataset(_CacheDataset):
+    """As `cache` in a file, in a folder of its own."""
+
+    def __init__(self, source: Any, path: Any) -> None:
+        folder = text.strings(path)[0]
+        os.makedirs(folder, exist_ok=True)
+        super().__init__(source, os.path.join(folder, "snapshot"))

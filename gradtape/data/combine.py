@@ -1,0 +1,258 @@
+"""Several datasets as one: zip, concatenate, choose_from_datasets, sample_from_datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from gradtape import _core, dtypes, nest, ops
+from gradtape.data.base import INFINITE, UNKNOWN, DatasetBase, Run, invalid
+from gradtape.data.dataset import Dataset
+from gradtape.data.rows import Table
+from gradtape.data.sources import RowDataset, _RandomDataset
+from gradtape.data.structure import common, packer, same_form
+from gradtape.ops.random import categorical_op, stateless_state
+from gradtape.shape import TensorSpec
+
+
+class _ZipDataset(Dataset):
+    """Elements of several datasets side by side."""
+
+    def __init__(self, datasets: Any) -> None:
+        for part in nest.flatten_up_to(_outer(datasets), datasets):
+            if isinstance(part, list):
+                raise TypeError(
+                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` objects. "
+                    "Python `list` is not supported and you should use `tuple` instead."
+                )
+            if not isinstance(part, DatasetBase):
+                raise TypeError(
+                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` objects "
+                    f"but encountered object of type {type(part)}."
+                )
+        super().__init__(*nest.flatten(datasets))
+        self._structure = datasets
+        self._all: Table | None = None
+        if self._inputs and all(isinstance(d, RowDataset) for d in self._inputs):
+            whole = self._packed([d._all.structure for d in self._inputs])
+            columns = [c for d in self._inputs for c in d._all.columns]
+            self._all = Table(columns, whole)
+
+    def _packed(self, values: Sequence[Any]) -> Any:
+        return packer(self._structure)(values)
+
+    def _spec(self, look: bool = False) -> Any:
+        specs = [d._spec(look) for d in self._inputs]
+        return None if any(s is None for s in specs) else self._packed(specs)
+
+    def _likely(self) -> Any:
+        specs = [d._likely() for d in self._inputs]
+        return None if any(s is None for s in specs) else self._packed(specs)
+
+    def _kinds(self) -> list | None:
+        kinds = [d._kinds() for d in self._inputs]
+        if any(k is None for k in kinds):
+            return None
+        count = max(len(k) for k in kinds if k is not None)
+        if count > 1:
+            # Batches of different sizes meet in step: the short ones come last in all of them, or nothing is known.
+            sizes = {d._size() for d in self._inputs}
+            if len(sizes) > 1 or any(len(k) not in (1, count) for k in kinds if k is not None):
+                return None
+        columns = [k if len(k) == count else k * count for k in kinds if k is not None]
+        return [self._packed(row) for row in zip(*columns, strict=True)]
+
+    def _size(self) -> int:
+        sizes = [d._size() for d in self._inputs]
+        if UNKNOWN in sizes:
+            return 0 if 0 in sizes else UNKNOWN
+        finite = [s for s in sizes if s != INFINITE]
+        return min(finite) if finite else INFINITE
+
+    def _table(self) -> Table | None:
+        return self._all
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        count = self._size()
+        return iter((range(count),) if count else ())
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        sources = [d._iterate(run) for d in self._inputs]
+        if type(self._structure) is tuple and not any(map(nest.is_nested, self._structure)):
+            return zip(*sources, strict=False)
+        return map(packer(self._structure), zip(*sources, strict=False))
+
+
+def _outer(datasets: Any) -> Any:
+    """The structure of datasets with lists as leaves."""
+    if isinstance(datasets, list) or not nest.is_nested(datasets):
+        return None
+    kind = nest._kind(datasets)
+    assert kind is not None
+    return kind.rebuild(datasets, [_outer(child) for child in kind.children(datasets)])
+
+
+def _merged(datasets: Sequence[Any], look: bool) -> Any:
+    """The spec that covers the elements of all; TypeError if they are of different forms."""
+    specs = [d._spec(look) for d in datasets]
+    if any(s is None for s in specs):
+        return None
+    found = specs[0]
+    for other in specs[1:]:
+        if not same_form(found, other):
+            raise TypeError(f"Incompatible dataset elements:\n  {found} vs.   {other}")
+        found = common(found, other)
+    return found
+
+
+class Several(Dataset):
+    """A dataset whose elements come from several others."""
+
+    def __init__(self, datasets: Sequence[Any]) -> None:
+        super().__init__(*datasets)
+        _merged(datasets, False)
+
+    def _sources(self) -> Sequence[Any]:
+        return self._inputs
+
+    def _spec(self, look: bool = False) -> Any:
+        return _merged(self._sources(), look)
+
+    def _kinds(self) -> list | None:
+        kinds: list = []
+        for dataset in self._sources():
+            some = dataset._kinds()
+            if some is None:
+                return None
+            kinds += [k for k in some if k not in kinds]
+        return kinds
+
+    def _likely(self) -> Any:
+        return self._sources()[0]._likely()
+
+
+class _ConcatenateDataset(Several):
+    """One dataset after another."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        if not isinstance(second, DatasetBase):
+            raise TypeError(f"Dataset.concatenate: expected a dataset; got {type(second)}.")
+        super().__init__((first, second))
+
+    def _size(self) -> int:
+        a, b = (d._size() for d in self._inputs)
+        if INFINITE in (a, b):
+            return INFINITE
+        return UNKNOWN if UNKNOWN in (a, b) else a + b
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return chain.from_iterable(d._iterate(run) for d in self._inputs)
+
+
+class _DirectedInterleaveDataset(Several):
+    """Elements of several datasets, in the order that a dataset of numbers says."""
+
+    def __init__(self, selector: Any, datasets: Sequence[Any], stop_on_empty: bool) -> None:
+        super().__init__(datasets)
+        self._inputs = (selector, *datasets)
+        self._stop = stop_on_empty
+
+    def _sources(self) -> Sequence[Any]:
+        return self._inputs[1:]
+
+    def _size(self) -> int:
+        sizes = [d._size() for d in self._inputs[1:]]
+        if self._stop or any(s < 0 for s in sizes) or self._inputs[0]._size() != INFINITE:
+            return INFINITE if all(s == INFINITE for s in (*sizes, self._inputs[0]._size())) else UNKNOWN
+        return sum(sizes)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        selector, *sources = [d._iterate(run) for d in self._inputs]
+        active = len(sources)
+        for choice in selector:
+            k = int(choice)
+            if not 0 <= k < len(sources):
+                raise invalid(f"Selector index out of range: {k} >= {len(sources)}")
+            if sources[k] is None:
+                continue
+            for element in sources[k]:
+                yield element
+                break
+            else:
+                sources[k] = None  # type: ignore[call-overload]
+                active -= 1
+                if self._stop or not active:
+                    return
+
+
+def _want_datasets(datasets: Any) -> list:
+    found = list(datasets)
+    if not found:
+        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+    for d in found:
+        if not isinstance(d, DatasetBase):
+            raise TypeError(f"Invalid `datasets`. Expected datasets; got {type(d)}.")
+    return found
+
+
+def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool) -> Any:
+    """`Dataset.choose_from_datasets`."""
+    found = _want_datasets(datasets)
+    spec = choice_dataset.element_spec
+    if not (isinstance(spec, TensorSpec) and spec.dtype is dtypes.int64 and spec.shape.rank == 0):
+        raise TypeError(
+            "Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors but are "
+            f"{spec}."
+        )
+    return _DirectedInterleaveDataset(choice_dataset, found, stop_on_empty_dataset)
+
+
+class _Choices(Dataset):
+    """Numbers of datasets, drawn with given probabilities."""
+
+    def __init__(self, logits: Any, seed: Any, rerandomize: bool | None) -> None:
+        self._logits = logits
+        self._seeds = _RandomDataset(seed, rerandomize).batch(2)
+        super().__init__(self._seeds)
+
+    def _spec(self, look: bool = False) -> Any:
+        return TensorSpec((), dtypes.int64)
+
+    def _size(self) -> int:
+        return INFINITE
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        for seed in self._seeds._iterate(run):
+            yield categorical_op(self._logits, stateless_state(seed), 1)
+
+
+def sample_from_datasets(
+    datasets: Any, weights: Any, seed: Any, stop_on_empty_dataset: bool, rerandomize: bool | None
+) -> Any:
+    """`Dataset.sample_from_datasets`."""
+    found = _want_datasets(datasets)
+    if isinstance(weights, DatasetBase):
+        raise NotImplementedError("Dataset.sample_from_datasets: weights must be numbers, not a dataset.")
+    if weights is None:
+        probabilities = ops.ones([len(found)])
+    else:
+        count = weights.shape[0] if isinstance(weights, _core.Tensor) else len(weights)
+        if count != len(found):
+            raise ValueError(
+                "Invalid `weights`. `weights` should have the same length as `datasets` but got "
+                f"`len(weights)={count}` vs. `len(datasets)={len(found)}`."
+            )
+        if not isinstance(weights, _core.Tensor):
+            pairs = [(d, w) for d, w in zip(found, weights, strict=True) if w > 0] or [(found[0], 1.0)]
+            found, weights = [d for d, _ in pairs], [w for _, w in pairs]
+        probabilities = ops.convert_to_tensor(weights)
+        if not probabilities.dtype.is_floating:
+            raise TypeError(
+                f"Invalid `weights`. `weights` type must be either `tf.float32` or `tf.float64` but is "
+                f"{probabilities.dtype}."
+            )
+    if len(found) == 1:
+        return found[0]
+    logits = ops.reshape(ops.log(probabilities), [1, -1])
+    return _DirectedInterleaveDataset(_Choices(logits, seed, rerandomize), found, stop_on_empty_dataset)

@@ -1,0 +1,466 @@
+"""`tf.data.Dataset`: the methods that make datasets. The kinds of datasets live in the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradtape import dtypes
+from gradtape.data.base import DatasetBase
+
+
+class Dataset(DatasetBase):
+    """A sequence of elements, which are nests of tensors, made step by step by a pipeline.
+
+    >>> import gradtape as tf
+    >>> ds = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0]).map(lambda x: x * 2).batch(2)
+    >>> for x in ds:
+    ...     print(x.numpy())
+    [2. 4.]
+    [6.]
+    """
+
+    # ---- where elements come from -------------------------------------------------------------------
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        """A dataset with one element."""
+        from gradtape.data.sources import _TensorDataset
+
+        return _TensorDataset(tensors)
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """A dataset of the rows of tensors, arrays or lists, in any nest of tuples and dicts.
+
+        Raises:
+          ValueError: if something has no rows, or not as many as the others.
+
+        >>> import gradtape as tf
+        >>> ds = tf.data.Dataset.from_tensor_slices({"x": [[1, 2], [3, 4]], "y": [5, 6]})
+        >>> next(ds.as_numpy_iterator())
+        {'x': array([1, 2], dtype=int32), 'y': np.int32(5)}
+        """
+        from gradtape.data.sources import _TensorSliceDataset
+
+        return _TensorSliceDataset(tensors)
+
+    @staticmethod
+    def from_generator(
+        generator: Callable,
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """A dataset of what a generator function yields.
+
+        Args:
+          generator: called for each iteration; returns something to iterate over.
+          output_types, output_shapes: dtypes and shapes in the structure of an element, or
+          output_signature: TensorSpecs in that structure.
+          args: passed to `generator` as NumPy values.
+        """
+        from gradtape.data.generators import _GeneratorDataset
+
+        return _GeneratorDataset(generator, output_types, output_shapes, args, output_signature)
+
+    @staticmethod
+    def range(*args: Any, **kwargs: Any) -> Dataset:
+        """The integers of Python's `range`, as int64, or as `output_type`."""
+        from gradtape.data.sources import _RangeDataset
+
+        return _RangeDataset(args, kwargs.pop("output_type", dtypes.int64))
+
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
+        """The numbers start, start + step, ... without an end."""
+        from gradtape.data.sources import _CounterDataset
+
+        return _CounterDataset(start, step, dtype)
+
+    @staticmethod
+    def random(
+        seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset:
+        """Random integers from 0 to 2**32 - 1, as int64, without an end."""
+        from gradtape.data.sources import _RandomDataset
+
+        return _RandomDataset(seed, rerandomize_each_iteration)
+
+    @staticmethod
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None
+    ) -> Dataset:
+        """The names of the files that match patterns, in random order unless `shuffle=False`.
+
+        Raises:
+          InvalidArgumentError: if no file matches.
+        """
+        from gradtape.data.readers import list_files
+
+        return list_files(file_pattern, shuffle, seed)
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+        """The elements of several datasets side by side, as long as all have one."""
+        from gradtape.data.combine import _ZipDataset
+
+        if not args and datasets is None:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        if args and datasets is not None:
+            raise TypeError("Both `*args` and `datasets` cannot be set.")
+        return _ZipDataset(datasets if datasets is not None else args[0] if len(args) == 1 else args)
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True
+    ) -> Dataset:
+        """The elements of several datasets, in the order that `choice_dataset` (of int64 numbers) says."""
+        from gradtape.data.combine import choose_from_datasets
+
+        return choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Any,
+        weights: Any = None,
+        seed: Any = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Dataset:
+        """The elements of several datasets, drawn at random with probabilities `weights`."""
+        from gradtape.data.combine import sample_from_datasets
+
+        return sample_from_datasets(
+            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration
+        )
+
+    @staticmethod
+    def load(
+        path: Any,
+        element_spec: Any = None,
+        compression: Any = None,
+        reader_func: Any = None,
+        wait: bool = False,
+    ) -> Dataset:
+        """What `save` wrote."""
+        from gradtape.data.storage import load
+
+        return load(path, element_spec, compression, reader_func)
+
+    def save(
+        self, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
+    ) -> None:
+        """Writes the elements to a folder, in a form of gradtape's own."""
+        from gradtape.data.storage import save
+
+        save(self, path, compression)
+
+    # ---- which elements, in which order ---------------------------------------------------------------
+
+    def shuffle(
+        self,
+        buffer_size: Any,
+        seed: Any = None,
+        reshuffle_each_iteration: bool = True,
+        name: str | None = None,
+    ) -> Dataset:
+        """The elements in random order, drawn from a buffer of `buffer_size` of them.
+
+        The same seed (or global seed, see `tf.random.set_seed`) gives the order that TensorFlow gives. Each
+        iteration has another one unless `reshuffle_each_iteration` is False.
+        """
+        from gradtape.data.order import _ShuffleDataset
+
+        return _ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
+        """The elements `count` times over; without an end if it is None or -1."""
+        from gradtape.data.order import _RepeatDataset
+
+        return _RepeatDataset(self, count)
+
+    def take(self, count: Any, name: str | None = None) -> Dataset:
+        """The first `count` elements; all of them if it is -1."""
+        from gradtape.data.order import _TakeDataset
+
+        return _TakeDataset(self, count)
+
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
+        """All but the first `count` elements; none if it is -1."""
+        from gradtape.data.order import _SkipDataset
+
+        return _SkipDataset(self, count)
+
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
+        """Every `num_shards`-th element, from number `index` on."""
+        from gradtape.data.order import _ShardDataset
+
+        return _ShardDataset(self, num_shards, index)
+
+    def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
+        """The same elements, kept in memory (or in a file) after the first full iteration."""
+        from gradtape.data.caching import _CacheDataset
+
+        return _CacheDataset(self, filename)
+
+    def snapshot(
+        self,
+        path: Any,
+        compression: Any = "AUTO",
+        reader_func: Any = None,
+        shard_func: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """The same elements, kept in a folder after the first full iteration."""
+        from gradtape.data.caching import _SnapshotDataset
+
+        return _SnapshotDataset(self, path)
+
+    def concatenate(self, dataset: Any, name: str | None = None) -> Dataset:
+        """The elements of this dataset, then those of another."""
+        from gradtape.data.combine import _ConcatenateDataset
+
+        return _ConcatenateDataset(self, dataset)
+
+    def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
+        """Pairs of a number, counted from `start` in int64, and an element."""
+        return Dataset.zip((Dataset.counter(start), self))
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """Each element once, where it comes first."""
+        from gradtape.data.order import _UniqueDataset
+
+        return _UniqueDataset(self)
+
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
+        """The same elements, made up to `buffer_size` ahead on a thread of their own.
+
+        Where making an element takes less time than handing it from thread to thread, it is made when it is
+        asked for.
+        """
+        from gradtape.data.prefetch import _PrefetchDataset
+
+        return _PrefetchDataset(self, buffer_size)
+
+    # ---- functions of elements ------------------------------------------------------------------------
+
+    def map(
+        self,
+        map_func: Callable,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """`map_func` of every element: of the parts of a tuple as arguments.
+
+        The function is traced, as by `tf.function`; what cannot be traced runs eagerly. The order stays that of
+        the elements, whatever `num_parallel_calls` and `deterministic` are.
+        """
+        from gradtape.data.mapping import _MapDataset
+
+        return _MapDataset(self, map_func, num_parallel_calls)
+
+    def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
+        """The elements of which `predicate` is true."""
+        from gradtape.data.mapping import _FilterDataset
+
+        return _FilterDataset(self, predicate)
+
+    def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
+        """The elements before the first of which `predicate` is false."""
+        from gradtape.data.mapping import _TakeWhileDataset
+
+        return _TakeWhileDataset(self, predicate)
+
+    def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
+        """Outputs of `state, output = scan_func(state, element)`."""
+        from gradtape.data.mapping import _ScanDataset
+
+        return _ScanDataset(self, initial_state, scan_func)
+
+    def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
+        """The last state of `state = reduce_func(state, element)`.
+
+        >>> import gradtape as tf
+        >>> tf.data.Dataset.range(5).reduce(tf.constant(0, tf.int64), lambda a, x: a + x).numpy()
+        np.int64(10)
+        """
+        from gradtape.data.mapping import reduce
+
+        return reduce(self, initial_state, reduce_func)
+
+    def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
+        """The elements of the datasets that `map_func` makes of the elements, one after the other."""
+        from gradtape.data.mapping import _FlatMapDataset
+
+        return _FlatMapDataset(self, map_func)
+
+    def interleave(
+        self,
+        map_func: Callable,
+        cycle_length: Any = None,
+        block_length: Any = None,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `flat_map`, but over `cycle_length` of the datasets in turns of `block_length` elements."""
+        from gradtape.data.mapping import _InterleaveDataset
+
+        return _InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
+        """The elements whose making raised no error."""
+        from gradtape.data.mapping import _IgnoreErrorsDataset
+
+        return _IgnoreErrorsDataset(self, log_warning)
+
+    def apply(self, transformation_func: Callable) -> Dataset:
+        """`transformation_func(self)`, for steps written as functions."""
+        made = transformation_func(self)
+        if not isinstance(made, DatasetBase):
+            raise TypeError(
+                f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made)}."
+            )
+        return made  # type: ignore[return-value]
+
+    def rejection_resample(
+        self, class_func: Callable, target_dist: Any, initial_dist: Any = None, seed: Any = None,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """Pairs of a class and an element, some left out so that classes come as often as `target_dist` says."""
+        from gradtape.data.resampling import rejection_resample
+
+        return rejection_resample(self, class_func, target_dist, initial_dist, seed)
+
+    # ---- batches --------------------------------------------------------------------------------------
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: bool = False,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """`batch_size` elements at a time, stacked; the last batch may be smaller unless it is dropped."""
+        from gradtape.data.batching import _BatchDataset
+
+        return _BatchDataset(self, batch_size, drop_remainder)
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `batch`, with elements made equally long by zeros, or `padding_values`."""
+        from gradtape.data.padding import _PaddedBatchDataset
+
+        return _PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
+
+    def ragged_batch(
+        self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """Not there: gradtape has no ragged tensors."""
+        raise NotImplementedError(
+            "Dataset.ragged_batch: gradtape has no ragged tensors. Hint: padded_batch, with the lengths as a part."
+        )
+
+    def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
+        """Not there: gradtape has no sparse tensors."""
+        raise NotImplementedError(
+            "Dataset.sparse_batch: gradtape has no sparse tensors. Hint: padded_batch makes dense ones."
+        )
+
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of the elements."""
+        from gradtape.data.batching import _UnbatchDataset
+
+        return _UnbatchDataset(self)
+
+    def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """Batches cut anew into `batch_size` rows, or into sizes that take turns if that is a list."""
+        from gradtape.data.batching import _RebatchDataset
+
+        return _RebatchDataset(self, batch_size, drop_remainder)
+
+    def window(
+        self,
+        size: Any,
+        shift: Any = None,
+        stride: Any = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Datasets of `size` elements, `stride` apart; the next window starts `shift` elements later."""
+        from gradtape.data.grouping import _WindowDataset
+
+        return _WindowDataset(self, size, shift, stride, drop_remainder)
+
+    def group_by_window(
+        self,
+        key_func: Callable,
+        reduce_func: Callable,
+        window_size: Any = None,
+        window_size_func: Callable | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Collects elements by a key, and makes of every `window_size` of them a dataset by `reduce_func`."""
+        from gradtape.data.grouping import _GroupByWindowDataset
+
+        return _GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable,
+        bucket_boundaries: Any,
+        bucket_batch_sizes: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Padded batches of elements of similar length."""
+        from gradtape.data.grouping import bucket_by_sequence_length
+
+        return bucket_by_sequence_length(
+            self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
+            pad_to_bucket_boundary, no_padding, drop_remainder,
+        )  # fmt: skip
+
+    def with_options(self, options: Any, name: str | None = None) -> Dataset:
+        """The same dataset with options."""
+        from gradtape.data.order import _OptionsDataset
+
+        return _OptionsDataset(self, options)
+
+
+class Unary(Dataset):
+    """A dataset made of another, with elements of the same kinds unless a subclass says otherwise."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self._input = source
+
+    def _spec(self, look: bool = False) -> Any:
+        return self._input._spec(look)
+
+    def _likely(self) -> Any:
+        return self._input._likely()
+
+    def _kinds(self) -> list | None:
+        return self._input._kinds()
+
+    def _size(self) -> int:
+        return self._input._size()

@@ -1,0 +1,224 @@
+"""Functions that users give to datasets: traced like TensorFlow traces them, or run eagerly.
+
+A function is traced once per kind of element, so that its Python code (prints, counters) runs once and
+its ops run as one program. What cannot be traced runs eagerly, element by element: functions of text and
+of datasets, and those whose results have no shape before they have a value.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gradtape import _core, autograph, dtypes, nest
+from gradtape import random as _random
+from gradtape.data.base import invalid
+from gradtape.data.structure import is_defined, is_plain, is_tensor, normalise, spec_of
+from gradtape.errors import Untraceable
+from gradtape.function import _ONCE, ConcreteFunction, Function
+from gradtape.graph.ir import Callback
+from gradtape.graph.trace import lift
+from gradtape.shape import TensorSpec, unknown_shape
+
+_debug = False
+
+
+def set_debug(on: bool) -> None:
+    """Makes every function of datasets run eagerly, for debuggers and prints."""
+    global _debug
+    _debug = on
+
+
+def arguments(element: Any) -> tuple:
+    """The arguments a function gets for an element: the parts of a tuple, or the element itself."""
+    return element if type(element) is tuple else (element,)
+
+
+class DataFunction:
+    """A function of the user's over elements.
+
+    Args:
+      function: what the user gave.
+      name: the method it was given to, for messages.
+      finish: makes an element of what it returns.
+      eager: whether it is never traced, as those that return datasets.
+    """
+
+    def __init__(
+        self,
+        function: Callable,
+        name: str,
+        finish: Callable[[Any], Any] | None = None,
+        eager: bool = False,
+    ) -> None:
+        if not callable(function):
+            raise ValueError(
+                f"Dataset.{name}: argument `func` must be a callable. Received func={function!r} (of type {type(function)})"
+            )
+        self.function = function
+        self.name = name
+        self._finish = finish or self._as_element
+        self._eager = eager
+        self._known: dict[tuple, ConcreteFunction | None] = {}  # None: runs eagerly
+        self._lock = threading.RLock()
+        self.random = True  # whether it may take random numbers; known once it is traced
+        # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
+        self._traced = Function(self._body, name=f"Dataset.{name}", autograph=False)
+
+    def _as_element(self, result: Any) -> Any:
+        if result is None:
+            raise invalid(
+                f"Dataset.{self.name}: the function returned None; expected tensors. Hint: a `return`."
+            )
+        try:
+            return normalise(tuple(result) if isinstance(result, list) else result)
+        except (TypeError, ValueError) as e:
+            raise TypeError(
+                f"Unsupported return value from function passed to Dataset.{self.name}(): {result!r}. {e}"
+            ) from e
+
+    def _body(self, *args: Any) -> Any:
+        result = self._finish(autograph.convert(self.function)(*args))
+        if not all(map(is_tensor, nest.flatten(result))):
+            raise Untraceable("it returns text, datasets or None")
+        return result
+
+    def _kind(self, flat: list) -> tuple | None:
+        """What a call is recognised by; None if it cannot be traced."""
+        if self._eager or _debug or not all(map(is_tensor, flat)):
+            return None
+        return tuple([(t.dtype._code, t._dims) for t in flat])
+
+    def _trace(self, kind: tuple, args: tuple) -> ConcreteFunction | None:
+        with self._lock:
+            if kind not in self._known:
+                seeds = _random.Seeds(0)  # whatever is drawn while tracing must not disturb the program's
+                try:
+                    with lift(), _random.isolated(seeds):
+                        concrete, created = self._traced._trace(args, {})
+                        if created:
+                            # They exist now: the trace to keep is one that only uses them.
+                            concrete, created = self._traced._trace(args, {})
+                        if created:
+                            raise ValueError(_ONCE)
+                except Untraceable:
+                    concrete = None
+                except Exception as e:
+                    if not _is_ours(e):
+                        raise
+                    concrete = None
+                self._known[kind] = concrete
+                traces = self._known.values()
+                self.random = any(t is None or _has_callback(t) for t in traces)
+            return self._known[kind]
+
+    def __call__(self, *args: Any) -> Any:
+        """The result for arguments with values, as an element."""
+        flat = nest.flatten(args)
+        kind = self._kind(flat)
+        if kind is not None:
+            try:
+                concrete = self._known[kind]
+            except KeyError:
+                concrete = self._trace(kind, args)
+            if concrete is not None:
+                return concrete.call(flat)
+        return self._finish(self.function(*args))
+
+    # ---- what is known before there are values ----------------------------------------------------
+
+    def concrete(self, specs: tuple) -> ConcreteFunction | None:
+        """The trace for arguments of these specs, if they are known and it can be traced."""
+        if self._eager or _debug or not is_plain(specs):
+            return None
+        kind = tuple([(s.dtype._code, tuple(s.shape)) for s in nest.flatten(specs)])
+        if kind in self._known:
+            return self._known[kind]
+        return self._trace(kind, nest.map_structure(_placeholder, specs))
+
+    def result(self, specs: tuple) -> Any:
+        """The spec of the result for arguments of fully known specs; None if that needs values."""
+        concrete = self.concrete(specs)
+        if concrete is None:
+            return None
+        outputs = concrete.graph.outputs
+        flat = [
+            TensorSpec(outputs[p[1]].shape, dtypes.BY_CODE[outputs[p[1]].dtype]) for p in concrete._places
+        ]
+        structure = concrete._structure
+        return flat[0] if structure is None else nest.pack_sequence_as(structure, flat)
+
+    def result_of(self, spec: tuple, likely: tuple | None) -> Any:
+        """The spec of the result for arguments some of whose sizes are not known.
+
+        The function is traced with two choices of these sizes: sizes of the result that differ depend on
+        them. `likely` are fully known specs that will come.
+        """
+        if is_defined(spec):
+            return self.result(spec)
+        try:
+            known = _filled(spec) if likely is None else likely
+            first = self.result(known)
+            second = None if first is None else self.result(_sized(spec, known, lambda _, now: now + 1))
+        except Exception:  # it wants other sizes than those tried here
+            return None
+        if first is None or second is None:
+            return None
+
+        def merge(a: TensorSpec, b: TensorSpec) -> TensorSpec:
+            return TensorSpec(a.shape.most_specific_compatible_shape(b.shape), a.dtype)
+
+        return nest.map_structure(merge, first, second)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an op of ours, and not the user, wanted the value of a symbol: then it runs eagerly."""
+    words = str(error)
+    if "is not valid; expected" in words and "<tf.Tensor 'symbol'" in words:
+        return True  # a shape that depends on values
+    if "ymbolic" not in words:
+        return False
+    trace, module = error.__traceback__, ""
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__", "")
+        if name != "gradtape.tensor":  # conversions, which the user asks for as well
+            module = name
+        trace = trace.tb_next
+    return module.startswith("gradtape.") and module != __name__
+
+
+def _has_callback(concrete: ConcreteFunction) -> bool:
+    return any(isinstance(n.op, Callback) for n in concrete.graph.nodes)
+
+
+def _placeholder(spec: TensorSpec) -> Any:
+    return _core.symbolic(tuple(spec.shape), spec.dtype._code, None)
+
+
+def _filled(spec: Any) -> Any:
+    """A spec with numbers for unknown sizes: the same along the same axis."""
+    return _sized(spec, spec, lambda axis, _: 2 * axis + 2)
+
+
+def _sized(spec: Any, known: Any, size: Callable[[int, Any], int]) -> Any:
+    """`known` with other sizes where those of `spec` are open."""
+
+    def leaf(s: Any, k: Any) -> Any:
+        if not isinstance(s, TensorSpec) or s.shape.rank is None:
+            return k
+        pairs = zip(s.shape, k.shape, strict=True)
+        sizes = [size(axis, now) if d is None else d for axis, (d, now) in enumerate(pairs)]
+        return TensorSpec(sizes, s.dtype)
+
+    return nest.map_structure(leaf, spec, known)
+
+
+def spec_of_result(function: DataFunction, args: tuple) -> Any:
+    """The spec of one result; sizes are left open, for the next one may have others."""
+
+    def opened(s: Any) -> Any:
+        return TensorSpec(unknown_shape(s.shape.rank), s.dtype) if isinstance(s, TensorSpec) else s
+
+    with lift():
+        return nest.map_structure(opened, spec_of(function(*args)))

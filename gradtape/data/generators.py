@@ -1,0 +1,138 @@
+"""`from_generator`: datasets of what Python generators yield."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradtape import _core, dtypes, nest, ops
+from gradtape.data import text
+from gradtape.data.base import Run, invalid
+from gradtape.data.dataset import Dataset
+from gradtape.data.structure import normalise, to_numpy
+from gradtape.shape import TensorShape, TensorSpec, TypeSpec, as_shape
+
+
+class _GeneratorDataset(Dataset):
+    """What a generator yields, checked against a signature."""
+
+    def __init__(
+        self, generator: Callable, output_types: Any, output_shapes: Any, args: Any, output_signature: Any
+    ) -> None:
+        super().__init__()
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        self._signature = _signature(output_types, output_shapes, output_signature)
+        self._specs = nest.flatten(self._signature)
+        self._generator = generator
+        self._args = [to_numpy(normalise(a)) for a in (() if args is None else args)]
+
+    def _spec(self, look: bool = False) -> Any:
+        return self._signature
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return self._checked(self._generator(*self._args))
+
+    def _checked(self, values: Any) -> Iterator[Any]:
+        try:
+            source = iter(values)
+        except TypeError as e:
+            raise invalid(
+                f"TypeError: from_generator: {e}; `generator` must return something to iterate over."
+            ) from e
+        convert = self._convert
+        for value in source:
+            yield convert(value)
+
+    def _convert(self, value: Any) -> Any:
+        if not nest.is_nested(self._signature):
+            return _fit(value, self._specs[0])
+        try:
+            flat = _flat_like(self._signature, value)
+        except (TypeError, ValueError, KeyError) as e:
+            shown = nest.map_structure(lambda s: s.dtype, self._signature)
+            raise invalid(
+                "TypeError: `generator` yielded an element that did not match the expected structure. The expected "
+                f"structure was {shown}, but the yielded element was {value!r}."
+            ) from e
+        parts = [_fit(v, s) for v, s in zip(flat, self._specs, strict=True)]
+        return nest.pack_sequence_as(self._signature, parts)
+
+
+def _flat_like(structure: Any, value: Any) -> list:
+    """The parts of `value` that stand where `structure` has its leaves. A list is no tuple."""
+    if not nest.is_nested(structure):
+        return [value]
+    if isinstance(structure, dict):
+        if set(structure) != set(value):
+            raise ValueError("the keys differ")
+        return [x for key in sorted(structure) for x in _flat_like(structure[key], value[key])]
+    if isinstance(value, (list, dict, str, bytes)) or len(value) != len(structure):
+        raise TypeError("not a tuple of the right length")
+    return [x for s, v in zip(structure, value, strict=True) for x in _flat_like(s, v)]
+
+
+def _fit(value: Any, spec: Any) -> Any:
+    """A yielded value as a tensor of its spec."""
+    try:
+        if spec.dtype is dtypes.string:
+            made = text.make(value)
+        elif isinstance(value, (_core.Tensor, _core.Variable)):
+            made = ops.convert_to_tensor(value, spec.dtype)
+        else:
+            # Through an array, as in TensorFlow: 1.5 for an int32 becomes 1.
+            import numpy as np
+
+            made = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
+    except (TypeError, ValueError) as e:
+        raise invalid(
+            "TypeError: `generator` yielded an element that could not be converted to the expected type. The expected "
+            f"type was {spec.dtype.name}, but the yielded element was {value}."
+        ) from e
+    if not spec.shape.is_compatible_with(made.shape):
+        raise invalid(
+            f"TypeError: `generator` yielded an element of shape {made.shape} where an element of shape {spec.shape} "
+            "was expected."
+        )
+    return made
+
+
+def _signature(output_types: Any, output_shapes: Any, output_signature: Any) -> Any:
+    """The specs of an element, from either way of saying it."""
+    if output_signature is not None:
+        for given, what in ((output_types, "output_types"), (output_shapes, "output_shapes")):
+            if given is not None:
+                raise TypeError(
+                    f"The `{what}` argument can not be used together with the `output_signature` argument."
+                )
+        for s in nest.flatten(output_signature):
+            if not isinstance(s, TypeSpec):
+                raise TypeError(
+                    "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found "
+                    f"{type(s)} which is not."
+                )
+            if not isinstance(s, TensorSpec):
+                raise NotImplementedError(f"Dataset.from_generator: gradtape has no values of {s!r}.")
+        return _no_lists(output_signature)
+    if output_types is None:
+        raise TypeError(
+            "To specify the output signature you need to provide either the `output_signature` argument or the "
+            "`output_types` argument."
+        )
+    types = nest.map_structure(dtypes.as_dtype, _no_lists(output_types))
+    if output_shapes is None:
+        return nest.map_structure(lambda t: TensorSpec(None, t), types)
+    shapes = [_as_shape(s) for s in nest.flatten_up_to(types, _no_lists(output_shapes, types))]
+    specs = [TensorSpec(s, t) for s, t in zip(shapes, nest.flatten(types), strict=True)]
+    return nest.pack_sequence_as(types, specs)
+
+
+def _no_lists(value: Any, like: Any = None) -> Any:
+    """A structure given with lists at its top where tuples are meant."""
+    if isinstance(value, list) and (like is None or nest.is_nested(like)):
+        return tuple(value)
+    return value
+
+
+def _as_shape(given: Any) -> TensorShape:
+    return as_shape(given if isinstance(given, (list, tuple, TensorShape)) or given is None else [given])

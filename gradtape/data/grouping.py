@@ -1,0 +1,243 @@
+"""Datasets of datasets: window, group_by_window, bucket_by_sequence_length."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from gradtape import _core, dtypes, errors, nest, ops
+from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid, number
+from gradtape.data.dataset import Dataset, Unary
+from gradtape.data.functions import DataFunction, arguments
+from gradtape.data.structure import DatasetSpec, columns, packer, spec_of
+from gradtape.graph.trace import lift
+
+
+class ListDataset(Dataset):
+    """Elements that are there already."""
+
+    def __init__(self, elements: list, spec: Any = None) -> None:
+        super().__init__()
+        self._list = elements
+        self._known = spec
+
+    def _spec(self, look: bool = False) -> Any:
+        if self._known is None and self._list:
+            self._known = spec_of(self._list[0])
+        if self._known is None and look:
+            raise ValueError("element_spec: the dataset is empty, and nothing else says what it would hold.")
+        return self._known
+
+    def _size(self) -> int:
+        return len(self._list)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return iter(self._list)
+
+
+class _WindowDataset(Unary):
+    """Windows over the elements, each a dataset; for elements with parts, a dataset per part."""
+
+    def __init__(self, source: Any, size: Any, shift: Any, stride: Any, drop_remainder: Any) -> None:
+        super().__init__(source)
+        self._window = number(size, "window", "size")
+        self._shift = self._window if shift is None else number(shift, "window", "shift")
+        self._stride = number(stride, "window", "stride")
+        self._drop = bool(drop_remainder)
+        for value, what in ((self._window, "size"), (self._shift, "shift"), (self._stride, "stride")):
+            if value < 1:
+                raise invalid(f"Window {what} must be greater than zero; got {value}.")
+
+    def _spec(self, look: bool = False) -> Any:
+        spec = self._input._spec(look)
+        return None if spec is None else nest.map_structure(DatasetSpec, spec)
+
+    def _likely(self) -> Any:
+        return None
+
+    def _kinds(self) -> list | None:
+        return None
+
+    def _size(self) -> int:
+        n = self._input._size()
+        if n < 0:
+            return n
+        if not self._drop:
+            return -(-n // self._shift)
+        return max(0, n - (self._window - 1) * self._stride - 1 + self._shift) // self._shift
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        source = self._input._iterate(run)
+        reach = (self._window - 1) * self._stride + 1
+        spec = self._input._spec()
+        flat = None if spec is None else nest.flatten(spec)
+        held: list = []
+        pack: Any = None
+        while True:
+            held += islice(source, reach - len(held))
+            if not held or (self._drop and len(held) < reach):
+                return
+            inside = held[: reach : self._stride]
+            pack = pack or packer(inside[0])
+            parts = columns(inside)
+            specs = flat or [None] * len(parts)
+            yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
+            if self._shift >= len(held):
+                # Elements between windows are passed over; a short window was the last one.
+                between = self._shift - len(held)
+                if len(held) < reach or sum(1 for _ in islice(source, between)) < between:
+                    return
+                held = []
+            else:
+                del held[: self._shift]
+
+
+# ---- groups -------------------------------------------------------------------------------------
+
+
+class _GroupByWindowDataset(Unary):
+    """Elements collected by a key until there are enough of them."""
+
+    def __init__(
+        self,
+        source: Any,
+        key_func: Callable,
+        reduce_func: Callable,
+        window_size: Any,
+        window_size_func: Callable | None,
+        eager: bool = False,
+    ) -> None:
+        super().__init__(source)
+        if (window_size is None) == (window_size_func is None):
+            if window_size is None:
+                raise ValueError(
+                    "Either the `window_size` argument or the `window_size_func` argument must be specified."
+                )
+            raise ValueError(
+                "The `window_size` argument and the `window_size_func` argument cannot be specified at the same time."
+            )
+        self._key = DataFunction(key_func, "group_by_window", _as_key, eager)
+        self._reduce = DataFunction(reduce_func, "group_by_window", self._as_dataset, eager=True)
+        if window_size is None:
+            assert window_size_func is not None
+            self._window = DataFunction(window_size_func, "group_by_window", _as_key, eager)
+        else:
+            size = number(window_size, "group_by_window", "window_size")
+            self._window = DataFunction(
+                lambda key: ops.constant(size, dtypes.int64), "group_by_window", _as_key
+            )
+        likely = source._likely()
+        if likely is not None:
+            self._key.concrete(arguments(likely))
+
+    @staticmethod
+    def _as_dataset(result: Any) -> Any:
+        if not isinstance(result, DatasetBase):
+            raise TypeError(f"`reduce_func` must return a Dataset object. Got {type(result)}.")
+        return result
+
+    def _spec(self, look: bool = False) -> Any:
+        if not look:
+            return None
+        first = self._input._first()
+        with lift():
+            key = self._key(*arguments(first))
+            return self._reduce(key, ListDataset([first], self._input._spec(True)))._spec(True)
+
+    def _likely(self) -> Any:
+        return None
+
+    def _kinds(self) -> list | None:
+        return None
+
+    def _size(self) -> int:
+        return 0 if self._input._size() == 0 else UNKNOWN
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        groups: dict[int, list] = {}
+        sizes: dict[int, int] = {}
+        spec = self._input._spec()
+        for element in self._input._iterate(run):
+            key = self._key(*arguments(element))
+            k = int(key)
+            if k not in sizes:
+                sizes[k] = int(self._window(key))
+                if sizes[k] < 1:
+                    raise invalid(f"Window size must be greater than zero, but got {sizes[k]}.")
+            group = groups.setdefault(k, [])
+            group.append(element)
+            if len(group) == sizes[k]:
+                yield from self._reduce(key, ListDataset(groups.pop(k), spec))._iterate(Run())
+        for k, group in sorted(groups.items()):
+            key = ops.constant(k, dtypes.int64)
+            yield from self._reduce(key, ListDataset(group, spec))._iterate(Run())
+
+
+def _as_key(result: Any) -> Any:
+    """A key or a size: an int64 scalar."""
+    if isinstance(result, (_core.Tensor, _core.Variable)) and result.dtype is not dtypes.int64:
+        raise ValueError(
+            f"Tensor conversion requested dtype int64 for Tensor with dtype {result.dtype.name}: group_by_window needs "
+            f"keys of type int64; got {result!r}. Hint: tf.cast(key, tf.int64)."
+        )
+    return ops.convert_to_tensor(result, dtypes.int64)
+
+
+def bucket_by_sequence_length(
+    dataset: Any,
+    element_length_func: Callable,
+    bucket_boundaries: Any,
+    bucket_batch_sizes: Any,
+    padded_shapes: Any,
+    padding_values: Any,
+    pad_to_bucket_boundary: bool,
+    no_padding: bool,
+    drop_remainder: bool,
+) -> Any:
+    """`Dataset.bucket_by_sequence_length`."""
+    limits, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
+    if len(sizes) != len(limits) + 1:
+        raise ValueError(
+            "`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but "
+            f"`len(bucket_batch_sizes)={len(sizes)}` and `len(bucket_boundaries)={len(limits)}`."
+        )
+    length_of = DataFunction(element_length_func, "bucket_by_sequence_length", ops.convert_to_tensor)
+
+    def key(*parts: Any) -> Any:
+        return ops.constant(bisect_right(limits, int(length_of(*parts))), dtypes.int64)
+
+    def padded(bucket: Any, group: Any) -> Any:
+        k = int(bucket)
+        if no_padding:
+            return group.batch(sizes[k], drop_remainder)
+        shapes = padded_shapes
+        if pad_to_bucket_boundary:
+            if k == len(limits):
+                raise errors.InternalError(
+                    None,
+                    None,
+                    "assertion failed: When pad_to_bucket_boundary=True, elements must have length < "
+                    f"max(bucket_boundaries); expected less than {limits[-1]}.",
+                )
+            shapes = _bounded(shapes, group.element_spec, limits[k] - 1)
+        return group.padded_batch(sizes[k], shapes, padding_values, drop_remainder)
+
+    def size(bucket: Any) -> Any:
+        return ops.constant(sizes[int(bucket)], dtypes.int64)
+
+    return _GroupByWindowDataset(dataset, key, padded, None, size, eager=True)
+
+
+def _bounded(shapes: Any, spec: Any, limit: int) -> Any:
+    """Padded shapes whose open sizes are the longest of a bucket."""
+
+    def leaf(s: Any, shape: Any) -> Any:
+        return [limit if d is None or d == -1 else d for d in shape]
+
+    given = nest.map_structure(lambda s: s.shape, spec) if shapes is None else shapes
+    flat = [
+        leaf(s, shape) for s, shape in zip(nest.flatten(spec), nest.flatten_up_to(spec, given), strict=True)
+    ]
+    return nest.pack_sequence_as(spec, flat)

@@ -1,0 +1,231 @@
+"""Datasets inside traced functions: `for` over one, `next` of an iterator, `reduce`.
+
+The loop becomes a loop of the graph, whose steps ask a *feed* for the next element. A graph has one shape
+per value, so the body is there once per kind of element: once for full batches, once for the last one.
+Datasets whose elements have shapes that are not known before make the function run eagerly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gradtape import _core, dtypes, errors, nest, ops
+from gradtape.data.base import Run
+from gradtape.data.dataset import Dataset
+from gradtape.data.iterator import OwnedIterator
+from gradtape.data.structure import is_plain, packer
+from gradtape.errors import Untraceable
+from gradtape.graph import control
+from gradtape.graph.ir import Callback
+
+_INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
+_MOST_OPEN = 64  # loops that an error left behind are forgotten
+_END = -1
+_numbers = itertools.count()
+
+
+class Feed:
+    """Gives the elements of a dataset to a graph: opened when a loop starts, asked until it ends."""
+
+    def __init__(self, source: Any) -> None:
+        dataset = getattr(source, "_dataset", source)
+        kinds = dataset._kinds()
+        if kinds is None or not all(map(is_plain, kinds)):
+            raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
+        self._source = source
+        self._is_dataset = dataset is source
+        self.structures = kinds
+        self._specs = [[(tuple(s.shape), s.dtype._code) for s in nest.flatten(k)] for k in kinds]
+        self._packs = [packer(k) for k in kinds]
+        self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the element at hand
+
+    # ---- in a trace ---------------------------------------------------------------------------------
+
+    def start(self) -> tuple[Any, Any]:
+        """The number of a new iteration, and the kind of its first element."""
+        number, kind = Callback("dataset", self._start, effect=True)([], [((), _INT64), ((), _INT32)])
+        return number, kind
+
+    def element(self, number: Any, kind: int) -> Any:
+        """The element at hand, which is of a known kind."""
+        flat = Callback("element", self._take, effect=True)([number], self._specs[kind])
+        return self._packs[kind](flat)
+
+    def advance(self, number: Any) -> Any:
+        """The kind of the next element."""
+        return Callback("next element", self._advance, effect=True)([number], [((), _INT32)])[0]
+
+    # ---- when the graph runs ------------------------------------------------------------------------
+
+    def _start(self) -> list:
+        number = next(_numbers)
+        elements = self._source._iterate(Run()) if self._is_dataset else self._source
+        self._open[number] = [elements, None]
+        while len(self._open) > _MOST_OPEN:
+            self._open.popitem(last=False)
+        return [_int(number, _INT64), _int(self._fetch(number), _INT32)]
+
+    def _advance(self, number: Any) -> list:
+        return [_int(self._fetch(int(number)), _INT32)]
+
+    def _take(self, number: Any) -> list:
+        return self._open[int(number)][1]
+
+    def _fetch(self, number: int) -> int:
+        run = self._open[number]
+        run[1] = None
+        for element in run[0]:
+            run[1] = nest.flatten(element)
+            specs = [(t._dims, t.dtype._code) for t in run[1]]
+            for kind, known in enumerate(self._specs):
+                if specs == known:
+                    return kind
+            raise errors.InvalidArgumentError(
+                None, None, f"for: an element of a dataset is {specs}; expected one of {self._specs}."
+            )
+        del self._open[number]
+        return _END
+
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+class DatasetArgument(Dataset):
+    """Stands in a trace for a dataset that the function is given: for each call the one given then."""
+
+    def __init__(self, first: Any) -> None:
+        super().__init__()
+        self._now = threading.local()
+        self._known = (first._spec(), first._likely(), first._kinds(), first._size())
+        self.bind(first)
+
+    def bind(self, dataset: Any) -> None:
+        """The dataset of this thread's call; whoever calls keeps it alive."""
+        self._now.dataset = weakref.ref(dataset)
+
+    def _bound(self) -> Any:
+        return self._now.dataset()
+
+    def _spec(self, look: bool = False) -> Any:
+        return self._bound()._spec(True) if look and self._known[0] is None else self._known[0]
+
+    def _likely(self) -> Any:
+        return self._known[1]
+
+    def _kinds(self) -> list | None:
+        return self._known[2]
+
+    def _size(self) -> int:
+        return self._known[3]
+
+    def _table(self) -> Any:
+        return self._bound()._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return self._bound()._chunks(run)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return self._bound()._elements(run)
+
+
+class IteratorArgument(OwnedIterator):
+    """Stands in a trace for an iterator that the function is given."""
+
+    def __init__(self, first: Any) -> None:
+        self._now = threading.local()
+        self._dataset = DatasetArgument(first._dataset)
+        self.bind(first)
+
+    def bind(self, iterator: Any) -> None:
+        """The iterator of this thread's call."""
+        self._now.iterator = weakref.ref(iterator)
+        self._dataset.bind(iterator._dataset)
+
+    def __next__(self) -> Any:
+        return next_element(self) if _core.current_trace() is not None else next(self._now.iterator())
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+def _int(value: int, code: int) -> Any:
+    return ops.constant(value, dtypes.BY_CODE[code])
+
+
+def for_elements(
+    source: Any, go_on: Callable | None, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
+    """`for element in source: body(element)`, as long as `go_on()`, in a trace; see `autograph.operators`."""
+    feed = Feed(source)
+    number, kind = feed.start()
+
+    def run_body(at: Any, first: int) -> None:
+        """The body for the kind `at`, which is not one before `first`."""
+        if first == len(feed.structures) - 1:
+            body(feed.element(number_now[0], first))
+            return
+        from gradtape.autograph.operators import if_stmt
+
+        if_stmt(
+            ops.equal(at, first),
+            lambda: body(feed.element(number_now[0], first)),
+            lambda: run_body(at, first + 1),
+            get,
+            put,
+            names,
+            len(names),
+        )
+
+    number_now = [number]
+
+    def step(values: list) -> list:
+        number_now[0] = values[0]
+        put(values[2:])
+        run_body(values[1], 0)
+        if go_on is None:
+            following = feed.advance(values[0])
+        else:
+            go = control.predicate(go_on(), "for loop")
+            following = control.cond(go, lambda: feed.advance(values[0]), lambda: ops.constant(_END))
+        return [values[0], following, *get()]
+
+    state = control.loop(
+        [number, kind, *get()], ["ag__run", "ag__kind", *names], lambda values: values[1] >= 0, step
+    )
+    put(state[2:])
+
+
+def next_element(iterator: Any) -> Any:
+    """`next(iterator)` in a trace: the next element each time the graph runs."""
+    feed = Feed(iterator)
+    if len(feed.structures) != 1:
+        raise Untraceable("next(iterator): the elements of the dataset have different shapes")
+
+    def take() -> list:
+        for element in iterator:
+            return nest.flatten(element)
+        raise errors.OutOfRangeError(None, None, "End of sequence")
+
+    flat = Callback("next element", take, effect=True)([], feed._specs[0])
+    return feed._packs[0](flat)
+
+
+def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:
+    """`dataset.reduce(state, reduce_func)` in a trace."""
+    from gradtape import autograph
+
+    now = [state]
+
+    def body(element: Any) -> None:
+        now[0] = autograph.conv(reduce_func)(now[0], element)
+
+    def put(values: list) -> None:
+        now[0] = values[0]
+
+    for_elements(dataset, None, body, lambda: [now[0]], put, ["state"])
+    return now[0]

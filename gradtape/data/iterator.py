@@ -1,0 +1,170 @@
+"""Iterators over datasets. What they run, tapes do not see, and traces only as one step of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import _core, errors, ops
+from gradtape.data.base import Run
+from gradtape.data.structure import to_numpy
+from gradtape.graph.trace import lift
+
+_end = object()
+
+
+class OwnedIterator:
+    """What `iter(dataset)` gives: `next(it)`, or TensorFlow's `it.get_next()`."""
+
+    def __init__(self, dataset: Any) -> None:
+        if _core.current_trace() is not None:
+            raise errors.Untraceable("iter(dataset) is called while it is traced")
+        self._dataset = dataset
+        self._taken = 0
+        with lift():
+            self._elements = dataset._iterate(Run())
+
+    # A checkpoint (`tf.train.Checkpoint(iterator=...)`) keeps how many elements were taken.
+    _checkpoint_by_serializing = True
+
+    def serialize(self) -> str:
+        """The number of elements taken so far."""
+        return str(self._taken)
+
+    def deserialize(self, string_value: str) -> None:
+        """Goes on behind as many elements of this pass, or of a new one if it is further already.
+
+        The order of a shuffle with a seed is the same in the same pass of a new program.
+        """
+        taken = int(string_value)
+        with lift():
+            if self._taken > taken:
+                self._taken, self._elements = 0, self._dataset._iterate(Run())
+            for _ in range(taken - self._taken):
+                next(self._elements, None)
+        self._taken = taken
+
+    @property
+    def element_spec(self) -> Any:
+        """What the elements look like."""
+        return self._dataset.element_spec
+
+    @property
+    def _type_spec(self) -> Any:
+        return IteratorSpec(self.element_spec)
+
+    def __iter__(self) -> OwnedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if _core.current_trace() is not None:
+            from gradtape.data.in_graph import next_element
+
+            return next_element(self)
+        if _core.is_recording():
+            with lift():
+                element = next(self._elements)
+        else:
+            element = next(self._elements)
+        self._taken += 1
+        return element
+
+    def _argument_key(self) -> tuple:
+        return ("iterator", *self._dataset._argument_key())
+
+    def _stand_in(self) -> Any:
+        from gradtape.data.in_graph import IteratorArgument
+
+        return IteratorArgument(self)
+
+    def _for_in_graph(self, *statement: Any) -> None:
+        """A `for` over it in a traced function; see `autograph.operators.for_stmt`."""
+        from gradtape.data.in_graph import for_elements
+
+        for_elements(self, *statement)
+
+    def next(self) -> Any:
+        """As `next(it)`."""
+        return self.__next__()
+
+    def get_next(self, name: str | None = None) -> Any:
+        """The next element.
+
+        Raises:
+          OutOfRangeError: if there is none.
+        """
+        try:
+            return self.__next__()
+        except StopIteration:
+            raise errors.OutOfRangeError(None, None, "End of sequence") from None
+
+    def get_next_as_optional(self) -> Any:
+        """The next element if there is one: see `Optional`."""
+        element = next(self, _end)
+        return Optional.empty(self._dataset.element_spec) if element is _end else Optional.from_value(element)
+
+
+class NumpyIterator:
+    """The elements of a dataset as NumPy values."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._iterator = OwnedIterator(dataset)
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return to_numpy(next(self._iterator))
+
+    def next(self) -> Any:
+        """As `next(it)`."""
+        return self.__next__()
+
+
+class Optional:
+    """An element that may be missing."""
+
+    def __init__(self, value: Any, spec: Any = None) -> None:
+        self._value, self._spec = value, spec
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """An optional that has a value."""
+        from gradtape.data.structure import normalise
+
+        return Optional(normalise(value))
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """An optional that has none."""
+        return Optional(_end, element_spec)
+
+    def has_value(self, name: str | None = None) -> Any:
+        """Whether it has a value, a bool tensor."""
+        return ops.constant(self._value is not _end)
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The value.
+
+        Raises:
+          InvalidArgumentError: if there is none.
+        """
+        if self._value is _end:
+            raise errors.InvalidArgumentError(None, None, "The given optional does not have a value.")
+        return self._value
+
+    @property
+    def element_spec(self) -> Any:
+        """What the value looks like."""
+        from gradtape.data.structure import spec_of
+
+        return self._spec if self._value is _end else spec_of(self._value)
+
+
+class IteratorSpec:
+    """What the elements of an iterator look like."""
+
+    def __init__(self, element_spec: Any) -> None:
+        self.element_spec = element_spec
+
+    def __repr__(self) -> str:
+        return f"IteratorSpec({self.element_spec!r}, TensorShape([]))"

@@ -1,0 +1,370 @@
+"""Functions over elements: map, filter, take_while, scan, reduce, flat_map, interleave."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from itertools import chain, takewhile
+from typing import Any
+
+from gradtape import _core, dtypes, errors, nest
+from gradtape import random as _random
+from gradtape.data.base import AUTOTUNE, UNKNOWN, DatasetBase, Run, invalid, number
+from gradtape.data.dataset import Unary
+from gradtape.data.functions import DataFunction, arguments, spec_of_result
+from gradtape.data.prefetch import ParallelMap, threads_for
+from gradtape.data.rows import Table
+from gradtape.data.structure import normalise, same_form, spec_of
+from gradtape.data.vectorized import MappedTable, RowFunction, filtered
+from gradtape.graph.trace import lift
+from gradtape.shape import TensorSpec
+
+_log = logging.getLogger("gradtape")
+_END: Any = object()
+
+
+class Functional(Unary):
+    """A dataset with a function of the user's over the elements of another."""
+
+    _function: DataFunction
+    _on_rows: Any = ()  # not yet asked for
+
+    def _begin(self) -> Any:
+        """Traces the function on what will likely come, so that its errors show now. Returns the spec of
+        its result, if that is known."""
+        likely = self._input._likely()
+        return None if likely is None else self._function.result(arguments(likely))
+
+    def _of_rows(self) -> RowFunction | None:
+        """The function over many rows at once, if it can be run so."""
+        if self._on_rows == ():
+            self._on_rows = RowFunction.of(self._function, self._input._likely())
+        return self._on_rows
+
+    def _caller(self, run: Run) -> Callable[[Any], Any]:
+        """The function of an element, with random numbers that do not disturb the program's."""
+        function = self._function
+        seeds = run.keep(self, _random.isolated_seeds)
+
+        def call(element: Any) -> Any:
+            args = element if type(element) is tuple else (element,)
+            if seeds is None or not function.random:
+                return function(*args)
+            with _random.isolated(seeds):
+                return function(*args)
+
+        return call
+
+
+class _MapDataset(Functional):
+    """A function of every element."""
+
+    def __init__(self, source: Any, map_func: Callable, num_parallel_calls: Any) -> None:
+        super().__init__(source)
+        self._function = DataFunction(map_func, "map")
+        self._made: tuple[Table, Table] | None = None
+        self._threads = threads_for(num_parallel_calls)
+        self._begin()
+
+    def _spec(self, look: bool = False) -> Any:
+        spec = self._input._spec(look)
+        likely = self._input._likely()
+        found = None
+        if spec is not None:
+            found = self._function.result_of(arguments(spec), None if likely is None else arguments(likely))
+        if found is None and look:
+            found = spec_of_result(self._function, arguments(self._input._first()))
+        return found
+
+    def _likely(self) -> Any:
+        likely = self._input._likely()
+        return None if likely is None else self._function.result(arguments(likely))
+
+    def _kinds(self) -> list | None:
+        kinds = self._input._kinds()
+        results = None if kinds is None else [self._function.result(arguments(k)) for k in kinds]
+        return None if results is None or None in results else results
+
+    def _table(self) -> Table | None:
+        table = self._input._table()
+        function = None if table is None else self._of_rows()
+        if table is None or function is None:
+            return None
+        if self._made is None or self._made[0] is not table:
+            self._made = (table, MappedTable(table, function, self._likely()))
+        return self._made[1]
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return self._input._chunks(run)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        call, source = self._caller(run), self._input._iterate(run)
+        if self._threads == 1:
+            return map(call, source)
+        return ParallelMap(call, source, self._threads)
+
+
+# ---- predicates ---------------------------------------------------------------------------------
+
+
+def _want_bool(spec: Any) -> None:
+    if not (isinstance(spec, TensorSpec) and spec.dtype is dtypes.bool and spec.shape.rank == 0):
+        raise ValueError(
+            "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its return type is "
+            f"{spec}."
+        )
+
+
+class _FilterDataset(Functional):
+    """The elements of which a function is true."""
+
+    def __init__(self, source: Any, predicate: Callable) -> None:
+        super().__init__(source)
+        self._function = DataFunction(predicate, "filter")
+        result = self._begin()
+        if result is not None:
+            _want_bool(result)
+
+    def _size(self) -> int:
+        return UNKNOWN
+
+    def _test(self, run: Run) -> Callable[[Any], bool]:
+        call = self._caller(run)
+
+        def test(element: Any) -> bool:
+            result = call(element)
+            if not isinstance(result, _core.Tensor) or result.dtype is not dtypes.bool or result.ndim:
+                _want_bool(spec_of(result))
+            return bool(result)
+
+        return test
+
+    def _table(self) -> Table | None:
+        table = self._input._table()
+        return None if table is None or self._of_rows() is None else table
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return filtered(self._input._table(), self._input._chunks(run), self._of_rows())  # type: ignore[arg-type]
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return filter(self._test(run), self._input._iterate(run))
+
+
+class _TakeWhileDataset(_FilterDataset):
+    """The elements before the first of which a function is false."""
+
+    def _table(self) -> Table | None:
+        return None
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return takewhile(self._test(run), self._input._iterate(run))
+
+
+# ---- states -------------------------------------------------------------------------------------
+
+
+def _check_state(before: Any, after: Any, what: str) -> None:
+    """A new state must be of the kind of the first one."""
+    a, b = spec_of(before), spec_of(after)
+    if same_form(a, b):
+        return
+    try:
+        nest.assert_same_structure(a, b)
+    except (TypeError, ValueError) as e:
+        raise TypeError(
+            f"{what}The element classes for the new state must match the initial state. Expected {a}, got {b}."
+        ) from e
+    wrong = zip(nest.flatten(a), nest.flatten(b), strict=True)
+    x, y = next((x, y) for x, y in wrong if x.dtype is not y.dtype)
+    raise TypeError(
+        f"{what}The element types for the new state must match the initial state. Expected {x.dtype}, got {y.dtype}."
+    )
+
+
+def reduce(dataset: Any, initial_state: Any, reduce_func: Callable) -> Any:
+    """`Dataset.reduce`."""
+    state = normalise(initial_state)
+    function = DataFunction(reduce_func, "reduce")
+    if _core.current_trace() is not None:
+        from gradtape.data.in_graph import fold
+
+        return fold(dataset, state, reduce_func)
+    first = True
+    with lift(), _random.isolated(_random.isolated_seeds()):
+        for element in dataset._iterate(Run()):
+            after = function(state, element)
+            if first:
+                _check_state(state, after, "")
+                first = False
+            state = after
+    return state
+
+
+class _ScanDataset(Functional):
+    """Outputs of a function that also carries a state."""
+
+    def __init__(self, source: Any, initial_state: Any, scan_func: Callable) -> None:
+        super().__init__(source)
+        self._state = normalise(initial_state)
+        self._function = DataFunction(scan_func, "scan")
+        likely = source._likely()
+        result = None if likely is None else self._function.result((spec_of(self._state), likely))
+        if result is not None:
+            self._pair(result)
+
+    def _pair(self, result: Any) -> tuple:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(
+                "Invalid `scan_func`. `scan_func` should return a pair consisting of new state and the output value "
+                f"but its return type is {result if isinstance(result, TensorSpec) else spec_of(result)}."
+            )
+        return result
+
+    def _spec(self, look: bool = False) -> Any:
+        spec, state = self._input._spec(look), spec_of(self._state)
+        likely = self._input._likely()
+        found = None
+        if spec is not None:
+            found = self._function.result_of((state, spec), None if likely is None else (state, likely))
+        if found is None and look:
+            found = spec_of_result(self._function, (self._state, self._input._first()))
+        return None if found is None else found[1]
+
+    def _likely(self) -> Any:
+        likely = self._input._likely()
+        found = None if likely is None else self._function.result((spec_of(self._state), likely))
+        return None if found is None else found[1]
+
+    def _kinds(self) -> list | None:
+        kinds = self._input._kinds()
+        return None if kinds is None or len(kinds) > 1 or self._likely() is None else [self._likely()]
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return self._scanned(self._input._iterate(run), run.keep(self, _random.isolated_seeds))
+
+    def _scanned(self, source: Iterator[Any], seeds: Any) -> Iterator[Any]:
+        state = self._state
+        for element in source:
+            with _random.isolated(seeds):
+                after, out = self._pair(self._function(state, element))
+            _check_state(state, after, "Invalid `scan_func`. ")
+            state = after
+            yield out
+
+
+# ---- functions that make datasets ---------------------------------------------------------------
+
+
+class _FlatMapDataset(Functional):
+    """The elements of datasets that a function makes of elements."""
+
+    _op = "flat_map"
+
+    def __init__(self, source: Any, map_func: Callable) -> None:
+        super().__init__(source)
+        self._function = DataFunction(map_func, self._op, self._as_dataset, eager=True)
+
+    def _as_dataset(self, result: Any) -> Any:
+        if not isinstance(result, DatasetBase):
+            raise TypeError(
+                f"The `map_func` argument of Dataset.{self._op} must return a `Dataset` object. Got {type(result)}."
+            )
+        return result
+
+    def _spec(self, look: bool = False) -> Any:
+        if not look:
+            return None
+        with lift():
+            inner = self._function(*arguments(self._input._first()))
+        return inner._spec(True)
+
+    def _likely(self) -> Any:
+        return None
+
+    def _kinds(self) -> list | None:
+        return None
+
+    def _size(self) -> int:
+        return 0 if self._input._size() == 0 else UNKNOWN
+
+    def _datasets(self, run: Run) -> Iterator[Any]:
+        return map(self._caller(run), self._input._iterate(run))
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        # A run for each: datasets made per element must not remember each other's states.
+        return chain.from_iterable(d._iterate(Run()) for d in self._datasets(run))
+
+
+class _InterleaveDataset(_FlatMapDataset):
+    """The elements of several datasets at a time, in turns."""
+
+    _op = "interleave"
+
+    def __init__(
+        self, source: Any, map_func: Callable, cycle_length: Any, block_length: Any, num_parallel_calls: Any
+    ) -> None:
+        super().__init__(source, map_func)
+        threads_for(num_parallel_calls)
+        self._cycle = AUTOTUNE if cycle_length is None else number(cycle_length, "interleave", "cycle_length")
+        self._block = 1 if block_length is None else number(block_length, "interleave", "block_length")
+        if self._cycle == AUTOTUNE:
+            self._cycle = os.cpu_count() or 1
+        if self._cycle < 1:
+            raise invalid(f"Dataset.interleave: cycle_length must be greater than zero; got {self._cycle}.")
+        if self._block < 1:
+            raise invalid(f"Dataset.interleave: block_length must be greater than zero; got {self._block}.")
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return self._turns(self._datasets(run))
+
+    def _turns(self, datasets: Iterator[Any]) -> Iterator[Any]:
+        slots: list = [None] * self._cycle
+        at = given = running = 0
+        more = True
+        while more or running:
+            if slots[at] is not None:
+                element = next(slots[at], _END)
+                if element is not _END:
+                    yield element
+                    given += 1
+                    if given < self._block:
+                        continue
+                else:
+                    slots[at] = None
+                    running -= 1
+            elif more:
+                dataset = next(datasets, _END)
+                if dataset is _END:
+                    more = False
+                else:
+                    slots[at] = dataset._iterate(Run())
+                    running += 1
+                continue
+            given = 0
+            at = (at + 1) % self._cycle
+
+
+class _IgnoreErrorsDataset(Unary):
+    """The elements without those that raise errors."""
+
+    def __init__(self, source: Any, log_warning: bool) -> None:
+        super().__init__(source)
+        self._log = log_warning
+
+    def _size(self) -> int:
+        return UNKNOWN
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        run.by_element = True
+        source = iter(self._input._iterate(run))
+        while True:
+            try:
+                element = next(source)
+            except StopIteration:
+                return
+            except (errors.OpError, ArithmeticError, ValueError, OSError) as e:
+                if self._log:
+                    _log.warning("Error raised with error message %s", e)
+                continue
+            yield element

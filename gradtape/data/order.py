@@ -1,0 +1,258 @@
+"""Which elements, and in which order: shuffle, repeat, take, skip, shard, unique.
+
+Each of them works on row numbers where its input is rows of a table, else on elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from gradtape import dtypes, errors, nest
+from gradtape.data import rows
+from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
+from gradtape.data.dataset import Unary
+from gradtape.data.options import Options
+from gradtape.data.rows import Table
+from gradtape.data.seeds import Draws, SeedGenerator
+from gradtape.shape import TensorSpec
+
+
+class _ShuffleDataset(Unary):
+    """Elements drawn from a buffer."""
+
+    def __init__(self, source: Any, buffer_size: Any, seed: Any, reshuffle: Any) -> None:
+        super().__init__(source)
+        self._room = number(buffer_size, "shuffle", "buffer_size")
+        if self._room < 1 and self._room != UNKNOWN:
+            raise invalid(
+                "Dataset.shuffle: buffer_size must be greater than zero or UNKNOWN_CARDINALITY; "
+                f"got {self._room}."
+            )
+        self._seeds = SeedGenerator(seed, True if reshuffle is None else bool(reshuffle), "shuffle")
+
+    def _table(self) -> Table | None:
+        return self._input._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        chunks = self._input._chunks(run)
+        size, room = self._input._size(), self._room
+        if room == UNKNOWN and size < 0:
+            if size == INFINITE:
+                raise invalid("Dataset.shuffle: a dataset without an end needs a buffer_size.")
+            known = list(chunks)
+            chunks, size = iter(known), sum(map(len, known))
+        # A buffer that holds all elements need not be larger: the order is the same.
+        room = max(1, size) if size >= 0 and (room == UNKNOWN or room > size) else room
+        return rows.shuffle(chunks, room, self._seeds.next())
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return _shuffled(self._input._iterate(run), self._room, Draws(self._seeds.next()))
+
+
+def _shuffled(source: Iterator[Any], room: int, draw: Draws) -> Iterator[Any]:
+    """Elements in the order of `rows.shuffle`, one by one."""
+    buffer = list(source if room == UNKNOWN else islice(source, room))
+    room, start = len(buffer), 0
+    for element in source:
+        at = (start + draw() % room) % room
+        out, buffer[at] = buffer[at], buffer[start % room]
+        buffer[start % room] = element
+        start += 1
+        yield out
+    for left in range(room, 0, -1):
+        at = (start + draw() % left) % room
+        out, buffer[at] = buffer[at], buffer[start % room]
+        start += 1
+        yield out
+
+
+class _RepeatDataset(Unary):
+    """The elements several times."""
+
+    def __init__(self, source: Any, count: Any) -> None:
+        super().__init__(source)
+        self._count = -1 if count is None else number(count, "repeat", "count")
+
+    def _size(self) -> int:
+        n = self._input._size()
+        if n == 0 or self._count == 0:
+            return 0
+        if self._count < 0:
+            return INFINITE
+        return n if n < 0 else n * self._count
+
+    def _epochs(self) -> Iterator[int]:
+        epoch = 0
+        while self._count < 0 or epoch < self._count:
+            yield epoch
+            epoch += 1
+
+    def _table(self) -> Table | None:
+        return self._input._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return self._again(self._input._chunks, run)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return self._again(self._input._iterate, run)
+
+    def _again(self, begin: Callable[[Run], Iterator[Any]], run: Run) -> Iterator[Any]:
+        for _ in self._epochs():
+            empty = True
+            for item in begin(run):
+                empty = False
+                yield item
+            if empty:
+                return
+
+
+class _TakeDataset(Unary):
+    """The first elements."""
+
+    def __init__(self, source: Any, count: Any) -> None:
+        super().__init__(source)
+        self._count = number(count, "take", "count")
+
+    def _size(self) -> int:
+        n = self._input._size()
+        if self._count < 0:
+            return n
+        return self._count if n == INFINITE or self._count == 0 else n if n < 0 else min(n, self._count)
+
+    def _table(self) -> Table | None:
+        return self._input._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        chunks = self._input._chunks(run)
+        return chunks if self._count < 0 else rows.take(chunks, self._count)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        elements = self._input._iterate(run)
+        return elements if self._count < 0 else islice(elements, self._count)
+
+
+class _SkipDataset(Unary):
+    """All but the first elements."""
+
+    def __init__(self, source: Any, count: Any) -> None:
+        super().__init__(source)
+        self._count = number(count, "skip", "count")
+
+    def _size(self) -> int:
+        n = self._input._size()
+        if self._count < 0:
+            return 0
+        return n if n < 0 else max(0, n - self._count)
+
+    def _table(self) -> Table | None:
+        return self._input._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return iter(()) if self._count < 0 else rows.skip(self._input._chunks(run), self._count)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return iter(()) if self._count < 0 else islice(self._input._iterate(run), self._count, None)
+
+
+class _ShardDataset(Unary):
+    """Every n-th element."""
+
+    def __init__(self, source: Any, num_shards: Any, index: Any) -> None:
+        super().__init__(source)
+        self._shards, self._index = number(num_shards, "shard", "num_shards"), number(index, "shard", "index")
+        if self._shards < 1:
+            raise invalid(
+                f"Number of shards must be greater than zero (currently num_shards = {self._shards})."
+            )
+        if not 0 <= self._index < self._shards:
+            raise invalid(
+                f"Index must be between 0 and {self._shards - 1} (currently index = {self._index})."
+            )
+
+    def _size(self) -> int:
+        n = self._input._size()
+        return n if n < 0 else len(range(self._index, n, self._shards))
+
+    def _table(self) -> Table | None:
+        return self._input._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return rows.shard(self._input._chunks(run), self._shards, self._index)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return islice(self._input._iterate(run), self._index, None, self._shards)
+
+
+class _UniqueDataset(Unary):
+    """Each element once."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        for s in nest.flatten(self.element_spec):
+            kind = s.dtype if isinstance(s, TensorSpec) else s
+            if kind not in (dtypes.int32, dtypes.int64, dtypes.string):
+                raise TypeError(
+                    f"`tf.data.Dataset.unique` does not support type {kind} -- only `tf.int32`, `tf.int64`, and "
+                    "`tf.string` are supported."
+                )
+
+    def _size(self) -> int:
+        return UNKNOWN
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        seen = set()
+        for element in self._input._iterate(run):
+            values = [leaf.numpy() for leaf in nest.flatten(element)]
+            key = tuple(
+                [v.tobytes() if hasattr(v, "tobytes") and v.dtype != object else repr(v) for v in values]
+            )
+            if key not in seen:
+                seen.add(key)
+                yield element
+
+
+class _OptionsDataset(Unary):
+    """The same elements, with options."""
+
+    def __init__(self, source: Any, options: Any) -> None:
+        super().__init__(source)
+        if not isinstance(options, Options):
+            raise TypeError(f"Dataset.with_options: expected tf.data.Options; got {options!r}.")
+        self._options = Options().merge(options)
+
+    def _table(self) -> Table | None:
+        return self._input._table()
+
+    def _chunks(self, run: Run) -> Iterator[Any]:
+        return self._input._chunks(run)
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return self._input._iterate(run)
+
+
+class AssertCardinality(Unary):
+    """The same elements; an error if there are not as many as were promised."""
+
+    def __init__(self, source: Any, expected: Any) -> None:
+        super().__init__(source)
+        self._expected = number(expected, "assert_cardinality", "expected_cardinality")
+
+    def _size(self) -> int:
+        return self._expected
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        count = 0
+        for count, element in enumerate(self._input._iterate(run), 1):
+            if 0 <= self._expected < count:
+                break
+            yield element
+        if count != self._expected and self._expected != UNKNOWN:
+            words = "an infinite number of" if self._expected == INFINITE else self._expected
+            more = " at least" if count > self._expected >= 0 else ""
+            raise errors.FailedPreconditionError(
+                None,
+                None,
+                f"Input dataset was expected to contain {words} elements but contained{more} {count}.",
+            )

@@ -1,0 +1,186 @@
+"""`padded_batch`: elements of different lengths in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, dtypes, errors, nest, ops
+from gradtape.data import text
+from gradtape.data.base import Run
+from gradtape.data.batching import Batches
+from gradtape.data.structure import columns, is_tensor, packer, with_shapes
+from gradtape.shape import TensorShape, TensorSpec, as_shape
+
+
+class _PaddedBatchDataset(Batches):
+    """Elements made equally long, and stacked.
+
+    Args:
+      padded_shapes: shapes in the structure of an element; None (or -1) is the longest of the batch. By
+        default every size is that.
+      padding_values: what to pad with, in that structure; 0, "" or False by default.
+    """
+
+    _op = "padded_batch"
+
+    def __init__(
+        self, source: Any, batch_size: Any, padded_shapes: Any, padding_values: Any, drop_remainder: Any
+    ) -> None:
+        super().__init__(source, batch_size, drop_remainder)
+        spec = source._spec()
+        self._shapes: list | None = None
+        self._values = padding_values
+        if padded_shapes is not None:
+            self._shapes = self._given_shapes(
+                padded_shapes, self._input.element_spec if spec is None else spec
+            )
+        elif spec is not None:
+            for i, s in enumerate(nest.flatten(spec)):
+                if isinstance(s, TensorSpec) and s.shape.rank is None:
+                    raise ValueError(
+                        f"You must provide `padded_shapes` argument because component {i} has unknown rank."
+                    )
+        if spec is not None:
+            self._fillings(nest.flatten(spec))
+
+    def _given_shapes(self, given: Any, spec: Any) -> list:
+        try:
+            shapes = [_as_shape(s) for s in nest.flatten_up_to(spec, given)]
+        except ValueError as e:
+            raise TypeError(
+                f"Dataset.padded_batch: padded_shapes must have the structure of an element; expected {spec}; got {given}."
+            ) from e
+        for shape, s in zip(shapes, nest.flatten(spec), strict=True):
+            if s.shape.rank is not None and (
+                shape.rank != s.shape.rank
+                or any(p is not None and d is not None and p < d for p, d in zip(shape, s.shape, strict=True))
+            ):
+                raise ValueError(
+                    f"The padded shape {shape} is not compatible with the shape {s.shape} of the corresponding "
+                    "input component."
+                )
+        return shapes
+
+    def _fillings(self, kinds: Sequence[Any]) -> list:
+        """What each part is padded with; `kinds` are things with a dtype."""
+        values = self._values
+        if values is None:
+            flat: list = [None] * len(kinds)
+        elif nest.is_nested(values):
+            flat = nest.flatten(values)
+            if len(flat) != len(kinds):
+                raise ValueError(
+                    f"Dataset.padded_batch: expected {len(kinds)} padding_values; got {len(flat)}."
+                )
+        else:
+            flat = [values] * len(kinds)
+        return [_filling(v, k.dtype) for v, k in zip(flat, kinds, strict=True)]
+
+    def _spec(self, look: bool = False) -> Any:
+        spec = self._input._spec(look)
+        if spec is None:
+            return None
+        first = TensorShape([self._count if self._drop else None])
+        if self._shapes is None:
+            return with_shapes(spec, lambda s: first.concatenate(s), self._op)
+        specs = zip(self._shapes, nest.flatten(spec), strict=True)
+        return nest.pack_sequence_as(spec, [TensorSpec(first.concatenate(p), s.dtype) for p, s in specs])
+
+    def _likely(self) -> Any:
+        return self._defined()
+
+    def _defined(self) -> Any:
+        """The spec of a full batch, if padding makes all of one shape."""
+        spec = self._spec()
+        flat = [] if spec is None else nest.flatten(spec)
+        if not flat or not all(s.shape[1:].is_fully_defined() for s in flat):
+            return None
+        sizes = self._sizes() or [self._count]
+        return with_shapes(spec, lambda s: TensorShape([sizes[0]]).concatenate(s[1:]))
+
+    def _kinds(self) -> list | None:
+        defined, sizes = self._defined(), self._sizes()
+        if defined is None or sizes is None:
+            return None
+        return [
+            with_shapes(defined, lambda s, size=size: TensorShape([size]).concatenate(s[1:]))  # type: ignore[misc]
+            for size in sizes
+        ]
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        source = self._input._iterate(run)
+        pack: Any = None
+        fillings: list = []
+        while True:
+            elements = list(islice(source, self._count))
+            if not elements or (self._drop and len(elements) < self._count):
+                return
+            parts = columns(elements)
+            if pack is None:
+                pack = packer(elements[0])
+                fillings = self._fillings([p[0] for p in parts])
+            shapes = self._shapes or [None] * len(parts)
+            yield pack([_padded(p, s, f) for p, s, f in zip(parts, shapes, fillings, strict=True)])
+
+
+def _as_shape(given: Any) -> TensorShape:
+    if isinstance(given, _core.Tensor):
+        given = given.numpy().tolist()
+    if isinstance(given, (list, tuple)):
+        given = [None if d is None or int(d) < 0 else int(d) for d in given]
+    return as_shape(given)
+
+
+def _filling(value: Any, dtype: Any) -> Any:
+    """A padding value as a NumPy value of the type of its part."""
+    if value is None:
+        return b"" if dtype is dtypes.string else dtype.as_numpy_dtype(0)
+    if dtype is dtypes.string:
+        return text.array_of(text.make(value)).item()
+    tensor = value if isinstance(value, _core.Tensor) else ops.convert_to_tensor(value)
+    if tensor.dtype is not dtype:
+        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if plain and (dtype.is_floating or (dtype.is_integer and isinstance(value, int))):
+            return dtype.as_numpy_dtype(value)
+        raise TypeError(
+            f"Invalid `padding_values`. `padding_values` values type {tensor.dtype} does not match type {dtype} of "
+            "the corresponding input component."
+        )
+    if tensor.ndim:
+        raise ValueError(
+            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {tensor.shape}."
+        )
+    return tensor.numpy()
+
+
+def _padded(parts: Sequence[Any], shape: TensorShape | None, filling: Any) -> Any:
+    """One part of several elements, as one tensor of the longest, or of `shape`."""
+    arrays = [np.asarray(p) if is_tensor(p) else text.array_of(p) for p in parts]
+    rank = arrays[0].ndim
+    if any(a.ndim != rank for a in arrays):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"All elements in a batch must have the same rank; got {sorted({a.ndim for a in arrays})}.",
+        )
+    longest = [max(a.shape[i] for a in arrays) for i in range(rank)]
+    if shape is not None:
+        for i, (size, most) in enumerate(zip(shape, longest, strict=True)):
+            if size is not None and size < most:
+                raise errors.DataLossError(
+                    None,
+                    None,
+                    "Attempted to pad to a smaller size than the input element: "
+                    f"padded_shapes has {size} where an element has {most}, along axis {i}.",
+                )
+            longest[i] = most if size is None else size
+    if is_tensor(parts[0]) and all(list(a.shape) == longest for a in arrays):
+        return ops.stack(list(parts))
+    out = np.full([len(arrays), *longest], filling, dtype=arrays[0].dtype)
+    for i, a in enumerate(arrays):
+        out[i][tuple(slice(n) for n in a.shape)] = a
+    return ops.convert_to_tensor(out) if is_tensor(parts[0]) else text.make(out)

@@ -1,0 +1,155 @@
+"""Datasets that are read from files: lines of text, TFRecords, records of a fixed length, lists of files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+from gradtape import dtypes, errors
+from gradtape.data import text
+from gradtape.data.base import DatasetBase, Run, invalid, number
+from gradtape.data.dataset import Dataset
+from gradtape.shape import TensorSpec
+
+
+def open_file(path: str, compression_type: Any = None) -> Any:
+    """A file for reading bytes, unpacked.
+
+    Raises:
+      NotFoundError: if there is none.
+    """
+    kind = str(getattr(compression_type, "numpy", lambda: compression_type or "")())
+    try:
+        if kind in ("", "b''"):
+            return open(path, "rb")  # noqa: SIM115
+        if kind == "GZIP":
+            import gzip
+
+            return gzip.open(path, "rb")
+        if kind == "ZLIB":
+            import io
+            import zlib
+
+            with open(path, "rb") as f:
+                return io.BytesIO(zlib.decompress(f.read()))
+    except FileNotFoundError:
+        raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from None
+    except PermissionError:
+        raise errors.PermissionDeniedError(None, None, f"{path}; Permission denied") from None
+    except IsADirectoryError:
+        raise errors.FailedPreconditionError(None, None, f"{path}; Is a directory") from None
+    raise invalid(f"Unsupported compression_type: expected '', 'GZIP' or 'ZLIB'; got {kind!r}.")
+
+
+class FileDataset(Dataset):
+    """What is read from files, one after the other.
+
+    Args:
+      filenames: a name, a list of names, or a dataset of names.
+    """
+
+    def __init__(self, filenames: Any, read: Callable[[str], Iterator[Any]]) -> None:
+        self._names = filenames if isinstance(filenames, DatasetBase) else None
+        self._given = None if self._names is not None else text.strings(filenames)
+        super().__init__(*([self._names] if self._names is not None else []))
+        self._read = read
+
+    def _spec(self, look: bool = False) -> Any:
+        return TensorSpec((), dtypes.string)
+
+    def _files(self, run: Run) -> Iterator[str]:
+        if self._given is not None:
+            return iter(self._given)
+        assert self._names is not None
+        return chain.from_iterable(text.strings(name) for name in self._names._iterate(run))
+
+    def _elements(self, run: Run) -> Iterator[Any]:
+        return map(text.make, chain.from_iterable(map(self._read, self._files(run))))
+
+
+class TextLineDataset(FileDataset):
+    """The lines of text files, without their ends, as bytes."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        def lines(path: str) -> Iterator[bytes]:
+            with open_file(path, compression_type) as file:
+                for line in file:
+                    yield line.rstrip(b"\n").rstrip(b"\r") if line.endswith(b"\n") else line
+
+        super().__init__(filenames, lines)
+
+
+class TFRecordDataset(FileDataset):
+    """The records of TFRecord files, as bytes."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        def records(path: str) -> Iterator[bytes]:
+            from gradtape.io.records import read_records
+
+            return read_records(path, compression_type) if compression_type else read_records(path)
+
+        super().__init__(filenames, records)
+
+
+class FixedLengthRecordDataset(FileDataset):
+    """Pieces of `record_bytes` bytes of files, behind a header and before a footer."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: Any,
+        header_bytes: Any = None,
+        footer_bytes: Any = None,
+        buffer_size: Any = None,
+        compression_type: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        op = "FixedLengthRecordDataset"
+        length = number(record_bytes, op, "record_bytes")
+        header = 0 if header_bytes is None else number(header_bytes, op, "header_bytes")
+        footer = 0 if footer_bytes is None else number(footer_bytes, op, "footer_bytes")
+        if length < 1:
+            raise invalid(f"{op}: `record_bytes` must be > 0; got {length}.")
+
+        def records(path: str) -> Iterator[bytes]:
+            with open_file(path, compression_type) as file:
+                data = file.read()
+            body = len(data) - header - footer
+            if body % length:
+                raise invalid(
+                    f'Excluding the header ({header} bytes) and footer ({footer} bytes), input file "{path}" has body '
+                    f"length {body} bytes, which is not an exact multiple of the record length ({length} bytes)."
+                )
+            return (data[at : at + length] for at in range(header, header + body, length))
+
+        super().__init__(filenames, records)
+
+
+def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Any:
+    """`Dataset.list_files`."""
+    patterns = text.strings(file_pattern)
+    found = sorted({f for p in patterns for f in glob.glob(os.path.expanduser(p))})
+    if not found:
+        raise invalid(f"No files matched pattern: {', '.join(patterns)}")
+    files: Any = Dataset.from_tensor_slices(found)
+    if shuffle or shuffle is None:
+        files = files.shuffle(len(found), seed)
+    return files

@@ -1,0 +1,246 @@
+"""Rows of arrays in memory: pipelines over row numbers in place of elements.
+
+A dataset made of such rows has a *table*, and for each iteration the numbers of the rows in the order in
+which they come. `shuffle`, `repeat`, `take` and their kin change the numbers alone; `batch` then copies the
+rows of a batch in one go, or shares them where they lie side by side. No tensor is made per element.
+
+Row numbers come in chunks: a `range`, or an int64 tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, dtypes, ops
+from gradtape.data import text
+from gradtape.data.structure import packer
+
+_INT64 = dtypes.int64._code
+_PIECE = 1 << 16  # row numbers that are shuffled or counted at a time
+_BLOCK_ROWS, _BLOCK_BYTES = 64, 1 << 15  # rows that are copied together when elements are asked for
+
+Chunk = Any  # range | int64 tensor
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+
+class TensorColumn:
+    """A tensor whose rows are parts of elements."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.row_bytes = tensor.dtype.size * (tensor._numel // max(1, tensor.shape[0]))
+
+    def slice(self, start: int, stop: int) -> Any:
+        return self.tensor[start:stop]
+
+    def take(self, at: Any) -> Any:
+        return ops.gather(self.tensor, at)
+
+
+class TextColumn:
+    """Text whose rows are parts of elements."""
+
+    row_bytes = 64
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def slice(self, start: int, stop: int) -> Any:
+        return self.value[start:stop]
+
+    def take(self, at: Any) -> Any:
+        return text.take(self.value, np.asarray(at))
+
+
+class NumberColumn:
+    """The numbers `start + i * step`, which are nowhere in memory."""
+
+    row_bytes = 8
+
+    def __init__(self, start: Any, step: Any, dtype: Any) -> None:
+        self.start, self.step, self.dtype = start, step, dtype
+
+    def slice(self, start: int, stop: int) -> Any:
+        return self._numbers(np.arange(start, stop))
+
+    def take(self, at: Any) -> Any:
+        return self._numbers(np.asarray(at))
+
+    def _numbers(self, at: np.ndarray) -> Any:
+        numbers = self.start + at * self.step
+        return ops.convert_to_tensor(numbers.astype(self.dtype.as_numpy_dtype))
+
+
+class NoneColumn:
+    """A part that is None in every element."""
+
+    row_bytes = 0
+
+    def slice(self, start: int, stop: int) -> None:
+        return None
+
+    def take(self, at: Any) -> None:
+        return None
+
+
+def column_of(part: Any) -> Any:
+    """A part of a batch as a column."""
+    if part is None:
+        return NoneColumn()
+    return TensorColumn(part) if type(part) is _core.Tensor else TextColumn(part)
+
+
+def unstack(part: Any, n: int) -> Sequence[Any]:
+    """The `n` rows of a part of a batch."""
+    if type(part) is _core.Tensor:
+        return ops.unstack(part)
+    return [None] * n if part is None else list(part)
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+class Table:
+    """Columns of one length, whose rows are the elements of `structure`'s form."""
+
+    is_computed = False  # whether reading rows costs more than copying them
+
+    def __init__(self, columns: Sequence[Any], structure: Any) -> None:
+        self.columns = list(columns)
+        self.row_bytes = sum(c.row_bytes for c in self.columns)
+        self.structure = structure
+        self.pack: Callable = packer(structure)
+
+    def rows(self, at: Chunk) -> list:
+        """The columns of some rows."""
+        if type(at) is range:
+            if at.step == 1:
+                return [c.slice(at.start, at.stop) for c in self.columns]
+            at = as_tensor(at)
+        return [c.take(at) for c in self.columns]
+
+    def each(self, chunk: Chunk) -> Iterator[Any]:
+        """One element after the other."""
+        for at in blocks(chunk, _BLOCK_ROWS, _BLOCK_BYTES, self.row_bytes):
+            yield from self._elements(at)
+
+    def _elements(self, at: Chunk) -> Iterator[Any]:
+        lists = [unstack(p, len(at)) for p in self.rows(at)]
+        return map(self.pack, zip(*lists, strict=True))
+
+
+def elements(table: Table, chunks: Iterable[Chunk]) -> Iterator[Any]:
+    """The rows with these numbers."""
+    each = table.each
+    for chunk in chunks:
+        yield from each(chunk)
+
+
+def batches(table: Table, chunks: Iterable[Chunk], size: int, drop_remainder: bool) -> Iterator[Any]:
+    """The rows with these numbers, `size` at a time."""
+    rows, pack = table.rows, table.pack
+    for at in cut(chunks, size, drop_remainder):
+        yield pack(rows(at))
+
+
+# ---- chunks -------------------------------------------------------------------------------------
+
+
+def as_tensor(chunk: Chunk) -> Any:
+    """Row numbers as a tensor."""
+    if type(chunk) is range:
+        return _core.from_buffer(np.arange(chunk.start, chunk.stop, chunk.step), _INT64)
+    return chunk
+
+
+def _join(a: Chunk, b: Chunk) -> Chunk:
+    if type(a) is range and type(b) is range and a.step == b.step == 1 and a.stop == b.start:
+        return range(a.start, b.stop)
+    return ops.concat([as_tensor(a), as_tensor(b)], 0)
+
+
+def blocks(chunk: Chunk, most: int, most_bytes: int, row_bytes: int) -> Iterator[Chunk]:
+    """A chunk in pieces of at most `most` rows that have at most `most_bytes` bytes."""
+    size = max(1, min(most, most_bytes // max(1, row_bytes)))
+    for start in range(0, len(chunk), size):
+        yield chunk[start : start + size]
+
+
+def cut(chunks: Iterable[Chunk], size: int, drop_remainder: bool) -> Iterator[Chunk]:
+    """The same row numbers in chunks of `size`."""
+    rest: Chunk = None
+    for chunk in chunks:
+        n, start = len(chunk), 0
+        if rest is not None:
+            start = size - len(rest)
+            rest = _join(rest, chunk[:start])
+            if len(rest) < size:
+                continue
+            yield rest
+            rest = None
+        stop = n - (n - start) % size
+        for at in range(start, stop, size):
+            yield chunk[at : at + size]
+        if stop < n:
+            rest = chunk[stop:]
+    if rest is not None and len(rest) and not drop_remainder:
+        yield rest
+
+
+def take(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
+    """The first `count` of the row numbers."""
+    if count:
+        for chunk in chunks:
+            if len(chunk) >= count:
+                yield chunk[:count]
+                return
+            yield chunk
+            count -= len(chunk)
+
+
+def skip(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
+    """All but the first `count` of the row numbers."""
+    for chunk in chunks:
+        if count < len(chunk):
+            yield chunk[count:]
+        count = max(0, count - len(chunk))
+
+
+def shard(chunks: Iterable[Chunk], num_shards: int, index: int) -> Iterator[Chunk]:
+    """Every `num_shards`-th of the row numbers, from `index` on."""
+    for chunk in chunks:
+        if index < len(chunk):
+            yield chunk[index::num_shards]
+        index = (index - len(chunk)) % num_shards
+
+
+def shuffle(chunks: Iterable[Chunk], room: int, seeds: tuple[int, int]) -> Iterator[Chunk]:
+    """The row numbers in the order of TensorFlow's shuffle with a buffer of `room` elements."""
+    buffer = np.empty(room, np.int64)
+    cursor = np.zeros(3, np.int64)
+    pieces = _pieces(chunks)
+    piece = next(pieces, None)
+    while piece is not None:
+        following = next(pieces, None)
+        out = _core.shuffle_indices(buffer, cursor, as_tensor(piece), *seeds, following is None)
+        if len(out):
+            yield out
+        piece = following
+
+
+def _pieces(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    for chunk in chunks:
+        yield from blocks(chunk, _PIECE, 8 * _PIECE, 8)
+
+
+def counting() -> Iterator[Chunk]:
+    """All numbers from 0 on, without an end."""
+    start = 0
+    while True:
+        yield range(start, start + _PIECE)
+        start += _PIECE

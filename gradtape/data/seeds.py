@@ -1,0 +1,64 @@
+"""The seeds of shuffles and random datasets, by TensorFlow's rules: the same seed gives the same order."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from gradtape import dtypes
+from gradtape import random as _random
+from gradtape.data.base import number
+from gradtape.ops.random import random_bits
+
+_BLOCK = 1024
+
+
+def bits(seeds: tuple[int, int], skip: int, count: int) -> np.ndarray:
+    """`count` random 32-bit numbers of a stream, behind the first `skip`, as int64."""
+    first = skip // 4
+    wanted = skip - 4 * first + count
+    found = random_bits(
+        _random.stream(_random.signed(seeds[0]), _random.signed(seeds[1]), first), [wanted], dtypes.uint32
+    )
+    return found.numpy()[wanted - count :].astype(np.int64)
+
+
+class Draws:
+    """Random 32-bit numbers of a stream, one at a time."""
+
+    def __init__(self, seeds: tuple[int, int]) -> None:
+        self._seeds = seeds
+        self._drawn = 0
+        self._block: list[int] = []
+
+    def __call__(self) -> int:
+        if not self._block:
+            self._block = bits(self._seeds, self._drawn, _BLOCK).tolist()[::-1]
+            self._drawn += _BLOCK
+        return self._block.pop()
+
+
+class SeedGenerator:
+    """Gives each iteration its seeds: others each time, or always the same.
+
+    Args:
+      seed: the op seed, or None.
+      changes: whether they change.
+    """
+
+    def __init__(self, seed: Any, changes: bool, op: str) -> None:
+        self._pair = _random.next_seeds(None if seed is None else number(seed, op, "seed"))
+        self._changes = changes
+        self._drawn = 0
+        self._lock = threading.Lock()
+
+    def next(self) -> tuple[int, int]:
+        """The seeds of a new iteration."""
+        if not self._changes:
+            return self._pair
+        with self._lock:
+            first, second = bits(self._pair, self._drawn, 2).tolist()
+            self._drawn += 2
+        return first, second

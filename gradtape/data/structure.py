@@ -1,0 +1,218 @@
+"""The elements of datasets: nests of tensors, text and datasets, and the specs that describe them.
+
+In an element tuples, namedtuples and dicts are structure, and a list is a tensor to be: `(x, [1, 2])`
+has two parts. Elements are made so once, where they enter a pipeline; inside it `gradtape.nest` is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gradtape import _core, _hooks, dtypes, nest
+from gradtape.data import text
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.shape import TensorShape, TensorSpec, TypeSpec, as_shape
+
+
+class NoneTensorSpec(TypeSpec):
+    """The spec of a part that is None."""
+
+    def is_compatible_with(self, other: Any) -> bool:
+        return other is None or isinstance(other, NoneTensorSpec)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, NoneTensorSpec)
+
+    def __hash__(self) -> int:
+        return hash(NoneTensorSpec)
+
+    def __repr__(self) -> str:
+        return "NoneTensorSpec()"
+
+
+class DatasetSpec(TypeSpec):
+    """The spec of a dataset that is an element (of `window`): what its elements look like."""
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+        self._element_spec = element_spec
+        self._dataset_shape = as_shape(dataset_shape)
+
+    @classmethod
+    def from_value(cls, value: Any) -> DatasetSpec:
+        """The spec of a dataset."""
+        return cls(value.element_spec)
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of the elements."""
+        return self._element_spec
+
+    @property
+    def value_type(self) -> Any:
+        """The class of what is described."""
+        from gradtape.data.dataset import Dataset
+
+        return Dataset
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether the dataset, or a dataset of the spec, fits this description."""
+        return hasattr(other, "element_spec") and compatible(self._element_spec, other.element_spec)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, DatasetSpec) and self._element_spec == other._element_spec
+
+    def __hash__(self) -> int:
+        return hash((DatasetSpec, tuple(nest.flatten(self._element_spec))))
+
+    def __repr__(self) -> str:
+        return f"DatasetSpec({self._element_spec!r}, {self._dataset_shape!r})"
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+def normalise(value: Any) -> Any:
+    """A value of the user's as an element: every part a tensor, text, a dataset, or None.
+
+    Raises:
+      TypeError, ValueError: for parts that are nothing of that, as `tf.convert_to_tensor` does.
+    """
+    if type(value) is _core.Tensor:
+        return value
+    if isinstance(value, (tuple, Mapping)) or hasattr(type(value), "__attrs_attrs__"):
+        kind = nest._kind(value)
+        assert kind is not None
+        return kind.rebuild(value, [normalise(child) for child in kind.children(value)])
+    return _leaf(value)
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, _core.Variable):
+        return value._read()
+    if value is None or text.is_text(value) or hasattr(value, "_is_dataset"):
+        return value
+    if isinstance(value, IndexedSlices):
+        return _hooks.densify(value)
+    if text.looks_like_text(value):
+        return text.make(value)
+    return _hooks.convert(value)
+
+
+def is_tensor(leaf: Any) -> bool:
+    """Whether a part of an element is a tensor, rather than text, a dataset or None."""
+    return type(leaf) is _core.Tensor
+
+
+def to_numpy(element: Any) -> Any:
+    """An element with arrays, NumPy scalars and bytes in place of tensors."""
+    return nest.map_structure(_leaf_to_numpy, element)
+
+
+def _leaf_to_numpy(leaf: Any) -> Any:
+    if hasattr(leaf, "_is_dataset"):
+        return leaf.as_numpy_iterator()
+    return leaf if leaf is None else leaf.numpy()
+
+
+def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """A function that puts a flat sequence of parts into the form of `structure`."""
+    if not nest.is_nested(structure):
+        return lambda flat: flat[0]
+    children = structure.values() if isinstance(structure, Mapping) else structure
+    flat_nest = not any(map(nest.is_nested, children))
+    if flat_nest and type(structure) is tuple:
+        return tuple
+    if flat_nest and type(structure) is dict:
+        place = {key: i for i, key in enumerate(sorted(structure))}
+        keys = [(key, place[key]) for key in structure]
+        return lambda flat: {key: flat[i] for key, i in keys}
+    return lambda flat: nest.pack_sequence_as(structure, list(flat))
+
+
+def columns(elements: Sequence[Any]) -> list[Sequence[Any]]:
+    """The parts of elements of one form, each part as a sequence over the elements."""
+    first = elements[0]
+    if not nest.is_nested(first):
+        return [elements]
+    if type(first) is tuple and not any(map(nest.is_nested, first)):
+        return list(zip(*elements, strict=True))
+    return list(zip(*map(nest.flatten, elements), strict=True))
+
+
+# ---- specs --------------------------------------------------------------------------------------
+
+
+def leaf_spec(leaf: Any) -> Any:
+    """The spec of one part."""
+    if type(leaf) is _core.Tensor:
+        return TensorSpec(leaf.shape, leaf.dtype)
+    if leaf is None:
+        return NoneTensorSpec()
+    if hasattr(leaf, "_is_dataset"):
+        return DatasetSpec(leaf.element_spec)
+    return TensorSpec(leaf.shape, dtypes.string)
+
+
+def spec_of(element: Any) -> Any:
+    """The spec of an element."""
+    return nest.map_structure(leaf_spec, element)
+
+
+def with_shapes(spec: Any, change: Callable[[TensorShape], Any], what: str = "batch") -> Any:
+    """A spec whose tensors have other shapes."""
+
+    def leaf(s: Any) -> Any:
+        if isinstance(s, TensorSpec):
+            return TensorSpec(change(s.shape), s.dtype)
+        if isinstance(s, NoneTensorSpec):
+            return s
+        raise TypeError(
+            f"{what}: elements that are datasets cannot be batched; got {s!r}. "
+            "Hint: ds.flat_map(lambda window: window.batch(n))."
+        )
+
+    return nest.map_structure(leaf, spec)
+
+
+def is_defined(spec: Any) -> bool:
+    """Whether the shape of every tensor is known."""
+    return all(not isinstance(s, TensorSpec) or s.shape.is_fully_defined() for s in nest.flatten(spec))
+
+
+def is_plain(spec: Any) -> bool:
+    """Whether every part is a tensor of numbers of a known shape."""
+    return all(
+        isinstance(s, TensorSpec) and s.dtype is not dtypes.string and s.shape.is_fully_defined()
+        for s in nest.flatten(spec)
+    )
+
+
+def same_form(a: Any, b: Any) -> bool:
+    """Whether two specs have the same structure and the same element types."""
+    try:
+        nest.assert_same_structure(a, b)
+    except (TypeError, ValueError):
+        return False
+    return all(
+        type(x) is type(y) and getattr(x, "dtype", None) is getattr(y, "dtype", None)
+        for x, y in zip(nest.flatten(a), nest.flatten(b), strict=True)
+    )
+
+
+def compatible(a: Any, b: Any) -> bool:
+    """Whether an element could be of both specs."""
+    return same_form(a, b) and all(
+        x.is_compatible_with(y) for x, y in zip(nest.flatten(a), nest.flatten(b), strict=True)
+    )
+
+
+def common(a: Any, b: Any) -> Any:
+    """The narrowest spec that covers both; they have the same form."""
+
+    def leaf(x: Any, y: Any) -> Any:
+        if isinstance(x, TensorSpec):
+            return TensorSpec(x.shape.most_specific_compatible_shape(y.shape), x.dtype)
+        return x
+
+    return nest.map_structure(leaf, a, b)

@@ -1,0 +1,130 @@
+"""Functions of one row run over many rows at once.
+
+`map` and `filter` over rows of a table are not called row by row: the traced function is batched
+(`gradtape.graph.batch`), and a batch of its results is one run of a program. Only functions that do nothing
+but compute are: no prints, no random numbers, no Python code, no ops that know no batches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, nest, ops
+from gradtape.data.functions import DataFunction, arguments
+from gradtape.data.rows import Chunk, Table, blocks, unstack
+from gradtape.graph.batch import spread
+from gradtape.graph.ir import Callback
+
+_FEW = 8  # rows that are run one by one rather than compiled for
+_MOST_SIZES = 4  # numbers of rows that programs are made for
+_BLOCK, _BLOCK_BYTES = 64, 1 << 18  # rows computed together when elements are asked for
+_PIECE, _PIECE_BYTES = 1024, 1 << 22  # rows asked a predicate of together
+
+
+class RowFunction:
+    """A function of rows over columns."""
+
+    def __init__(self, concrete: Any) -> None:
+        self._concrete = concrete
+        self._sizes: dict[int, tuple[Any, list[bool]]] = {}
+
+    @staticmethod
+    def of(function: DataFunction, spec: Any) -> RowFunction | None:
+        """The function of rows of a spec, if it can be run over many at once."""
+        concrete = None if spec is None else function.concrete(arguments(spec))
+        if concrete is None or concrete._assigned or _has_callback(concrete.graph):
+            return None
+        made = RowFunction(concrete)
+        return None if _has_callback(made._batched(2)[0].graph) else made
+
+    def _batched(self, n: int) -> tuple[Any, list[bool]]:
+        marks = (
+            *(True for _ in range(self._concrete.n_arguments)),
+            *(False for _ in self._concrete.externals),
+        )
+        return self._concrete.graph_function.batched(marks, n)
+
+    def __call__(self, columns: Sequence[Any], n: int) -> list:
+        """The columns of the results of `n` rows."""
+        if n in self._sizes or (n >= _FEW and len(self._sizes) < _MOST_SIZES):
+            return self._run(columns, n)
+        parts, at = [], 0
+        for size in sorted(self._sizes, reverse=True):
+            while n - at >= size:
+                parts.append(self._run([c[at : at + size] for c in columns], size))
+                at += size
+        if at < n:
+            rows = zip(*(unstack(c[at:], n - at) for c in columns), strict=True)
+            results = [self._one(list(row)) for row in rows]
+            parts.append([ops.stack(list(column)) for column in zip(*results, strict=True)])
+        if len(parts) == 1:
+            return parts[0]
+        return [ops.concat(list(column), 0) for column in zip(*parts, strict=True)]
+
+    def _run(self, columns: Sequence[Any], n: int) -> list:
+        known = self._sizes.get(n)
+        if known is None:
+            known = self._sizes[n] = self._batched(n)
+        function, marks = known
+        outs = function.program.run([*columns, *self._externals()])
+        outs = [o if m else spread(o, n) for o, m in zip(outs, marks, strict=True)]
+        return [outs[place[1]] for place in self._concrete._places]
+
+    def _one(self, row: list) -> list:
+        outs = self._concrete.graph_function.program.run([*row, *self._externals()])
+        return [outs[place[1]] for place in self._concrete._places]
+
+    def _externals(self) -> list:
+        return [e._read() if isinstance(e, _core.Variable) else e for e in self._concrete.externals]
+
+
+def _has_callback(graph: Any) -> bool:
+    return any(isinstance(n.op, Callback) for n in graph.nodes)
+
+
+class MappedTable(Table):
+    """The rows of a table with a function of them."""
+
+    is_computed = True
+
+    def __init__(self, table: Table, function: RowFunction, structure: Any) -> None:
+        super().__init__([], structure)
+        self._source, self._function = table, function
+        self.row_bytes = sum(s.dtype.size * math.prod(s.shape) for s in nest.flatten(structure))
+
+    def rows(self, at: Chunk) -> list:
+        return self._function(self._source.rows(at), len(at))
+
+    def each(self, chunk: Chunk) -> Iterator[Any]:
+        for at in blocks(chunk, _BLOCK, _BLOCK_BYTES, self.row_bytes):
+            try:
+                elements = self._elements(at)
+            except Exception:
+                # One row fails: those before it come first, and it only fails if it is asked for.
+                for k in range(len(at)):
+                    yield from self._elements(at[k : k + 1])
+            else:
+                yield from elements
+
+
+def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> Iterator[Chunk]:
+    """The numbers of the rows of which a function is true."""
+    for chunk in chunks:
+        for at in blocks(chunk, _PIECE, _PIECE_BYTES, table.row_bytes):
+            try:
+                found = _true(table, at, predicate)
+            except Exception:
+                for k in range(len(at)):
+                    yield from _true(table, at[k : k + 1], predicate)
+            else:
+                yield from found
+
+
+def _true(table: Table, at: Chunk, predicate: RowFunction) -> list[Chunk]:
+    (keep,) = predicate(table.rows(at), len(at))
+    numbers = np.asarray(at)[np.asarray(keep)]
+    return [ops.convert_to_tensor(numbers)] if len(numbers) else []

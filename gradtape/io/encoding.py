@@ -1,0 +1,88 @@
+"""Writing image files: encode_jpeg, encode_png."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, dtypes, ops
+from gradtape.data.text import Text, make
+from gradtape.errors import InvalidArgumentError
+from gradtape.io import png
+from gradtape.io.contents import not_in_trace
+from gradtape.io.images import pillow
+from gradtape.ops.static import array_of, as_tensor
+
+
+def encode_jpeg(
+    image: Any,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
+) -> Text:
+    """A JPEG file of an image, uint8 `[height, width, 1 or 3]`, as bytes."""
+    op = "encode_jpeg"
+    not_in_trace(op)
+    known = isinstance(image, (_core.Tensor, _core.Variable))
+    x = as_tensor(image) if known else ops.convert_to_tensor(image, dtypes.uint8)
+    if x.dtype is not dtypes.uint8:
+        raise InvalidArgumentError(
+            f"{op}: image must be uint8; got image: {x.dtype.name}{list(x.shape)}. Hint: "
+            "tf.image.convert_image_dtype(image, tf.uint8)."
+        )
+    if x.ndim != 3 or x.shape[-1] not in (1, 3):
+        raise InvalidArgumentError(f"{op}: image must be [height, width, 1 or 3]; got shape {list(x.shape)}.")
+    wanted = {"": x.shape[-1], "grayscale": 1, "rgb": 3}.get(format)
+    if wanted != x.shape[-1]:
+        raise InvalidArgumentError(
+            f"{op}: format {format!r} does not fit an image of {x.shape[-1]} channels."
+        )
+    if not 0 <= quality <= 100:
+        raise InvalidArgumentError(f"{op}: quality must be in [0,100], got {quality}.")
+    if 0 in tuple(x.shape):
+        raise InvalidArgumentError(f"{op}: image must not be empty; got shape {list(x.shape)}.")
+    pixels = array_of(x)
+    scale = 1.0 if density_unit == "in" else 2.54
+    file = io.BytesIO()
+    pillow().fromarray(pixels[:, :, 0] if wanted == 1 else pixels).save(
+        file, "JPEG", quality=max(int(quality), 1), progressive=progressive, optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0, dpi=(x_density * scale, y_density * scale),
+        **({"xmp": xmp_metadata.encode()} if xmp_metadata else {}),
+    )  # fmt: skip
+    return make(file.getvalue())
+
+
+def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Text:
+    """A PNG file of an image, uint8 or uint16 `[..., height, width, 1 to 4]`, as bytes. Needs no Pillow.
+
+    Args:
+      compression: from 0 (fast) to 9 (small); -1 is between.
+    """
+    op = "encode_png"
+    not_in_trace(op)
+    x = as_tensor(image)
+    if x.dtype not in (dtypes.uint8, dtypes.uint16):
+        raise InvalidArgumentError(
+            f"{op}: image must be uint8 or uint16; got image: {x.dtype.name}{list(x.shape)}. Hint: "
+            "tf.image.convert_image_dtype(image, tf.uint8)."
+        )
+    if x.ndim < 3 or x.shape[-1] not in (1, 2, 3, 4) or 0 in tuple(x.shape)[-3:]:
+        raise InvalidArgumentError(
+            f"{op}: image must be [..., height, width, 1 to 4]; got shape {list(x.shape)}."
+        )
+    if not -1 <= compression <= 9:
+        raise InvalidArgumentError(f"{op}: compression should be in [-1,9], got {compression}.")
+    pixels = array_of(x)
+    files = np.empty(pixels.shape[:-3], object)
+    for place in np.ndindex(files.shape):
+        files[place] = png.encode(pixels[place], int(compression))
+    return Text(files)

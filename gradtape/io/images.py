@@ -1,0 +1,353 @@
+"""Reading image files: decode_jpeg, decode_png, decode_image and so on. Writing is in `encoding`.
+
+Pillow does the work; it is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, dtypes, ops
+from gradtape.errors import InvalidArgumentError, UnimplementedError
+from gradtape.io import png
+from gradtape.io.contents import bytes_of, not_in_trace
+from gradtape.ops.static import array_of, ints_of
+
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_PLAIN = ("L", "LA", "RGB", "RGBA")
+
+
+def pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ImportError(
+            "Reading and writing image files needs Pillow. Hint: pip install gradtape[image]."
+        ) from None
+    return Image
+
+
+def _open(data: bytes, op: str, formats: tuple[str, ...] | None = None) -> Any:
+    image = pillow()
+    try:
+        return image.open(io.BytesIO(data), formats=formats)
+    except (OSError, SyntaxError, ValueError) as e:
+        kinds = " or ".join(formats or ("BMP", "GIF", "JPEG", "PNG"))
+        raise InvalidArgumentError(
+            f"{op}: Unknown image file format, or invalid data. {kinds} required; got {len(data)} bytes beginning with "
+            f"{data[:8]!r}: {e}."
+        ) from None
+
+
+def _loaded(image: Any, op: str) -> Any:
+    try:
+        image.load()
+    except (OSError, SyntaxError, ValueError, EOFError) as e:
+        raise InvalidArgumentError(f"{op}: Invalid {image.format} data: {e}.") from None
+    return image
+
+
+def _pixels(image: Any, channels: int, op: str) -> np.ndarray:
+    """The pixels of an image as uint8 [height, width, channels]; 0 channels: as many as it has."""
+    mode = _MODES[channels] if channels else _own_mode(image)
+    if image.mode.startswith("I;16"):
+        image = pillow().fromarray((np.asarray(image, np.uint16) >> 8).astype(np.uint8))
+    _loaded(image, op)
+    if image.mode != mode:
+        image = image.convert("RGB" if image.mode == "P" and mode == "L" else mode).convert(mode)
+    array = np.asarray(image)
+    return array[:, :, None] if array.ndim == 2 else array
+
+
+def _own_mode(image: Any) -> str:
+    if image.mode in _PLAIN:
+        return image.mode
+    if image.mode == "1" or image.mode.startswith("I"):
+        return "L"
+    return "RGBA" if image.mode == "P" and "transparency" in image.info else "RGB"
+
+
+def _tensor(pixels: np.ndarray) -> _core.Tensor:
+    return ops.convert_to_tensor(np.ascontiguousarray(pixels))
+
+
+def _want_channels(channels: Any, allowed: tuple[int, ...], op: str) -> int:
+    channels = 0 if channels is None else int(channels)
+    if channels not in allowed:
+        raise InvalidArgumentError(f"{op}: channels must be one of {list(allowed)}; got {channels}.")
+    return channels
+
+
+# ---- one format ---------------------------------------------------------------------------------
+
+
+def _jpeg_image(data: bytes, channels: int, ratio: int, op: str) -> Any:
+    if channels == 4:
+        raise InvalidArgumentError(f"{op}: JPEG does not support 4 channels.")
+    image = _open(data, op, ("JPEG",))
+    width, height = image.size
+    # The decoder itself can give a smaller image, and brightness alone.
+    mode = "L" if channels == 1 and image.mode == "RGB" else None
+    if mode or ratio > 1:
+        image.draft(mode or image.mode, (max(width // ratio, 1), max(height // ratio, 1)))
+    return image
+
+
+def decode_jpeg(
+    contents: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Any:
+    """The pixels of a JPEG file: uint8 `[height, width, channels]`. Also reads PNG and GIF.
+
+    Args:
+      contents: the bytes of the file, as `tf.io.read_file` gives them.
+      channels: 1 for brightness, 3 for colour, 0 for what the file has.
+      ratio: 1, 2, 4 or 8: a smaller image, read faster.
+      try_recover_truncated: give what there is of a file that is cut off.
+      fancy_upscaling, acceptable_fraction, dct_method: accepted; the decoder's own ways are used.
+    """
+    op = "decode_jpeg"
+    not_in_trace(op)
+    data, count = bytes_of(contents, op), _want_channels(channels, (0, 1, 3, 4), op)
+    if int(ratio) not in (1, 2, 4, 8):
+        raise InvalidArgumentError(f"{op}: ratio must be 1, 2, 4, or 8, got {ratio}.")
+    if not is_jpeg_data(data):
+        return _decode_any(data, count, op)
+    image = _jpeg_image(data, count, int(ratio), op)
+    if try_recover_truncated:
+        return _tensor(_recovered(image, count, op))
+    return _tensor(_pixels(image, count, op))
+
+
+def _recovered(image: Any, channels: int, op: str) -> np.ndarray:
+    from PIL import ImageFile
+
+    before = ImageFile.LOAD_TRUNCATED_IMAGES
+    ImageFile.LOAD_TRUNCATED_IMAGES = True
+    try:
+        return _pixels(image, channels, op)
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = before
+
+
+def decode_and_crop_jpeg(
+    contents: Any,
+    crop_window: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Any:
+    """A part of a JPEG file: `crop_window` is `[y, x, height, width]`."""
+    op = "decode_and_crop_jpeg"
+    not_in_trace(op)
+    y, x, height, width = ints_of(crop_window)
+    data = bytes_of(contents, op)
+    if not is_jpeg_data(data):
+        raise InvalidArgumentError(
+            f"{op}: expected a JPEG file; got {len(data)} bytes beginning with {data[:8]!r}."
+        )
+    count = _want_channels(channels, (0, 1, 3), op)
+    pixels = _pixels(_jpeg_image(data, count, int(ratio), op), count, op)
+    if (
+        min(y, x) < 0
+        or min(height, width) <= 0
+        or y + height > pixels.shape[0]
+        or x + width > pixels.shape[1]
+    ):
+        raise InvalidArgumentError(
+            f"{op}: Invalid crop window {[y, x, height, width]}; the image has {pixels.shape[0]} x {pixels.shape[1]} pixels."
+        )
+    return _tensor(pixels[y : y + height, x : x + width])
+
+
+def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
+    """The pixels of a PNG file: `[height, width, channels]`. Also reads JPEG and GIF.
+
+    Args:
+      contents: the bytes of the file, as `tf.io.read_file` gives them.
+      channels: 1 for brightness, 3 for colour, 4 for colour with alpha, 0 for what the file has.
+      dtype: uint8, or uint16 for files with 16 bits a channel.
+    """
+    op = "decode_png"
+    not_in_trace(op)
+    data, kind = bytes_of(contents, op), dtypes.as_dtype(dtype)
+    if kind not in (dtypes.uint8, dtypes.uint16):
+        raise InvalidArgumentError(f"{op}: dtype must be uint8 or uint16; got {kind.name}.")
+    count = _want_channels(channels, (0, 1, 3, 4), op)
+    if kind is dtypes.uint16:
+        return _tensor(_pixels_16(data, count, op))
+    return _decode_any(data, count, op)
+
+
+def _pixels_16(data: bytes, channels: int, op: str) -> np.ndarray:
+    """Pixels as uint16: of 16 bits as they are, of 8 bits as PNG files widen them, or others."""
+    if not png.is_png(data):
+        return array_of(_decode_any(data, channels, op)).astype(np.uint16) * 256
+    if png.header(data)[2] != 16:
+        return array_of(_decode_any(data, channels, op)).astype(np.uint16) * 257
+    try:
+        pixels = png.decode_16(data)
+    except ValueError as e:
+        raise InvalidArgumentError(f"{op}: {e}.") from None
+    own = pixels.shape[2]
+    if channels in (0, own):
+        return pixels
+    if own <= 2 and channels >= 3:
+        pixels = np.concatenate([np.repeat(pixels[..., :1], 3, -1), pixels[..., 1:]], -1)
+    if channels == 4 and pixels.shape[2] == 3:
+        return np.concatenate([pixels, np.full_like(pixels[..., :1], 65535)], -1)
+    if channels < 3 and own >= 3:
+        raise UnimplementedError(
+            f"{op}: colour of 16 bits as brightness; expected channels 0, 3 or 4; got {channels}."
+        )
+    return pixels[..., :channels]
+
+
+def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any:
+    """The pixels of a BMP file: uint8 `[height, width, channels]`."""
+    not_in_trace("decode_bmp")
+    data = bytes_of(contents, "decode_bmp")
+    count = _want_channels(channels, (0, 3, 4), "decode_bmp")
+    image = _open(data, "decode_bmp", ("BMP",))
+    if data[28:30] == b"\x20\0" and count != 3:  # 32 bits: Pillow leaves out alpha
+        rows = np.frombuffer(
+            data, np.uint8, 4 * image.width * image.height, int.from_bytes(data[10:14], "little")
+        )
+        pixels = rows.reshape(image.height, image.width, 4)[:, :, [2, 1, 0, 3]]
+        upwards = int.from_bytes(data[22:26], "little", signed=True) > 0
+        return _tensor(pixels[::-1] if upwards else pixels)
+    return _tensor(_pixels(image, count, "decode_bmp"))
+
+
+def decode_gif(contents: Any, name: str | None = None) -> Any:
+    """The frames of a GIF file: uint8 `[frames, height, width, 3]`. Also reads JPEG and PNG: one frame."""
+    not_in_trace("decode_gif")
+    data = bytes_of(contents, "decode_gif")
+    if data[:3] == b"GIF":
+        return _tensor(_frames(_open(data, "decode_gif", ("GIF",)), "decode_gif"))
+    return ops.expand_dims(_decode_any(data, 3, "decode_gif"), 0)
+
+
+def _frames(image: Any, op: str) -> np.ndarray:
+    frames = []
+    for k in range(getattr(image, "n_frames", 1)):
+        image.seek(k)
+        frames.append(_pixels(image, 3, op))
+    return np.stack(frames)
+
+
+def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
+    """The frames of a WebP file: uint8 `[frames, height, width, channels]`."""
+    not_in_trace("decode_webp")
+    count = _want_channels(channels, (0, 3, 4), "decode_webp")
+    image = _open(bytes_of(contents, "decode_webp"), "decode_webp", ("WEBP",))
+    frames = []
+    for k in range(getattr(image, "n_frames", 1)):
+        image.seek(k)
+        frames.append(_pixels(image, count, "decode_webp"))
+    return _tensor(np.stack(frames))
+
+
+def decode_jxl(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
+    """Not there: Pillow does not read JPEG XL."""
+    raise UnimplementedError(
+        "decode_jxl: JPEG XL files are not read. Hint: tf.io.decode_jpeg, tf.io.decode_png."
+    )
+
+
+# ---- any format ---------------------------------------------------------------------------------
+
+
+def _decode_any(data: bytes, channels: int, op: str) -> _core.Tensor:
+    """A JPEG, PNG or GIF file as uint8; of an animation, the only frame."""
+    if is_jpeg_data(data):
+        return _tensor(_pixels(_jpeg_image(data, channels, 1, op), channels, op))
+    if png.is_png(data) and png.header(data)[2:4] == (
+        16,
+        4,
+    ):  # brightness and alpha, which Pillow gives as colour
+        return _tensor(
+            _pixels(pillow().fromarray((_pixels_16(data, 0, op) >> 8).astype(np.uint8)), channels, op)
+        )
+    image = _open(data, op, ("PNG", "GIF"))
+    if image.format == "GIF":
+        _want_gif_channels(channels, op)
+        frames = _frames(image, op)
+        if len(frames) > 1:
+            raise InvalidArgumentError(
+                f"{op}: Got {len(frames)} frames, but animated gifs can only be decoded by tf.io.decode_gif or "
+                "tf.io.decode_image."
+            )
+        return _tensor(frames[0])
+    return _tensor(_pixels(image, channels, op))
+
+
+def _want_gif_channels(channels: int, op: str) -> None:
+    if channels not in (0, 3):
+        raise InvalidArgumentError(f"{op}: channels must be 0 or 3 for GIF, got {channels}.")
+
+
+def decode_image(
+    contents: Any,
+    channels: int | None = None,
+    dtype: Any = dtypes.uint8,
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> Any:
+    """The pixels of a JPEG, PNG, BMP or GIF file, whichever it is.
+
+    Args:
+      contents: the bytes of the file, as `tf.io.read_file` gives them.
+      channels: 1 for brightness, 3 for colour, 4 for colour with alpha, 0 for what the file has.
+      dtype: uint8, or another type that `tf.image.convert_image_dtype` knows.
+      expand_animations: a GIF gives `[frames, height, width, 3]`; if False, its first frame.
+    """
+    from gradtape.image.colour import convert_image_dtype
+
+    op = "decode_image"
+    not_in_trace(op)
+    data, kind = bytes_of(contents, op), dtypes.as_dtype(dtype)
+    count = _want_channels(channels, (0, 1, 3, 4), op)
+    if png.is_png(data) and (
+        kind is dtypes.uint16 or (kind is not dtypes.uint8 and png.header(data)[2] == 16)
+    ):
+        pixels = _tensor(_pixels_16(data, count, op))
+    elif data[:2] == b"BM":
+        return convert_image_dtype(decode_bmp(data, count), kind)
+    elif data[:3] == b"GIF":
+        _want_gif_channels(count, op)
+        frames = _frames(_open(data, op, ("GIF",)), op)
+        pixels = _tensor(frames if expand_animations else frames[0])
+    else:
+        pixels = _decode_any(data, count, op)
+    return convert_image_dtype(pixels, kind)
+
+
+def is_jpeg_data(data: bytes) -> bool:
+    """Whether bytes begin as a JPEG file does."""
+    return data[:3] == b"\xff\xd8\xff"
+
+
+def is_jpeg(contents: Any, name: str | None = None) -> Any:
+    """Whether bytes are those of a JPEG file."""
+    return ops.convert_to_tensor(is_jpeg_data(bytes_of(contents, "is_jpeg")))
+
+
+def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    """`[height, width, channels]` of a JPEG file, which is not decoded."""
+    not_in_trace("extract_jpeg_shape")
+    image = _open(bytes_of(contents, "extract_jpeg_shape"), "extract_jpeg_shape", ("JPEG",))
+    return ops.convert_to_tensor([image.height, image.width, len(image.getbands())], output_type)

@@ -1,0 +1,135 @@
+"""What convolutions and pooling have in common: strides, paddings and formats as TensorFlow takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape.errors import InvalidArgumentError, UnimplementedError
+from gradtape.ops.movement import reshape, transpose
+from gradtape.ops.static import ints_of
+
+__all__: list[str] = []
+
+FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+def channels_first(op: str, data_format: Any, dims: int) -> bool:
+    """Whether channels come before the spatial axes."""
+    last, first = FORMATS[dims]
+    if data_format is None or data_format == last:
+        return False
+    if data_format != first:
+        error = ValueError if dims == 1 else InvalidArgumentError
+        raise error(f"{op}: `data_format` must be '{last}' or '{first}'. Received: data_format={data_format}")
+    return True
+
+
+def per_axis(op: str, value: Any, dims: int, first: bool, name: str) -> list[int]:
+    """One number for each spatial axis, from one for all, one each, or one for every axis of the images."""
+    if value is None:
+        return [1] * dims
+    if type(value) is int:
+        return [value] * dims
+    sizes = ints_of(value)
+    if len(sizes) == 1:
+        return sizes * dims
+    if len(sizes) == dims:
+        return sizes
+    if len(sizes) != dims + 2:
+        raise ValueError(
+            f"{op}: {name} should be of length 1, {dims} or {dims + 2}. Received: {name}={value} of length "
+            f"{len(sizes)}"
+        )
+    outer = (sizes[0], sizes[1]) if first else (sizes[0], sizes[-1])
+    if outer != (1, 1):
+        raise UnimplementedError(
+            f"{op}: Current implementation does not yet support {name} in the batch and depth dimensions; "
+            f"got {name}={value}."
+        )
+    return sizes[2:] if first else sizes[1:-1]
+
+
+def paddings(
+    op: str, padding: Any, sizes: Sequence[int], window: tuple[Sequence[int], list[int], list[int]], first: bool
+) -> list[int]:
+    """Zeros before and after each spatial axis, for a window `(kernel, strides, dilations)`.
+
+    Args:
+      padding: "VALID" (none), "SAME" (as many as give ceil(size / stride) results, the odd one behind),
+        or `[[before, after], ...]` for every axis of the images.
+    """
+    if padding == "VALID":
+        return [0] * (2 * len(sizes))
+    if padding == "SAME":
+        pads = []
+        for n, k, s, d in zip(sizes, *window, strict=True):
+            total = (-(-n // s) - 1) * s + (k - 1) * d + 1 - n if s > 0 else 0
+            total = total if total > 0 else 0
+            pads += (total // 2, total - total // 2)
+        return pads
+    if isinstance(padding, str):
+        raise InvalidArgumentError(
+            f"{op}: Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: "
+            f'"SAME", "VALID", "EXPLICIT"'
+        )
+    return _explicit(op, padding, len(sizes), first)
+
+
+def _explicit(op: str, padding: Any, dims: int, first: bool) -> list[int]:
+    if not isinstance(padding, (list, tuple)):
+        raise TypeError(f"{op}: Expected string or list of pairs for argument 'padding' not {padding!r}.")
+    if len(padding) != dims + 2:
+        raise ValueError(
+            f"{op}: When padding is a list, it must be of size {dims + 2}. Received: padding={padding} of size "
+            f"{len(padding)}"
+        )
+    pairs = [ints_of(pair) for pair in padding]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{op}: Each element of a list of paddings must be a pair. Received: padding={padding}")
+    channel = 1 if first else -1
+    if any(pairs[0]) or any(pairs[channel]):
+        raise InvalidArgumentError(
+            f"{op}: Nonzero explicit padding in the batch or depth dimensions is not supported; got {padding}."
+        )
+    inner = pairs[2:] if first else pairs[1:-1]
+    return [n for pair in inner for n in pair]
+
+
+# ---- formats --------------------------------------------------------------------------------------
+
+
+def to_last(x: Any) -> Any:
+    """Images with their channels last."""
+    rank = x.ndim
+    return transpose(x, [0, *range(2, rank), 1])
+
+
+def to_first(x: Any) -> Any:
+    rank = x.ndim
+    return transpose(x, [0, rank - 1, *range(1, rank - 1)])
+
+
+def on_images(op: str, x: Any, dims: int, first: bool, function: Callable[[Any], Any]) -> Any:
+    """Calls `function` with `x` as `[n, spatial..., channels]`; the result has the format of `x`.
+
+    All axes before the last `dims + 1` are a batch.
+    """
+    rank = x.ndim
+    if rank < dims + 2:
+        raise InvalidArgumentError(
+            f"{op}: input must be {dims + 2}-dimensional; got {x.dtype.name}{x.shape.as_list()}."
+        )
+    if rank == dims + 2 and not first:
+        return function(x)
+    outer = x.shape[: rank - dims - 1]
+    if rank > dims + 2:
+        x = reshape(x, [outer.num_elements(), *x.shape[rank - dims - 1 :]])
+    out = function(to_last(x) if first else x)
+    out = to_first(out) if first else out
+    return reshape(out, [*outer, *out.shape[1:]]) if rank > dims + 2 else out
+
+
+def is_tensor(x: Any) -> bool:
+    return isinstance(x, (_core.Tensor, _core.Variable))

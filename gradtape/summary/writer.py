@@ -1,0 +1,218 @@
+"""Writers of event files, and which of them summaries go to.
+
+A writer, a step and a condition are in force for a thread: `writer.as_default(step)`,
+`record_if(condition)`, `set_step(step)`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from gradtape import _records
+from gradtape.summary import encode
+
+_numbers = itertools.count()
+
+
+class _State(threading.local):
+    """What is in force in this thread."""
+
+    def __init__(self) -> None:
+        self.writer: SummaryWriter | None = None
+        self.step: Any = None
+        self.condition: Any = True
+
+
+state = _State()
+
+
+class SummaryWriter:
+    """Where summaries go: the base of all writers."""
+
+    def set_as_default(self, step: Any = None) -> None:
+        """Makes it the writer of this thread, from now on; also the step, if one is given."""
+        state.writer = self
+        if step is not None:
+            state.step = step
+
+    @contextlib.contextmanager
+    def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
+        """Makes it the writer for the code inside `with`, and `step` the step."""
+        before = state.writer, state.step
+        self.set_as_default(step)
+        try:
+            yield self
+        finally:
+            state.writer = before[0]
+            if step is not None:
+                state.step = before[1]
+            self.flush()
+
+    def init(self) -> None:
+        """Nothing to do: a writer is ready when it is made."""
+
+    def flush(self) -> None:
+        """Brings what was written to the file."""
+
+    def close(self) -> None:
+        """Flushes and ends the file."""
+
+    def write_event(self, step: int, summary: bytes) -> None:
+        """Writes an event."""
+        raise NotImplementedError
+
+
+class NoopSummaryWriter(SummaryWriter):
+    """A writer that writes nothing; also the default writer that takes summaries away."""
+
+
+class FileWriter(SummaryWriter):
+    """Writes summaries to an event file that TensorBoard reads."""
+
+    def __init__(self, logdir: str, max_queue: int, flush_seconds: float, suffix: str) -> None:
+        os.makedirs(logdir, exist_ok=True)
+        now = time.time()
+        name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{suffix}"
+        self.path = os.path.join(logdir, name)
+        self._file = open(self.path, "ab")  # noqa: SIM115  (closed by `close`, or with the writer)
+        self._lock = threading.Lock()
+        self._queue: list[bytes] = [_records.framed(encode.first_event(now))]
+        self._max_queue = max_queue
+        self._flush_seconds = flush_seconds
+        self._last_flush = now
+        # Also at the end of the program.
+        self._end = weakref.finalize(self, _finish, self._file, self._queue, self._lock)
+        self.flush()
+
+    def write_event(self, step: int, summary: bytes) -> None:
+        self._want_open()
+        now = time.time()
+        record = _records.framed(encode.event(now, step, summary))
+        with self._lock:
+            self._queue.append(record)
+            if len(self._queue) >= self._max_queue or now - self._last_flush > self._flush_seconds:
+                self._empty_queue()
+
+    def _empty_queue(self) -> None:
+        self._file.write(b"".join(self._queue))
+        self._file.flush()
+        self._queue.clear()
+        self._last_flush = time.time()
+
+    def _want_open(self) -> None:
+        if not self._end.alive:
+            raise RuntimeError("SummaryWriter is already closed")
+
+    def flush(self) -> None:
+        if self._end.alive:
+            with self._lock:
+                self._empty_queue()
+
+    def close(self) -> None:
+        self._end()
+
+    def set_as_default(self, step: Any = None) -> None:
+        self._want_open()
+        super().set_as_default(step)
+
+
+def _finish(file: Any, queue: list[bytes], lock: Any) -> None:
+    with lock:
+        file.write(b"".join(queue))
+        queue.clear()
+        file.close()
+
+
+def create_file_writer(
+    logdir: Any,
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
+    filename_suffix: str | None = None,
+    name: str | None = None,
+    experimental_trackable: bool = False,
+    experimental_mesh: Any = None,
+) -> SummaryWriter:
+    """A writer of a new event file in a folder, for TensorBoard.
+
+    Args:
+      logdir: the folder; it is made if need be.
+      max_queue: how many summaries may wait before they are written, 10 by default.
+      flush_millis: how long they may wait, two minutes by default.
+      filename_suffix: the end of the file's name, ".v2" by default.
+
+    >>> import tempfile
+    >>> import gradtape as tf
+    >>> writer = tf.summary.create_file_writer(tempfile.mkdtemp())
+    >>> with writer.as_default():
+    ...     for step in range(3):
+    ...         _ = tf.summary.scalar("loss", 1.0 / (step + 1), step=step)
+    """
+    if logdir is None:
+        return NoopSummaryWriter()
+    return FileWriter(
+        os.fspath(logdir),
+        10 if max_queue is None else int(max_queue),
+        120.0 if flush_millis is None else flush_millis / 1000,
+        ".v2" if filename_suffix is None else filename_suffix,
+    )
+
+
+def create_noop_writer() -> SummaryWriter:
+    """A writer that writes nothing: inside its `as_default`, summaries are not recorded."""
+    return NoopSummaryWriter()
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Brings what a writer was given to its file; of the default writer if none is named."""
+    chosen = state.writer if writer is None else writer
+    if chosen is not None:
+        chosen.flush()
+
+
+# ---- step and condition ---------------------------------------------------------------------------
+
+
+def get_step() -> Any:
+    """The step of summaries that are given none; None if there is none."""
+    return state.step
+
+
+def set_step(step: Any) -> None:
+    """Sets the step of summaries that are given none: a number, or a variable that is read each time."""
+    state.step = step
+
+
+@contextlib.contextmanager
+def record_if(condition: Any) -> Iterator[None]:
+    """Records summaries inside `with` only if a condition holds.
+
+    Args:
+      condition: a bool, a tensor, or a function without arguments, called for each summary.
+    """
+    before = state.condition
+    state.condition = condition
+    try:
+        yield
+    finally:
+        state.condition = before
+
+
+def condition_now() -> Any:
+    """The condition in force: a bool or a tensor."""
+    condition: Any = state.condition
+    return condition() if callable(condition) and not hasattr(condition, "dtype") else condition
+
+
+def should_record_summaries() -> Any:
+    """Whether a summary would be recorded now: there is a writer, and the condition holds."""
+    if state.writer is None or isinstance(state.writer, NoopSummaryWriter):
+        return False
+    return condition_now()

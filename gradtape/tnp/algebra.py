@@ -1,0 +1,204 @@
+"""Products, running sums, order, choice and random numbers."""
+
+from __future__ import annotations
+
+import sys as _sys
+import types as _types
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape.tnp import elementwise as _elementwise
+from gradtape.tnp.arrays import array, as_inexact, meet
+from gradtape.tnp.elementwise import _wide
+from gradtape.tnp.shapes import moveaxis, ravel
+
+# ---- products, sums, order ----------------------------------------------------------------------------
+
+
+def matmul(x1: Any, x2: Any) -> Any:
+    """The product of matrices and vectors."""
+    x, y = meet(x1, x2)
+    if len(x.shape) == 1 and len(y.shape) == 1:
+        return tf.tensordot(x, y, 1)
+    if len(x.shape) == 1:
+        return tf.squeeze(tf.matmul(x[None, :], y), -2)
+    if len(y.shape) == 1:
+        return tf.squeeze(tf.matmul(x, y[:, None]), -1)
+    return tf.matmul(x, y)
+
+
+def dot(a: Any, b: Any) -> Any:
+    """The product along the last axis of `a` and the last but one of `b`."""
+    a, b = meet(a, b)
+    if not len(a.shape) or not len(b.shape):
+        return a * b
+    return tf.tensordot(a, b, [[-1], [-1 if len(b.shape) == 1 else -2]])
+
+
+def inner(a: Any, b: Any) -> Any:
+    """The product along the last axes."""
+    a, b = meet(a, b)
+    return a * b if not len(a.shape) or not len(b.shape) else tf.tensordot(a, b, [[-1], [-1]])
+
+
+def outer(a: Any, b: Any) -> Any:
+    """All products."""
+    a, b = meet(a, b)
+    return ravel(a)[:, None] * ravel(b)[None, :]
+
+
+def vdot(a: Any, b: Any) -> Any:
+    """The product of all elements."""
+    a, b = meet(a, b)
+    return tf.reduce_sum(ravel(tf.math.conj(a)) * ravel(b))
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """The product along chosen axes."""
+    return tf.tensordot(*meet(a, b), axes)
+
+
+def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Any:
+    """Products and sums by indices."""
+    return tf.einsum(subscripts, *meet(*operands))
+
+
+def trace(a: Any) -> Any:
+    """The sum of the diagonal."""
+    return tf.linalg.trace(_wide(array(a)))
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Sums so far."""
+    a = _wide(array(a, dtype))
+    return tf.cumsum(ravel(a) if axis is None else a, axis or 0)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Products so far."""
+    a = _wide(array(a, dtype))
+    return tf.math.cumprod(ravel(a) if axis is None else a, axis or 0)
+
+
+def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+    """Differences of neighbours."""
+    a = moveaxis(a, axis, -1)
+    for _ in range(n):
+        a = a[..., 1:] - a[..., :-1]
+    return moveaxis(a, -1, axis)
+
+
+def argmax(a: Any, axis: int | None = None) -> Any:
+    """The place of the largest."""
+    a = array(a)
+    return tf.argmax(ravel(a) if axis is None else a, axis or 0)
+
+
+def argmin(a: Any, axis: int | None = None) -> Any:
+    """The place of the smallest."""
+    a = array(a)
+    return tf.argmin(ravel(a) if axis is None else a, axis or 0)
+
+
+def sort(a: Any, axis: int | None = -1) -> Any:
+    """In order."""
+    a = array(a)
+    return tf.sort(ravel(a) if axis is None else a, -1 if axis is None else axis)
+
+
+def argsort(a: Any, axis: int | None = -1) -> Any:
+    """The places in order."""
+    a = array(a)
+    return tf.cast(
+        tf.argsort(ravel(a) if axis is None else a, -1 if axis is None else axis, stable=True), tf.int64
+    )
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """One or the other; with one argument the places where it holds, axis by axis."""
+    condition = tf.cast(array(condition), tf.bool)
+    if x is None:
+        return tuple(tf.transpose(tf.where(condition)))
+    return tf.where(condition, *meet(x, y))
+
+
+def nonzero(a: Any) -> Any:
+    """The places of what is not zero, axis by axis."""
+    return where(tf.cast(array(a), tf.bool))
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    """Not below and not above."""
+    if a_min is not None:
+        a = vars(_elementwise)["maximum"](a, a_min)
+    return a if a_max is None else vars(_elementwise)["minimum"](a, a_max)
+
+
+def around(a: Any, decimals: int = 0) -> Any:
+    """Rounded, halves to even."""
+    a = array(a)
+    if a.dtype.is_integer:
+        return a
+    return tf.round(a * 10.0**decimals) / 10.0**decimals if decimals else tf.round(a)
+
+
+round = around
+
+
+def take(a: Any, indices: Any, axis: int | None = None) -> Any:
+    """The elements with these numbers."""
+    a = array(a)
+    return tf.gather(ravel(a) if axis is None else a, array(indices), axis=axis or 0)
+
+
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Any:
+    """Whether all elements are nearly equal."""
+    return tf.reduce_all(isclose(a, b, rtol, atol))
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Any:
+    """Whether elements are nearly equal."""
+    a, b = as_inexact(a, b)
+    return tf.logical_or(tf.equal(a, b), tf.abs(a - b) <= atol + rtol * tf.abs(b))
+
+
+def array_equal(a1: Any, a2: Any) -> Any:
+    """Whether shapes and elements are the same."""
+    a, b = meet(a1, a2)
+    return tf.reduce_all(tf.equal(a, b)) if a.shape == b.shape else tf.constant(False)
+
+
+# ---- random numbers -----------------------------------------------------------------------------------
+
+
+_random: Any = tf.random
+
+
+def _randn(*args: int) -> Any:
+    """Normal numbers, float64."""
+    return _random.normal(args, dtype=tf.float64)
+
+
+def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+    """Numbers of an interval, float64."""
+    return _random.uniform(
+        [] if size is None else [size] if isinstance(size, int) else size, low, high, tf.float64
+    )
+
+
+def _randint(low: int, high: int | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
+    """Integers from `low` to `high - 1`."""
+    low, high = (0, low) if high is None else (low, high)
+    sizes = [] if size is None else [size] if isinstance(size, int) else size
+    return tf.cast(_random.uniform(sizes, low, high, tf.int64), np.dtype(dtype))
+
+
+random = _types.ModuleType("gradtape.tnp.random", "TensorFlow's namespace `tf.experimental.numpy.random`.")
+vars(random).update(
+    randn=_randn, rand=lambda *size: _uniform(size=list(size)), random=lambda size=None: _uniform(size=size),
+    uniform=_uniform, randint=_randint, seed=lambda s: _random.set_seed(s),
+    standard_normal=lambda size=None: _randn(*([] if size is None else [size] if isinstance(size, int) else size)),
+)  # fmt: skip
+_sys.modules[random.__name__] = random

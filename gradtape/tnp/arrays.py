@@ -1,0 +1,151 @@
+"""Arrays and their types: what values become, and the type in which they meet."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape import _core, dtypes
+
+ndarray = _core.Tensor
+newaxis, pi, e, inf = None, np.pi, np.e, np.inf
+bool_, int8, int16, int32, int64 = np.bool_, np.int8, np.int16, np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+float16, float32, float64, complex64, complex128 = (
+    np.float16, np.float32, np.float64, np.complex64, np.complex128,
+)  # fmt: skip
+int_, float_, complex_, inexact = np.int64, np.float64, np.complex128, np.inexact
+finfo, iinfo, issubdtype, promote_types = np.finfo, np.iinfo, np.issubdtype, np.promote_types
+
+
+# ---- arrays and types -----------------------------------------------------------------------------
+
+
+def _dtype(x: Any) -> np.dtype:
+    return np.dtype(dtypes.as_dtype(x.dtype).as_numpy_dtype)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The type in which values meet."""
+    return np.result_type(
+        *(_dtype(a) if isinstance(a, (_core.Tensor, _core.Variable)) else a for a in arrays_and_dtypes)
+    )
+
+
+def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
+    """A tensor: of floats float64, of integers int64, unless it has a type already."""
+    if isinstance(val, (_core.Tensor, _core.Variable)):
+        out = tf.convert_to_tensor(val)
+    elif isinstance(val, (list, tuple)) and builtins.any(
+        isinstance(v, (_core.Tensor, _core.Variable)) for v in tf.nest.flatten(val)
+    ):
+        out = tf.stack(meet(*map(array, val)))
+    else:
+        out = tf.constant(np.asarray(val))
+    if dtype is not None:
+        out = tf.cast(out, dtype)
+    return tf.reshape(out, [1] * builtins.max(0, ndmin - len(out.shape)) + list(out.shape)) if ndmin else out
+
+
+asarray = asanyarray = ascontiguousarray = array
+
+
+def copy(a: Any) -> Any:
+    """A tensor of the same values."""
+    return tf.identity(array(a))
+
+
+def meet(*values: Any) -> list[Any]:
+    """Values as tensors of one type; Python numbers take the type of the others."""
+    parts = [v if isinstance(v, (builtins.bool, int, float, complex)) else array(v) for v in values]
+    known = [_dtype(p) for p in parts if isinstance(p, _core.Tensor)]
+    kind = np.result_type(*(known or ()), *(p for p in parts if not isinstance(p, _core.Tensor)))
+    return [
+        tf.cast(p, kind) if isinstance(p, _core.Tensor) else tf.constant(np.asarray(p, kind)) for p in parts
+    ]
+
+
+def as_inexact(*values: Any) -> list[Any]:
+    """The same, and integers become float64."""
+    parts = meet(*values)
+    return [tf.cast(p, tf.float64) if not (p.dtype.is_floating or p.dtype.is_complex) else p for p in parts]
+
+
+def axes_of(a: Any, axis: Any) -> Any:
+    return list(range(len(a.shape))) if axis is None else axis
+
+
+# ---- making arrays ----------------------------------------------------------------------------------
+
+
+def zeros(shape: Any, dtype: Any = float) -> Any:
+    """Zeros, float64 by default."""
+    return tf.zeros(shape, np.dtype(dtype))
+
+
+def ones(shape: Any, dtype: Any = float) -> Any:
+    """Ones, float64 by default."""
+    return tf.ones(shape, np.dtype(dtype))
+
+
+empty = zeros
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """One value everywhere."""
+    return tf.broadcast_to(array(fill_value, dtype), [shape] if isinstance(shape, int) else shape)
+
+
+def zeros_like(a: Any, dtype: Any = None) -> Any:
+    """Zeros of a shape and type."""
+    return tf.zeros_like(array(a), dtype)
+
+
+empty_like = zeros_like
+
+
+def ones_like(a: Any, dtype: Any = None) -> Any:
+    """Ones of a shape and type."""
+    return tf.ones_like(array(a), dtype)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """One value in a shape and type."""
+    a = array(a)
+    return tf.broadcast_to(tf.cast(array(fill_value), dtype or a.dtype), a.shape)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    """Numbers at equal distances, without the end."""
+    return tf.constant(np.arange(*((start,) if stop is None else (start, stop, step)), dtype=dtype))
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: builtins.bool = True, dtype: Any = None) -> Any:
+    """Numbers at equal distances, with the end."""
+    start, stop = as_inexact(start, stop)
+    out = tf.linspace(start, stop, num) if endpoint else tf.linspace(start, stop, num + 1)[:-1]
+    return out if dtype is None else tf.cast(out, dtype)
+
+
+def eye(N: int, M: int | None = None, dtype: Any = float) -> Any:  # noqa: N803
+    """Ones on the diagonal."""
+    return tf.eye(N, M, dtype=np.dtype(dtype))
+
+
+def identity(n: int, dtype: Any = float) -> Any:
+    """The unit matrix."""
+    return eye(n, dtype=dtype)
+
+
+def meshgrid(*xi: Any, indexing: str = "xy") -> list[Any]:
+    """Coordinates of a grid."""
+    return tf.meshgrid(*map(array, xi), indexing=indexing)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """A diagonal as a matrix, or a matrix's diagonal."""
+    v = array(v)
+    return tf.linalg.diag(v, k=k) if len(v.shape) == 1 else tf.linalg.diag_part(v, k=k)

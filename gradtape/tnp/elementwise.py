@@ -1,0 +1,97 @@
+"""Functions of single elements, and reductions: each is a name and an op."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape.tnp.arrays import array, as_inexact, axes_of, meet
+
+# ---- families of one-line functions ----------------------------------------------------------------
+
+
+def _each(prepare: Callable, names: dict[str, Any]) -> None:
+    """Element-wise functions of any number of operands."""
+
+    def make(name: str, op: Any) -> Callable:
+        def function(*args: Any) -> Any:
+            return op(*prepare(*args))
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"NumPy's `{name}`, element by element."
+        return function
+
+    for name, op in names.items():
+        globals()[name] = make(name, op)
+
+
+_each(as_inexact, {
+    "exp": tf.exp, "expm1": tf.math.expm1, "log": tf.math.log, "log1p": tf.math.log1p, "sqrt": tf.sqrt,
+    "sin": tf.sin, "cos": tf.cos, "tan": tf.tan, "arcsin": tf.asin, "arccos": tf.acos, "arctan": tf.atan,
+    "sinh": tf.sinh, "cosh": tf.cosh, "tanh": tf.tanh, "arcsinh": tf.asinh, "arccosh": tf.acosh,
+    "arctanh": tf.atanh, "arctan2": tf.atan2, "true_divide": tf.divide, "divide": tf.divide,
+    "reciprocal": tf.math.reciprocal, "floor": tf.floor, "ceil": tf.math.ceil,
+    "exp2": lambda x: tf.pow(tf.constant(2, x.dtype), x), "log2": lambda x: tf.math.log(x) / np.log(2),
+    "log10": lambda x: tf.math.log(x) / np.log(10), "cbrt": lambda x: tf.sign(x) * tf.pow(tf.abs(x), 1 / 3),
+    "deg2rad": lambda x: x * (np.pi / 180), "rad2deg": lambda x: x * (180 / np.pi),
+    "hypot": lambda x, y: tf.sqrt(x * x + y * y), "fabs": tf.abs, "float_power": tf.pow,
+    "sinc": lambda x: tf.where(tf.equal(x, 0), tf.ones_like(x),
+                               tf.math.divide_no_nan(tf.sin(np.pi * x), np.pi * x)),
+    "logaddexp": lambda x, y: tf.maximum(x, y) + tf.math.log1p(tf.exp(-tf.abs(x - y))),
+    "isnan": tf.math.is_nan, "isinf": tf.math.is_inf, "isfinite": tf.math.is_finite,
+})  # fmt: skip
+_each(meet, {
+    "add": lambda x, y: tf.logical_or(x, y) if x.dtype == tf.bool else tf.add(x, y), "subtract": tf.subtract,
+    "multiply": lambda x, y: tf.logical_and(x, y) if x.dtype == tf.bool else tf.multiply(x, y), "negative": tf.negative,
+    "power": tf.pow, "maximum": tf.maximum, "minimum": tf.minimum, "floor_divide": tf.math.floordiv,
+    "mod": tf.math.floormod, "remainder": tf.math.floormod, "square": tf.square, "sign": tf.sign, "abs": tf.abs,
+    "absolute": tf.abs, "positive": tf.identity, "conj": tf.math.conj, "conjugate": tf.math.conj,
+    "real": tf.math.real, "imag": tf.math.imag, "angle": tf.math.angle, "equal": tf.equal,
+    "not_equal": tf.not_equal, "less": tf.less, "less_equal": tf.less_equal, "greater": tf.greater,
+    "greater_equal": tf.greater_equal, "heaviside": lambda x, y: tf.where(
+        tf.equal(x, 0), y + tf.zeros_like(x), tf.cast(tf.greater(x, 0), x.dtype)),
+    "divmod": lambda x, y: (tf.math.floordiv(x, y), tf.math.floormod(x, y)),
+})  # fmt: skip
+_each(lambda *xs: [tf.cast(array(x), tf.bool) for x in xs], {
+    "logical_and": tf.logical_and, "logical_or": tf.logical_or, "logical_not": tf.logical_not,
+    "logical_xor": tf.math.logical_xor,
+})  # fmt: skip
+
+
+def _reductions(names: dict[str, tuple[Any, Callable]]) -> None:
+    """Functions `(a, axis=None, dtype=None, keepdims=False)`."""
+
+    def make(name: str, op: Any, prepare: Callable) -> Callable:
+        def function(
+            a: Any, axis: Any = None, dtype: Any = None, keepdims: builtins.bool = False, **_: Any
+        ) -> Any:
+            a = prepare(array(a, dtype))
+            return op(a, axis=axes_of(a, axis), keepdims=keepdims)
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"NumPy's `{name}`: over all elements, or along `axis`."
+        return function
+
+    for name, (op, prepare) in names.items():
+        globals()[name] = make(name, op, prepare)
+
+
+def _wide(a: Any) -> Any:
+    """Small integers and bools are added up as int64."""
+    small = a.dtype == tf.bool or (a.dtype.is_integer and a.dtype.size < 8)
+    return tf.cast(a, (tf.uint64 if a.dtype.is_unsigned else tf.int64) if small else a.dtype)
+
+
+_reductions({
+    "sum": (tf.reduce_sum, _wide), "prod": (tf.reduce_prod, _wide),
+    "mean": (tf.reduce_mean, lambda a: as_inexact(a)[0]), "std": (tf.math.reduce_std, lambda a: as_inexact(a)[0]),
+    "var": (tf.math.reduce_variance, lambda a: as_inexact(a)[0]), "max": (tf.reduce_max, array),
+    "amax": (tf.reduce_max, array), "min": (tf.reduce_min, array), "amin": (tf.reduce_min, array),
+    "all": (tf.reduce_all, lambda a: tf.cast(a, tf.bool)), "any": (tf.reduce_any, lambda a: tf.cast(a, tf.bool)),
+    "count_nonzero": (tf.math.count_nonzero, array),
+    "ptp": (lambda a, axis, keepdims: tf.reduce_max(a, axis, keepdims) - tf.reduce_min(a, axis, keepdims), array),
+})  # fmt: skip

@@ -1,0 +1,252 @@
+"""Files of checkpoints: written so that a crash at any moment leaves the last good one.
+
+A file is written beside its place, brought to the disk, and then put in its place in one step. The
+file `checkpoint` of a folder, which names the newest checkpoint, is written the same way and last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradtape.errors import NotFoundError
+
+_log = logging.getLogger("gradtape")
+
+DATA = ".safetensors"
+# Only a sign: programs look for the index of TensorFlow's checkpoints to see whether one is there.
+INDEX = ".index"
+_STATE = "checkpoint"
+_FIELD = re.compile(r'^\s*(\w+):\s*(?:"((?:[^"\\]|\\.)*)"|(\S+))\s*$')
+
+
+def write(path: str, pieces: Iterable[Any]) -> None:
+    """Writes a file so that it is there whole, or as it was before."""
+    part = path + ".part"
+    try:
+        with open(part, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+    _sync_folder(os.path.dirname(path) or ".")
+
+
+def _sync_folder(folder: str) -> None:
+    """Brings the names in a folder to the disk, where the system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def data_of(path: Any) -> str:
+    """The file that holds the values of a checkpoint named by its prefix (or by the file itself)."""
+    prefix = os.fspath(path)
+    return prefix if prefix.endswith(DATA) else prefix + DATA
+
+
+def exists(path: Any) -> bool:
+    """Whether there is a checkpoint with this prefix, of ours or TensorFlow's."""
+    return os.path.isfile(data_of(path)) or is_foreign(path)
+
+
+def is_foreign(path: Any) -> bool:
+    """Whether there is a checkpoint with this prefix that TensorFlow wrote."""
+    prefix = os.fspath(path)
+    return os.path.isfile(prefix + INDEX) and os.path.isfile(prefix + ".data-00000-of-00001")
+
+
+def remove(path: str) -> None:
+    """Deletes a checkpoint; what is not there any more is no error."""
+    for name in (path + INDEX, data_of(path)):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+# ---- the file `checkpoint` ------------------------------------------------------------------------
+
+
+class CheckpointState:
+    """Which checkpoints a folder has: what the file `checkpoint` says.
+
+    Attributes:
+      model_checkpoint_path: the newest one.
+      all_model_checkpoint_paths: all that are kept, oldest first.
+      all_model_checkpoint_timestamps: when they were written, in seconds since 1970.
+      last_preserved_timestamp: when the last one that is never deleted was written.
+    """
+
+    def __init__(
+        self,
+        model_checkpoint_path: str = "",
+        all_model_checkpoint_paths: Sequence[str] = (),
+        all_model_checkpoint_timestamps: Sequence[float] = (),
+        last_preserved_timestamp: float = 0.0,
+    ) -> None:
+        self.model_checkpoint_path = model_checkpoint_path
+        self.all_model_checkpoint_paths = list(all_model_checkpoint_paths)
+        self.all_model_checkpoint_timestamps = list(all_model_checkpoint_timestamps)
+        self.last_preserved_timestamp = last_preserved_timestamp
+
+    def __str__(self) -> str:
+        lines = [f"model_checkpoint_path: {_quoted(self.model_checkpoint_path)}"]
+        lines += [f"all_model_checkpoint_paths: {_quoted(p)}" for p in self.all_model_checkpoint_paths]
+        lines += [f"all_model_checkpoint_timestamps: {t!r}" for t in self.all_model_checkpoint_timestamps]
+        if self.last_preserved_timestamp:
+            lines.append(f"last_preserved_timestamp: {self.last_preserved_timestamp!r}")
+        return "\n".join(lines) + "\n"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), text)
+
+
+def update_state(
+    folder: str,
+    newest: str,
+    every: Sequence[str] | None = None,
+    timestamps: Sequence[float] = (),
+    last_preserved: float = 0.0,
+    filename: str | None = None,
+) -> None:
+    """Writes the file `checkpoint`; names in the same folder are written without it, so it can move."""
+
+    def short(path: str) -> str:
+        inside = os.path.relpath(path, folder) if os.path.isabs(path) == os.path.isabs(folder) else path
+        return path if inside.startswith("..") else inside
+
+    paths = [newest] if every is None else list(every)
+    if newest not in paths:
+        paths.append(newest)
+    state = CheckpointState(short(newest), [short(p) for p in paths], timestamps, last_preserved)
+    write(os.path.join(folder, filename or _STATE), [str(state).encode()])
+
+
+def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
+    """What the file `checkpoint` of a folder says; None if there is no such file, or it is damaged."""
+    folder = os.fspath(checkpoint_dir)
+    path = os.path.join(folder, latest_filename or _STATE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as e:
+        if not isinstance(e, (FileNotFoundError, NotADirectoryError)):
+            _log.warning("%s: cannot be read: %s. Checkpoint ignored", path, e)
+        return None
+    state = CheckpointState()
+    for line in filter(str.strip, text.splitlines()):
+        found = _FIELD.match(line)
+        if found is None:
+            _log.warning("%s: not a line of a checkpoint file: %r. Checkpoint ignored", path, line)
+            return None
+        name, word, number = found.groups()
+        value: Any = _whole(folder, _unquoted(word)) if word is not None else float(number)
+        if isinstance(getattr(state, name, None), list):
+            getattr(state, name).append(value)
+        elif hasattr(state, name):
+            setattr(state, name, value)
+    if not state.model_checkpoint_path:
+        _log.warning("%s: Invalid checkpoint state loaded from %s", path, folder)
+        return None
+    return state
+
+
+def _whole(folder: str, path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(folder, path)
+
+
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
+    """The prefix of the newest checkpoint in a folder, or None.
+
+    >>> import gradtape as tf
+    >>> tf.train.latest_checkpoint("/no/such/folder")
+    """
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    if exists(state.model_checkpoint_path):
+        return state.model_checkpoint_path
+    _log.error("Couldn't match files for checkpoint %s", state.model_checkpoint_path)
+    return None
+
+
+def find(path: Any) -> str:
+    """The prefix of the checkpoint meant by a prefix, a file, or a folder that has a newest one.
+
+    Raises:
+      ValueError: if a folder has no checkpoint.
+      NotFoundError: if there is no checkpoint with this prefix.
+    """
+    prefix = os.fspath(path)
+    if os.path.isdir(prefix) and not exists(prefix):
+        newest = latest_checkpoint(prefix)
+        if newest is None:
+            raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {prefix}")
+        return newest
+    if not exists(prefix):
+        raise not_found(prefix)
+    return prefix
+
+
+def not_found(prefix: str) -> NotFoundError:
+    return NotFoundError(
+        None,
+        None,
+        f"Failed to find any matching files for {prefix}; expected {data_of(prefix)}. Hint: the path is a "
+        "prefix such as 'folder/ckpt-1'; tf.train.latest_checkpoint(folder) gives the newest.",
+    )
+
+
+def checkpoints_iterator(
+    checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
+) -> Iterable[str]:
+    """Gives the newest checkpoint of a folder, again and again as new ones are written.
+
+    Args:
+      min_interval_secs: the least time between two.
+      timeout: how many seconds to wait for a new one; None waits for ever.
+      timeout_fn: asked after a timeout; the iteration ends when it returns True, or if it is None.
+    """
+    last = None
+    while True:
+        newest = _wait_for_new(checkpoint_dir, last, timeout)
+        if newest is None:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        start = time.monotonic()
+        last = newest
+        yield newest
+        time.sleep(max(0.0, start + min_interval_secs - time.monotonic()))
+
+
+def _wait_for_new(folder: Any, last: str | None, timeout: float | None, pause: float = 1.0) -> str | None:
+    stop = None if timeout is None else time.monotonic() + timeout
+    while True:
+        newest = latest_checkpoint(folder)
+        if newest is not None and newest != last:
+            return newest
+        left = pause if stop is None else stop - time.monotonic()
+        if left <= 0:
+            return None
+        time.sleep(min(pause, left))

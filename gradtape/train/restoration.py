@@ -1,0 +1,280 @@
+"""Values of a checkpoint on their way into a program's objects.
+
+Objects are matched with what was saved edge by edge, from the root on. All shapes and types are
+compared before the first value is assigned. Where an object does not have yet what the checkpoint
+has for it (a layer that is built later, the slots of an optimizer), it is watched: see `late`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from gradtape import scopes
+from gradtape.errors import InvalidArgumentError
+from gradtape.shape import TensorShape
+from gradtape.train import late, trackable
+from gradtape.train.trackable import (
+    Leaf,
+    ObjectGraph,
+    children,
+    has_slots,
+    is_foreign,
+    is_optimizer,
+    join,
+    leaf_of,
+)
+
+_log = logging.getLogger("gradtape")
+_MOST_SHOWN = 10
+
+
+class Restoration:
+    """A checkpoint that was read for a root object, and which of its values found their place."""
+
+    def __init__(self, root: Any, archive: Any, optional: tuple[str, ...] = ()) -> None:
+        self.root = root
+        self.archive = archive
+        self.optional = frozenset(optional)
+        self.quiet = True  # until it has begun
+        self.edges: dict[str, dict[str, str]] = {}
+        self._used: set[str] = set()
+        # By id: where an object was saved, and the object, so that its id stays its own.
+        self._matched: dict[int, tuple[str, Any]] = {}
+        self._followed: set[tuple[str, str]] = set()
+        for key in archive:
+            self._add_way(key)
+        for edge, target in json.loads(archive.metadata.get("aliases", "{}")).items():
+            parent, _, name = edge.rpartition("/")
+            self.edges.setdefault(parent, {})[name] = target
+            self._add_way(parent)
+        self.bind(root, "")
+        self.quiet = False
+
+    def _add_way(self, path: str) -> None:
+        """Enters the edges of a path, up to the first that is known."""
+        while path:
+            parent, _, name = path.rpartition("/")
+            of_parent = self.edges.setdefault(parent, {})
+            if name in of_parent:
+                return
+            of_parent[name] = path
+            path = parent
+
+    # ---- matching ---------------------------------------------------------------------------------
+
+    def bind(self, obj: Any, path: str, parent_path: str = "", name: str | None = None) -> None:
+        """Gives an object, and what is below it, the values saved at `path`.
+
+        Args:
+          parent_path, name: the edge it came by, for an object that is new.
+
+        Raises:
+          ValueError, InvalidArgumentError: if a value does not fit; then nothing is assigned.
+        """
+        matched, followed = dict(self._matched), set(self._followed)
+        if name is not None:
+            followed.add((parent_path, join("", name)))
+        values: list[tuple[Leaf, str]] = []
+        waiting: list[tuple[Any, str, Any, str, bool]] = []
+        optimizers = []
+        queue: deque[tuple[Any, str, Any, str, bool]] = deque([(obj, path, None, "", False)])
+        while queue:
+            now, where, parent, edge, foreign = queue.popleft()
+            if id(now) in matched and matched[id(now)][1] is now and parent is not None:
+                continue
+            matched[id(now)] = (where, now)
+            leaf = leaf_of(now)
+            if leaf is not None:
+                if where in self.archive:
+                    values.append((leaf, where))
+                continue
+            foreign = foreign if isinstance(now, (list, dict, tuple)) else is_foreign(now)
+            saved = self.edges.get(where, {})
+            live = {join("", name): (name, part) for name, part in children(now).items()}
+            for edge_name, (name, part) in live.items():
+                if edge_name in saved:
+                    followed.add((where, edge_name))
+                    queue.append((part, saved[edge_name], now, name, foreign))
+            if is_optimizer(now):
+                optimizers.append((now, where))
+            elif saved.keys() - live.keys():
+                waiting.append((now, where, parent, edge, foreign))
+                if getattr(now, "_checkpoint_root", None) is not None:
+                    waiting.append((now._checkpoint_root, where, None, "", False))
+        for optimizer, where in optimizers:
+            if has_slots(optimizer):
+                values += self._slots(optimizer, where, matched)
+        self._assign(values)
+        self._matched, self._followed = matched, followed
+        # Inner ones first: a list is replaced in what it is in, before that is replaced itself.
+        # A list of another library's stays: it may be kept elsewhere, too.
+        for now, where, parent, edge, foreign in reversed(waiting):
+            if not (foreign and isinstance(now, (list, dict))):
+                late.watch(now, self, where, parent, edge)
+        for optimizer, where in optimizers:
+            if self._is_left_below(where):
+                late.watch(optimizer, self, where, None, "")
+
+    def target(self, path: str, name: str) -> str | None:
+        """Where the part `name` of the object at `path` was saved, if no part took it yet."""
+        edge = join("", name)
+        return None if (path, edge) in self._followed else self.edges.get(path, {}).get(edge)
+
+    def _slots(self, optimizer: Any, where: str, matched: dict) -> Iterator[tuple[Leaf, str]]:
+        def path_of(v: Any) -> str | None:
+            known = matched.get(id(v))
+            return None if known is None else known[0]
+
+        for by_name, by_position, slot in trackable.slots_of(optimizer, where, path_of):
+            key = by_name if by_name in self.archive else by_position
+            if key in self.archive and id(slot) not in matched:
+                matched[id(slot)] = (key, slot)
+                yield Leaf(slot, "variable"), key
+
+    def is_waiting(self, obj: Any, path: str) -> bool:
+        """Whether the checkpoint has something for an object that it does not have yet."""
+        if is_optimizer(obj):
+            return self._is_left_below(path)
+        have = {join("", name) for name in children(obj)}
+        return any(e not in have and (path, e) not in self._followed for e in self.edges.get(path, ()))
+
+    def _is_left_below(self, path: str) -> bool:
+        """Whether values of an optimizer wait for variables that it makes later."""
+        return any(k.startswith(f"{path}/") and k not in self._used for k in self.archive)
+
+    def _assign(self, values: list[tuple[Leaf, str]]) -> None:
+        for leaf, key in values:
+            self._check(leaf, key)
+        # Values are no part of the function or the tape around.
+        with scopes.init_scope():
+            for leaf, key in values:
+                leaf.write(self.archive.tensor(key))
+        self._used.update(key for _, key in values)
+
+    def _check(self, leaf: Leaf, key: str) -> None:
+        dtype, shape = leaf.expects()
+        stored_dtype, stored_shape = self.archive.dtype(key), TensorShape(self.archive.shape(key))
+        if shape is not None and not TensorShape(shape).is_compatible_with(stored_shape):
+            raise ValueError(
+                f"Received incompatible tensor with shape {stored_shape} when attempting to restore variable "
+                f"with shape {shape} and name {leaf.name}; the checkpoint has {key}: "
+                f"{stored_dtype.name}{stored_shape.as_list()}, the program {dtype.name}"
+                f"{TensorShape(shape).as_list()}. Nothing was restored."
+            )
+        if stored_dtype is not dtype:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"tensor_name = {trackable.full_name(key)}; expected dtype {dtype.name} does not equal original "
+                f"dtype {stored_dtype.name}; the checkpoint has {key}: {stored_dtype.name}"
+                f"{stored_shape.as_list()}, the program {leaf.name}: {dtype.name}. Nothing was restored.",
+            )
+
+    # ---- what is left -----------------------------------------------------------------------------
+
+    def unused(self) -> list[str]:
+        """The saved values that no object has taken."""
+        return sorted(k for k in self.archive if k not in self._used and k not in self.optional)
+
+    def unmatched(self) -> list[Any]:
+        """The objects below the root whose state was not restored."""
+        leaves = ObjectGraph(self.root).leaves
+        return [
+            leaf.obj
+            for path, leaf in leaves.items()
+            if not self._took(leaf.obj) and path not in self.optional
+        ]
+
+    def _took(self, obj: Any) -> bool:
+        known = self._matched.get(id(obj))
+        return known is not None and known[1] is obj and known[0] in self._used
+
+    def __del__(self) -> None:
+        if self.quiet or sys.is_finalizing() or not hasattr(self, "_used"):
+            return
+        left = self.unused()
+        if left:
+            _log.warning(
+                "Values of the checkpoint %s were not used by any object: %s%s. Hint: the status that "
+                "restore returns has expect_partial() to silence this, and assert_consumed() to make it an error.",
+                self.archive.path, ", ".join(left[:_MOST_SHOWN]), ", ..." if len(left) > _MOST_SHOWN else "",
+            )  # fmt: skip
+
+
+# ---- what `restore` returns ------------------------------------------------------------------------
+
+
+class LoadStatus:
+    """What became of a checkpoint: asked with the methods below; each returns the status."""
+
+    def __init__(self, restoration: Restoration) -> None:
+        self._restoration = restoration
+
+    def assert_consumed(self) -> LoadStatus:
+        """Raises AssertionError unless every saved value was used and every object restored."""
+        left = self._restoration.unused()
+        if left:
+            self._restoration.quiet = True
+            archive, most = self._restoration.archive, _MOST_SHOWN
+            lines = [f"{k}: {archive.dtype(k).name}{list(archive.shape(k))}" for k in left[:most]]
+            raise AssertionError(
+                f"Unresolved object in checkpoint (root).{left[0].replace('/', '.')}: {len(left)} saved values have no "
+                f"object in the program:\n  "
+                + "\n  ".join(lines)
+                + ("\n  ..." if len(left) > most else "")
+                + "\n"
+                "Hint: objects that are made later take theirs then; expect_partial() if this is intended."
+            )
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> LoadStatus:
+        """Raises AssertionError unless every object that there is was restored."""
+        missing = self._restoration.unmatched()
+        if missing:
+            shown = missing[:_MOST_SHOWN]
+            raise AssertionError(
+                f"Found {len(missing)} Python objects that were not bound to checkpointed values, likely due to "
+                f"changes in the Python program. Showing {len(shown)} of {len(missing)} unmatched objects: {shown}"
+            )
+        return self
+
+    def assert_nontrivial_match(self) -> LoadStatus:
+        """Raises AssertionError if nothing at all was restored."""
+        if not self._restoration._used:
+            raise AssertionError(
+                "Nothing except the root object matched a checkpointed value. Typically this means that the "
+                "checkpoint does not match the Python program. The checkpoint has: "
+                + ", ".join(sorted(self._restoration.archive)[:_MOST_SHOWN])
+            )
+        return self
+
+    def expect_partial(self) -> LoadStatus:
+        """Says that values may stay unused: no warning about them."""
+        self._restoration.quiet = True
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing to do: values are restored at once."""
+
+    run_restore_ops = initialize_or_restore
+
+
+class InitializationOnlyStatus:
+    """What `restore(None)` returns: there was nothing to restore."""
+
+    def _nothing(self) -> Any:
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_consumed = assert_existing_objects_matched = assert_nontrivial_match = run_restore_ops = _nothing
+
+    def expect_partial(self) -> InitializationOnlyStatus:
+        """Returns itself."""
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing to do."""

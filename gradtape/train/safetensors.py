@@ -1,0 +1,170 @@
+"""The file format of checkpoints: safetensors, which other libraries read as well.
+
+Eight bytes give the length of a header in JSON; it names each tensor's type, shape and place in the
+bytes that follow. `__metadata__` holds a checksum over header and data, and what the format has no
+word for: complex numbers are stored as pairs, and named under "complex".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core, _hooks, dtypes, ops
+from gradtape.errors import DataLossError
+from gradtape.train import files
+
+_NAMES = {
+    dtypes.bool: "BOOL", dtypes.int8: "I8", dtypes.int16: "I16", dtypes.int32: "I32", dtypes.int64: "I64",
+    dtypes.uint8: "U8", dtypes.uint16: "U16", dtypes.uint32: "U32", dtypes.uint64: "U64",
+    dtypes.float16: "F16", dtypes.bfloat16: "BF16", dtypes.float32: "F32", dtypes.float64: "F64",
+    dtypes.complex64: "F32", dtypes.complex128: "F64",
+}  # fmt: skip
+_TYPES = {name: dtype for dtype, name in _NAMES.items() if not dtype.is_complex}
+_PAIRS = {"F32": dtypes.complex64, "F64": dtypes.complex128}
+_MOST_HEADER = 100_000_000
+_NO_SUM = "00000000"
+
+
+# ---- writing --------------------------------------------------------------------------------------
+
+
+def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+    """Writes tensors by name, atomically."""
+    # The widest elements first: every tensor then starts at a multiple of its element's size.
+    order = sorted(tensors, key=lambda key: (-tensors[key].dtype.size, key))
+    about: dict[str, str] = {"format": "gradtape", **(metadata or {}), "crc32": _NO_SUM}
+    pairs = [key for key in order if tensors[key].dtype.is_complex]
+    if pairs:
+        about["complex"] = json.dumps(pairs)
+    header: dict[str, Any] = {"__metadata__": about}
+    end = 0
+    for key in order:
+        dtype, shape = tensors[key].dtype, [int(d) for d in tensors[key].shape]
+        start, end = end, end + math.prod(shape) * dtype.size
+        header[key] = {
+            "dtype": _NAMES[dtype],
+            "shape": [*shape, 2] if dtype.is_complex else shape,
+            "data_offsets": [start, end],
+        }
+    check = zlib.crc32(_encoded(header))
+    for key in order:
+        check = zlib.crc32(_bytes(tensors[key]), check)
+    about["crc32"] = f"{check:08x}"
+
+    def pieces() -> Iterator[Any]:
+        text = _encoded(header)
+        yield len(text).to_bytes(8, "little")
+        yield text
+        for key in order:
+            yield _bytes(tensors[key])
+
+    files.write(path, pieces())
+
+
+def _encoded(header: dict[str, Any]) -> bytes:
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return text + b" " * (-len(text) % 8)
+
+
+def _bytes(tensor: Any) -> Any:
+    """The elements of a tensor as bytes, without a copy."""
+    if tensor.dtype is dtypes.bfloat16:
+        tensor = ops.bitcast(tensor, dtypes.uint16)
+    return np.asarray(memoryview(tensor)).reshape(-1).view(np.uint8)
+
+
+# ---- reading --------------------------------------------------------------------------------------
+
+
+class Archive:
+    """The tensors of a file, read when they are asked for.
+
+    Raises:
+      DataLossError: if the file is damaged: cut off, changed, or of another format.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with open(path, "rb") as file:
+            size = file.seek(0, 2)
+            if size < 8:
+                raise self._damaged(f"it has {size} bytes, a header alone has more")
+            self._bytes: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        length = int.from_bytes(self._bytes[:8], "little")
+        if length > min(_MOST_HEADER, size - 8):
+            raise self._damaged(f"its header should have {length} bytes, the file has {size}")
+        self._start = 8 + length
+        text = self._bytes[8 : self._start]
+        try:
+            header = json.loads(text)
+            self.metadata: dict[str, str] = dict(header.pop("__metadata__", {}))
+            pairs = set(json.loads(self.metadata.get("complex", "[]")))
+            self._places = {key: self._place(key, entry, key in pairs) for key, entry in header.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise self._damaged(f"its header cannot be read: {e}") from e
+        self._check_size(size)
+        self._check_sum(text)
+
+    def _place(self, key: str, entry: dict[str, Any], pair: bool) -> tuple[Any, tuple[int, ...], int, int]:
+        shape, (start, end) = tuple(int(d) for d in entry["shape"]), entry["data_offsets"]
+        if pair:
+            dtype, shape = _PAIRS[entry["dtype"]], shape[:-1]
+        else:
+            dtype = _TYPES[entry["dtype"]]
+        if end - start != math.prod(shape) * dtype.size or start < 0:
+            raise ValueError(f"{key} has {end - start} bytes for {dtype.name}{list(shape)}")
+        return dtype, shape, start, end
+
+    def _check_size(self, size: int) -> None:
+        expected = self._start + max((end for *_, end in self._places.values()), default=0)
+        if size != expected:
+            raise self._damaged(f"it has {size} bytes, its header describes {expected}")
+
+    def _check_sum(self, text: bytes) -> None:
+        known = self.metadata.get("crc32")
+        if known is None:
+            if self.metadata.get("format") == "gradtape":
+                raise self._damaged("it has no checksum")
+            return  # written by another library
+        check = zlib.crc32(text.replace(f'"crc32":"{known}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
+        if f"{zlib.crc32(memoryview(self._bytes)[self._start :], check):08x}" != known:
+            raise self._damaged("its checksum does not fit: bytes were changed")
+
+    def _damaged(self, what: str) -> DataLossError:
+        return DataLossError(
+            None,
+            None,
+            f"checkpoint: {self.path} is damaged or no safetensors file: {what}. Hint: restore an older "
+            "checkpoint; tf.train.get_checkpoint_state(folder) lists them.",
+        )
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def dtype(self, key: str) -> dtypes.DType:
+        """The element type of a tensor."""
+        return self._places[key][0]
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return self._places[key][1]
+
+    def tensor(self, key: str) -> _core.Tensor:
+        """A tensor with the stored value, in memory of its own."""
+        dtype, shape, start, end = self._places[key]
+        raw = dtypes.uint16 if dtype is dtypes.bfloat16 else dtype
+        array = np.frombuffer(
+            memoryview(self._bytes)[self._start + start : self._start + end], raw.as_numpy_dtype
+        )
+        value = _hooks.convert(array.reshape(shape), raw._code)
+        return ops.bitcast(value, dtype) if raw is not dtype else value

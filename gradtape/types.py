@@ -1,0 +1,45 @@
+"""`tf.types.experimental`: names for annotations and `isinstance`."""
+
+from __future__ import annotations
+
+import sys as _sys
+import types as _types
+from typing import Any
+
+import numpy as _np
+
+from gradtape import _core
+from gradtape.function import ConcreteFunction, Function
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.shape import TypeSpec
+
+experimental = _types.ModuleType(
+    "gradtape.types.experimental", "TensorFlow's namespace `tf.types.experimental`."
+)
+vars(experimental).update(
+    Callable=Function,
+    ConcreteFunction=ConcreteFunction,
+    GenericFunction=Function,
+    PolymorphicFunction=Function,
+    # Kinds of arguments, by which traces are found; ours are TypeSpecs.
+    TraceType=TypeSpec,
+    SupportsTracingProtocol=object,
+    TensorLike=_core.Tensor
+    | _core.Variable
+    | IndexedSlices
+    | int
+    | float
+    | bool
+    | str
+    | complex
+    | tuple
+    | list
+    | _np.ndarray,
+)
+_sys.modules[experimental.__name__] = experimental
+
+
+def __getattr__(name: str) -> Any:
+    from gradtape import _absent
+
+    return _absent.lookup_in("types", name)

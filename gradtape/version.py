@@ -1,0 +1,21 @@
+"""`tf.version`: which TensorFlow this is like, and which gradtape it is.
+
+Programs compare `tf.__version__` with versions of TensorFlow (`assert tf.__version__ >= "2.0"`), so
+that is the version of TensorFlow whose interface gradtape follows, with gradtape's own behind a
+plus sign, as Python's rules for versions allow: "2.21.0+gradtape.0.1.0". gradtape's own version
+alone is `GRADTAPE`.
+
+>>> import gradtape as tf
+>>> tf.__version__.startswith("2.")
+True
+>>> tf.__version__ == f"{tf.version.VERSION}+gradtape.{tf.version.GRADTAPE}"
+True
+"""
+
+GRADTAPE = "0.1.0"
+VERSION = "2.21.0"
+GIT_VERSION = COMPILER_VERSION = "unknown"
+# TensorFlow's numbers of its format for graphs, which gradtape neither reads nor writes.
+GRAPH_DEF_VERSION = GRAPH_DEF_VERSION_MIN_CONSUMER = GRAPH_DEF_VERSION_MIN_PRODUCER = 0
+
+FULL = f"{VERSION}+gradtape.{GRADTAPE}"

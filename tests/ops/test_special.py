@@ -1,0 +1,102 @@
+"""Special functions at their poles, edges and far out; the numbers are those of TensorFlow 2.21 and mpmath."""
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+inf, nan = np.inf, np.nan
+
+
+def f64(*values):
+    return tf.constant(values, tf.float64)
+
+
+EDGES = {
+    "bessel_i0e": ([-inf, 0.0, 40.0, inf], [0, 1, 0.06327828, 0]),
+    "bessel_i1e": ([-inf, -40.0, 0.0, inf], [0, -0.0624822291, 0, 0]),
+    "bessel_k0": ([-1.0, 0.0, 40.0, inf], [inf, inf, 8.39286110e-19, 0]),
+    "bessel_k1e": ([-1.0, 0.0, 40.0, inf], [inf, inf, 2.00009967e-01, 0]),
+    "bessel_y0": ([-1.0, 0.0, 2.0], [-inf, -inf, 0.51037567]),
+    "bessel_y1": ([-1.0, 0.0, 2.0], [-inf, -inf, -0.107032432]),
+    "bessel_j0": ([-inf, 0.0, 40.0], [nan, 1, 0.00736689]),
+    "dawsn": ([-40.0, 1e9, inf], [-1.25039099e-02, 5e-10, 0]),
+    "expint": ([-1.0, 0.0, 40.0], [nan, -inf, 6.03971826e15]),
+    "fresnel_cos": ([-inf, -40.0, 1e300], [-0.5, -0.499998417, 0.5]),
+    "fresnel_sin": ([1e-10, 40.0, inf], [5.23598776e-31, 0.492042254, 0.5]),
+    "spence": ([-1.0, 0.0, 1.0, 40.0, inf], [nan, np.pi**2 / 6, 0, -8.33029753, nan]),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name):
+    x, expected = EDGES[name]
+    np.testing.assert_allclose(getattr(tf.math.special, name)(f64(*x)), expected, rtol=1e-7, atol=1e-15)
+    assert np.isnan(getattr(tf.math.special, name)(f64(nan))).all()
+
+
+def test_poles_of_the_gamma_family():
+    np.testing.assert_array_equal(tf.math.lgamma(f64(-2, 0, inf)), [inf, inf, inf])
+    np.testing.assert_array_equal(tf.math.digamma(f64(-2, 0, inf)), [nan, nan, inf])
+    np.testing.assert_array_equal(
+        tf.math.zeta(f64(1, 0.5, 2, 3, 1.5), f64(1, 1, 0, 0, -0.5)), [inf, nan, inf, nan, nan]
+    )
+    np.testing.assert_array_equal(tf.math.polygamma(f64(1.5, -1, 1), f64(1, 1, -1)), [nan, nan, inf])
+    np.testing.assert_array_equal(
+        tf.math.igamma(f64(1, 0, -1, 2, inf), f64(0, 1, 1, inf, 1)), [0, nan, nan, 1, 0]
+    )
+    np.testing.assert_array_equal(
+        tf.math.betainc(f64(1, 1, 0, 1), f64(1, 1, 1, 1), f64(0, 1, 0.5, 1.5)), [0, 1, nan, nan]
+    )
+
+
+def test_inverses_undo():
+    x = f64(-0.999999, -0.3, 1e-12, 0.9)
+    np.testing.assert_allclose(tf.math.erf(tf.math.erfinv(x)), x, rtol=1e-13)
+    np.testing.assert_allclose(
+        tf.math.erfc(tf.math.erfcinv(f64(1e-200, 0.3, 1.9))), [1e-200, 0.3, 1.9], rtol=1e-12
+    )
+    np.testing.assert_allclose(tf.math.ndtri(f64(1e-10, 0.5)), [-6.361340902404056, 0], rtol=1e-12)
+    np.testing.assert_array_equal(tf.math.ndtri(f64(0, 1, -0.1)), [-inf, inf, nan])
+
+
+def test_incomplete_gamma_of_large_parameters():
+    # mpmath
+    np.testing.assert_allclose(tf.math.igamma(f64(1e6, 1e4, 50), f64(1e6 + 500, 1e4, 20)),
+                               [0.691550475771497, 0.501329808339955, 1.24589260797194e-08], rtol=1e-12)  # fmt: skip
+    total = tf.math.igamma(f64(3e3), f64(3.1e3)) + tf.math.igammac(f64(3e3), f64(3.1e3))
+    np.testing.assert_allclose(total, [1.0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_derivatives_of_igamma_by_its_parameter(order):
+    def nested(a, x, depth):
+        if depth == 0:
+            return tf.math.igamma(a, x)
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            y = nested(a, x, depth - 1)
+        return tape.gradient(y, a)
+
+    a, x, h = f64(1.7), f64(2.3), 1e-4
+    expected = (nested(a + h, x, order - 1) - nested(a - h, x, order - 1)) / (2 * h)
+    np.testing.assert_allclose(nested(a, x, order), expected, rtol=1e-5)
+
+
+def test_lbeta():
+    with tf.GradientTape() as tape:
+        x = f64(0.5, 2.0, 3.0)
+        tape.watch(x)
+        y = tf.math.lbeta(x)
+    np.testing.assert_allclose(y, -2.692301844134071)
+    np.testing.assert_allclose(
+        tape.gradient(y, x), np.subtract([-1.96351003, 0.42278434, 0.92278434], 1.611093), atol=1e-5
+    )
+    with pytest.raises(ValueError, match="at least one axis"):
+        tf.math.lbeta(2.0)
+
+
+def test_nextafter():
+    np.testing.assert_array_equal(tf.math.nextafter(f64(1.0), f64(2.0)), [np.nextafter(1.0, 2.0)])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.math.nextafter(tf.constant(1, tf.int32), 2)

@@ -1,0 +1,211 @@
+"""Writes docs/coverage.md: which names of TensorFlow work, which are accepted without effect, which are not there.
+
+`make coverage` runs it. The names are those found in 690 real files that use GradientTape
+(tools/symbols.csv: name, category, in how many of the files, whether TensorFlow 2.21 itself lacks it).
+Whether a name is there is asked of gradtape itself; which of them have no effect, or always refuse,
+is said here, since only a reader can tell.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "coverage.md"
+SYMBOLS = ROOT / "tools" / "symbols.csv"
+
+WORKS, STUB, REFUSED, MISSING = "works", "accepted", "refused", "missing"
+
+# Accepted, so that programs run, without TensorFlow's effect.
+STUBS = {
+    "tf.device": "checks the name; everything runs on the CPU",
+    "tf.config.experimental_connect_to_cluster": "does nothing",
+    "tf.config.set_soft_device_placement": "remembered; operations run on the CPU",
+    "tf.config.optimizer.set_jit": "remembered; programs are compiled natively in any case",
+    "tf.debugging.set_log_device_placement": "remembered; there is one device",
+    "tf.distribute.MirroredStrategy": "one replica",
+    "tf.distribute.OneDeviceStrategy": "one replica",
+    "tf.distribute.MultiWorkerMirroredStrategy": "one replica; refused if TF_CONFIG describes several machines",
+    "tf.distribute.experimental.CentralStorageStrategy": "one replica",
+    "tf.distribute.Strategy": "one replica",
+    "tf.distribute.DistributedDataset": "a name for annotations: datasets stay what they are",
+    "tf.distribute.HierarchicalCopyAllReduce": "without effect on one replica",
+    "tf.distribute.ReductionToOneDevice": "without effect on one replica",
+    "tf.distribute.experimental.CollectiveCommunication": "without effect on one replica",
+    "tf.distribute.experimental.CommunicationOptions": "without effect on one replica",
+    "tf.profiler.experimental.start": "profiles nothing, and the log says so",
+    "tf.profiler.experimental.stop": "nothing to stop",
+    "tf.profiler.experimental.ProfilerOptions": "kept",
+    "tf.profiler.experimental.Trace": "without effect",
+    "tf.saved_model.LoadOptions": "kept",
+    "tf.saved_model.SaveOptions": "kept",
+    "tf.summary.graph": "writes nothing, and the log says so",
+    "tf.summary.trace_export": "writes nothing, and the log says so",
+    "tf.summary.trace_on": "traces nothing, and the log says so",
+    "tf.experimental.numpy.experimental_enable_numpy_behavior": "methods of tensors, but operators convert no types",
+    "tf.compat.v1.ConfigProto": "kept",
+    "tf.compat.v1.InteractiveSession": "can be made; `run` refuses",
+    "tf.compat.v1.Session": "can be made; `run` refuses",
+    "tf.compat.v1.enable_eager_execution": "there is nothing else",
+    "tf.compat.v1.enable_v2_behavior": "there is nothing else",
+    "tf.compat.v1.get_collection": "empty, as in eager mode there",
+    "tf.compat.v1.trainable_variables": "empty, as in eager mode there",
+    "tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES": "a name; collections are empty, as in eager mode there",
+    "tf.compat.v1.GraphKeys.UPDATE_OPS": "a name; collections are empty, as in eager mode there",
+    "tf.compat.v1.global_variables_initializer": "variables have their values from the start",
+    "tf.compat.v1.variables_initializer": "variables have their values from the start",
+}
+
+# There, but only to say what is wrong or what to use instead.
+REFUSALS = {
+    "tf.tpu.experimental.initialize_tpu_system": "ValueError, as there without a TPU",
+    "tf.distribute.cluster_resolver.TPUClusterResolver": "ValueError, as there without a TPU",
+    "tf.distribute.TPUStrategy": "ValueError, as there without a TPU",
+    "tf.distribute.experimental.TPUStrategy": "ValueError, as there without a TPU",
+    "tf.distribute.ParameterServerStrategy": "one process",
+    "tf.distribute.Server": "one process",
+    "tf.distribute.coordinator.ClusterCoordinator": "one process",
+    "tf.compat.v1.placeholder": "RuntimeError, as in eager mode there",
+    "tf.compat.v1.get_default_graph": "no graphs of TensorFlow 1",
+    "tf.compat.v1.data.make_initializable_iterator": "RuntimeError, as in eager mode there",
+}
+
+GROUPS = {
+    "core": "Tensors, operations, derivatives",
+    "data": "tf.data",
+    "io/image/str": "Files, images, strings",
+    "infra": "Checkpoints, summaries, devices, debugging",
+    "v1/internal": "TensorFlow 1, internals",
+    "keras-core": "Keras: layers, models, optimizers, losses",
+    "keras-periph": "Keras: applications, data sets, utilities",
+}
+
+
+class Symbol(NamedTuple):
+    """A name, what kind it is, in how many files, and how it stands with it."""
+
+    name: str
+    category: str
+    files: int
+    absent: bool
+    status: str
+    words: str
+
+
+def look(tf: Any, name: str) -> tuple[str, str]:
+    """How it stands with a name: the status, and words about it."""
+    if not name.startswith("tf."):
+        return REFUSED, "an internal module of TensorFlow"
+    found = tf
+    for part in name.split(".")[1:]:
+        try:
+            found = getattr(found, part)
+        except AttributeError as e:
+            words = str(e).partition(f"{part!r}: ")[2]
+            return (REFUSED, words) if words else (MISSING, "")
+    if name in STUBS:
+        return STUB, STUBS[name]
+    if name in REFUSALS:
+        return REFUSED, REFUSALS[name]
+    return WORKS, ""
+
+
+def symbols(tf: Any) -> list[Symbol]:
+    """All names of the list."""
+    with open(SYMBOLS, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    out = []
+    for row in rows:
+        status, words = look(tf, row["symbol"])
+        if row["absent"] and status == WORKS:
+            status = MISSING  # a module of ours that happens to have the name
+        out.append(
+            Symbol(row["symbol"], row["category"], int(row["files"]), bool(row["absent"]), status, words)
+        )
+    return out
+
+
+def _share(every: list[Symbol], status: str) -> str:
+    """Of the uses in the files, how many are of names with this status."""
+    total = sum(s.files for s in every)
+    return f"{100 * sum(s.files for s in every if s.status == status) / total:.1f} %"
+
+
+def _table(every: list[Symbol], categories: list[str]) -> list[str]:
+    lines = [
+        "| | names | work | accepted | refused | missing | of the uses work |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for category in categories:
+        those = [s for s in every if s.category == category]
+        counts = [sum(s.status == status for s in those) for status in (WORKS, STUB, REFUSED, MISSING)]
+        lines.append(
+            f"| {GROUPS[category]} | {len(those)} | {' | '.join(map(str, counts))} | {_share(those, WORKS)} |"
+        )
+    return lines
+
+
+def _listed(every: list[Symbol], status: str) -> list[str]:
+    """Names of a status by category, those with the same words in one line."""
+    lines = []
+    for category, title in GROUPS.items():
+        if category.startswith("keras"):
+            continue
+        groups: dict[str, list[str]] = {}
+        for s in every:
+            if s.category == category and s.status == status:
+                note = " (not in TensorFlow 2.21 either)" if s.absent else ""
+                groups.setdefault(s.words, []).append(f"`{s.name}`{note}")
+        if groups:
+            lines += ["", f"**{title}**", ""]
+            lines += [
+                f"- {', '.join(names)}" + (f": {words}" if words else "") for words, names in groups.items()
+            ]
+    return lines or ["", "None."]
+
+
+def page(tf: Any) -> str:
+    """The page."""
+    every = symbols(tf)
+    ours = [c for c in GROUPS if not c.startswith("keras")]
+    keras = [c for c in GROUPS if c.startswith("keras")]
+    lines = [
+        "# Coverage",
+        "",
+        f"Which of the {len(every)} names of TensorFlow that 690 real files with a `GradientTape` use are here",
+        "(Keras counted by itself). Written by `tools/coverage.py` (`make coverage`); a test compares.",
+        "",
+        "- **work**: as in TensorFlow; what differs is on [differences.md](differences.md).",
+        "- **accepted**: there so that programs run, without TensorFlow's effect; listed below.",
+        "- **refused**: an error that says why, and what to use instead; listed below.",
+        "- **missing**: a plain `AttributeError`.",
+        "",
+        "The last column weighs names by the number of files that use them.",
+        "",
+        *_table(every, ours),
+        "",
+        "## Keras",
+        "",
+        *_table(every, keras),
+        "",
+        "## Accepted, without TensorFlow's effect",
+        *_listed(every, STUB),
+        "",
+        "## Refused",
+        *_listed(every, REFUSED),
+        "",
+        "## Missing",
+        *_listed(every, MISSING),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    import gradtape
+
+    PAGE.write_text(page(gradtape), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)} written")
