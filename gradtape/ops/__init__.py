@@ -28,6 +28,7 @@ from gradtape.ops.einsum import *  # noqa: E402, F403
 from gradtape.ops.embedding import *  # noqa: E402, F403
 from gradtape.ops.exponential import *  # noqa: E402, F403
 from gradtape.ops.fft import *  # noqa: E402, F403
+from gradtape.ops.fractional import *  # noqa: E402, F403
 from gradtape.ops.indexed import *  # noqa: E402, F403
 from gradtape.ops.join import *  # noqa: E402, F403
 from gradtape.ops.linalg_banded import *  # noqa: E402, F403
@@ -54,6 +55,7 @@ from gradtape.ops.sequences import *  # noqa: E402, F403
 from gradtape.ops.slicing import *  # noqa: E402, F403
 from gradtape.ops.sobol import *  # noqa: E402, F403
 from gradtape.ops.softmax import *  # noqa: E402, F403
+from gradtape.ops.attention import *  # noqa: E402, F403
 from gradtape.ops.sort import *  # noqa: E402, F403
 from gradtape.ops.sparse import *  # noqa: E402, F403
 from gradtape.ops.special import *  # noqa: E402, F403
