@@ -17,9 +17,16 @@ LAZY = frozenset(
 _ELSEWHERE = {
     "experimental.numpy": "gradtape.tnp",
     "get_logger": "gradtape.printing:get_logger",
+    "linalg.experimental": "gradtape.linear_operator.experimental",
     "make_ndarray": "gradtape.tensor_proto:make_ndarray",
     "make_tensor_proto": "gradtape.tensor_proto:make_tensor_proto",
 }
+
+_OPERATORS = (
+    " Adjoint BlockDiag BlockLowerTriangular Circulant Circulant2D Circulant3D Composition Diag FullMatrix Householder "
+    "Identity Inversion Kronecker LowRankUpdate LowerTriangular Permutation ScaledIdentity Toeplitz Tridiag Zeros"
+).split(" ")
+_ELSEWHERE |= {f"linalg.LinearOperator{k}": f"gradtape.linear_operator:LinearOperator{k}" for k in _OPERATORS}
 
 _NO_SPARSE = (
     "gradtape has no sparse tensors; sparse gradients are tf.IndexedSlices. Hint: use dense tensors, tf.gather "

@@ -48,7 +48,20 @@ void uniform(uint64_t key, uint64_t high, uint64_t low, int64_t groups, float* o
   generate(key, high, low, groups, out, [](uint32_t x) { return std::bit_cast<float>(0x3f800000u | (x & 0x7fffffu)) - 1.0f; });
 }
 
-constexpr PhiloxLoops loops{bits, uniform};
+template <class T> void dropout(uint64_t key, uint64_t high, uint64_t low, int64_t n, const T* x, T* out, float rate, double scale) {
+  const T factor = T(scale);
+  constexpr int64_t block = 1024;
+  alignas(64) float u[block];
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t count = n - i < block ? n - i : block;
+    const uint64_t at = low + uint64_t(i / 4);
+    uniform(key, high + (at < low), at, (count + 3) / 4, u);
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) out[i + j] = u[j] >= rate ? x[i + j] * factor : T(0);
+  }
+}
+
+constexpr PhiloxLoops loops{bits, uniform, dropout<float>, dropout<double>};
 
 }  // namespace
 

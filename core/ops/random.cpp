@@ -95,12 +95,22 @@ void run_uniform(const Call& c, Outs& outs) {
 }
 
 template <class T> void fill_normal(Tensor& out, const Philox& gen) {
-  fill_groups<4, T>(out, 60, [&](uint64_t g, T* to) {
-    const Bits128 b = gen(g);
-    float f[4];
-    box_muller(b[0], b[1], f);
-    box_muller(b[2], b[3], f + 2);
-    for (int i = 0; i < 4; ++i) to[i] = T(f[i]);
+  constexpr int64_t block = 64;  // groups whose bits are made together
+  T* to = out.as<T>();
+  const int64_t n = out.numel, groups = (n + 3) / 4;
+  each_piece(groups, 512, [&](int64_t begin, int64_t end) {
+    uint32_t bits[4 * block];
+    for (int64_t g = begin; g < end; g += block) {
+      const Philox at = gen.skip(uint64_t(g));
+      kernels().philox->bits(at.key, at.high, at.low, std::min(block, end - g), bits);
+      const int64_t count = std::min(4 * std::min(block, end - g), n - 4 * g);
+      for (int64_t i = 0; i < count; i += 2) {
+        float f[2];
+        box_muller(bits[i], bits[i + 1], f);
+        to[4 * g + i] = T(f[0]);
+        if (i + 1 < count) to[4 * g + i + 1] = T(f[1]);
+      }
+    }
   });
 }
 void run_normal(const Call& c, Outs& outs) {
@@ -190,6 +200,27 @@ void run_bits(const Call& c, Outs& outs) {
   visit_int(outs[0].dtype, [&](auto t) { fill_int<decltype(t)>(outs[0], gen, [](auto bits) { return bits; }); });
 }
 
+// ---- dropout(x, state; rate): the same numbers as random_uniform of float, without writing them down ----
+void infer_dropout(const Call& c, Outs& outs) {
+  want_dtype(c[0], set_of(Dtype::F32) | set_of(Dtype::F64), "dropout");
+  want_state(c, 1);
+  if (!(c.number(0) >= 0 && c.number(0) < 1)) fail("rate must be in [0, 1), got " + std::to_string(c.number(0)));
+  outs.emplace_back(c[0].spec());
+}
+void run_dropout(const Call& c, Outs& outs) {
+  const Philox gen = philox_of(c, 1, 1);
+  const float rate = float(c.number(0));
+  const double scale = 1 / (1 - c.number(0));
+  each_piece((c[0].numel + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
+    const Philox at = gen.skip(uint64_t(begin));
+    const int64_t first = 4 * begin, count = std::min(4 * end, c[0].numel) - first;
+    if (c[0].dtype == Dtype::F32)
+      kernels().philox->dropout(at.key, at.high, at.low, count, c[0].as<float>() + first, outs[0].as<float>() + first, rate, scale);
+    else
+      kernels().philox->dropout_double(at.key, at.high, at.low, count, c[0].as<double>() + first, outs[0].as<double>() + first, rate, scale);
+  });
+}
+
 // ---- stateless_state(seed) -> int64[3]: the stream of a stateless op. TensorFlow scrambles
 // the two numbers with one step of Philox under a fixed key. ----
 void infer_stateless(const Call& c, Outs& outs) {
@@ -212,6 +243,7 @@ GT_OP("random_normal", {infer_random<kFloat, 0>, run_normal, true, 15});
 GT_OP("truncated_normal", {infer_random<kFloat, 0>, run_truncated, true, 25});
 GT_OP("random_uniform_int", {infer_random<kWideInt, 2>, run_uniform_int, true, 5});
 GT_OP("random_bits", {infer_random<kWideInt, 0>, run_bits, true, 3});
+GT_OP("dropout", {infer_dropout, run_dropout, true, 1});
 GT_OP("stateless_state", {infer_stateless, run_stateless});
 
 }  // namespace

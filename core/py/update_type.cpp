@@ -17,7 +17,7 @@ struct Rows {  // an input that holds numbers of rows, and how many rows there a
 struct UpdateObject {
   PyObject_HEAD
   ProgramObject* program;
-  PyObject* variables;  // tuple: of the pairs (gradient, variable), in order
+  PyObject* variables;  // tuple: of the pairs (gradient, variable), in order; Keras' variables are objects of its own
   PyObject* externals;  // tuple: variables and tensors, the inputs behind the gradients
   PyObject* targets;    // tuple: the variables that get the results
   std::vector<const Value*> forms;  // of the inputs
@@ -40,7 +40,7 @@ PyObject* update_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const Program& p = *reinterpret_cast<ProgramObject*>(program)->program;
   auto variable = [](PyObject* o) { return is_variable(o); };
   auto input = [](PyObject* o) { return is_variable(o) || is_tensor(o); };
-  if (!every_is(variables, variable) || !every_is(targets, variable) || !every_is(externals, input) ||
+  if (!every_is(targets, variable) || !every_is(externals, input) ||
       size_t(PyTuple_GET_SIZE(targets)) != p.results.size() || PyTuple_GET_SIZE(externals) > Py_ssize_t(p.n_inputs)) {
     PyErr_SetString(PyExc_TypeError, "Update: the variables do not fit the program");
     return nullptr;

@@ -29,7 +29,9 @@ def _tangent(value: Any, primal: Any) -> Any:
         )
     if tuple(t.shape) == shape:
         return t
-    if t.ndim <= len(shape) and all(a in (1, b) for a, b in zip(reversed(t.shape), reversed(shape), strict=False)):
+    if t.ndim <= len(shape) and all(
+        a in (1, b) for a, b in zip(reversed(t.shape), reversed(shape), strict=False)
+    ):
         return ops.broadcast_to(t, shape)
     raise ValueError(
         f"ForwardAccumulator: a tangent does not fit its primal; expected shape {list(shape)}; got "

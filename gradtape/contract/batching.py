@@ -39,7 +39,7 @@ def _check(case: Case) -> Iterator[str]:
     masks = [m for m in itertools.product((False, True), repeat=n) if any(m)] if n <= 3 else [(True,) * n]
     for mask in masks:
         stacks: list[Any] = [
-            np.stack([a, o, a]) if m else a for a, o, m in zip(case.arrays, others, mask, strict=True)
+            np.stack([a, a, o]) if m else a for a, o, m in zip(case.arrays, others, mask, strict=True)
         ]
         operands = [tensor(s, d) for s, d in zip(stacks, case.dtypes, strict=True)]
         fixed = [x for x, m in zip(operands, mask, strict=True) if not m]

@@ -4,7 +4,7 @@ rows at once as one after the other, and gradients through ops that run over a n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,10 @@ def _check_rows(case: Case) -> Iterator[str]:
             yield from _rows_of(s, tape, pull, k, out)
 
 
+def _always(rows: Any) -> Callable[[int, int], Any]:
+    return lambda start, count: rows
+
+
 def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[str]:
     from gradtape.graph.jacobian import Seed, _all_rows, in_pieces, transposed
 
@@ -87,7 +91,7 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
     expected = [tape.gradient(out, s.xs, output_gradients=seeds[i]) for i in range(_SIZE)]
     connected = any(f is not None for f in pull.found)
     small = out._numel * max((x._numel for x in s.xs), default=0) <= _MOST_ELEMENTS
-    found = in_pieces(pull.function, pull.kept, lambda start, count: seeds, _SIZE) if connected else []
+    found = in_pieces(pull.function, pull.kept, _always(seeds), _SIZE) if connected else []
     whole = _all_rows(pull.function, pull.kept, Seed.of(out)) if connected and small else []
     for i, (name, x, f) in enumerate(zip(s.names, s.xs, pull.found, strict=True)):
         one_by_one = np.stack([_arrays([_dense(e[i])], [x])[0] for e in expected])
@@ -97,8 +101,7 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
         if f is None:
             continue
         forward = transposed(pull.function, f)
-        given = tensor(tangents[i], x.dtype)
-        pushed = array_of(in_pieces(forward, pull.kept, lambda start, count, g=given: g, _SIZE)[0])
+        pushed = array_of(in_pieces(forward, pull.kept, _always(tensor(tangents[i], x.dtype)), _SIZE)[0])
         # <u, Jv> = <J'u, v>, where both sides were made of several rows at once.
         left = np.sum(np.real(np.conj(cotangents) * pushed))
         right = np.sum(np.real(np.conj(one_by_one) * tangents[i]))

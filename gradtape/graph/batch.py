@@ -44,7 +44,7 @@ def replay_batched(
         operands = [tensor(v) for v in node.operands]
         marks = [v in marked for v in node.operands]
         if any(marks) or (isinstance(node.op, Callback) and _draws(node.op)):
-            results = units.through(node, operands, marks) if any(marks) else None
+            results: Any = units.through(node, operands, marks) if any(marks) else None
             if results is None:
                 operands = [x.dense() if isinstance(x, units.Units) else x for x in operands]
                 results = batch_node(node, operands, marks, size)

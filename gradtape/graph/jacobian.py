@@ -81,6 +81,7 @@ def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
     except Exception:  # row by row it may work; if not, the error is raised there, about values
         return None
     kept = [e._read() if isinstance(e, _core.Variable) else e for e in trace.externals]
+    trace.externals.clear()  # the trace is a circle of objects, which may live on for a while; what it saw must not
     graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
     return Pullback(GraphFunction(graph, "gradient"), kept, found)
 

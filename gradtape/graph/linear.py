@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gradtape import _hooks
+from gradtape.dtypes import BY_CODE
 from gradtape.graph.callable import GraphFunction
 from gradtape.graph.control_ops import Branches, Eager, KeepingLoop, Loop, LoopGradient
 from gradtape.graph.ir import Callback, Graph, Node, Value
@@ -20,11 +22,13 @@ _FIRST_FLOAT = 9  # numbers of types from here on have a derivative
 # Element-wise ops and reductions that are linear in the named operands, one at a time or together.
 _TOGETHER = {"add", "sub", "complex"}
 _ONE_OF = {
-    "neg": (0,), "conj": (0,), "real": (0,), "imag": (0,), "zero": (0,), "identity": (0,),
+    "neg": (0,), "conj": (0,), "real": (0,), "imag": (0,), "zero": (0,), "zeros_like": (0,),
     "mul": (0, 1), "mul_no_nan": (0, 1), "div": (0,), "div_no_nan": (0,),
     "relu_grad": (1,), "sigmoid_grad": (1,), "tanh_grad": (1,),
     "sum": (0,), "mean": (0,), "sum_to": (0,),
 }  # fmt: skip
+# Functions of a matrix, applied to a block matrix: its corner is their derivative, linear in that block.
+_OF_BLOCKS = {"expm", "logm", "sqrtm"}
 
 
 def is_linear(function: GraphFunction) -> bool:
@@ -66,8 +70,11 @@ def _node_is_linear(node: Node, on: list[bool], none: list[bool]) -> bool:
         return _callback_is_linear(op, on)
     if any(v.dtype < _FIRST_FLOAT for v in node.results):
         return False  # a comparison, an index, a rounded number
-    if op.row.kind not in ("elementwise", "reduction"):
-        return True  # moves, products, and the derivatives of what is neither
+    kind = op.row.kind
+    if kind == "movement":
+        return True
+    if kind not in ("elementwise", "reduction"):
+        return _rule_is_linear(node, on)
     if node.name in _TOGETHER:
         return all(m or z for m, z in zip(on, none, strict=True))
     if node.name == "select":
@@ -76,10 +83,37 @@ def _node_is_linear(node: Node, on: list[bool], none: list[bool]) -> bool:
     return sum(on) == 1 and on.index(True) in places
 
 
+def _rule_is_linear(node: Node, on: list[bool]) -> bool:
+    """An op is linear in an operand if the rule of that operand reads neither it nor a result."""
+    row = node.op.row
+    if row.joint or node.name in _OF_BLOCKS:
+        return True  # one rule for all operands says nothing about each
+    key = (node.op, tuple(on))
+    if key not in _known:
+        kinds = [_Kind(v) for v in (*node.operands, *node.results)]
+        n = len(on)
+        masks = _hooks.reads(node.op, tuple(kinds[:n]), tuple(kinds[n:]), node.attrs)
+        moving = sum(1 << i for i, m in enumerate(on) if m) | ((1 << 64) - (1 << n))
+        _known[key] = len(masks) == n and not any(
+            m and mask & moving for m, mask in zip(on, masks, strict=True)
+        )
+    return _known[key]
+
+
+class _Kind:
+    """The shape and type of a value, as a tensor would say them."""
+
+    def __init__(self, v: Value) -> None:
+        self.shape, self.dtype = v.shape, BY_CODE[v.dtype]
+
+
+_known: dict[tuple, bool] = {}
+
+
 def _is_zero(v: Value) -> bool:
     if v.constant is not None:
         return v.constant._symbol is None and not np.any(np.asarray(v.constant))
-    return v.node is not None and v.node.name == "zero"
+    return v.node is not None and v.node.name in ("zero", "zeros_like")
 
 
 def _callback_is_linear(op: Callback, on: list[bool]) -> bool:

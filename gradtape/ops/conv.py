@@ -14,6 +14,7 @@ import numpy as np
 from gradtape.ops.movement import reshape, transpose
 from gradtape.ops.samples import call
 from gradtape.ops.table import FLOAT, contraction
+from gradtape.ops.windows import resolved
 
 __all__: list[str] = []
 
@@ -21,6 +22,7 @@ __all__: list[str] = []
 
 
 def _sizes_out(sizes, kernel, strides, dilations, paddings):
+    paddings = resolved(paddings, sizes, kernel, strides, dilations)
     return [
         (n + paddings[2 * i] + paddings[2 * i + 1] - (k - 1) * d - 1 + s) // s
         for i, (n, k, s, d) in enumerate(zip(sizes, kernel, strides, dilations, strict=True))
@@ -40,14 +42,15 @@ def _grouped(x, groups):
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
 
 
-def _borders(paddings):
-    return [(0, 0), *zip(paddings[::2], paddings[1::2], strict=True), (0, 0)]
+def _padded(x, kernel, strides, dilations, paddings):
+    pads = resolved(paddings, x.shape[1:-1], kernel, strides, dilations)
+    return np.pad(x, [(0, 0), *zip(pads[::2], pads[1::2], strict=True), (0, 0)])
 
 
 def _numpy_conv(x, w, strides, dilations, paddings):
     kernel, out = w.shape[:-2], _sizes_out(x.shape[1:-1], w.shape[:-2], strides, dilations, paddings)
     groups = x.shape[-1] // w.shape[-2]
-    x = np.pad(x, _borders(paddings))
+    x = _padded(x, kernel, strides, dilations, paddings)
     y = np.zeros((x.shape[0], *out, groups, w.shape[-1] // groups))
     for tap, part in _taps(kernel, out, strides, dilations):
         y += np.einsum("...gc,cgo->...go", _grouped(x[part], groups), _grouped(w[tap], groups))
@@ -56,7 +59,8 @@ def _numpy_conv(x, w, strides, dilations, paddings):
 
 def _numpy_conv_input(g, w, sizes, strides, dilations, paddings):
     groups = sizes[-1] // w.shape[-2]
-    low, high = paddings[::2], paddings[1::2]
+    pads = resolved(paddings, sizes[:-1], w.shape[:-2], strides, dilations)
+    low, high = pads[::2], pads[1::2]
     spatial = [n + a + b for n, a, b in zip(sizes[:-1], low, high, strict=True)]
     x = np.zeros((g.shape[0], *spatial, sizes[-1]))
     for tap, part in _taps(w.shape[:-2], g.shape[1:-1], strides, dilations):
@@ -68,7 +72,7 @@ def _numpy_conv_input(g, w, sizes, strides, dilations, paddings):
 def _numpy_conv_filter(x, g, sizes, strides, dilations, paddings):
     *kernel, c = sizes
     groups = x.shape[-1] // c
-    x = np.pad(x, _borders(paddings))
+    x = _padded(x, kernel, strides, dilations, paddings)
     w = np.zeros((*kernel, c, groups, g.shape[-1] // groups))
     for tap, part in _taps(kernel, g.shape[1:-1], strides, dilations):
         xs, gs = _grouped(x[part], groups), _grouped(g, groups)
@@ -170,6 +174,8 @@ _CASES: list[tuple] = [  # x, filter, window
     ((1, 3, 3, 18), (3, 3, 1, 18), _window(paddings=1)),
     ((2, 6, 2), (3, 2, 3), _window(strides=2, paddings=1, dims=1)),
     ((1, 3, 4, 3, 2), (2, 2, 3, 2, 2), _window(strides=[1, 2, 1], paddings=1, dims=3)),
+    ((1, 4, 7, 2), (3, 2, 2, 3), _window(strides=[1, 3], dilations=[2, 1], paddings=[-1])),  # "SAME"
+    ((1, 5, 4, 20), (1, 3, 20, 3), _window(strides=2, paddings=[])),  # "VALID"
     ((0, 4, 4, 2), (3, 3, 2, 3), _window(paddings=1)),
     ((1, 2, 2, 1), (3, 3, 1, 2), _window()),  # no results
     ((1, 3, 3, 2), (1, 1, 2, 2), _window(paddings=2)),  # pixels without an element
@@ -201,12 +207,13 @@ conv = contraction(
         (call((1, 4, 4, 3), (6, 6, 3, 2), **_window()), _INVALID, "output size would be negative: -1"),
         (call((1, 4, 4, 3), (3, 3, 3, 2), **_window(strides=0)), _INVALID, "Stride must be > 0, but got 0"),
         (call((1, 4, 4, 3), (3, 3, 3, 2), **_window(dilations=0)), _INVALID, "should be larger than 0"),
-        (call((1, 4, 4, 3), (3, 3, 3, 2), **_window(paddings=-1)), _INVALID, "must be non-negative"),
+        (call((1, 4, 4, 3), (3, 3, 3, 2), **_window(paddings=[-1, 1] * 2)), _INVALID, "must be non-negative"),
     ],
     doc="""The convolution of images `[n, in..., channels]` with filters `[k..., channels, out]`.
 
-`paddings` are zeros before and after each spatial axis. If the filters have fewer channels than the
-images, in equal parts, they are applied in groups.
+`paddings` are zeros before and after each spatial axis, [] for none, [-1] for as many as give
+ceil(size / stride) results. Filters with fewer channels than the images, an equal part of them, are
+applied in groups.
 """,
 )  # fmt: skip
 
@@ -243,4 +250,3 @@ conv_filter = contraction(
     ],
     doc="The gradient of `conv` by its filters, of `sizes` (without the number of results).",
 )  # fmt: skip
-

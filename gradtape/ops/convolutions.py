@@ -6,7 +6,7 @@ numbers, and channels first or last; several leading axes are a batch.
 
 from __future__ import annotations
 
-from gradtape import dtypes
+from gradtape import _core, dtypes
 from gradtape.errors import InvalidArgumentError
 from gradtape.ops.casting import cast
 from gradtape.ops.conv import conv, conv_filter, conv_input
@@ -15,8 +15,16 @@ from gradtape.ops.operands import as_tensors
 from gradtape.ops.static import as_tensor, ints_of
 from gradtape.ops.table import composite
 from gradtape.ops.windows import (
-    channels_first, is_tensor, on_images, paddings, per_axis, to_first, to_last,
-)  # fmt: skip
+    PADDINGS,
+    channels_first,
+    is_tensor,
+    on_images,
+    paddings,
+    per_axis,
+    steps_of,
+    to_first,
+    to_last,
+)
 
 __all__ = [
     "atrous_conv2d", "atrous_conv2d_transpose", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose",
@@ -49,11 +57,8 @@ def _convolve(op, x, w, strides, padding, data_format, dilations, dims):
         )
         return cast(wide, "int32")
 
-    def run(x):
-        window = (w.shape[:dims], strides, dilations)
-        return conv(x, w, strides, dilations, paddings(op, padding, x.shape[1:-1], window, first))
-
-    return on_images(op, x, dims, first, run)
+    pads = paddings(op, padding, dims, first)
+    return on_images(op, x, dims, first, lambda x: conv(x, w, strides, dilations, pads))
 
 
 @composite("nn.conv1d")
@@ -91,6 +96,11 @@ def conv2d(input, filters, strides, padding, data_format="NHWC", dilations=None,
       >>> tf.nn.conv2d(image, edge, strides=1, padding="VALID").numpy().ravel()
       array([0., 5., 0.], dtype=float32)
     """
+    if type(input) is _core.Tensor and type(padding) is str and data_format == "NHWC" and dilations is None:
+        # The usual call, without the frames of the general one.
+        steps = steps_of(strides)
+        if steps and padding in PADDINGS and input.ndim == 4 and input.dtype is not dtypes.int32:
+            return conv(input, filters, steps, [1, 1], PADDINGS[padding])
     return _convolve("conv2d", input, filters, strides, padding, data_format, dilations, 2)
 
 
@@ -101,9 +111,7 @@ def conv3d(input, filters, strides, padding, data_format="NDHWC", dilations=None
 
 
 @composite("nn.convolution")
-def convolution(
-    input, filters, strides=None, padding="VALID", data_format=None, dilations=None, name=None
-):
+def convolution(input, filters, strides=None, padding="VALID", data_format=None, dilations=None, name=None):
     """A convolution over 1, 2 or 3 spatial axes: as many as the filters have."""
     _, w = _operands(input, filters)
     dims = _dims_of("convolution", w.ndim - 2)
@@ -112,9 +120,7 @@ def convolution(
 
 def _dims_of(op, dims):
     if not 1 <= dims <= 3:
-        raise ValueError(
-            f"{op}: `num_spatial_dims` must be 1, 2, or 3. Received: num_spatial_dims={dims}."
-        )
+        raise ValueError(f"{op}: `num_spatial_dims` must be 1, 2, or 3. Received: num_spatial_dims={dims}.")
     return dims
 
 
@@ -150,7 +156,7 @@ def _transposed(op, g, w, output_shape, strides, padding, data_format, dilations
         raise ValueError(
             f"{op}: output_shape should be of length {dims} or {dims + 2}. Received: output_shape={shape}"
         )
-    pads = paddings(op, padding, sizes, (w.shape[:dims], strides, dilations), first)
+    pads = paddings(op, padding, dims, first)
     out = conv_input(to_last(g) if first else g, w, [*sizes, channels], strides, dilations, pads)
     return to_first(out) if first else out
 
@@ -206,9 +212,7 @@ def conv_transpose(
 @composite("nn.atrous_conv2d_transpose")
 def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=None):
     """The transpose of `atrous_conv2d`."""
-    return _transposed(
-        "atrous_conv2d_transpose", value, filters, output_shape, 1, padding, "NHWC", rate, 2
-    )
+    return _transposed("atrous_conv2d_transpose", value, filters, output_shape, 1, padding, "NHWC", rate, 2)
 
 
 # ---- depthwise ------------------------------------------------------------------------------------
@@ -272,7 +276,7 @@ def depthwise_conv2d_backprop_filter(
     if len(sizes) != 4:
         raise InvalidArgumentError(f"{op}: filter_sizes must be of length 4; got {sizes}.")
     x, g = (to_last(x), to_last(g)) if first else (as_tensor(x), as_tensor(g))
-    pads = paddings(op, padding, x.shape[1:-1], (sizes[:2], strides, dilations), first)
+    pads = paddings(op, padding, 2, first)
     return reshape(conv_filter(x, g, [*sizes[:2], 1], strides, dilations, pads), sizes)
 
 

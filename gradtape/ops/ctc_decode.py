@@ -110,3 +110,40 @@ def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1
     labels, score = ctc_beam_search(in_float(x), as_tensor(sequence_length), int(beam_width), int(top_paths))
     paths = array_of(labels)
     return [_rows([row[row >= 0].tolist() for row in path]) for path in paths], as_type(score, x.dtype)
+
+
+@composite("edit_distance")
+def edit_distance(hypothesis, truth, normalize=True, name="edit_distance"):
+    """How many labels have to be changed, put in or left out to make each hypothesis the truth (Levenshtein 1966).
+
+    Args:
+      hypothesis, truth: SparseTensors of sequences along the last axis.
+      normalize: divide by the length of the truth.
+    """
+    for x in (hypothesis, truth):
+        if not isinstance(x, SparseTensor):
+            raise TypeError(f"edit_distance: expected a SparseTensor; got {type(x)}.")
+    shape = np.maximum(array_of(hypothesis.dense_shape)[:-1], array_of(truth.dense_shape)[:-1])
+    out = np.zeros(shape, np.float32)
+    words = [_words(x) for x in (hypothesis, truth)]
+    for place in np.ndindex(*shape):
+        a, b = (w.get(place, []) for w in words)
+        steps = float(_distance(a, b))
+        out[place] = steps if not normalize else steps / len(b) if b else (np.inf if a else 0.0)
+    return as_tensor(out)
+
+
+def _words(sparse):
+    words: dict = {}
+    for place, label in zip(array_of(sparse.indices).tolist(), array_of(sparse.values).tolist(), strict=True):
+        words.setdefault(tuple(place[:-1]), []).append(label)
+    return words
+
+
+def _distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 
-from gradtape import _core, errors
+import numpy as np
+
+from gradtape import _core, dtypes, errors
+from gradtape import random as _state
+from gradtape.ops import philox
 from gradtape.ops.activations import relu, softplus
 from gradtape.ops.arithmetic import maximum, rsqrt
 from gradtape.ops.comparison import greater_equal, select
-from gradtape.ops.table import composite
+from gradtape.ops.moments import WIDE
+from gradtape.ops.operands import as_tensor
+from gradtape.ops.samples import call, ints
+from gradtape.ops.table import composite, opaque
 
 __all__ = ["bias_add", "crelu", "dropout", "l2_normalize", "log_sigmoid"]
 
@@ -27,6 +35,33 @@ def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
     return x * rsqrt(maximum(ops.sum_squares(x, axis, True), epsilon))
 
 
+def _np_dropout(x, state, rate):
+    return np.where(philox.uniform(state, x.shape) >= np.float32(rate), x / (1 - rate), 0)
+
+
+def _batched_dropout(size, batched, operands, attrs):
+    """All rows lose the same elements."""
+    from gradtape import ops
+
+    x, state = operands
+    return None if batched[1] else x * dropout_op(ops.ones(x.shape[1:], x.dtype), state, *attrs)
+
+
+dropout_op = opaque(
+    "dropout", WIDE, "x state:Index rate:Float", batch=_batched_dropout,
+    rule=(lambda g, x, state, out, rate: dropout_op(g, state, rate), None), numpy=_np_dropout,
+    samples=[
+        call((2, 3), ints([42, 7, 3], "int64"), rate=0.4), call((), ints([1, 2, -1], "int64"), rate=0.5),
+        call((0, 3), ints([42, 7, 3], "int64"), rate=0.4), call((67, 33), ints([42, 7, 3], "int64"), rate=0.0),
+    ],
+    bad=[
+        (call((3,), ints([1], "int64"), rate=0.4), "InvalidArgumentError", "must be int64[3]"),
+        (call((3,), ints([1, 2, 3], "int64"), rate=1.0), "InvalidArgumentError", "rate must be in [0, 1)"),
+    ],
+    doc="`x / (1 - rate)` where the uniform floats of the stream `state` are at least `rate`, else 0.",
+)  # fmt: skip
+
+
 @composite("nn.dropout")
 def dropout(x, rate, noise_shape=None, seed=None, name=None):
     """`x` with a share `rate` of its elements set to 0 and the others scaled up by `1 / (1 - rate)`.
@@ -39,61 +74,62 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
     Raises:
       ValueError: for another rate, or if `x` is not floating.
     """
-    from gradtape import ops
-    from gradtape.ops.random import uniform
+    from gradtape.ops.random import random_uniform
 
-    def sample(shape, dtype):
-        return uniform(shape, dtype=dtype, seed=seed)
-
-    return _dropout(ops.convert_to_tensor(x), rate, noise_shape, sample, seed)
+    x = as_tensor(x)
+    rate = _checked_rate(x, rate)
+    if isinstance(rate, float) and rate == 0:
+        _state.next_seeds(seed)  # as in TensorFlow: the rate does not change what is drawn later
+        return x
+    shape = x.shape if noise_shape is None else _noise_shape(x, noise_shape)
+    stream = _state.op_stream("uniform", x.dtype, seed, 256 * math.prod(shape))
+    if noise_shape is None and isinstance(rate, float) and x.dtype is dtypes.float32:
+        return dropout_op(x, stream, rate)
+    return _dropped(x, rate, random_uniform(stream, list(shape), x.dtype))
 
 
 @composite("nn.experimental.stateless_dropout")
 def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
     """As `dropout`, with the numbers of `tf.random.stateless_uniform(seed=seed)`."""
-    from gradtape import ops
     from gradtape.ops.random import stateless_uniform
 
-    return _dropout(
-        ops.convert_to_tensor(x),
-        rate,
-        noise_shape,
-        lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype),
-    )
+    def sample(shape, dtype):
+        return stateless_uniform(shape, seed, dtype=dtype)
+
+    return general_dropout(x, rate, sample, noise_shape)
 
 
 @composite("nn.experimental.general_dropout")
 def general_dropout(x, rate, uniform_sampler, noise_shape=None, name=None):
     """As `dropout`, with the uniform numbers of `uniform_sampler(shape=..., dtype=...)`."""
-    from gradtape import ops
+    x = as_tensor(x)
+    rate = _checked_rate(x, rate)
+    if isinstance(rate, float) and rate == 0:
+        return x
+    shape = x.shape if noise_shape is None else _noise_shape(x, noise_shape)
+    return _dropped(x, rate, uniform_sampler(shape=shape, dtype=x.dtype))
 
-    def sample(shape, dtype):
-        return uniform_sampler(shape=shape, dtype=dtype)
 
-    return _dropout(ops.convert_to_tensor(x), rate, noise_shape, sample)
-
-
-def _dropout(x, rate, noise_shape, sample, seed=None):
-    from gradtape import random as state
-
+def _checked_rate(x, rate):
+    """The rate as a float, or the tensor it is."""
     if isinstance(rate, numbers.Real) and not isinstance(rate, _core.Tensor):
         if not 0 <= rate < 1:
             raise ValueError(
                 f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
             )
+        rate = float(rate)
     elif not isinstance(rate, (_core.Tensor, _core.Variable)):
         raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
     if not x.dtype.is_floating:
         raise ValueError(
             f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
         )
-    if isinstance(rate, numbers.Real) and rate == 0:
-        state.next_seeds(seed)  # as in TensorFlow: the rate does not change what is drawn later
-        return x
-    shape = x.shape if noise_shape is None else _noise_shape(x, noise_shape)
-    keep = greater_equal(sample(shape, x.dtype), rate)
-    scaled = x * (1 / (1 - rate)) if isinstance(rate, numbers.Real) else x / (1 - rate)
-    return select(keep, scaled, 0)
+    return rate
+
+
+def _dropped(x, rate, noise):
+    keep = greater_equal(noise, rate)
+    return select(keep, x * (1 / (1 - rate)) if isinstance(rate, float) else x / (1 - rate), 0)
 
 
 def _noise_shape(x, noise_shape):

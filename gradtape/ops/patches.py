@@ -1,9 +1,8 @@
-"""Blocks of images: patches, space to depth and to the batch, normalisation over neighbouring channels,
-and the morphological ops that are made of patches."""
+"""Blocks of images: patches, space to depth and to the batch, and the morphological ops that are made of
+patches."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 
@@ -11,19 +10,17 @@ import numpy as np
 
 from gradtape.errors import InvalidArgumentError, UnimplementedError
 from gradtape.ops.casting import cast
-from gradtape.ops.contraction import matmul
-from gradtape.ops.creation import constant
 from gradtape.ops.movement import pad, reshape, reverse, transpose
 from gradtape.ops.operands import as_tensors
 from gradtape.ops.pooling import max_pool
 from gradtape.ops.samples import call
 from gradtape.ops.static import array_of, as_tensor, ints_of
 from gradtape.ops.table import ANY, NUMBER, composite, contraction, movement
-from gradtape.ops.windows import paddings
+from gradtape.ops.windows import paddings, resolved
 
 __all__ = [
-    "batch_to_space", "depth_to_space", "dilation2d", "erosion2d", "local_response_normalization",
-    "patches", "space_to_batch", "space_to_depth", "unpatches",
+    "batch_to_space", "depth_to_space", "dilation2d", "erosion2d", "patches",
+    "space_to_batch", "space_to_depth", "unpatches",
 ]  # fmt: skip
 
 # ---- patches --------------------------------------------------------------------------------------
@@ -31,6 +28,7 @@ __all__ = [
 
 def _places(shape, sizes, strides, rates, pads):
     """For each patch its index, and for each of its pixels the index in the image or None."""
+    pads = resolved(pads, shape, sizes, strides, rates)
     counts = [
         max(0, (n + pads[2 * i] + pads[2 * i + 1] - (k - 1) * r - 1 + s) // s)
         for i, (n, k, s, r) in enumerate(zip(shape, sizes, strides, rates, strict=True))
@@ -81,7 +79,7 @@ def _window(sizes, strides=None, rates=None, paddings=None):
     dims = len(sizes)
     return {
         "sizes": sizes, "strides": strides or sizes, "rates": rates or [1] * dims,
-        "paddings": paddings or [0] * (2 * dims),
+        "paddings": paddings or [],
     }  # fmt: skip
 
 
@@ -251,30 +249,6 @@ def batch_to_space(input, block_shape, crops, name=None):
     return x[(slice(None), *(slice(a, size - b) for size, (a, b) in zip(spatial, cuts, strict=True)))]
 
 
-# ---- channels ---------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=16)
-def _band(n, radius):
-    places = np.arange(n)
-    return (np.abs(places[:, None] - places) <= radius).astype(np.float32)
-
-
-@composite("nn.local_response_normalization nn.lrn")
-def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None):
-    """`x / (bias + alpha s)^beta`, where s is the sum of squares over the channels at most
-    `depth_radius` away."""
-    x = as_tensor(input)
-    if x.ndim != 4:
-        raise InvalidArgumentError(f"local_response_normalization: in must be 4-dimensional; got {x.shape}")
-    if depth_radius < 0:
-        raise InvalidArgumentError(
-            f"local_response_normalization: depth_radius must be non-negative; got {depth_radius}"
-        )
-    band = constant(_band(x.shape[-1], int(depth_radius)), x.dtype)
-    return x * (bias + alpha * matmul(x * x, band)) ** -beta
-
-
 # ---- morphology -------------------------------------------------------------------------------------
 
 
@@ -302,14 +276,14 @@ def _dilated(op, value, filters, strides, padding, data_format, dilations):
         )
     strides, rates = _inner(op, strides, "strides"), _inner(op, dilations, "dilations")
     sizes = list(f.shape[:2])
-    pads = paddings(op, padding, x.shape[1:-1], (sizes, strides, rates), False)
+    pads = resolved(paddings(op, padding, 2, False), x.shape[1:-1], sizes, strides, rates)
     if any(pads):  # what is outside is never the largest
         x = pad(x, [[0, 0], pads[:2], pads[2:], [0, 0]], constant_values=float(x.dtype.min))
     taps, c = math.prod(sizes), f.shape[-1]
-    every = patches(x, sizes, strides, rates, [0] * 4)
+    every = patches(x, sizes, strides, rates, [])
     n, h, w, _ = every.shape
     sums = reshape(every, [n * h * w, taps, c]) + reshape(f, [taps, c])
-    return reshape(max_pool(sums, [taps], [1], [1], [0, 0]), [n, h, w, c])
+    return reshape(max_pool(sums, [taps], [1], [1], []), [n, h, w, c])
 
 
 @composite("nn.dilation2d")

@@ -11,14 +11,23 @@ import itertools
 
 import numpy as np
 
-from gradtape import dtypes
+from gradtape import _core, dtypes
 from gradtape.errors import InvalidArgumentError, UnimplementedError
 from gradtape.ops.casting import cast
 from gradtape.ops.movement import broadcast_to, reshape
 from gradtape.ops.samples import at, call
 from gradtape.ops.static import as_tensor, ints_of
 from gradtape.ops.table import FLOAT, REAL, composite, contraction, opaque
-from gradtape.ops.windows import FORMATS, channels_first, on_images, paddings, per_axis
+from gradtape.ops.windows import (
+    FORMATS,
+    PADDINGS,
+    channels_first,
+    on_images,
+    paddings,
+    per_axis,
+    resolved,
+    steps_of,
+)
 
 __all__ = [
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool_nd", "max_pool1d", "max_pool2d", "max_pool3d",
@@ -30,6 +39,7 @@ __all__ = [
 
 def _windows(shape, sizes, strides, dilations, paddings):
     """For each window, the index of its result and the indices of its elements, on the spatial axes."""
+    paddings = resolved(paddings, shape, sizes, strides, dilations)
     counts = [
         (n + paddings[2 * i] + paddings[2 * i + 1] - (k - 1) * d - 1 + s) // s
         for i, (n, k, s, d) in enumerate(zip(shape, sizes, strides, dilations, strict=True))
@@ -109,9 +119,7 @@ def _fold(x):
 
 def _batch(op):
     def rule(size, batched, operands, attrs):
-        xs = [
-            x if b else broadcast_to(x, [size, *x.shape]) for x, b in zip(operands, batched, strict=True)
-        ]
+        xs = [x if b else broadcast_to(x, [size, *x.shape]) for x, b in zip(operands, batched, strict=True)]
         out = op()(*map(_fold, xs), *attrs)
         return reshape(out, [size, out.shape[0] // size, *out.shape[1:]])
 
@@ -136,12 +144,13 @@ def _window(sizes, strides=None, dilations=None, paddings=None):
     dims = len(sizes)
     return {
         "sizes": sizes, "strides": strides or sizes, "dilations": dilations or [1] * dims,
-        "paddings": paddings or [0] * (2 * dims),
+        "paddings": paddings or [],
     }  # fmt: skip
 
 
 _CASES: list[tuple] = [
     ((2, 4, 6, 3), _window([2, 3])),
+    ((1, 5, 7, 2), _window([2, 3], [2, 2], paddings=[-1])),  # "SAME"
     ((1, 5, 4, 2), _window([3, 2], [2, 1], paddings=[1, 1, 0, 1])),
     ((1, 5, 7, 1), _window([2, 2], [3, 3])),
     ((1, 3, 3, 17), _window([2, 2], [1, 1])),
@@ -157,7 +166,11 @@ _BAD = [
     (call((1, 4, 4, 1), **_window([0, 2], [1, 1])), _INVALID, "ksize must be positive"),
     (call((1, 4, 4, 1), **_window([2, 2], [0, 1])), _INVALID, "Stride must be > 0, but got 0"),
     (call((4, 4, 1), **_window([2, 2])), _INVALID, "needs an input of rank 4, got 3"),
-    (call((1, 4, 4, 1), **_window([2, 2], paddings=[2, 0, 0, 0])), _INVALID, "smaller than the window size 2"),
+    (
+        call((1, 4, 4, 1), **_window([2, 2], paddings=[2, 0, 0, 0])),
+        _INVALID,
+        "smaller than the window size 2",
+    ),
     (call((1, 4, 4, 1), **_window([2, 2], paddings=[-1, 0, 0, 0])), _INVALID, "must be non-negative"),
 ]
 _ARGS = "sizes:Ints strides:Ints dilations:Ints paddings:Ints"
@@ -177,7 +190,9 @@ def _tied(window, gradient):
 _EDGES = [
     _tied(_window([2, 2]), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0]]),
     _tied(_window([2, 2], [1, 1]), [[0, 2, 1, 0], [0, 1, 0, 0], [2, 0, 0, 2], [0, 1, 0, 0]]),
-    _tied(_window([3, 3], [1, 1], paddings=[1] * 4), [[0, 3, 1, 0], [0, 0, 0, 0], [6, 0, 0, 6], [0, 0, 0, 0]]),
+    _tied(
+        _window([3, 3], [1, 1], paddings=[1] * 4), [[0, 3, 1, 0], [0, 0, 0, 0], [6, 0, 0, 6], [0, 0, 0, 0]]
+    ),
     _tied(_window([2, 2], paddings=[1] * 4), [[1, 1, 0, 1], [0, 1, 0, 0], [1, 0, 0, 1], [1, 1, 0, 1]]),
 ]
 
@@ -254,11 +269,8 @@ def _pooled(name, row, x, ksize, strides, padding, data_format, dims, dilations=
             f"{name}: Input must be {dims + 2}-dimensional; got {x.dtype.name}{x.shape.as_list()}."
         )
 
-    def run(x):
-        pads = paddings(name, padding, x.shape[1:-1], (sizes, strides, dilations), first)
-        return row(x, sizes, strides, dilations, pads)
-
-    return on_images(name, x, dims, first, run)
+    pads = paddings(name, padding, dims, first)
+    return on_images(name, x, dims, first, lambda x: row(x, sizes, strides, dilations, pads))
 
 
 def _depth_window(name, row, x, ksize, strides, dims, first):
@@ -266,11 +278,13 @@ def _depth_window(name, row, x, ksize, strides, dims, first):
     if type(ksize) is int:
         return None
     sizes = ints_of(ksize)
-    if len(sizes) != dims + 2 or sizes[channel := 1 if first else -1] == 1:
+    if len(sizes) != dims + 2:
         return None
-    depth = sizes[channel]
     if sizes[0] != 1:
         raise UnimplementedError(f"{name}: Pooling is not yet supported on the batch dimension.")
+    depth = sizes[1 if first else -1]
+    if depth == 1:
+        return None
     if row is not max_pool or sum(n != 1 for n in sizes) > 1:
         raise UnimplementedError(
             f"{name}: MaxPooling supports exactly one of pooling across depth or pooling across width/height."
@@ -283,7 +297,7 @@ def _depth_window(name, row, x, ksize, strides, dims, first):
         )
     *outer, c = x.shape
     flat = reshape(x, [-1 if x._numel else 0, c, 1])
-    return reshape(max_pool(flat, [depth], [depth], [1], [0, 0]), [*outer, c // depth])
+    return reshape(max_pool(flat, [depth], [depth], [1], []), [*outer, c // depth])
 
 
 def _dims_of(name, x):
@@ -313,6 +327,11 @@ def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
         they have; or `[[0, 0], [top, bottom], [left, right], [0, 0]]`.
       data_format: "NHWC" or "NCHW".
     """
+    if type(input) is _core.Tensor and type(padding) is str and data_format == "NHWC":
+        # The usual call, without the frames of the general one.
+        sizes, steps = steps_of(ksize), steps_of(strides)
+        if sizes and steps and padding in PADDINGS and input.ndim == 4:
+            return max_pool(input, sizes, steps, [1, 1], PADDINGS[padding])
     return _pooled("max_pool2d", max_pool, input, ksize, strides, padding, data_format, 2)
 
 
@@ -360,7 +379,14 @@ def avg_pool_nd(input, ksize, strides, padding, data_format=None, name=None):
 
 @composite("nn.pool")
 def pool(
-    input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None, dilations=None, name=None
+    input,
+    window_shape,
+    pooling_type,
+    strides=None,
+    padding="VALID",
+    data_format=None,
+    dilations=None,
+    name=None,
 ):
     """Pooling of either type, with windows whose elements may lie apart.
 
@@ -410,7 +436,7 @@ def max_pool_with_argmax(
         raise InvalidArgumentError(f"max_pool_with_argmax: tensor_in must be 4-dimensional; got {x.shape}.")
     sizes = per_axis("max_pool_with_argmax", ksize, 2, False, "ksize")
     strides = per_axis("max_pool_with_argmax", strides, 2, False, "strides")
-    pads = paddings("max_pool_with_argmax", padding, x.shape[1:-1], (sizes, strides, [1, 1]), False)
+    pads = paddings("max_pool_with_argmax", padding, 2, False)
     window = (sizes, strides, [1, 1], pads)
     places = max_pool_argmax(x, *window, bool(include_batch_in_index))
     return max_pool(x, *window), cast(places, output_dtype)

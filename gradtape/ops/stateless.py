@@ -139,16 +139,21 @@ def stateless_shuffle(value, seed, alg="auto_select", name=None):
     return ops.gather(x, random_permutation(stateless_state(seed), x.shape[0]))
 
 
-@composite("random.experimental.index_shuffle random_index_shuffle")
-def index_shuffle(index, seed, max_index, rounds=4, name=None):
+@composite("random.experimental.index_shuffle")
+def index_shuffle(index, seed, max_index):
     """Where `index` stands in a permutation of 0, ..., `max_index` that only the seed determines.
 
     The permutation is never written down: a block cipher (Simon, Beaulieu et al. 2013) of as few bits as will do,
     applied until the result is in range.
     """
+    seeds = np.asarray(array_of(as_tensor(seed)))
+    return random_index_shuffle(index, np.insert(seeds, 0, 498247692, -1), max_index)
+
+
+@composite("random_index_shuffle")
+def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
+    """`tf.random.experimental.index_shuffle` with a seed of three numbers."""
     at, seeds, most = (np.asarray(array_of(as_tensor(v))) for v in (index, seed, max_index))
-    if seeds.shape[-1] == 2:
-        seeds = np.concatenate([np.full((*seeds.shape[:-1], 1), 498247692, seeds.dtype), seeds], -1)
     count = max(at.size, most.size, seeds.size // 3)
     for what, x in (("index", at), ("max_index", most), ("seed", seeds[..., 0])):
         if x.ndim and x.size != count:

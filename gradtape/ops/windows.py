@@ -12,6 +12,7 @@ from gradtape.ops.static import ints_of
 
 __all__: list[str] = []
 
+PADDINGS: dict[str, list[int]] = {"VALID": [], "SAME": [-1]}
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
@@ -51,30 +52,35 @@ def per_axis(op: str, value: Any, dims: int, first: bool, name: str) -> list[int
     return sizes[2:] if first else sizes[1:-1]
 
 
-def paddings(
-    op: str, padding: Any, sizes: Sequence[int], window: tuple[Sequence[int], list[int], list[int]], first: bool
-) -> list[int]:
-    """Zeros before and after each spatial axis, for a window `(kernel, strides, dilations)`.
+def paddings(op: str, padding: Any, dims: int, first: bool) -> list[int]:
+    """The `paddings` of a row: [] for "VALID", [-1] for "SAME", else numbers before and after each axis.
 
     Args:
-      padding: "VALID" (none), "SAME" (as many as give ceil(size / stride) results, the odd one behind),
+      padding: "VALID" (no zeros), "SAME" (as many as give ceil(size / stride) results, the odd one behind),
         or `[[before, after], ...]` for every axis of the images.
     """
-    if padding == "VALID":
-        return [0] * (2 * len(sizes))
-    if padding == "SAME":
-        pads = []
-        for n, k, s, d in zip(sizes, *window, strict=True):
-            total = (-(-n // s) - 1) * s + (k - 1) * d + 1 - n if s > 0 else 0
-            total = total if total > 0 else 0
-            pads += (total // 2, total - total // 2)
-        return pads
     if isinstance(padding, str):
-        raise InvalidArgumentError(
-            f"{op}: Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: "
-            f'"SAME", "VALID", "EXPLICIT"'
-        )
-    return _explicit(op, padding, len(sizes), first)
+        if padding not in PADDINGS:
+            raise InvalidArgumentError(
+                f"{op}: Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: "
+                f'"SAME", "VALID", "EXPLICIT"'
+            )
+        return PADDINGS[padding]
+    return _explicit(op, padding, dims, first)
+
+
+def resolved(
+    paddings: Sequence[int], sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
+    dilations: Sequence[int],
+) -> list[int]:  # fmt: skip
+    """The paddings of a row as numbers before and after each axis."""
+    if len(paddings) == 2 * len(sizes):
+        return list(paddings)
+    pads: list[int] = []
+    for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
+        total = max(0, -(-n // s) * s - s + (k - 1) * d + 1 - n) if paddings else 0
+        pads += (total // 2, total - total // 2)
+    return pads
 
 
 def _explicit(op: str, padding: Any, dims: int, first: bool) -> list[int]:
@@ -87,7 +93,9 @@ def _explicit(op: str, padding: Any, dims: int, first: bool) -> list[int]:
         )
     pairs = [ints_of(pair) for pair in padding]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{op}: Each element of a list of paddings must be a pair. Received: padding={padding}")
+        raise ValueError(
+            f"{op}: Each element of a list of paddings must be a pair. Received: padding={padding}"
+        )
     channel = 1 if first else -1
     if any(pairs[0]) or any(pairs[channel]):
         raise InvalidArgumentError(
@@ -133,3 +141,12 @@ def on_images(op: str, x: Any, dims: int, first: bool, function: Callable[[Any],
 
 def is_tensor(x: Any) -> bool:
     return isinstance(x, (_core.Tensor, _core.Variable))
+
+
+def steps_of(value: Any) -> list[int] | None:
+    """Strides or window sizes of images with channels last in their usual forms; None in any other."""
+    if type(value) is int:
+        return [value, value]
+    if type(value) is list and len(value) == 4 and value[0] == 1 == value[3]:
+        return value[1:3]
+    return value if type(value) is list and len(value) == 2 else None

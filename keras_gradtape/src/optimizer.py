@@ -1,5 +1,287 @@
-"""Keras' optimizers on gradtape: the step of all variables as one native program."""
+"""Steps of Keras' optimizers, each as one native program.
+
+Keras writes an update variable by variable, in some ten ops each. Here its own code is traced once
+for a list of variables and kinds of gradients; later steps run the program, which writes the new
+values over the old. Inside a traced function the code runs as it is and becomes part of that trace.
+
+What Python computes anew in each step (a learning rate that is a function, a schedule of the user's
+own) is computed before the program and handed to it. Optimizers whose update is written by the user
+run op by op: their Python code may do more than arithmetic.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import gradtape as tf
+import numpy as np
+from gradtape import _core
+from gradtape.errors import Untraceable
+from gradtape.graph.ir import symbolic
+from gradtape.graph.lower import compile_graph
+from gradtape.graph.trace import Trace, lift
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.optimizers import step as native
+from keras.src import backend
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+from keras.src.optimizers import adagrad, base_optimizer, optimizer, sgd
+from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSchedule
+
+Base = base_optimizer.BaseOptimizer
+
+_MOST_PROGRAMS = 64
+# What a subclass may define and still be traced: the rest takes part in a step.
+_HARMLESS = frozenset(("build", "get_config", "from_config", "name", "variables"))
+
+
+class _Programs:
+    """The programs of an optimizer. Copies and pickles of the optimizer start without any."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Any] = {}
+        self.last: Any = None  # the program of the last step, if nothing is to be done around it
+        self.rates: list | None = None
+
+    def __deepcopy__(self, memo: dict) -> _Programs:
+        return _Programs()
+
+    def __reduce__(self) -> tuple:
+        return _Programs, ()
+
+
+# ---- methods of Keras' optimizers ---------------------------------------------------------------
+
+
+def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_: Any) -> Any:
+    """Takes one step; Keras 2's keywords (`experimental_aggregate_gradients`, ...) change nothing."""
+    pairs = list(grads_and_vars)
+    # The usual case in one native call: the same variables as in the last step.
+    programs = self.__dict__.get("_programs")
+    if programs is None or programs.last is None or not programs.last.step(pairs):
+        grads, variables = zip(*pairs)  # noqa: B905  (the error for no pairs is Keras')
+        take(self, grads, variables)
+    return self._iterations
+
+
+def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
+    """Takes one step; without variables those it was built with are meant."""
+    if _inline() or not _traceable(type(self)):
+        grads = _dense_unless_rows(self, grads)
+        Base.apply(self, grads, trainable_variables)
+        return
+    programs = self.__dict__.get("_programs")
+    if programs is not None and programs.last is not None and trainable_variables is not None:
+        if programs.last.step(list(zip(grads, trainable_variables, strict=False))):
+            return
+    take(self, grads, trainable_variables)
+
+
+def _update_all(self: Any, grads: Sequence[Any], trainable_variables: Any, learning_rate: Any) -> None:
+    for g, v in zip(grads, trainable_variables, strict=True):
+        if isinstance(g, IndexedSlices):
+            _update_rows(self, g, v, learning_rate)
+        else:
+            self.update_step(g, v, learning_rate)
+
+
+def _current_rate(self: Any) -> Any:
+    now = self.__dict__.get("_rate_now")
+    return Base._get_current_learning_rate(self) if now is None else now._read()
+
+
+def _set_attribute(self: Any, name: str, value: Any) -> None:
+    # Options are constants of the programs.
+    if (name[0] != "_" or name == "_learning_rate") and name != "built":
+        self.__dict__.pop("_programs", None)
+    Base.__setattr__(self, name, value)
+
+
+def _variable_key(self: Any, variable: Any) -> int:
+    """A Keras variable and the `tf.Variable` it holds are one."""
+    return id(variable._value) if isinstance(variable, backend.Variable) else id(variable)
 
 
 def install() -> None:
-    """Called when Keras has been imported."""
+    """Gives these methods to the optimizers of the Keras that was imported."""
+    cls = optimizer.BackendOptimizer
+    cls.apply_gradients = apply_gradients
+    cls.apply = apply
+    cls._backend_update_step = _update_all
+    cls._get_current_learning_rate = _current_rate
+    cls._var_key = _variable_key
+    cls.__setattr__ = _set_attribute
+
+
+# ---- a step ---------------------------------------------------------------------------------------
+
+
+def _inline() -> bool:
+    """Whether a step belongs to something larger: a traced function, or a tape that follows assignments."""
+    return _core.current_trace() is not None or _core.assign_tracker() is not None or in_stateless_scope()
+
+
+_TRACEABLE: dict[type, bool] = {}
+
+
+def _traceable(cls: type) -> bool:
+    found = _TRACEABLE.get(cls)
+    if found is None:
+        written = (c for c in cls.__mro__ if not c.__module__.startswith("keras.src.") and c is not object)
+        own = {n for c in written for n in vars(c) if not n.startswith("__")}
+        found = _TRACEABLE[cls] = own <= _HARMLESS
+    return found
+
+
+def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
+    """One step in eager mode, by a program if there can be one."""
+    if _inline() or not len(grads) or not _traceable(type(self)):
+        self.apply(grads, variables)
+        return
+    variables = _checked_variables(self, grads, variables)
+    grads, variables = self._filter_empty_gradients(grads, variables)
+    grads = [native.fit(g, _held(v)) for g, v in zip(grads, variables, strict=True)]
+    programs = self.__dict__.get("_programs")
+    if programs is None:
+        programs = self.__dict__["_programs"] = _Programs()
+    if programs.rates is None:
+        programs.rates = _python_rates(self)
+    for owner in programs.rates:
+        _set_rate_now(owner)
+    flat: list[Any] = []
+    for g in grads:
+        flat += (g.values, g.indices) if isinstance(g, IndexedSlices) else (g,)
+    key = (*map(id, variables), *[(t.dtype._code, t._dims) for t in flat])
+    update = programs.known.get(key)
+    if update is None:
+        if len(programs.known) >= _MOST_PROGRAMS:
+            programs.known.clear()
+        update = programs.known[key] = _compiled(self, programs, grads, variables)
+    if update is False or not update.run(flat):
+        _eagerly(self, grads, variables)
+        update = None
+    simple = update is not None and not programs.rates and len(flat) == len(grads)
+    programs.last = update if simple else None
+
+
+def _checked_variables(self: Any, grads: Sequence[Any], variables: Any) -> list[Any]:
+    if variables is None:
+        if not self.built or len(grads) != len(self._trainable_variables):
+            Base.apply(self, grads)  # raises
+        return self._trainable_variables
+    variables = list(variables)
+    if len(variables) != len(grads):
+        raise ValueError(f"apply: got {len(grads)} gradients for {len(variables)} variables.")
+    if not self.built:
+        with backend.name_scope(self.name, caller=self):
+            self.build(variables)
+        self.built = True
+    self._check_variables_are_known(variables)
+    return variables
+
+
+def _held(variable: Any) -> Any:
+    return variable._value if isinstance(variable, backend.Variable) else variable
+
+
+def _eagerly(self: Any, grads: Sequence[Any], variables: Sequence[Any]) -> None:
+    Base.apply(self, _dense_unless_rows(self, grads), variables)
+
+
+def _compiled(self: Any, programs: _Programs, grads: Sequence[Any], variables: Sequence[Any]) -> Any:
+    """The program of a step, or False if it cannot be traced (a constraint in NumPy, for example)."""
+    trace = Trace()
+
+    def stand_in(t: Any) -> Any:
+        return symbolic(trace.input(t._dims, t.dtype._code))
+
+    symbols = [
+        IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(_held(v)._value_shape))
+        if isinstance(g, IndexedSlices)
+        else stand_in(g)
+        for g, v in zip(grads, variables, strict=True)
+    ]
+    n = len(trace.inputs)
+    try:
+        with native.tracing(trace):
+            self.apply(symbols, variables)
+            trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
+    except (TypeError, ValueError, AttributeError, NotImplementedError, Untraceable):
+        return False
+    read = {id(e): n + i for i, e in enumerate(trace.externals)}
+    program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned], checked=True)
+    rows, at = [], 0
+    for g, v in zip(grads, variables, strict=True):
+        at += 1
+        if isinstance(g, IndexedSlices):
+            rows.append((at, _held(v)._value_shape[0]))
+            at += 1
+    targets = tuple(trace.assigned.values())
+    return _core.Update(program, tuple(variables), tuple(trace.externals), targets, tuple(rows))
+
+
+# ---- learning rates that Python computes ----------------------------------------------------------
+
+
+def _python_rates(self: Any) -> list[Any]:
+    """Of this optimizer and the ones inside it, those whose rate is computed by a user's function."""
+    inner = getattr(self, "inner_optimizer", None)
+    found = [] if inner is None else _python_rates(inner)
+    rate = self._learning_rate
+    if isinstance(rate, LearningRateSchedule):
+        if not type(rate).__module__.startswith("keras.src."):
+            found.append(self)
+    elif callable(rate) and not isinstance(rate, backend.Variable):
+        found.append(self)
+    return found
+
+
+def _set_rate_now(self: Any) -> None:
+    kept = self.__dict__.pop("_rate_now", None)
+    rate = np.float32(backend.convert_to_numpy(Base._get_current_learning_rate(self)))
+    if kept is None:
+        with lift():
+            kept = tf.Variable(rate, trainable=False)
+    else:
+        kept.assign(rate)
+    self.__dict__["_rate_now"] = kept
+
+
+# ---- sparse gradients -----------------------------------------------------------------------------
+
+
+def _rows_only(self: Any) -> bool:
+    """Whether a gradient of zero changes nothing: then only the rows of a sparse one are looked at."""
+    if self.clipnorm or self.clipvalue or self.global_clipnorm:
+        return False
+    if self.loss_scale_factor is not None or self.gradient_accumulation_steps:
+        return False
+    return (type(self) is sgd.SGD and not self.momentum) or type(self) is adagrad.Adagrad
+
+
+def _dense_unless_rows(self: Any, grads: Sequence[Any]) -> Sequence[Any]:
+    if not any(isinstance(g, IndexedSlices) for g in grads) or _rows_only(self):
+        return grads
+    return [tf.convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in grads]
+
+
+def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any) -> None:
+    """The update of SGD and Adagrad for some rows of a variable; rows that occur twice add up."""
+    v = _held(variable)
+    g = IndexedSlices(tf.cast(g.values, v.dtype), g.indices, g._dense_shape)
+    rate = tf.cast(backend.convert_to_tensor(learning_rate), v.dtype)
+    if type(self) is sgd.SGD:
+        change = g.values * rate
+    else:
+        g = native._summed(g)
+        accumulator = self._accumulators[self._get_variable_index(variable)]._value
+        squares = tf.square(g.values)
+        total = tf.gather(accumulator._read(), g.indices) + squares
+        accumulator.assign(tf.tensor_scatter_nd_add(accumulator._read(), tf.expand_dims(g.indices, -1), squares))
+        change = rate * g.values / tf.sqrt(total + self.epsilon)
+    v.assign(tf.tensor_scatter_nd_sub(v._read(), tf.expand_dims(g.indices, -1), change))
+
+
+if "keras.optimizers" in sys.modules:
+    install()

@@ -31,8 +31,7 @@ def columns(f, xs, which, places, step=STEP):
     if xs[which].dtype.kind == "c":
         imaginary = [slopes(i, 1j) for i in places]
         found = [
-            [a + 1j * b for a, b in zip(re, im, strict=True)]
-            for re, im in zip(found, imaginary, strict=True)
+            [a + 1j * b for a, b in zip(re, im, strict=True)] for re, im in zip(found, imaginary, strict=True)
         ]
     return [np.stack(column, -1) for column in zip(*found, strict=True)]
 

@@ -128,7 +128,9 @@ def test_functions_that_do_not_depend_on_x():
     np.testing.assert_array_equal(autodiff.hessian(lambda x: c[0], X), np.zeros([3, 3]))
     np.testing.assert_array_equal(autodiff.hvp(lambda x: c[0], X, T), np.zeros(3))
     np.testing.assert_array_equal(autodiff.laplacian(lambda x: c[0], X), 0)
-    np.testing.assert_array_equal(autodiff.laplacian(lambda x: tf.ones([4], tf.float64), tf.ones([4, 2])), np.zeros(4))
+    np.testing.assert_array_equal(
+        autodiff.laplacian(lambda x: tf.ones([4], tf.float64), tf.ones([4, 2])), np.zeros(4)
+    )
 
 
 def test_linear_functions_have_no_second_derivative():
@@ -237,7 +239,9 @@ def test_functions_of_functions():
         atol=1e-12,
     )
     third = autodiff.jacobian(lambda x: autodiff.hessian(scalar, x), X)
-    np.testing.assert_allclose(third, differences(array(lambda x: autodiff.hessian(scalar, x)), X.numpy()), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        third, differences(array(lambda x: autodiff.hessian(scalar, x)), X.numpy()), rtol=1e-5, atol=1e-6
+    )
     np.testing.assert_allclose(
         autodiff.hvp(lambda x: autodiff.laplacian(scalar, x), X, T),
         tf.linalg.matvec(autodiff.hessian(lambda x: autodiff.laplacian(scalar, x), X), T),
@@ -290,7 +294,11 @@ def loop(loss, sources, *examples):
         with tf.GradientTape() as tape:
             tape.watch(sources)
             y = loss(*example)
-        rows.append(tf.nest.map_structure(tf.convert_to_tensor, tape.gradient(y, sources, unconnected_gradients="zero")))
+        rows.append(
+            tf.nest.map_structure(
+                tf.convert_to_tensor, tape.gradient(y, sources, unconnected_gradients="zero")
+            )
+        )
     return tf.nest.map_structure(lambda *gs: tf.stack(gs), *rows)
 
 
@@ -314,7 +322,11 @@ def test_per_example_gradients_of_a_network():
     x, y = tf.constant(rng.normal(size=(6, 3))), tf.constant([0, 1, 1, 0, 1, 0])
     expected = loop(loss, params, x, y)
     inside = tf.function(lambda x, y: autodiff.per_example_gradient(loss, params, x, y))
-    for got in (*(autodiff.per_example_gradient(loss, params, x, y) for _ in range(3)), inside(x, y), inside(x, y)):
+    for got in (
+        *(autodiff.per_example_gradient(loss, params, x, y) for _ in range(3)),
+        inside(x, y),
+        inside(x, y),
+    ):
         tf.nest.assert_same_structure(got, expected)
         for g, e in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
             np.testing.assert_allclose(g, e, rtol=1e-10, atol=1e-12)
@@ -326,12 +338,18 @@ def test_per_example_gradients_of_a_network():
 
 EXAMPLES = {
     "embedding": lambda table: lambda n: tf.reduce_sum(tf.nn.embedding_lookup(table, n) ** 2),
-    "branch": lambda table: lambda n: tf.cond(
-        tf.reduce_sum(n) > 2, lambda: tf.reduce_sum(table**2), lambda: tf.reduce_sum(tf.gather(table, n))
+    "branch": lambda table: (
+        lambda n: tf.cond(
+            tf.reduce_sum(n) > 2, lambda: tf.reduce_sum(table**2), lambda: tf.reduce_sum(tf.gather(table, n))
+        )
     ),
-    "loop": lambda table: lambda n: tf.while_loop(
-        lambda i, y: i < n[0], lambda i, y: (i + 1, y * tf.reduce_sum(tf.sin(table))), [0, tf.ones([], tf.float64)]
-    )[1],
+    "loop": lambda table: (
+        lambda n: tf.while_loop(
+            lambda i, y: i < n[0],
+            lambda i, y: (i + 1, y * tf.reduce_sum(tf.sin(table))),
+            [0, tf.ones([], tf.float64)],
+        )[1]
+    ),
     "unconnected": lambda table: lambda n: tf.reduce_sum(tf.cast(n, tf.float64)),
     "values": lambda table: lambda n: tf.reduce_sum(table[: int(n[0]) + 1]),
     "python branch": lambda table: python_branch(table),

@@ -241,10 +241,10 @@ def test_custom_gradients():
     x = tf.constant(rng.normal(size=(4, 2)))
     for repeat in (1, 3):  # fewer and more results than elements
         np.testing.assert_allclose(
-            batch_jacobian(lambda x: tf.tile(clipped(x), [1, repeat]), x),
+            batch_jacobian(lambda x, n=repeat: tf.tile(clipped(x), [1, n]), x),
             np.tile(0.5 * np.eye(2), [4, repeat, 1]),
         )
         np.testing.assert_allclose(
-            batch_jacobian(lambda x: tf.tile(by_numpy(x), [1, repeat]), x),
+            batch_jacobian(lambda x, n=repeat: tf.tile(by_numpy(x), [1, n]), x),
             np.tile(2 * x.numpy()[:, None] * np.eye(2), [1, repeat, 1]),
         )

@@ -1,11 +1,14 @@
 """Jacobians through everything a program may be made of: branches, loops, arrays, gradients of the
 user's own, Python code, sorts, gathers, segments, and Jacobians of Jacobians."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import gradtape as tf
 from gradtape import _core
+from gradtape.graph import jacobian as implementation
 
 from .differences import compiling, differences, mode
 from .test_jacobian import MODES, check, double, jacobian
@@ -382,6 +385,22 @@ NOT_LINEAR = {
     "rounded": lambda g: tf.cast(tf.cast(g * 2.5, tf.int32), tf.float64),
     "numpy": lambda g: tf.reshape(tf.numpy_function(np.tanh, [g], tf.float64), g.shape),
     "function": tf.function(by_norm),
+    "softmax": tf.nn.softmax,
+    "sorted": lambda g: tf.sort(g, direction="DESCENDING"),
+    "the largest": lambda g: tf.gather(g, tf.argmax(g)) * tf.ones_like(g),
+    "cumulated": lambda g: tf.math.cumprod(g + 1.0),
+    "a cubic form": lambda g: tf.linalg.matvec(tf.tensordot(g, g, 0), g + 1.0),
+    "normalised": lambda g: tf.math.l2_normalize(g),
+}
+
+LINEAR = {
+    "scaled": lambda g: 2.0 * g * X,
+    "masked": lambda g: tf.where(X > 0.0, g, 0.0),
+    "moved": lambda g: tf.roll(tf.reverse(g, [0]), 1, 0),
+    "summed": lambda g: tf.cumsum(g) / 3.0 - tf.reduce_mean(g),
+    "product": lambda g: tf.linalg.matvec(tf.tensordot(X, X, 0), g),
+    "a branch": lambda g: tf.cond(X[0] > 0.0, lambda: g * 2.0, lambda: g),
+    "gathered": lambda g: tf.gather(g, [2, 0, 1]) + tf.tensor_scatter_nd_add(g, [[1]], [g[0]]),
 }
 
 
@@ -408,6 +427,26 @@ def test_gradients_that_are_not_linear(name, n):
         np.testing.assert_allclose(jacobian(run, X), expected)
     inside = tf.function(lambda x: jacobian(run, x))
     np.testing.assert_allclose(inside(X), expected)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_gradients_that_are_linear(name, monkeypatch):
+    """Forward mode, where it is cheaper, gives what reverse mode does."""
+
+    @tf.custom_gradient
+    def f(x):
+        return tf.identity(x), LINEAR[name]
+
+    def run(x):
+        return tf.tile(f(x), [4]) * 2.0
+
+    with mode("reverse"):
+        expected = jacobian(run, X)
+    taken = []
+    original = implementation._pushed
+    monkeypatch.setattr(implementation, "_pushed", lambda *args: taken.append(1) or original(*args))
+    np.testing.assert_allclose(jacobian(run, X), expected, rtol=1e-12)
+    assert taken
 
 
 def test_an_error_in_a_custom_gradient_is_raised():
@@ -520,6 +559,92 @@ def test_the_gradient_of_a_jacobian_by_variables():
         with tf.GradientTape() as tape:
             y = call(x)
         np.testing.assert_allclose(tape.gradient(y, w), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_jacobians_inside_loops_and_maps():
+    def f(x):
+        return x**3 - 2.0 * tf.reverse(x, [0])
+
+    @tf.function
+    def newton(x):
+        for _ in tf.range(10):
+            x = x - tf.linalg.solve(jacobian(f, x), f(x)[:, None])[:, 0]
+        return x
+
+    np.testing.assert_allclose(newton(double(1.5, 1.2, 2.0)), np.sqrt([2.0, 2.0, 2.0]))
+    rows = tf.constant(np.arange(6.0).reshape(2, 3))
+    expected = [jacobian(f, r) for r in tf.unstack(rows)]
+    signature = tf.TensorSpec([3, 3], tf.float64)
+    for g in (
+        lambda x: tf.map_fn(lambda r: jacobian(f, r), x, fn_output_signature=signature),
+        lambda x: tf.vectorized_map(lambda r: jacobian(f, r), x),
+    ):
+        np.testing.assert_allclose(g(rows), expected)
+        np.testing.assert_allclose(tf.function(g)(rows), expected)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_variables_that_are_assigned_on_the_way(inside):
+    v = tf.Variable([1.0, 2.0])
+
+    def f():
+        with tf.GradientTape() as tape:
+            y = v * v
+            v.assign_add([1.0, 1.0])
+            z = y + v * v
+        return tape.jacobian(z, v)
+
+    np.testing.assert_array_equal((tf.function(f) if inside else f)(), np.diag([2 + 4, 4 + 6]))
+
+
+def test_while_the_tape_does_not_record():
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(X)
+        y = X * X
+        with tape.stop_recording():
+            j = tape.jacobian(y, X)
+        z = j * 3.0
+        w = tf.reduce_sum(j) * y
+    assert tape.gradient(z, X) is None
+    np.testing.assert_allclose(tape.gradient(w, X), 2 * X.numpy() * 2 * X.numpy().sum())
+
+
+def test_subclasses_of_the_tape():
+    class Tape(tf.GradientTape):
+        def jacobian(self, target, sources):
+            return 2.0 * super().jacobian(target, sources)
+
+    with Tape() as tape:
+        tape.watch(X)
+        y = X * X
+    np.testing.assert_allclose(tape.jacobian(y, X), np.diag(4 * X.numpy()))
+
+
+@pytest.mark.parametrize("options", [{"jit_compile": True}, {"reduce_retracing": True}])
+def test_options_of_functions(options):
+    f = tf.function(lambda x: jacobian(tf.sin, x), **options)
+    np.testing.assert_allclose(f(X), np.diag(np.cos(X.numpy())))
+
+
+def test_functions_that_run_eagerly():
+    tf.config.run_functions_eagerly(True)
+    try:
+        f = tf.function(lambda x: jacobian(tf.sin, x))
+        np.testing.assert_allclose(f(X), np.diag(np.cos(X.numpy())))
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def test_several_threads():
+    def work(i):
+        x = tf.constant(np.random.default_rng(i).normal(size=4))
+        for _ in range(10):
+            h = jacobian(lambda x: jacobian(lambda x: tf.sin(x) * tf.reduce_sum(x), x), x)
+        return h.numpy()
+
+    with ThreadPoolExecutor(4) as pool:
+        for a, b in zip(pool.map(work, range(4)), map(work, range(4)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_jacobians_of_programs_are_programs():

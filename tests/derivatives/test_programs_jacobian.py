@@ -78,9 +78,7 @@ class Function:
         with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch(x)
             ys = self.outputs(self.args)
-        return [
-            tape.batch_jacobian(y, x) if y.ndim > 1 and y.shape[0] == x.shape[0] else None for y in ys
-        ]
+        return [tape.batch_jacobian(y, x) if y.ndim > 1 and y.shape[0] == x.shape[0] else None for y in ys]
 
     def columns(self, which, places):
         """Columns of the Jacobians by one source, by central differences."""
@@ -117,7 +115,9 @@ def check(function, numeric=True):
                 continue
             for k, column in enumerate(function.columns(i, places)):
                 j = expected[k][i].numpy()
-                assert_close(j.reshape(*column.shape[:-1], size)[..., places], column, LIMIT, f"result {k} by {i}")
+                assert_close(
+                    j.reshape(*column.shape[:-1], size)[..., places], column, LIMIT, f"result {k} by {i}"
+                )
     for way in ("forward", "cheapest"):
         with compiling(True), mode(way):
             for time in range(2 if way == "cheapest" else 1):
@@ -214,7 +214,10 @@ def test_functions_of_program(name):
                 checked.append(f)
                 with aside():
                     given = [tf.convert_to_tensor(a) if isinstance(a, np.ndarray) else a for a in args]
-                    check(Function(library, f, given, [a for a in given if is_float(a)]), name not in NO_DERIVATIVE)
+                    check(
+                        Function(library, f, given, [a for a in given if is_float(a)]),
+                        name not in NO_DERIVATIVE,
+                    )
                     library.hold(None)
             return f(*args)
 
@@ -249,7 +252,11 @@ class Tape(tf.GradientTape):
             ]
         found = super().gradient(target, sources, output_gradients, **options)
         if expected is not None:
-            flat = [g for g, s in zip(tf.nest.flatten(found), tf.nest.flatten(sources), strict=True) if s.dtype.is_floating]
+            flat = [
+                g
+                for g, s in zip(tf.nest.flatten(found), tf.nest.flatten(sources), strict=True)
+                if s.dtype.is_floating
+            ]
             for g, e in zip(flat, expected, strict=True):
                 if e is None:
                     assert g is None or options

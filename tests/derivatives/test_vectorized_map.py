@@ -36,9 +36,7 @@ def loop(fn, elems):
     """The reference: one row after the other."""
     count = tf.nest.flatten(elems)[0].shape[0]
     rows = [fn(tf.nest.map_structure(lambda e, i=i: e[i], elems)) for i in range(count)]
-    return tf.nest.map_structure(
-        lambda *xs: np.stack([tf.convert_to_tensor(x).numpy() for x in xs]), *rows
-    )
+    return tf.nest.map_structure(lambda *xs: np.stack([tf.convert_to_tensor(x).numpy() for x in xs]), *rows)
 
 
 def check(fn, elems, rtol=1e-12):
@@ -426,9 +424,7 @@ def test_each_row_has_random_numbers_of_its_own(draw, inside):
 def test_all_rows_of_all_maps_have_random_numbers_of_their_own():
     @tf.function
     def f(x):
-        return tf.vectorized_map(
-            lambda r: tf.vectorized_map(lambda s: tf.random.normal([2]) + 0.0 * s, r), x
-        )
+        return tf.vectorized_map(lambda r: tf.vectorized_map(lambda s: tf.random.normal([2]) + 0.0 * s, r), x)
 
     x = tf.zeros([3, 4])
     numbers = np.concatenate([np.ravel(f(x)), np.ravel(f(x)), np.ravel(f.python_function(x))])
@@ -437,18 +433,36 @@ def test_all_rows_of_all_maps_have_random_numbers_of_their_own():
 
 def test_dropout_drops_other_elements_for_each_example():
     w = tf.Variable(np.ones(50, np.float32))
-    g = tf.autodiff.per_example_gradient(lambda x: tf.reduce_sum(tf.nn.dropout(x * w, 0.5)), w, tf.ones([6, 50]))
+    g = tf.autodiff.per_example_gradient(
+        lambda x: tf.reduce_sum(tf.nn.dropout(x * w, 0.5)), w, tf.ones([6, 50])
+    )
     assert set(np.unique(g)) == {0.0, 2.0}
     assert len({tuple(row) for row in g.numpy()}) == 6
 
 
-def test_prints_run_for_each_row(capsys):
-    @tf.function
-    def f(x):
-        return tf.vectorized_map(lambda r: tf.print("row", r, output_stream=None) or r * 2.0, x)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_generator_gives_each_row_numbers_of_its_own(inside):
+    generator = tf.random.Generator.from_seed(1)
+    f = lambda x: tf.vectorized_map(lambda r: generator.normal([2]), x)  # noqa: E731
+    f = tf.function(f) if inside else f
+    numbers = np.concatenate([np.ravel(f(X)), np.ravel(f(X))])
+    assert len(set(numbers.tolist())) == 16
 
-    for run in (f, f.python_function):
-        run(tf.constant([1.0, 2.0, 3.0]))
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_prints_and_checks_run_for_each_row(inside, capfd):
+    def f(x):
+        tf.debugging.assert_positive(x)
+        tf.print("row", x)
+        return x * 2.0
+
+    run = lambda x: tf.vectorized_map(f, x)  # noqa: E731
+    run = tf.function(run) if inside else run
+    np.testing.assert_array_equal(run(tf.constant([1.0, 2.0, 3.0])), [2, 4, 6])
+    printed = capfd.readouterr()
+    assert [f"row {k}" in printed.out + printed.err for k in (1, 2, 3)] == [True] * 3
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Condition x > 0 did not hold"):
+        run(tf.constant([1.0, -2.0, 3.0]))
 
 
 def test_stateless_numbers_are_the_same_in_all_rows():
@@ -487,6 +501,26 @@ def test_functions_that_look_at_values():
     assert len(seen) == 4
     with pytest.raises(Exception, match="."):
         tf.vectorized_map(f, X, fallback_to_while_loop=False)
+
+
+def test_shapes_that_differ_between_rows():
+    def f(n):
+        return tf.range(n)
+
+    np.testing.assert_array_equal(tf.vectorized_map(f, tf.constant([2, 2])), [[0, 1], [0, 1]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Shapes of all inputs must match"):
+        tf.vectorized_map(f, tf.constant([1, 2]))
+
+
+def test_sparse_results_are_dense():
+    y = tf.vectorized_map(lambda x: tf.IndexedSlices(x[:1], tf.constant([1]), tf.constant([3])), X)
+    np.testing.assert_array_equal(y[:, 1], X[:, 0])
+    assert y.shape == [4, 3]
+
+
+def test_no_result_is_an_error():
+    with pytest.raises(ValueError, match="None"):
+        tf.vectorized_map(lambda x: None, X)
 
 
 def test_shapes_that_depend_on_values():

@@ -76,3 +76,16 @@ def test_safe_embedding_lookup_sparse():
     np.testing.assert_array_equal(filled, [[2, 3], [10, 11], [8, 9], [10, 11]])
     with pytest.raises(ValueError, match="combiner must be one of"):
         tf.nn.embedding_lookup_sparse(TABLE, ids, None, combiner="max")
+
+
+def test_edit_distance():
+    def words(*rows):
+        places = [(r, i) for r, row in enumerate(rows) for i in range(len(row))]
+        values = [label for row in rows for label in row]
+        return tf.SparseTensor(np.array(places).reshape(-1, 2), np.array(values), [len(rows), 5])
+
+    a, b = words([1, 2, 3], [1], [], [4, 5]), words([1, 3, 3, 4], [1], [2], [])
+    np.testing.assert_allclose(tf.edit_distance(a, b), [0.5, 0, 1, np.inf])
+    np.testing.assert_allclose(tf.edit_distance(a, b, normalize=False), [2, 0, 1, 2])
+    with pytest.raises(TypeError, match="SparseTensor"):
+        tf.edit_distance([[1]], b)

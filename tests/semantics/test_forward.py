@@ -107,7 +107,8 @@ def test_F2_the_same_primal_twice_is_an_error():
 def test_F2_the_words_of_the_error():
     v = tf.Variable(2.0)
     with pytest.raises(
-        ValueError, match="This may indicate an error. If it was intended, please sum the corresponding tangents."
+        ValueError,
+        match="This may indicate an error. If it was intended, please sum the corresponding tangents.",
     ):
         Accumulator([v, v], [tf.constant(1.0), tf.constant(2.0)])
 
@@ -266,7 +267,9 @@ def test_F3_gathers():
     assert_close(acc.jvp(y), [[12.0, 24.0], [12.0, 24.0], [2.0, 4.0]])
 
 
-@differs_on_tensorflow("TensorFlow gives the tangent of the values in the sparse gradient", raises=AssertionError)
+@differs_on_tensorflow(
+    "TensorFlow gives the tangent of the values in the sparse gradient", raises=AssertionError
+)
 def test_F3_forward_over_a_sparse_gradient():
     table = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
     with Accumulator(table, tf.ones([2, 2])) as acc:

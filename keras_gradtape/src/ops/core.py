@@ -6,18 +6,20 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape import _core
-from gradtape.dtypes import BY_CODE, DType
-from gradtape.graph.trace import Trace, lift
-from gradtape.graph.ir import symbolic
 from keras.src import tree
 from keras.src.backend.common import KerasVariable, standardize_dtype
 from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
+
+import gradtape as tf
+from gradtape import _core
+from gradtape.dtypes import BY_CODE, DType
+from gradtape.graph.ir import symbolic
+from gradtape.graph.trace import Trace, lift
+from keras_gradtape.src.ops import float8
 
 # Keras 3.15 reads these of the core.
 IS_THREAD_SAFE = True
@@ -73,7 +75,9 @@ class Variable(KerasVariable):
 # ---- conversion ---------------------------------------------------------------------------------
 
 
-def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> Any:
+def convert_to_tensor(
+    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
+) -> Any:
     if sparse or ragged:
         raise ValueError("the gradtape backend has no sparse and no ragged tensors; use dense ones")
     if type(x) is not Tensor:
@@ -81,10 +85,15 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
     if dtype is None or x.dtype.name == dtype:
         return x
     kind = dtype_of(dtype)
-    return x if x.dtype is kind else tf.cast(x, kind)
+    if x.dtype is kind:
+        return x
+    if kind.name in float8.FORMATS or type(x) is float8.Float8:
+        x = x.value if type(x) is float8.Float8 else x
+        return float8.Float8(x, kind.name) if kind.name in float8.FORMATS else tf.cast(x, kind)
+    return tf.cast(x, kind)
 
 
-_DTYPES = {d.name: d for d in BY_CODE}
+_DTYPES = {d.name: d for d in BY_CODE} | {name: f.dtype for name, f in float8.FORMATS.items()}
 
 
 def dtype_of(dtype: Any) -> Any:
@@ -112,6 +121,8 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
     if isinstance(x, tf.IndexedSlices):
         return tf.convert_to_tensor(x)
+    if isinstance(x, float8.Float8):
+        return x
     if isinstance(x, (list, tuple)) and any(_is_ours(v) for v in tree.flatten(x)):
         return _stacked(x, dtype)
     if not hasattr(x, "dtype"):
@@ -141,13 +152,13 @@ def convert_to_numpy(x: Any) -> np.ndarray:
         x = x.value
     if isinstance(x, tf.IndexedSlices):
         x = tf.convert_to_tensor(x)
-    if isinstance(x, (_core.Tensor, _core.Variable)):
+    if isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)):
         return np.array(x.numpy())
     return np.array(x)
 
 
 def is_tensor(x: Any) -> bool:
-    return isinstance(x, (_core.Tensor, _core.Variable))
+    return isinstance(x, (_core.Tensor, _core.Variable, float8.Float8))
 
 
 def shape(x: Any) -> tuple:

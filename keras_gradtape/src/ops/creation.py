@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import gradtape as tf
 import numpy as np
 from keras.src.backend import config
 
+import gradtape as tf
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import common, countable, dtype_of, operand, result_type
 
@@ -84,7 +84,9 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
     x = countable(x)
     exponents = np.arange(x.shape[0] if N is None else N)
-    return tf.pow(tf.expand_dims(x, -1), tf.cast(exponents if increasing else exponents[::-1].copy(), x.dtype))
+    return tf.pow(
+        tf.expand_dims(x, -1), tf.cast(exponents if increasing else exponents[::-1].copy(), x.dtype)
+    )
 
 
 # ---- ranges -------------------------------------------------------------------------------------
@@ -99,7 +101,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if dtype is None:
         given = [v for v in (start, stop, step) if v is not None]
         dtype = result_type(*[getattr(v, "dtype", type(v)) for v in map(operand, given)])
-    begin, end, by = (_number(start), None if stop is None else _number(stop), 1 if step is None else _number(step))
+    begin, end, by = (
+        _number(start),
+        None if stop is None else _number(stop),
+        1 if step is None else _number(step),
+    )
     if end is None:
         begin, end = 0, begin
     kind = dtype_of(dtype)
@@ -118,7 +124,11 @@ def linspace(
     wanted = None if dtype is None else dtype_of(dtype)
     start, stop = common(start, stop, also=(float,) if wanted is None else (float, wanted.name))
     steps = num - 1 if endpoint else num
-    step = (stop - start) / steps if steps > 0 else tf.fill((stop - start).shape, tf.constant(math.nan, start.dtype))
+    step = (
+        (stop - start) / steps
+        if steps > 0
+        else tf.fill((stop - start).shape, tf.constant(math.nan, start.dtype))
+    )
     # A weighted mean of the ends meets both of them exactly.
     share = np.arange(num) / builtins.max(steps, 1)
     share = tf.reshape(tf.cast(tf.constant(share), start.dtype), [num] + [1] * step.ndim)
@@ -133,7 +143,13 @@ def linspace(
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10, dtype: Any = None, axis: int = 0
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10,
+    dtype: Any = None,
+    axis: int = 0,
 ) -> Any:
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     out = tf.pow(convert_to_tensor(base, exponents.dtype.name), exponents)

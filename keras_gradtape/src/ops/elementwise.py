@@ -11,13 +11,21 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from keras.src.backend import config
+
 import gradtape as tf
 from gradtape.ops.arithmetic import clip as _clip
 from gradtape.ops.exponential import trunc as _trunc
-from keras.src.backend import config
-
 from keras_gradtape.src.ops.core import convert_to_tensor
-from keras_gradtape.src.ops.types import INTEGERS, UNSIGNED, Tensor, countable, dtype_of, floating, result_type
+from keras_gradtape.src.ops.types import (
+    INTEGERS,
+    UNSIGNED,
+    Tensor,
+    countable,
+    dtype_of,
+    floating,
+    result_type,
+)
 
 # ---- in floats ----------------------------------------------------------------------------------
 

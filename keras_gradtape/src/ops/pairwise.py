@@ -13,7 +13,6 @@ from typing import Any
 import gradtape as tf
 from gradtape.ops.arithmetic import divide as _div
 from gradtape.ops.comparison import select as _select
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.elementwise import absolute, exp2_of, isfinite, isnan, signbit, trunc
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, common, floats, numbers, together
@@ -36,7 +35,9 @@ def _of_two(name: str, op: Callable, of_truths: Callable | None = None) -> Calla
         x1, x2 = together(x1, x2)
         if not x1.dtype.is_bool:
             return op(x1, x2)
-        return of_truths(x1, x2) if of_truths is not None else op(tf.cast(x1, tf.int32), tf.cast(x2, tf.int32))
+        return (
+            of_truths(x1, x2) if of_truths is not None else op(tf.cast(x1, tf.int32), tf.cast(x2, tf.int32))
+        )
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -76,10 +77,9 @@ floor_divide = _of_two("floor_divide", tf.math.floordiv)
 
 
 def divide(x1: Any, x2: Any) -> Any:
-    if type(x1) is Tensor and x1.dtype.is_floating:
-        if type(x2) in _NUMBERS or (type(x2) is Tensor and x1.dtype is x2.dtype):
-            return _div(x1, x2)
-    return _div(*floats(x1, x2))
+    if type(x1) is not Tensor or type(x2) not in _NUMBERS or not x1.dtype.is_floating:
+        x1, x2 = floats(x1, x2)
+    return _div(x1, x2)
 
 
 def true_divide(x1: Any, x2: Any) -> Any:
@@ -124,6 +124,20 @@ def _copysign(x1: Any, x2: Any) -> Any:
     return tf.where(signbit(x2), -tf.abs(x1), tf.abs(x1))
 
 
+def _nextafter(x1: Any, x2: Any) -> Any:
+    if x1.dtype.size > 2:
+        return tf.math.nextafter(x1, x2)
+    # The bits of neighbours differ by one, and grow with the distance from zero.
+    outward = tf.equal(x2 > x1, x1 > 0)
+    step = tf.where(outward, tf.constant(1, tf.int16), tf.constant(-1, tf.int16))
+    near = tf.bitcast(tf.bitcast(x1, tf.int16) + step, x1.dtype)
+    smallest = tf.bitcast(
+        tf.where(x2 > 0, tf.constant(1, tf.int16), tf.constant(-0x7FFF, tf.int16)), x1.dtype
+    )
+    near = tf.where(tf.equal(x1, 0), smallest, near)
+    return tf.where(isnan(x1) | isnan(x2), x1 + x2, tf.where(tf.equal(x1, x2), x2, near))
+
+
 def _heaviside(x1: Any, x2: Any) -> Any:
     step = tf.where(isnan(x1), x1, tf.cast(x1 > 0, x1.dtype))
     return tf.where(tf.equal(x1, 0), x2, step)
@@ -135,7 +149,7 @@ fmin = _of_two("fmin", _extreme(tf.minimum), tf.logical_and)
 for _name, _op in {
     "arctan2": tf.atan2, "copysign": _copysign, "divide_no_nan": tf.math.divide_no_nan, "float_power": tf.pow,
     "heaviside": _heaviside, "hypot": _hypot, "logaddexp": _logaddexp, "logaddexp2": _logaddexp2,
-    "nextafter": tf.math.nextafter,
+    "nextafter": _nextafter,
 }.items():  # fmt: skip
     globals()[_name] = _of_floats(_name, _op)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gradtape as tf
 import numpy as np
 from keras.src.backend.common.backend_utils import vectorize_impl
 
+import gradtape as tf
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.shapes import moveaxis
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, common, floating, operand, together

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.elementwise import isnan
 from keras_gradtape.src.ops.types import (
@@ -21,8 +20,6 @@ from keras_gradtape.src.ops.types import (
     countable,
     dtype_of,
     floating,
-    operand,
-    result_type,
 )
 
 # ---- sums, products, means ----------------------------------------------------------------------
@@ -110,7 +107,9 @@ def _extreme(name: str, op: Callable, of_truths: Callable, between: Callable) ->
 def _refuse_empty(name: str, x: Any, axis: Any) -> None:
     axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
     if not builtins.all(x.shape[a] for a in axes):
-        raise ValueError(f"{name}: no elements to choose from; got x of shape {tuple(x.shape)} with axis={axis}")
+        raise ValueError(
+            f"{name}: no elements to choose from; got x of shape {tuple(x.shape)} with axis={axis}"
+        )
 
 
 max = amax = _extreme("max", tf.reduce_max, tf.reduce_any, tf.maximum)
@@ -172,8 +171,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None:
-        y = common(y, also=(result_type(getattr(operand(dx), "dtype", float)), float))[0]
-        width = convert_to_tensor(dx, y.dtype.name)
+        y, width = common(y, dx, also=(float,))
     else:
         y, x = common(y, x, also=(float,))
         width = diff(x, axis=axis if x.ndim > 1 else 0)

@@ -6,11 +6,12 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-import gradtape as tf
 import numpy as np
 
+import gradtape as tf
 from keras_gradtape.src.ops.core import convert_to_tensor
-from keras_gradtape.src.ops.types import common, together
+from keras_gradtape.src.ops.reductions import summable
+from keras_gradtape.src.ops.types import common
 
 # ---- shapes -------------------------------------------------------------------------------------
 
@@ -52,7 +53,9 @@ def squeeze(x: Any, axis: Any = None) -> Any:
     if axis is not None:
         axes = [axis] if isinstance(axis, int) else list(axis)
         if builtins.any(x.shape[a] != 1 for a in axes):
-            raise ValueError(f"squeeze: only axes of length 1 can go; got axis={axis} of shape {tuple(x.shape)}")
+            raise ValueError(
+                f"squeeze: only axes of length 1 can go; got axis={axis} of shape {tuple(x.shape)}"
+            )
         if not axes:
             return x
         axis = axes
@@ -156,15 +159,11 @@ def dstack(xs: Any) -> Any:
 
 
 def _at_least(x: Any, rank: int) -> Any:
-    """With as many axes as NumPy gives an array that has too few."""
+    """With as many axes as NumPy gives to what it stacks: rows come first, depth comes last."""
     if x.ndim >= rank:
         return x
-    shape = [1, *x.shape] if x.ndim else [1]
-    return tf.reshape(x, {1: shape, 2: [1] * (2 - len(shape)) + shape}.get(rank) or _third_axis(list(x.shape)))
-
-
-def _third_axis(shape: list) -> list:
-    return [*shape, 1] if len(shape) == 2 else [1, *shape, 1] if shape else [1, 1, 1]
+    shape = [1] * (builtins.min(rank, 2) - x.ndim) + list(x.shape)
+    return tf.reshape(x, shape + [1] * (rank - len(shape)))
 
 
 # ---- splitting ----------------------------------------------------------------------------------
@@ -233,7 +232,12 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     times = np.asarray(repeats)
     if times.size == 1:
         return tf.repeat(x, int(times.reshape(())), axis)
-    return tf.gather(x, np.repeat(np.arange(x.shape[axis]), times), axis=axis)
+    return _rearranged(x, np.repeat(np.arange(x.shape[axis]), times), axis)
+
+
+def _rearranged(x: Any, places: np.ndarray, axis: int) -> Any:
+    """The elements at `places`, with a dense gradient: most elements take part."""
+    return tf.gather(tf.identity(x), places.astype(np.int32), axis=axis)
 
 
 _EDGES = {"circular": "wrap", "empty": "edge", "replicate": "edge"}  # what NumPy calls them
@@ -248,14 +252,14 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
         )
     widths = np.broadcast_to(np.asarray(pad_width, np.int64), (x.ndim, 2)).tolist()
     if mode == "constant":
-        value = 0 if constant_values is None else convert_to_tensor(constant_values, x.dtype.name)
+        value = convert_to_tensor(0 if constant_values is None else constant_values, x.dtype.name)
         return tf.pad(x, widths, constant_values=value)
     mode = _EDGES.get(mode, mode)
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: expected a mode that repeats elements, or 'constant'; got mode={mode!r}")
     for axis, width in enumerate(widths):
         if builtins.any(width):  # NumPy says which element stands where
-            x = tf.gather(x, np.pad(np.arange(x.shape[axis], dtype=np.int32), width, mode), axis=axis)
+            x = _rearranged(x, np.pad(np.arange(x.shape[axis]), width, mode), axis)
     return x
 
 
@@ -306,12 +310,11 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Any:
 
 def unravel_index(indices: Any, shape: Any) -> tuple:
     indices = convert_to_tensor(indices)
-    if indices.dtype.name not in ("int32", "int64"):
-        indices = tf.cast(indices, tf.int32)
+    dtype = indices.dtype
+    indices = _places(indices if dtype is tf.int64 else tf.cast(indices, tf.int32), int(np.prod(shape)))
     places = []
-    indices = _places(indices, int(np.prod(shape)))
-    for length in reversed(list(shape)):
-        places.append(tf.math.floormod(indices, length))
+    for length in reversed([int(d) for d in shape]):
+        places.append(tf.cast(tf.math.floormod(indices, length), dtype))
         indices = tf.math.floordiv(indices, length)
     return tuple(reversed(places))
 
@@ -335,7 +338,9 @@ def diagflat(x: Any, k: int = 0) -> Any:
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = convert_to_tensor(x)
     if x.ndim < 2:
-        raise ValueError(f"`diagonal` requires an array of at least two dimensions. Received: x.shape={tuple(x.shape)}")
+        raise ValueError(
+            f"`diagonal` requires an array of at least two dimensions. Received: x.shape={tuple(x.shape)}"
+        )
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     if not -rows < offset < columns:
@@ -344,10 +349,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    x = convert_to_tensor(x)
-    if x.dtype.name not in ("int64", "uint32", "uint64"):
-        x = together(x, tf.zeros([], "int32"))[0]
-    return tf.reduce_sum(diagonal(x, offset, axis1, axis2), -1)
+    return tf.reduce_sum(diagonal(summable(x), offset, axis1, axis2), -1)
 
 
 def _triangle(x: Any, k: int, lower: bool) -> Any:

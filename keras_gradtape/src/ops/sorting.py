@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gradtape as tf
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.shapes import moveaxis
 from keras_gradtape.src.ops.types import countable, numbers, together

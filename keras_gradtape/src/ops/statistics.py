@@ -7,13 +7,11 @@ from typing import Any
 
 import gradtape as tf
 from gradtape.ops.indexed import take_along
-from keras.src.backend import config
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.elementwise import isnan
 from keras_gradtape.src.ops.shapes import moveaxis
 from keras_gradtape.src.ops.sorting import searchsorted
-from keras_gradtape.src.ops.types import common, floating, result_type
+from keras_gradtape.src.ops.types import common, countable, floating
 
 # ---- quantiles ----------------------------------------------------------------------------------
 
@@ -107,9 +105,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
     if weights is None:
         weights = tf.ones(x.shape, tf.int32)
     else:
-        weights = tf.broadcast_to(convert_to_tensor(weights), x.shape)
-        if weights.dtype.name not in ("int32", "float32", "float64"):
-            weights = tf.cast(weights, result_type(weights.dtype.name, "int32"))
+        weights = tf.broadcast_to(countable(weights), x.shape)
     inside = tf.where(x < length, x, tf.constant(-1))
     if x.ndim < 2:
         return tf.math.unsorted_segment_sum(tf.reshape(weights, [-1]), tf.reshape(inside, [-1]), length)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import gradtape as tf
 import numpy as np
 from keras.src.backend import config
 from keras.src.backend.common import dtypes
 
+import gradtape as tf
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 
 __all__ = [
@@ -47,7 +47,9 @@ def _kind(x: Any) -> Any:
     """What an operand says about the type of the result: Python numbers say little."""
     if type(x) is Tensor:
         return x.dtype.name
-    return float if isinstance(x, float) else int
+    if type(x) is int:
+        return int
+    return float if isinstance(x, float) else x.dtype.name
 
 
 def operand(x: Any) -> Any:
@@ -102,4 +104,3 @@ def countable(x: Any) -> Any:
     """An operand that can be added up: booleans become integers."""
     x = convert_to_tensor(x)
     return tf.cast(x, tf.int32) if x.dtype.is_bool else x
-

@@ -1,0 +1,29 @@
+"""`tf.linalg.LinearOperator` and its kinds: matrices known by their structure.
+
+Imported when first used, as `tf.linalg.LinearOperatorDiag` and so on.
+"""
+
+from gradtape.linear_operator import experimental as experimental
+from gradtape.linear_operator.base import LinearOperator as LinearOperator
+from gradtape.linear_operator.blocks import LinearOperatorBlockDiag as LinearOperatorBlockDiag
+from gradtape.linear_operator.blocks import (
+    LinearOperatorBlockLowerTriangular as LinearOperatorBlockLowerTriangular,
+)
+from gradtape.linear_operator.compound import LinearOperatorAdjoint as LinearOperatorAdjoint
+from gradtape.linear_operator.compound import LinearOperatorComposition as LinearOperatorComposition
+from gradtape.linear_operator.compound import LinearOperatorInversion as LinearOperatorInversion
+from gradtape.linear_operator.compound import LinearOperatorKronecker as LinearOperatorKronecker
+from gradtape.linear_operator.compound import LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate
+from gradtape.linear_operator.plain import LinearOperatorDiag as LinearOperatorDiag
+from gradtape.linear_operator.plain import LinearOperatorFullMatrix as LinearOperatorFullMatrix
+from gradtape.linear_operator.plain import LinearOperatorIdentity as LinearOperatorIdentity
+from gradtape.linear_operator.plain import LinearOperatorLowerTriangular as LinearOperatorLowerTriangular
+from gradtape.linear_operator.plain import LinearOperatorScaledIdentity as LinearOperatorScaledIdentity
+from gradtape.linear_operator.plain import LinearOperatorZeros as LinearOperatorZeros
+from gradtape.linear_operator.structured import LinearOperatorCirculant as LinearOperatorCirculant
+from gradtape.linear_operator.structured import LinearOperatorCirculant2D as LinearOperatorCirculant2D
+from gradtape.linear_operator.structured import LinearOperatorCirculant3D as LinearOperatorCirculant3D
+from gradtape.linear_operator.structured import LinearOperatorHouseholder as LinearOperatorHouseholder
+from gradtape.linear_operator.structured import LinearOperatorPermutation as LinearOperatorPermutation
+from gradtape.linear_operator.structured import LinearOperatorToeplitz as LinearOperatorToeplitz
+from gradtape.linear_operator.structured import LinearOperatorTridiag as LinearOperatorTridiag

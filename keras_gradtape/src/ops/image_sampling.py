@@ -1,0 +1,251 @@
+"""Images read between their pixels: `map_coordinates`, and the transforms of planes that use it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from keras.src.random.seed_generator import draw_seed
+
+import gradtape as tf
+from keras_gradtape.src.ops.core import convert_to_tensor
+from keras_gradtape.src.ops.image_layout import Layout, converted, exact, want_one_of, wide
+
+AFFINE_TRANSFORM_INTERPOLATIONS = {"nearest": 0, "bilinear": 1}
+FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
+
+# ---- values between pixels ----------------------------------------------------------------------
+
+
+def _index(place: Any, size: int, mode: str) -> tuple[Any, Any]:
+    """The pixel that stands at a whole number, and whether there is one (None if always)."""
+    if mode == "constant":
+        inside = tf.logical_and(place >= 0, place <= size - 1)
+        return tf.cast(tf.where(inside, place, tf.zeros_like(place)), tf.int32), inside
+    if mode == "nearest":
+        place = tf.clip_by_value(place, 0, size - 1)
+    elif mode == "wrap":
+        place = tf.math.floormod(place, size)
+    elif mode == "reflect":  # d c b a | a b c d | d c b a
+        place = tf.math.floormod(place, 2 * size)
+        place = tf.minimum(place, 2 * size - 1 - place)
+    else:  # mirror: d c b | a b c d | c b a
+        turn = max(2 * (size - 1), 1)
+        place = tf.math.floormod(place, turn)
+        place = tf.minimum(place, turn - place) if size > 1 else tf.zeros_like(place)
+    return tf.cast(place, tf.int32), None
+
+
+def _neighbours(place: Any, size: int, order: int, mode: str) -> list[tuple]:
+    """The pixels along an axis that make a value: index, whether there is one, weight."""
+    if order == 0:
+        return [(*_index(tf.floor(place + 0.5), size, mode), None)]
+    low = tf.floor(place)
+    part = place - low
+    return [(*_index(low, size, mode), 1 - part), (*_index(low + 1, size, mode), part)]
+
+
+def _read(pixels: Any, sizes: Any, places: list, order: int, mode: str, fill: Any, start: Any = None) -> Any:
+    """Values of `pixels` at `places`.
+
+    Args:
+      pixels: floats `[number of pixels, ...]`: the pixels of arrays of the shape `sizes`, one array after
+        the other.
+      places: for each axis where to read, in pixels; all of one shape.
+      start: the number of the first pixel of the array to read, for each place.
+    """
+    # What is not a number lies outside.
+    places = [tf.where(tf.math.is_finite(p), p, tf.fill([], tf.constant(-2, p.dtype))) for p in places]
+    axes = [_neighbours(p, n, order, mode) for p, n in zip(places, sizes, strict=True)]
+    rest = [1] * (pixels.ndim - 1)
+
+    def beside(x: Any) -> Any:
+        return tf.reshape(x, [*x.shape, *rest]) if rest else x
+
+    out = None
+    for corner in itertools.product(*axes):
+        index, there, weight = None, None, None
+        for (at, inside, part), size in zip(corner, sizes, strict=True):
+            index = at if index is None else index * size + at
+            if inside is not None:
+                there = inside if there is None else tf.logical_and(there, inside)
+            if part is not None:
+                weight = part if weight is None else weight * part
+        value = tf.gather(pixels, index if start is None else index + start)
+        if there is not None:
+            value = tf.where(beside(there), value, fill)
+        if weight is not None:
+            value = value * beside(weight)
+        out = value if out is None else out + value
+    return out
+
+
+def _as_before(y: Any, dtype: Any) -> Any:
+    """A result in the type of the images; to integers it is rounded, halves away from zero."""
+    if dtype.is_integer:
+        y = tf.sign(y) * tf.floor(tf.abs(y) + 0.5)
+    return tf.cast(y, dtype)
+
+
+def map_coordinates(
+    inputs: Any, coordinates: Any, order: int, fill_mode: str = "constant", fill_value: Any = 0.0
+) -> Any:
+    """Differentiable by `inputs` and, with order 1, by `coordinates`."""
+    x, at = convert_to_tensor(inputs), convert_to_tensor(coordinates)
+    if at.ndim < 2:
+        raise ValueError(
+            f"Invalid coordinates rank: expected at least rank 2. Received input with shape: {tuple(at.shape)}"
+        )
+    if at.shape[0] != x.ndim:
+        raise ValueError(
+            "First dim of `coordinates` must be the same as the rank of `inputs`. Received inputs with shape: "
+            f"{tuple(x.shape)} and coordinate leading dim of {at.shape[0]}"
+        )
+    want_one_of("fill_mode", fill_mode, FILL_MODES)
+    if order not in (0, 1):
+        raise ValueError(
+            f"Invalid value for argument `order`. Expected one of [0, 1]. Received: order={order}"
+        )
+    y = exact(x)
+    places = tf.unstack(tf.cast(at, y.dtype))
+    fill = convert_to_tensor(fill_value, y.dtype.name)
+    return _as_before(_read(tf.reshape(y, [-1]), x.shape, places, order, fill_mode, fill), x.dtype)
+
+
+def _planes(images: Any, ys: Any, xs: Any, interpolation: str, mode: str, fill_value: Any) -> Any:
+    """Images `[batch, height, width, channels]` read at places `[batch, ...]`."""
+    x = exact(images)
+    batch, height, width, channels = x.shape
+    start = tf.reshape(tf.range(batch) * (height * width), [batch, *[1] * (ys.ndim - 1)])
+    pixels = tf.reshape(x, [batch * height * width, channels])
+    fill = convert_to_tensor(fill_value, x.dtype.name)
+    places = [tf.cast(ys, x.dtype), tf.cast(xs, x.dtype)]
+    order = AFFINE_TRANSFORM_INTERPOLATIONS[interpolation]
+    return _as_before(_read(pixels, (height, width), places, order, mode, fill, start), images.dtype)
+
+
+def _grid(height: int, width: int, dtype: Any) -> tuple[Any, Any]:
+    """The rows `[height, 1]` and columns `[1, width]` of pixels."""
+    return tf.range(height, dtype=dtype)[:, None], tf.range(width, dtype=dtype)[None]
+
+
+# ---- transforms of planes -----------------------------------------------------------------------
+
+
+def _projected(transform: Any, batch: int, height: int, width: int) -> tuple[Any, Any]:
+    """Where the pixels come from under transforms `[batch or 1, 8]`, as rows and columns."""
+    y, x = _grid(height, width, transform.dtype)
+    a0, a1, a2, b0, b1, b2, c0, c1 = (v[:, None, None] for v in tf.unstack(transform, num=8, axis=1))
+    scale = c0 * x + c1 * y + 1
+    shape = [batch, height, width]
+    rows = (b0 * x + b1 * y + b2) / scale
+    columns = (a0 * x + a1 * y + a2) / scale
+    return tf.broadcast_to(rows, shape), tf.broadcast_to(columns, shape)
+
+
+def affine_transform(
+    images: Any,
+    transform: Any,
+    interpolation: str = "bilinear",
+    fill_mode: str = "constant",
+    fill_value: Any = 0,
+    data_format: str | None = None,
+) -> Any:
+    """A pixel (x, y) comes from `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`, `k = c0 x + c1 y + 1`."""
+    want_one_of("interpolation", interpolation, AFFINE_TRANSFORM_INTERPOLATIONS)
+    want_one_of("fill_mode", fill_mode, FILL_MODES)
+    images, transform = converted(images), convert_to_tensor(transform)
+    if transform.ndim not in (1, 2):
+        raise ValueError(
+            "Invalid transform rank: expected rank 1 (single transform) or rank 2 (batch of transforms). "
+            f"Received input with shape: transform.shape={tuple(transform.shape)}"
+        )
+    layout = Layout(images, data_format)
+    x = layout.last(images)
+    transform = wide(tf.reshape(transform, [-1, transform.shape[-1]]))
+    rows, columns = _projected(transform, *x.shape[:3])
+    return layout.back(_planes(x, rows, columns, interpolation, fill_mode, fill_value))
+
+
+def perspective_transform(
+    images: Any,
+    start_points: Any,
+    end_points: Any,
+    interpolation: str = "bilinear",
+    fill_value: Any = 0,
+    data_format: str | None = None,
+) -> Any:
+    """Differentiable by the images and by both sets of points."""
+    want_one_of("interpolation", interpolation, AFFINE_TRANSFORM_INTERPOLATIONS)
+    images = converted(images)
+    start, end = wide(convert_to_tensor(start_points)), wide(convert_to_tensor(end_points))
+    for name, points in (("start_points", start), ("end_points", end)):
+        if points.ndim not in (2, 3) or tuple(points.shape[-2:]) != (4, 2):
+            raise ValueError(
+                f"Invalid {name} shape: expected (4,2) for a single image or (N,4,2) for a batch. "
+                f"Received shape: {tuple(points.shape)}"
+            )
+    if tuple(start.shape) != tuple(end.shape):
+        raise ValueError(
+            "start_points and end_points must have the same shape. Received "
+            f"start_points.shape={tuple(start.shape)}, end_points.shape={tuple(end.shape)}"
+        )
+    layout = Layout(images, data_format)
+    x = layout.last(images)
+    points = [tf.reshape(p, [-1, 4, 2]) for p in (start, end)]
+    rows, columns = _projected(compute_homography_matrix(*points), *x.shape[:3])
+    return layout.back(_planes(x, rows, columns, interpolation, "constant", fill_value))
+
+
+def compute_homography_matrix(start_points: Any, end_points: Any) -> Any:
+    """The eight numbers of the projections, `[batch, 8]`, that take four end points to four start points."""
+    start, end = wide(convert_to_tensor(start_points)), wide(convert_to_tensor(end_points))
+    (x0, y0), (x1, y1) = tf.unstack(start, axis=-1), tf.unstack(end, axis=-1)
+    one, none = tf.ones_like(x1), tf.zeros_like(x1)
+    # x0 (c0 x1 + c1 y1 + 1) = a0 x1 + a1 y1 + a2, and the same for y0.
+    by_x = tf.stack([x1, y1, one, none, none, none, -x0 * x1, -x0 * y1], -1)
+    by_y = tf.stack([none, none, none, x1, y1, one, -y0 * x1, -y0 * y1], -1)
+    right = tf.concat([x0, y0], -1)
+    return tf.linalg.solve(tf.concat([by_x, by_y], -2), right[..., None])[..., 0]
+
+
+# ---- elastic transforms -------------------------------------------------------------------------
+
+
+def elastic_transform(
+    images: Any,
+    alpha: Any = 20.0,
+    sigma: Any = 5.0,
+    interpolation: str = "bilinear",
+    fill_mode: str = "reflect",
+    fill_value: Any = 0.0,
+    seed: Any = None,
+    data_format: str | None = None,
+) -> Any:
+    """Every pixel moved by `alpha` times a smooth random field."""
+    want_one_of("interpolation", interpolation, AFFINE_TRANSFORM_INTERPOLATIONS)
+    want_one_of("fill_mode", fill_mode, FILL_MODES)
+    images = converted(images)
+    layout = Layout(images, data_format)
+    x = layout.last(images)
+    batch, height, width, _ = x.shape
+    alpha, sigma = (wide(convert_to_tensor(v, "float32")) for v in (alpha, sigma))
+    numbers = tf.bitcast(convert_to_tensor(draw_seed(seed), "uint32"), tf.int32)
+    noise = tf.random.stateless_normal([2, batch, height, width], numbers) * sigma
+    moved = alpha * tf.matmul(tf.matmul(_smoothing(height, sigma), noise), _smoothing(width, sigma))
+    y, x_ = _grid(height, width, tf.float32)
+    return layout.back(_planes(x, y + moved[1], x_ + moved[0], interpolation, fill_mode, fill_value))
+
+
+def _smoothing(size: int, sigma: Any) -> Any:
+    """The matrix that blurs an axis with a Gaussian that is cut at three sigma, with zeros around.
+
+    As a matrix, because `sigma`, and with it the width of the kernel, may be known only when it runs.
+    """
+    radius = tf.floor(tf.floor(6 * sigma) / 2)
+    reach = 3 * size
+    offsets = tf.abs(tf.range(-reach, reach + 1, dtype=sigma.dtype))
+    weights = tf.where(offsets <= radius, tf.exp(-0.5 * (offsets / sigma) ** 2), tf.zeros_like(offsets))
+    weights = weights / tf.reduce_sum(weights)
+    at = tf.range(size)
+    return tf.gather(weights, at[:, None] - at[None] + reach)

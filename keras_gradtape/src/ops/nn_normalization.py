@@ -1,0 +1,147 @@
+"""Moments, normalisation and attention of `keras.ops.nn`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import gradtape as tf
+import numpy as np
+from gradtape.ops.arithmetic import clip as _clip
+from gradtape.ops.arithmetic import fma as _fma
+from gradtape.ops.comparison import select as _select
+from gradtape.ops.moments import moments_op as _moments
+from keras.src.backend import config
+
+from keras_gradtape.src.ops.core import convert_to_tensor
+from keras_gradtape.src.ops.types import Tensor, common, floating, result_type
+
+__all__ = [
+    "batch_normalization", "dot_product_attention", "layer_normalization", "moments", "rms_normalization",
+]  # fmt: skip
+
+_DIRECT = ("float32", "float64")
+
+
+def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = False) -> tuple[Any, Any]:
+    """Mean and variance. There is one replica: `synchronized` changes nothing."""
+    x = x if type(x) is Tensor and x.dtype.is_floating else floating(x)
+    axes = axes if axes is None or isinstance(axes, (int, list)) else list(axes)
+    if x.dtype.name in _DIRECT:
+        return tuple(_moments(x, axes, keepdims))
+    # 16 bits are too few for squares: computed in 32, and cut off at the largest number.
+    found = _moments(tf.cast(x, "float32"), axes, keepdims)
+    low, high = float(x.dtype.min), float(x.dtype.max)
+    return tuple(tf.cast(_clip(v, low, high), x.dtype) for v in found)
+
+
+def batch_normalization(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    axis: int,
+    offset: Any = None,
+    scale: Any = None,
+    epsilon: float = 1e-3,
+) -> Any:
+    x = x if type(x) is Tensor else convert_to_tensor(x)
+    given = [convert_to_tensor(v) for v in (mean, variance, offset, scale) if v is not None]
+    if axis != -1 and axis != x.ndim - 1:
+        shape = [1] * x.ndim
+        shape[axis] = given[0].shape[0]
+        given = [tf.reshape(v, shape) for v in given]
+    if any(v.dtype is not given[0].dtype for v in given):
+        given = common(*given)
+    mean, variance, *rest = given
+    inverse = tf.math.rsqrt(variance + epsilon)
+    if scale is not None:
+        inverse = inverse * rest[-1]
+    shift = -mean * inverse if offset is None else rest[0] - mean * inverse
+    if inverse.dtype is not x.dtype:
+        x, inverse, shift = common(x, inverse, shift)
+    return _fma(x, inverse, shift)
+
+
+def _fits(parameter: Any, x: Any, axes: Any) -> bool:
+    """Whether a parameter has one number for each element of the normalised axes."""
+    return parameter is None or parameter._numel == math.prod(x.shape[a] for a in axes)
+
+
+def layer_normalization(
+    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None
+) -> Any:
+    """What Keras from 3.16 on asks of a backend; earlier versions make it of `moments`."""
+    x = floating(x)
+    epsilon = config.epsilon() if epsilon is None else epsilon
+    gamma, beta = (v if v is None else convert_to_tensor(v, x.dtype.name) for v in (gamma, beta))
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    if _fits(gamma, x, axes) and _fits(beta, x, axes):
+        return tf.nn.layer_norm(x, gamma, beta, axes[0] if len(axes) == 1 else axes, epsilon)
+    out = tf.nn.layer_norm(x, None, None, axes, epsilon)
+    out = out if gamma is None else out * gamma
+    return out if beta is None else out + beta
+
+
+def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: float | None = None) -> Any:
+    x = floating(x)
+    epsilon = config.epsilon() if epsilon is None else epsilon
+    scale = scale if scale is None else convert_to_tensor(scale, x.dtype.name)
+    if not x.ndim:
+        x = tf.reshape(x, [1])
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    if _fits(scale, x, axes):
+        return tf.nn.rms_norm(x, scale, axes[0] if len(axes) == 1 else axes, epsilon)
+    return tf.nn.rms_norm(x, None, axes, epsilon) * scale
+
+
+# ---- attention ----------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _lower_triangle(rows: int, columns: int) -> np.ndarray:
+    return np.tri(rows, columns, dtype=bool)
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: float | None = None,
+) -> Any:
+    """`softmax(scale · query keyᵀ + bias) value` for tensors `[batch, length, heads, size]`.
+
+    Fewer heads of keys and values than of queries serve groups of neighbouring queries. Logits are of at
+    least 32 bits. There is one way to compute it: `flash_attention` changes nothing.
+    """
+    query, key, value = common(query, key, value)
+    if query.ndim != 4:
+        raise ValueError(
+            "`dot_product_attention` only supports 4D inputs. Received: "
+            f"query.shape={tuple(query.shape)}, key.shape={tuple(key.shape)}, value.shape={tuple(value.shape)}."
+        )
+    heads, served = query.shape[2], key.shape[2]
+    if 1 < served < heads:
+        key, value = (tf.repeat(v, heads // served, axis=2) for v in (key, value))
+    scale = 1 / math.sqrt(key.shape[-1]) if scale is None else scale
+    q, k, v = (tf.transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
+    wide = result_type(query.dtype.name, "float32")
+    logits = tf.cast(tf.matmul(q, k, transpose_b=True), wide) * scale
+    if attn_logits_soft_cap is not None:
+        logits = attn_logits_soft_cap * tf.tanh(logits / attn_logits_soft_cap)
+    if bias is not None:
+        logits = logits + convert_to_tensor(bias, wide)
+    mask = mask if mask is None else convert_to_tensor(mask, "bool")
+    if is_causal:
+        before = tf.constant(_lower_triangle(*logits.shape[-2:]))
+        mask = before if mask is None else tf.logical_and(mask, before)
+    if mask is not None:
+        # A row without a key gets equal parts of all: no infinities, whose difference is no number.
+        logits = _select(mask, logits, -0.7 * float(logits.dtype.max))
+    out = tf.matmul(tf.cast(tf.nn.softmax(logits), query.dtype), v)
+    return tf.transpose(out, [0, 2, 1, 3])
