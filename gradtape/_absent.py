@@ -8,7 +8,7 @@ from typing import Any
 # Parts of the package that are imported when they are first used.
 LAZY = frozenset(
     (
-        "compat", "data", "distribute", "image", "io", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig",
+        "compat", "data", "distribute", "image", "io", "keras", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig",
         "testing", "tpu", "train", "types",
     )
 )  # fmt: skip
@@ -17,6 +17,8 @@ LAZY = frozenset(
 _ELSEWHERE = {
     "experimental.numpy": "gradtape.tnp",
     "get_logger": "gradtape.printing:get_logger",
+    "losses": "gradtape.keras.losses",
+    "metrics": "gradtape.keras.metrics",
     "linalg.experimental": "gradtape.linear_operator.experimental",
     "make_ndarray": "gradtape.tensor_proto:make_ndarray",
     "make_tensor_proto": "gradtape.tensor_proto:make_tensor_proto",
@@ -36,7 +38,6 @@ _NO_RAGGED = "gradtape has no ragged tensors. Hint: pad to a dense tensor and us
 _NO_STRINGS = (
     "gradtape has no string tensors. Hint: keep text in Python and convert it to integers with NumPy."
 )
-_LATER = "is not part of gradtape yet."
 _NO_ESTIMATORS = (
     "estimators were taken out of TensorFlow itself (2.16). Hint: a training loop with tf.GradientTape."
 )
@@ -70,9 +71,6 @@ _WORDS = {
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
     "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
     "Operation": "gradtape has no graph operations. Hint: @tf.function makes a graph of a Python function.",
-    "keras": f"tf.keras {_LATER}",
-    "losses": f"tf.losses is tf.keras.losses, which {_LATER} Hint: tf.nn, or tf.compat.v1.losses.",
-    "metrics": f"tf.metrics is tf.keras.metrics, which {_LATER}",
     "enable_eager_execution": _V1_ONLY.format("operations run as they are called; tf.compat.v1 has it"),
     "enable_v2_behavior": _V1_ONLY.format("there is no other behaviour; tf.compat.v1 has it"),
     "to_float": _V1_ONLY.format("tf.cast(x, tf.float32)"),
