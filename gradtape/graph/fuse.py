@@ -43,6 +43,8 @@ class Cluster:
         self.nodes: list[Node] = []
         self.members = 0  # bits of the indices of the nodes
         self.above = 0  # bits of the members and of all that they depend on
+        self.outside = 0  # bits of the nodes elsewhere that members read
+        self.needs = 0  # bits of those and of all that they depend on
         self.read = False  # whether a node elsewhere reads a member
         self.inner = 0  # 0: undecided, any split will do
         self.tails: list[Node] = []
@@ -70,7 +72,7 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
         if _is_member(node):
             _join(node, i, of, index, ancestors, clusters)
         elif node.name in TAILS:
-            _join_tail(node, i, of, ancestors)
+            _join_tail(node, i, of, index, ancestors)
         for v in node.operands:
             home = of.get(v.node) if v.node is not None else None
             if home is not None and home is not of.get(node):
@@ -139,25 +141,22 @@ def _join(
         if cluster.inner and inner and cluster.inner != inner:
             continue
         if home is None:
-            if cluster.read and _reaches([node], cluster.members, index, ancestors, clusters):
+            mine = _needs(_outside(node, cluster.members, index), ancestors)
+            if cluster.read and _reaches(mine, cluster.members, clusters):
                 continue
             home = cluster
             inner = home.inner = home.inner or inner
-        elif (
-            not cluster.tails
-            and not home.tails
-            and not _reaches(
-                [*home.nodes, *cluster.nodes, node],
-                home.members | cluster.members,
-                index,
-                ancestors,
-                clusters,
-            )
-        ):
+        elif not cluster.tails and not home.tails:
+            members = home.members | cluster.members
+            outside = (home.outside | cluster.outside) & ~members
+            crossing = home.outside & cluster.members or cluster.outside & home.members
+            needs = _needs(outside, ancestors) if crossing else home.needs | cluster.needs
+            if _reaches(needs | _needs(_outside(node, members, index), ancestors), members, clusters):
+                continue
             home.inner = home.inner or cluster.inner
             inner = home.inner
             home.nodes = sorted((*home.nodes, *cluster.nodes), key=index.__getitem__)
-            home.members |= cluster.members
+            home.members, home.outside, home.needs = members, outside, needs
             home.above |= cluster.above
             home.read |= cluster.read
             del clusters[cluster]
@@ -167,32 +166,52 @@ def _join(
         home = Cluster(shape)
         home.inner = inner
         clusters[home] = None
-    _enter(node, i, home, of, ancestors)
+    _enter(node, i, home, of, index, ancestors)
 
 
-def _enter(node: Node, i: int, cluster: Cluster, of: dict[Node, Cluster], ancestors: list[int]) -> None:
+def _enter(
+    node: Node,
+    i: int,
+    cluster: Cluster,
+    of: dict[Node, Cluster],
+    index: dict[Node, int],
+    ancestors: list[int],
+) -> None:
+    outside = _outside(node, cluster.members, index)
+    cluster.outside |= outside
+    cluster.needs |= _needs(outside, ancestors)
     cluster.nodes.append(node)
     cluster.members |= 1 << i
     cluster.above |= 1 << i | ancestors[i]
     of[node] = cluster
 
 
-def _reaches(
-    nodes: list[Node],
-    members: int,
-    index: dict[Node, int],
-    ancestors: list[int],
-    clusters: dict[Cluster, None],
-) -> bool:
-    """Whether what the nodes read from outside depends on the members: then they cannot run together.
+def _outside(node: Node, members: int, index: dict[Node, int]) -> int:
+    """Bits of the nodes that a node reads and that are no members."""
+    bits = 0
+    for v in node.operands:
+        if v.node is not None:
+            bits |= 1 << index[v.node]
+    return bits & ~members
+
+
+def _needs(bits: int, ancestors: list[int]) -> int:
+    """Bits of some nodes and of all that they depend on."""
+    out = bits
+    while bits:
+        i = bits.bit_length() - 1
+        out |= ancestors[i]
+        # The youngest comes first: what it depends on need not be looked at again.
+        bits &= ~(ancestors[i] | 1 << i)
+    return out
+
+
+def _reaches(needs: int, members: int, clusters: dict[Cluster, None]) -> bool:
+    """Whether what is needed from outside depends on the members: then they cannot run together.
 
     A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
     """
-    bits = 0
-    for node in nodes:
-        for v in node.operands:
-            if v.node is not None and not members >> index[v.node] & 1:
-                bits |= ancestors[index[v.node]] | 1 << index[v.node]
+    bits = needs
     pending = [c for c in clusters if not c.members & members]
     while not bits & members:
         waited_for = [c for c in pending if c.members & bits]
@@ -222,7 +241,9 @@ def tail_over(node: Node) -> tuple[int, int] | None:
     return (OVER_ROWS, spread[1]) if spread[0] == ROW else (OVER_COLUMNS, spread[1])
 
 
-def _join_tail(node: Node, i: int, of: dict[Node, Cluster], ancestors: list[int]) -> None:
+def _join_tail(
+    node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int]
+) -> None:
     (x,) = node.operands
     cluster = of.get(x.node) if x.node is not None else None
     over = tail_over(node)
@@ -236,7 +257,7 @@ def _join_tail(node: Node, i: int, of: dict[Node, Cluster], ancestors: list[int]
     if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
         return
     cluster.tails.append(node)
-    _enter(node, i, cluster, of, ancestors)
+    _enter(node, i, cluster, of, index, ancestors)
 
 
 def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) -> list[Node | Cluster]:
