@@ -8,7 +8,8 @@ from typing import Any
 # Parts of the package that are imported when they are first used.
 LAZY = frozenset(
     (
-        "compat", "data", "distribute", "image", "io", "keras", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig",
+        "compat", "data", "debug", "distribute", "image", "io", "keras", "optimizers", "profiler", "saved_model", "signal",
+        "summary", "sysconfig",
         "testing", "tpu", "train", "types",
     )
 )  # fmt: skip

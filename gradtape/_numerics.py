@@ -30,6 +30,8 @@ class _Check:
         self.compiled = _core.is_compiling()
 
     def __call__(self, op: Any, operands: tuple, result: Any) -> None:
+        if op is None:
+            return  # a value that leaves for NumPy
         row = op.row
         if op.op_name in _INNOCENT or (row is not None and row.kind in _INNOCENT_KINDS):
             return

@@ -60,10 +60,18 @@ class Tracker:
             self._now.pop(id(variable), None)  # a constant: the variable begins anew
 
 
+def record() -> Any:
+    """What `debug.lines()` has recorded so far, if it is on."""
+    tracker = _core.assign_tracker()
+    while tracker is not None and isinstance(tracker, Tracker):
+        tracker = tracker._before
+    return tracker
+
+
 def opened(tape: Any) -> None:
     """A tape begins to record: trackers are told."""
     tracker = _core.assign_tracker()
-    while tracker is not None:
+    while isinstance(tracker, Tracker):
         if tracker.tape is not tape and tape not in tracker.inner:
             tracker.inner.append(tape)
         tracker = tracker._before

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradtape import _core, _hooks, nest, ops
-from gradtape.assignments import Tracker, opened
+from gradtape.assignments import Tracker, opened, record
 from gradtape.indexed_slices import IndexedSlices
 
 _log = logging.getLogger("gradtape")
@@ -34,6 +34,7 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
+    RAISE = "raise"  # gradtape's own: an error that says why
 
 
 def _unconnected(value: Any) -> UnconnectedGradients:
@@ -41,7 +42,7 @@ def _unconnected(value: Any) -> UnconnectedGradients:
         return UnconnectedGradients(value)
     except ValueError:
         raise ValueError(
-            f"Unknown value for unconnected_gradients: {value!r}; expected 'none' or 'zero'."
+            f"Unknown value for unconnected_gradients: {value!r}; expected 'none', 'zero' or 'raise'."
         ) from None
 
 
@@ -53,6 +54,10 @@ def _leaf(value: Any) -> Any:
     if isinstance(inner, _core.Variable):
         return inner
     return None
+
+
+def _described(value: Any) -> str:
+    return repr(value.name) if isinstance(value, _core.Variable) else f"a source of shape {tuple(value.shape)}"
 
 
 def _differentiable(value: Any) -> bool:
@@ -249,15 +254,52 @@ class GradientTape(_core.Tape):
                 cotangents.append(None)  # ones
             else:
                 cotangents.append(self._cotangent(given[i], t))
-        grads = self._backward(kept, cotangents, flat_sources)
-        if not self._persistent:
-            self._release()
+        if unconnected is UnconnectedGradients.RAISE or _core.assign_tracker() is not None:
+            with self._kept(release=record() is None):
+                grads = self._backward(kept, cotangents, flat_sources)
+                if unconnected is UnconnectedGradients.RAISE:
+                    self._want_connected(kept, sources, grads)
+        else:
+            grads = self._backward(kept, cotangents, flat_sources)
+            if not self._persistent:
+                self._release()
         for i, (g, s) in enumerate(zip(grads, flat_sources, strict=True)):
             if g is None or not _differentiable(s):
                 grads[i] = ops.zeros_like(s) if unconnected is UnconnectedGradients.ZERO else None
         if isinstance(sources, (_core.Tensor, _core.Variable)):
             return grads[0]
         return nest.pack_sequence_as(sources, grads, expand_composites=True)
+
+    def explain(self, target: Any, source: Any) -> Any:
+        """Why the gradient of `target` by `source` is None: the cause, the line, and what to do.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.explain(y, x))
+        The source, a tensor of shape (), was never watched: a tape follows tensors only if it is told to.
+          Fix: tape.watch(x) inside the context, before x is used; or make it a tf.Variable.
+
+        Lines of your program are known under `with tf.debug.lines():`. A tape that is not persistent must
+        be asked before `gradient`, or under `lines()`.
+
+        Returns:
+          An `Explanation`: its `cause` in a word or two, `text`, `fix`, and `line`, or None.
+        """
+        from gradtape.debug.explain import explain
+
+        if self._state == "new":
+            raise RuntimeError(_USED)
+        return explain(self, self._end(target, "target"), self._end(source, "source"))
+
+    def _want_connected(self, targets: list, sources: Any, grads: list) -> None:
+        for s, g in zip(nest.flatten(sources, expand_composites=True), grads, strict=True):
+            if g is None and targets:
+                from gradtape.debug.explain import explain
+
+                said = explain(self, targets[0], self._end(s, "source"))
+                raise ValueError(f"gradient: there is no gradient by {_described(s)}. {said}")
 
     def _use(self) -> None:
         """Checks that the tape may be asked, and ends a non-persistent one's recording."""
@@ -346,7 +388,7 @@ class GradientTape(_core.Tape):
         return nest.pack_sequence_as(sources, jacobians, expand_composites=True)
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _kept(self, release: bool = True) -> Iterator[None]:
         """The records survive several passes; afterwards a non-persistent tape gives them back."""
         persistent = self._persistent
         self._configure(True, self._watch_accessed)
@@ -354,7 +396,7 @@ class GradientTape(_core.Tape):
             yield
         finally:
             self._configure(persistent, self._watch_accessed)
-            if not persistent:
+            if release and not persistent:
                 self._release()
 
     @staticmethod

@@ -30,6 +30,7 @@ static const char* format_of(Dtype t) {
 }
 
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (op_watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
   Tensor& t = as_tensor(self)->value;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
@@ -73,6 +74,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
 void tensor_release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
 
 PyObject* tensor_to_numpy(TensorObject* self) {
+  if (op_watcher) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
     PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced");
@@ -315,6 +317,13 @@ static PyObject* set_assign_tracker(PyObject*, PyObject* tracker) {
   return before ? before : Py_NewRef(Py_None);
 }
 
+static PyObject* recording_tapes(PyObject*, PyObject*) {
+  PyObject* list = PyList_New(0);
+  for (Tape* t : active_tapes())
+    if (list && PyList_Append(list, reinterpret_cast<PyObject*>(t))) Py_CLEAR(list);
+  return list;
+}
+
 static PyObject* get_assign_tracker(PyObject*, PyObject*) { return Py_NewRef(assign_tracker ? assign_tracker : Py_None); }
 
 static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }
@@ -322,6 +331,7 @@ static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trac
 static PyMethodDef functions[] = {{"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
                                   {"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
                                   {"set_assign_tracker", set_assign_tracker, METH_O, "Who is told of assignments on this thread, or None; gives the one before."},
+                                  {"recording_tapes", recording_tapes, METH_NOARGS, "The tapes of this thread that record now."},
                                   {"assign_tracker", get_assign_tracker, METH_NOARGS, "Who is told of assignments on this thread, or None."},
                                   {"current_trace", get_trace, METH_NOARGS, "The trace this thread is writing, or None."},
                                   {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},

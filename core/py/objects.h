@@ -248,6 +248,8 @@ struct Hooks {
 extern Hooks hooks;
 // Called after every op that runs by itself, with (op, operands, result); nullptr: nobody asks.
 extern PyObject* op_watcher;
+// Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
+void note_leaving(PyObject* tensor);
 
 // ---- the recorded graph -------------------------------------------------------------------
 

@@ -262,6 +262,11 @@ static PyObject* watched(OpObject* op, TensorObject* const* in, int n, PyObject*
   return result.release();
 }
 
+void note_leaving(PyObject* tensor) {
+  Ref<> operands(checked(PyTuple_Pack(1, tensor))), watcher(Py_NewRef(op_watcher));
+  Ref<>(checked(PyObject_CallFunctionObjArgs(watcher.get(), Py_None, operands.get(), Py_None, nullptr)));
+}
+
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   try {
     if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
