@@ -34,7 +34,7 @@ _SWITCH = (
 def explain(tape: Any, target: Any, source: Any) -> Explanation:
     """Why the gradient of `target` by `source` on `tape` is None, or that it is not."""
     name = _name(source)
-    if tape._state == "used" and not tape._persistent:
+    if tape._state == "used" and not tape._persistent and record() is None:
         return Explanation(
             "used up",
             "The tape was used by gradient and has let go of its records.",

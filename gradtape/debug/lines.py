@@ -32,7 +32,8 @@ class Line(NamedTuple):
         return linecache.getline(self.file, self.number).strip()
 
     def __str__(self) -> str:
-        return f"{os.path.relpath(self.file) if os.path.isabs(self.file) else self.file}:{self.number}"
+        near = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
+        return f"{self.file if near.startswith(os.pardir) else near}:{self.number}"
 
 
 def user_line() -> Line:
