@@ -47,7 +47,7 @@ def main(quick=False):
             slope = inner.gradient(loss, w)
         return outer.gradient(slope, w, output_gradients=v)
 
-    def solve(w, g, rounds=25):
+    def solve(w, g, rounds=60):
         """Conjugate gradients for H d = -g."""
         d = tf.zeros_like(g)
         r = p = -g

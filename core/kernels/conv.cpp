@@ -20,10 +20,6 @@ constexpr int kPixels = 12;  // 24 of 32
 constexpr int kPixels = 6;   // 12 of 16
 #endif
 
-// Loops over registers are unrolled by hand: an index that is known at run time only would put them
-// into memory.
-#define GT_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); ++i)
-
 template <class T, int M, int N> struct Sums {
   V<T> at[M][N];
 
@@ -79,12 +75,16 @@ template <class T, int M, int N> void filter_tile(const FilterTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const T* x = static_cast<const T*>(t.runs[r].x) + t.x_at;
     const T* g = static_cast<const T*>(t.runs[r].g) + t.g_at;
-    for (int64_t p = t.runs[r].count; p > 0; --p, x += t.x_step, g += t.g_step) sums.add([&](int i) { return x[i]; }, g);
+    if (t.row_at) {
+      const T* row[M];
+      GT_EACH(i, M) row[i] = x + t.row_at[i];
+      for (int64_t p = t.runs[r].count, k = 0; p > 0; --p, k += t.x_step, g += t.g_step) sums.add([&](int i) { return row[i][k]; }, g);
+    } else {
+      for (int64_t p = t.runs[r].count; p > 0; --p, x += t.x_step, g += t.g_step) sums.add([&](int i) { return x[i]; }, g);
+    }
   }
   sums.write([&](int i) { return static_cast<T*>(t.out) + i * t.out_step; }, t.channels, t.add);
 }
-#undef GT_EACH
-
 // The tile of M rows, for an M that is known at run time.
 template <class T, int M = kPixels> void run_tile(const ConvTile& t) {
   if constexpr (M > 1)

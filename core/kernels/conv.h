@@ -28,6 +28,7 @@ struct FilterTile {
   const FilterRun* runs;
   int64_t n;
   int64_t x_at, g_at;         // added to the places of the runs, in elements
+  const int64_t* row_at;      // where the rows of x begin; null: one after the other
   int64_t x_step, g_step;     // from pixel to pixel
   void* out;
   int64_t out_step;           // from row to row
@@ -42,7 +43,8 @@ struct DepthwiseRow {
   const void* const* filter;  // by tap
   int64_t taps, src_step;     // src_step: from pixel to pixel
   void* out;
-  int64_t out_step, pixels, channels;
+  int64_t out_step, pixels;
+  int64_t first, channels;    // which channels: from `first` on
 };
 // sum[t][c] += sum over pixels of x[t][i][c] * g[i][c]
 struct DepthwiseFilterRow {

@@ -6,34 +6,37 @@ namespace gt {
 
 namespace {
 
-// Registers for sums: kPixelsAtOnce pixels by one block of channels. The block is a constant, so
-// that the compiler keeps the sums in vector registers.
-constexpr int kPixelsAtOnce = 4;
-
 template <class T> const T* at(const void* p, int64_t i) { return static_cast<const T*>(p) + i; }
 
-// P pixels from `first` on, one vector of channels from `c` on.
-template <class T, int P> inline void pixels_of(const DepthwiseRow& r, int64_t first, int64_t c) {
-  V<T> sum[P] = {};
+// P pixels from `first` on, N vectors of channels from `c` on: enough sums to hide how long each takes.
+template <class T, int P, int N> inline void pixels_of(const DepthwiseRow& r, int64_t first, int64_t c) {
+  V<T> sum[P][N];
+  GT_EACH(i, P) GT_EACH(j, N) sum[i][j] = V<T>{};
   for (int64_t t = 0; t < r.taps; ++t) {
-    const V<T> w = load(at<T>(r.filter[t], c));
+    V<T> w[N];
+    GT_EACH(j, N) w[j] = load(at<T>(r.filter[t], c + j * kLanes<T>));
     const T* x = at<T>(r.src[t], first * r.src_step + c);
-    for (int i = 0; i < P; ++i) sum[i] += w * load(x + i * r.src_step);
+    GT_EACH(i, P) GT_EACH(j, N) sum[i][j] += w[j] * load(x + i * r.src_step + j * kLanes<T>);
   }
   T* out = static_cast<T*>(r.out) + first * r.out_step + c;
-  for (int i = 0; i < P; ++i) store(out + i * r.out_step, sum[i]);
+  GT_EACH(i, P) GT_EACH(j, N) store(out + i * r.out_step + j * kLanes<T>, sum[i][j]);
+}
+// All whole vectors of P pixels, N of them at a time.
+template <class T, int P, int N> inline void channels_of(const DepthwiseRow& r, int64_t first, int64_t whole) {
+  int64_t c = r.first;
+  for (; c + N * kLanes<T> <= whole; c += N * kLanes<T>) pixels_of<T, P, N>(r, first, c);
+  for (; c < whole; c += kLanes<T>) pixels_of<T, P, 1>(r, first, c);
 }
 
 template <class T> void depthwise(const DepthwiseRow& r) {
   int64_t i = 0;
-  const int64_t whole = r.channels / kLanes<T> * kLanes<T>;
-  for (; i + kPixelsAtOnce <= r.pixels; i += kPixelsAtOnce)
-    for (int64_t c = 0; c < whole; c += kLanes<T>) pixels_of<T, kPixelsAtOnce>(r, i, c);
-  for (; i < r.pixels; ++i)
-    for (int64_t c = 0; c < whole; c += kLanes<T>) pixels_of<T, 1>(r, i, c);
-  if (whole == r.channels) return;
+  const int64_t whole = r.first + r.channels / kLanes<T> * kLanes<T>, end = r.first + r.channels;
+  for (; i + 4 <= r.pixels; i += 4) channels_of<T, 4, 2>(r, i, whole);
+  for (; i + 2 <= r.pixels; i += 2) channels_of<T, 2, 4>(r, i, whole);
+  for (; i < r.pixels; ++i) channels_of<T, 1, 4>(r, i, whole);
+  if (whole == end) return;
   for (i = 0; i < r.pixels; ++i)
-    for (int64_t c = whole; c < r.channels; ++c) {
+    for (int64_t c = whole; c < end; ++c) {
       T sum = 0;
       for (int64_t t = 0; t < r.taps; ++t) sum += *at<T>(r.src[t], i * r.src_step + c) * *at<T>(r.filter[t], c);
       static_cast<T*>(r.out)[i * r.out_step + c] = sum;

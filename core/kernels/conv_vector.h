@@ -20,4 +20,8 @@ template <class T> constexpr int kLanes = kVectorBytes / int(sizeof(T));
 template <class T> inline V<T> load(const T* p) { return *reinterpret_cast<const V<T>*>(p); }
 template <class T> inline void store(T* p, V<T> x) { *reinterpret_cast<V<T>*>(p) = x; }
 
+// Loops over registers are unrolled by hand: an index that is known at run time only would put them
+// into memory.
+#define GT_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); ++i)
+
 }  // namespace gt

@@ -30,11 +30,11 @@ inline float exp(float x) {
   const float p = exp_reduced(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, k);  // NaN stays
   return p * power_of_two(k >> 1) * power_of_two(k - (k >> 1));
 }
-// For x <= 0 where results below 1e-38 may as well be 1e-38.
+// For x <= 0 where results below the normal numbers may as well be 0.
 inline float exp_negative(float x) {
   int32_t k;
   const float p = exp_reduced(x < -87.0f ? -87.0f : x, k);
-  return p * power_of_two(k);
+  return x < -87.0f ? 0.0f : p * power_of_two(k);
 }
 
 // log(x) = e log(2) + log(m) with m in [sqrt(1/2), sqrt(2)).

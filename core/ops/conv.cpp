@@ -163,16 +163,32 @@ void infer_filter(const Call& c, Outs& outs) {
 // ---- running them ----
 enum class Which { Forward, Input, Filter };
 
-template <class T> void run_typed(Which which, const Geometry& f, const Tensor& x, const Tensor& y, Tensor& out) {
+template <class T> void run_engine(Which which, const Geometry& f, const T* x, const T* y, T* out) {
   using Engine = void (*)(const Geometry&, const T*, const T*, T*);
   constexpr Engine dense[] = {conv_forward<T>, conv_by_input<T>, conv_by_filter<T>};
   constexpr Engine single[] = {depthwise_forward<T>, depthwise_by_input<T>, depthwise_by_filter<T>};
   if constexpr (std::is_same_v<T, float>)
     if (winograd_is_faster(f)) {
       constexpr Engine fast[] = {winograd_forward, winograd_by_input, winograd_by_filter};
-      return fast[int(which)](f, x.as<T>(), y.as<T>(), out.as<T>());
+      return fast[int(which)](f, x, y, out);
     }
-  (f.depthwise() ? single : dense)[int(which)](f, x.as<T>(), y.as<T>(), out.as<T>());
+  (f.depthwise() ? single : dense)[int(which)](f, x, y, out);
+}
+
+template <class T> void run_typed(Which which, const Geometry& f, const Tensor& x, const Tensor& y, Tensor& out) {
+  if (f.groups > 1 && !f.depthwise()) {
+    const Geometry joined = joined_groups(f, which == Which::Input ? f.c : f.o, conv_loops_of<T>().lanes);
+    if (joined.groups < f.groups && which == Which::Filter) {
+      const Scratch<T> whole(f.taps() * joined.c * f.groups * f.o);
+      run_engine(which, joined, x.as<T>(), y.as<T>(), whole.at);
+      return part_filter<T>(f, joined, whole.at, out.as<T>());
+    }
+    if (joined.groups < f.groups) {
+      const Scratch<T> whole = join_filter<T>(f, joined, y.as<T>());
+      return run_engine<T>(which, joined, x.as<T>(), whole.at, out.as<T>());
+    }
+  }
+  run_engine(which, f, x.as<T>(), y.as<T>(), out.as<T>());
 }
 
 Tensor as_float(const Tensor& x) {

@@ -84,6 +84,12 @@ template <class T> struct Scratch {
   Scratch() = default;
   explicit Scratch(int64_t n) : room(empty(DtypeOf<T>::value, Shape(&n, 1))), at(room.as<T>()) {}
 };
+// The geometry with so many groups side by side as one that their `results` channels fill `lanes`; the
+// filter of such a convolution, and the part of a gradient by it that belongs to the groups.
+Geometry joined_groups(const Geometry& f, int64_t results, int64_t lanes);
+template <class T> Scratch<T> join_filter(const Geometry& f, const Geometry& joined, const T* w);
+template <class T> void part_filter(const Geometry& f, const Geometry& joined, const T* from, T* w);
+
 // Whether the taps of a row are taken as one run: few channels each, and neighbours in the source.
 constexpr int64_t kFewChannels = 16;
 inline bool joins_taps(int64_t groups, int64_t channels, const Side& row) {

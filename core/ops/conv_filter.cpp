@@ -1,9 +1,8 @@
 // The gradient of a convolution by its filter: for each tap, a product of x and g summed over pixels.
 //
 // Both are read where they are, in blocks of pixels that stay in the cache while all taps and
-// channels meet. Pixels whose tap lies outside x are left out. Where x has few channels, the taps of a
-// row are more rows of one product; pixels at the ends of a line, which lack some of them, are then
-// copied with zeros filled in.
+// channels meet. Pixels whose tap lies outside x are left out. Where x has few channels, all taps are
+// rows of one product; the lines of x that a line of g meets are then copied into a frame of zeros.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -18,44 +17,66 @@ constexpr int64_t kBlockPixels = 384;
 
 template <class T> struct Product {
   Side side[3];
-  bool joined;              // the taps of a row are one
-  int64_t n, groups, c, o;  // c: rows of a tap; o: columns of a group
-  int64_t channels;         // of x, in a group
+  int64_t n, groups, c, o;  // rows of a tap, columns of a group
   const T *x, *g;
   int64_t x_step, g_step;   // from pixel to pixel
   int64_t x_group, g_group;
+  int64_t channels;         // of x
+  int64_t frame = 0;        // pixels of a framed line; 0: x is read where it is
+  std::vector<int64_t> row_at;
 
   int64_t lines() const { return n * side[0].count * side[1].count; }
-  int64_t taps() const { return side[0].taps * side[1].taps * side[2].taps; }
+  int64_t taps() const { return frame ? 1 : side[0].taps * side[1].taps * side[2].taps; }
 
-  // The pixels of lines [begin, end) whose tap is inside x, line by line. `edge` holds copies.
-  void runs(int64_t tap, int64_t begin, int64_t end, std::vector<FilterRun>& to, std::vector<T>& edge) const {
-    int64_t first[3];
-    for (int a = 2; a >= 0; --a) first[a] = side[a].at + tap % side[a].taps * side[a].at_step, tap /= side[a].taps;
+  // Makes all taps the rows of one product over framed lines.
+  void join() {
     const Side& v = side[2];
-    const int64_t reach = joined ? c / channels : 1;  // neighbours of a pixel that a run takes in
+    frame = (v.count - 1) * v.src_step + v.taps;
+    c = side[0].taps * side[1].taps * v.taps * channels;
+    for (int64_t t = 0; t < side[0].taps * side[1].taps; ++t)
+      for (int64_t i = 0; i < v.taps * channels; ++i) row_at.push_back(t * frame * channels + i);
+  }
+
+  // The first element, and so on, of line r on the first two axes for taps t0, t1; -1: outside.
+  int64_t source(int64_t r, int64_t t0, int64_t t1) const {
+    const int64_t i1 = r % side[1].count, i0 = r / side[1].count % side[0].count, image = r / side[1].count / side[0].count;
+    const int64_t y0 = i0 * side[0].src_step + side[0].at + t0 * side[0].at_step, y1 = i1 * side[1].src_step + side[1].at + t1 * side[1].at_step;
+    if (y1 < 0 || y1 >= side[1].size || y0 < 0 || y0 >= side[0].size) return -1;
+    return ((image * side[0].size + y0) * side[1].size + y1) * side[2].size * x_step;
+  }
+
+  // The pixels of lines [begin, end) whose tap is inside x.
+  void runs(int64_t tap, int64_t begin, int64_t end, std::vector<FilterRun>& to) const {
+    const Side& v = side[2];
+    const int64_t t2 = tap % v.taps, t1 = tap / v.taps % side[1].taps, t0 = tap / v.taps / side[1].taps, first = v.at + t2 * v.at_step;
     int64_t low = 0, high = v.count;
-    while (low < high && first[2] + low * v.src_step < 0) ++low;
-    while (low < high && first[2] + (high - 1) * v.src_step + reach > v.size) --high;
+    while (low < high && first + low * v.src_step < 0) ++low;
+    while (low < high && first + (high - 1) * v.src_step >= v.size) --high;
     to.clear();
-    if (joined) edge.resize(size_t((end - begin) * (v.count - (high - low)) * c));
-    T* copy = edge.data();
+    for (int64_t r = begin; r < end && low < high; ++r) {
+      const int64_t line = source(r, t0, t1);
+      if (line >= 0) to.push_back({x + line + (first + low * v.src_step) * x_step, g + (r * v.count + low) * g_step, high - low});
+    }
+  }
+  // The same with all taps of a line in a frame; `room` holds the frames.
+  void framed_runs(int64_t begin, int64_t end, std::vector<FilterRun>& to, std::vector<T>& room) const {
+    const Side& v = side[2];
+    const int64_t rows = side[0].taps * side[1].taps, width = frame * channels;
+    const int64_t low = std::clamp<int64_t>(-v.at, 0, frame), high = std::clamp<int64_t>(v.size - v.at, low, frame);
+    room.resize(size_t((end - begin) * rows * width));
+    to.clear();
     for (int64_t r = begin; r < end; ++r) {
-      const int64_t i1 = r % side[1].count, i0 = r / side[1].count % side[0].count, image = r / side[1].count / side[0].count;
-      const int64_t y1 = first[1] + i1 * side[1].src_step, y0 = first[0] + i0 * side[0].src_step;
-      if (y1 < 0 || y1 >= side[1].size || y0 < 0 || y0 >= side[0].size) continue;
-      const T* line = x + ((image * side[0].size + y0) * side[1].size + y1) * v.size * x_step;
-      const T* cotangent = g + r * v.count * g_step;
-      if (low < high) to.push_back({line + (first[2] + low * v.src_step) * x_step, cotangent + low * g_step, high - low});
-      if (!joined) continue;
-      for (int64_t i = 0; i < v.count; ++i) {
-        if (i == low) i = high;
-        if (i >= v.count) break;
-        const int64_t at = first[2] + i * v.src_step, from = std::clamp<int64_t>(-at, 0, reach), until = std::clamp<int64_t>(v.size - at, from, reach);
-        std::fill_n(copy, c, T(0));
-        std::copy(line + (at + from) * x_step, line + (at + until) * x_step, copy + from * channels);
-        to.push_back({copy, cotangent + i * g_step, 1});
-        copy += c;
+      T* line = room.data() + (r - begin) * rows * width;
+      to.push_back({line, g + r * v.count * g_step, v.count});
+      for (int64_t t = 0; t < rows; ++t, line += width) {
+        const int64_t from = source(r, t / side[1].taps, t % side[1].taps);
+        if (from < 0) {
+          std::fill_n(line, width, T(0));
+          continue;
+        }
+        std::fill_n(line, low * channels, T(0));
+        std::copy_n(x + from + (v.at + low) * channels, (high - low) * channels, line + low * channels);
+        std::fill_n(line + high * channels, (frame - high) * channels, T(0));
       }
     }
   }
@@ -83,13 +104,14 @@ template <class T> void run_part(const Product<T>& p, const ConvLoops& loops, in
   const int64_t block = std::max<int64_t>(1, kBlockPixels / p.side[2].count);
   const int64_t tiles = (p.c + loops.pixels - 1) / loops.pixels, tall = (p.c + tiles - 1) / tiles;
   std::vector<FilterRun> runs;
-  std::vector<T> edge;
+  std::vector<T> room;
   FilterTile t;
-  t.x_step = p.x_step * p.side[2].src_step, t.g_step = p.g_step, t.out_step = columns;
+  t.x_step = p.x_step * p.side[2].src_step, t.g_step = p.g_step, t.out_step = columns, t.row_at = nullptr;
   for (int64_t line = begin; line < end; line += block) {
     t.add = line > begin;
     for (int64_t tap = 0; tap < p.taps(); ++tap) {
-      p.runs(tap, line, std::min(end, line + block), runs, edge);
+      if (p.frame) p.framed_runs(line, std::min(end, line + block), runs, room);
+      else p.runs(tap, line, std::min(end, line + block), runs);
       t.runs = runs.data(), t.n = int64_t(runs.size());
       if (t.add && runs.empty()) continue;
       for (int64_t row = 0; row < p.c; row += tall) {
@@ -97,7 +119,8 @@ template <class T> void run_part(const Product<T>& p, const ConvLoops& loops, in
         for (int64_t u = first; u < last; ++u) {
           const int64_t group = u / panels, column = u % panels * width;
           t.channels = int(std::min(width, p.o - column)), t.vectors = t.channels > loops.lanes ? 2 : 1;
-          t.x_at = group * p.x_group + row, t.g_at = group * p.g_group + column;
+          if (p.frame) t.row_at = p.row_at.data() + row;
+          t.x_at = p.frame ? 0 : group * p.x_group + row, t.g_at = group * p.g_group + column;
           t.out = out + (tap * p.c + row) * columns + group * p.o + column;
           loops.filter(t);
         }
@@ -115,8 +138,8 @@ template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g
   p.x_step = f.groups * f.c, p.g_step = f.groups * f.o, p.x_group = f.c, p.g_group = f.o;
   for (int a = 0; a < 3; ++a) p.side[a] = forward_side(f, a);
   const Scratch<T> widened = widen(p, f.pixels(), loops.lanes);
-  p.channels = f.c, p.joined = joins_taps(p.groups, p.c, p.side[2]);
-  if (p.joined) p.c *= p.side[2].taps, p.side[2].taps = 1;
+  p.channels = f.c;
+  if (joins_taps(p.groups, p.c, p.side[2])) p.join();
   // Pieces: shares of the panels, and parts of the sum, which are added up afterwards.
   const int64_t width = 2 * loops.lanes, panels = (p.o + width - 1) / width * p.groups, lines = p.lines();
   const int64_t size = f.taps() * f.c * f.groups * f.o;

@@ -165,7 +165,7 @@ void sum_tiles(const Tiles& s, const float* x, const float* g, int64_t begin, in
   std::fill_n(zeros.at, std::max(s.c, channels), 0.0f);
   if (width != channels) std::fill_n(gs.at, kPoints * g_step, 0.0f);
   FilterTile t;
-  t.x_step = x_width, t.g_step = width, t.out_step = width, t.n = 1;
+  t.x_step = x_width, t.g_step = width, t.out_step = width, t.n = 1, t.row_at = nullptr;
   for (int64_t tile = begin; tile < end; tile += block) {
     const int64_t count = std::min(block, end - tile);
     transform_input(s, x, tile, count, zeros.at, xs.at, x_step, x_width);

@@ -67,11 +67,16 @@ struct Search {
         all[size_t(j)].next_own = value, all[size_t(j)].next_blank = kNever;
         open.push_back(j);
       }
-    auto better = [&](int64_t a, int64_t b) { return all[size_t(a)].next_total() > all[size_t(b)].next_total(); };
+    // Of equally likely ones the older, as in TensorFlow.
+    auto better = [&](int64_t a, int64_t b) {
+      const double x = all[size_t(a)].next_total(), y = all[size_t(b)].next_total();
+      return x != y ? x > y : a < b;
+    };
     if (int64_t(open.size()) > width) {
       std::nth_element(open.begin(), open.begin() + width, open.end(), better);
       open.resize(size_t(width));
     }
+    std::sort(open.begin(), open.end(), better);
     for (int64_t i : kept) all[size_t(i)].held = false, all[size_t(i)].blank = all[size_t(i)].own = kNever;
     for (int64_t i : open) {
       Prefix& p = all[size_t(i)];

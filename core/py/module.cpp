@@ -64,6 +64,10 @@ NB_MODULE(_core, m) {
     PyBuffer_Release(&view);
     return sum;
   }, "The CRC-32C of bytes.");
+  m.def("set_stand_in_call", [](nb::object stand_in, nb::object call) {
+    gt::stand_in_error = Py_NewRef(stand_in.ptr());
+    gt::stand_in_call = Py_NewRef(call.ptr());
+  }, "Ops whose operands raise `stand_in` when they are converted call `call(op, args, kwargs)` instead.");
   m.def("set_op_watcher", [](nb::object watcher) {
     PyObject* before = gt::op_watcher;
     gt::op_watcher = watcher.is_none() ? nullptr : Py_NewRef(watcher.ptr());

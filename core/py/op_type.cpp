@@ -232,8 +232,22 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
   return run_op(op, reinterpret_cast<TensorObject* const*>(operands.data()), int(operands.size()), attrs.p);
 }
 
+PyObject *stand_in_error = nullptr, *stand_in_call = nullptr;
+
+// The result of a call that failed, if it failed because an operand stands for a value of another library.
+static PyObject* stood_in(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  if (!stand_in_error || !PyErr_ExceptionMatches(stand_in_error)) return nullptr;
+  PyErr_Clear();
+  Ref<> positional(PyTuple_New(n)), named(PyDict_New());
+  if (!positional || !named) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
+    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) return nullptr;
+  return PyObject_CallFunctionObjArgs(stand_in_call, op, positional.get(), named.get(), nullptr);
+}
+
 static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+  PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     OpObject* op = as_op(self);
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     // The usual call of an element-wise op has nothing to parse.
@@ -244,6 +258,7 @@ static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, P
     }
     return call(op, args, nargsf, kwnames);
   });
+  return out ? out : stood_in(self, args, PyVectorcall_NARGS(nargsf), kwnames);
 }
 
 PyObject* call_unary(OpObject* op, PyObject* x) {
@@ -263,7 +278,7 @@ static Ref<TensorObject> to_real(TensorObject* t) {  // integers divide as float
 }
 
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
-  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+  PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (is_tensor(x) && is_tensor(y) && as_tensor(x)->value.dtype == as_tensor(y)->value.dtype && op->kernel &&
         in(as_tensor(x)->value.dtype, op->dtypes)) {
       TensorObject* operands[] = {as_tensor(x), as_tensor(y)};
@@ -280,6 +295,8 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
     TensorObject* operands[] = {a.get(), b.get()};
     return run_op(op, operands, 2, nullptr);
   });
+  PyObject* args[] = {x, y};
+  return out ? out : stood_in(reinterpret_cast<PyObject*>(op), args, 2, nullptr);
 }
 
 PyObject* attrs_tuple(CallAttrs* a) {

@@ -35,6 +35,8 @@ _LIBRARIES = frozenset(
         "jax",
         "tensorflow",
         "keras",
+        "keras_gradtape",
+        "optree",
         "absl",
         "pytest",
         "_pytest",

@@ -14,19 +14,11 @@ import numpy as np
 from gradtape.ops.movement import reshape, transpose
 from gradtape.ops.samples import call
 from gradtape.ops.table import FLOAT, contraction
-from gradtape.ops.windows import resolved
+from gradtape.ops.windows import resolved, results_of
 
 __all__: list[str] = []
 
 # ---- NumPy references -----------------------------------------------------------------------------
-
-
-def _sizes_out(sizes, kernel, strides, dilations, paddings):
-    paddings = resolved(paddings, sizes, kernel, strides, dilations)
-    return [
-        (n + paddings[2 * i] + paddings[2 * i + 1] - (k - 1) * d - 1 + s) // s
-        for i, (n, k, s, d) in enumerate(zip(sizes, kernel, strides, dilations, strict=True))
-    ]
 
 
 def _taps(kernel, out, strides, dilations):
@@ -48,7 +40,7 @@ def _padded(x, kernel, strides, dilations, paddings):
 
 
 def _numpy_conv(x, w, strides, dilations, paddings):
-    kernel, out = w.shape[:-2], _sizes_out(x.shape[1:-1], w.shape[:-2], strides, dilations, paddings)
+    kernel, out = w.shape[:-2], results_of(x.shape[1:-1], w.shape[:-2], strides, dilations, paddings)
     groups = x.shape[-1] // w.shape[-2]
     x = _padded(x, kernel, strides, dilations, paddings)
     y = np.zeros((x.shape[0], *out, groups, w.shape[-1] // groups))
@@ -183,7 +175,7 @@ _CASES: list[tuple] = [  # x, filter, window
 
 
 def _out_of(x, w, window):
-    return (x[0], *_sizes_out(x[1:-1], w[:-2], **window), w[-1])
+    return (x[0], *results_of(x[1:-1], w[:-2], **window), w[-1])
 
 
 _INVALID = "InvalidArgumentError"

@@ -16,7 +16,7 @@ from gradtape.ops.pooling import max_pool
 from gradtape.ops.samples import call
 from gradtape.ops.static import array_of, as_tensor, ints_of
 from gradtape.ops.table import ANY, NUMBER, composite, contraction, movement
-from gradtape.ops.windows import paddings, resolved
+from gradtape.ops.windows import paddings, resolved, results_of
 
 __all__ = [
     "batch_to_space", "depth_to_space", "dilation2d", "erosion2d", "patches",
@@ -27,28 +27,24 @@ __all__ = [
 
 
 def _places(shape, sizes, strides, rates, pads):
-    """For each patch its index, and for each of its pixels the index in the image or None."""
-    pads = resolved(pads, shape, sizes, strides, rates)
-    counts = [
-        max(0, (n + pads[2 * i] + pads[2 * i + 1] - (k - 1) * r - 1 + s) // s)
-        for i, (n, k, s, r) in enumerate(zip(shape, sizes, strides, rates, strict=True))
-    ]
-    found = []
-    for place in itertools.product(*map(range, counts)):
+    """For each pixel of each patch that is inside the image, its index in the patches and in the image."""
+    low = resolved(pads, shape, sizes, strides, rates)[::2]
+    for place in itertools.product(*map(range, _counts(shape, sizes, strides, rates, pads))):
+        first = [p * s - n for p, s, n in zip(place, strides, low, strict=True)]
         for tap, offset in enumerate(itertools.product(*map(range, sizes))):
-            at = tuple(
-                p * s + t * r - low
-                for p, s, t, r, low in zip(place, strides, offset, rates, pads[::2], strict=True)
-            )
+            at = tuple(x + t * r for x, t, r in zip(first, offset, rates, strict=True))
             if all(0 <= a < n for a, n in zip(at, shape, strict=True)):
-                found.append(((slice(None), *place, tap), (slice(None), *at)))
-    return counts, found
+                yield (slice(None), *place, tap), (slice(None), *at)
+
+
+def _counts(*window):
+    return [max(0, n) for n in results_of(*window)]
 
 
 def _numpy_patches(x, sizes, strides, rates, paddings):
-    counts, found = _places(x.shape[1:-1], sizes, strides, rates, paddings)
-    out = np.zeros((x.shape[0], *counts, math.prod(sizes), x.shape[-1]), x.dtype)
-    for to, at in found:
+    window = (x.shape[1:-1], sizes, strides, rates, paddings)
+    out = np.zeros((x.shape[0], *_counts(*window), math.prod(sizes), x.shape[-1]), x.dtype)
+    for to, at in _places(*window):
         out[to] = x[at]
     return out.reshape(*out.shape[:-2], math.prod(sizes) * x.shape[-1])
 
@@ -56,7 +52,7 @@ def _numpy_patches(x, sizes, strides, rates, paddings):
 def _numpy_unpatches(g, shape, sizes, strides, rates, paddings):
     out = np.zeros(shape, g.dtype)
     g = g.reshape(*g.shape[:-1], math.prod(sizes), shape[-1])
-    for to, at in _places(shape[1:-1], sizes, strides, rates, paddings)[1]:
+    for to, at in _places(shape[1:-1], sizes, strides, rates, paddings):
         out[at] += g[to]
     return out
 
@@ -92,8 +88,7 @@ _CASES: list[tuple] = [
 
 
 def _out_of(shape, window):
-    counts, _ = _places(shape[1:-1], *window.values())
-    return (shape[0], *counts, math.prod(window["sizes"]) * shape[-1])
+    return (shape[0], *_counts(shape[1:-1], *window.values()), math.prod(window["sizes"]) * shape[-1])
 
 
 patches = movement(

@@ -26,6 +26,7 @@ from gradtape.ops.windows import (
     paddings,
     per_axis,
     resolved,
+    results_of,
     steps_of,
 )
 
@@ -39,23 +40,18 @@ __all__ = [
 
 def _windows(shape, sizes, strides, dilations, paddings):
     """For each window, the index of its result and the indices of its elements, on the spatial axes."""
-    paddings = resolved(paddings, shape, sizes, strides, dilations)
-    counts = [
-        (n + paddings[2 * i] + paddings[2 * i + 1] - (k - 1) * d - 1 + s) // s
-        for i, (n, k, s, d) in enumerate(zip(shape, sizes, strides, dilations, strict=True))
-    ]
-    for place in itertools.product(*map(range, counts)):
+    low = resolved(paddings, shape, sizes, strides, dilations)[::2]
+    for place in itertools.product(*map(range, results_of(shape, sizes, strides, dilations, paddings))):
+        first = [p * s - n for p, s, n in zip(place, strides, low, strict=True)]
         elements = [
-            tuple(p * s + t * d - low for p, s, t, d, low in zip(place, strides, tap, dilations, paddings[::2], strict=True))
+            tuple(x + t * d for x, t, d in zip(first, tap, dilations, strict=True))
             for tap in itertools.product(*map(range, sizes))
-        ]  # fmt: skip
+        ]
         yield place, [e for e in elements if all(0 <= x < n for x, n in zip(e, shape, strict=True))]
-    yield counts, None
 
 
-def _all_windows(shape, *window):
-    *places, (counts, _) = _windows(shape, *window)
-    return places, counts
+def _zeros(x, window, dtype=np.float64):
+    return np.zeros((x.shape[0], *results_of(x.shape[1:-1], *window), x.shape[-1]), dtype)
 
 
 def _first_largest(stack):
@@ -64,10 +60,9 @@ def _first_largest(stack):
 
 def _numpy_places(x, *window):
     """The number of the largest element of each window, among all elements of x."""
-    places, counts = _all_windows(x.shape[1:-1], *window)
     numbers = np.arange(x.size).reshape(x.shape)
-    out = np.zeros((x.shape[0], *counts, x.shape[-1]), np.int64)
-    for place, elements in places:
+    out = _zeros(x, window, np.int64)
+    for place, elements in _windows(x.shape[1:-1], *window):
         stack = np.stack([x[(slice(None), *e)] for e in elements])
         which = np.stack([numbers[(slice(None), *e)] for e in elements])
         out[(slice(None), *place)] = np.take_along_axis(which, _first_largest(stack)[None], 0)[0]
@@ -94,16 +89,16 @@ def _numpy_unpool(x, g, sizes, strides, dilations, paddings):
 
 
 def _numpy_avg(x, sizes, strides, dilations, paddings):
-    places, counts = _all_windows(x.shape[1:-1], sizes, strides, dilations, paddings)
-    out = np.zeros((x.shape[0], *counts, x.shape[-1]))
-    for place, elements in places:
+    window = (sizes, strides, dilations, paddings)
+    out = _zeros(x, window)
+    for place, elements in _windows(x.shape[1:-1], *window):
         out[(slice(None), *place)] = np.mean([x[(slice(None), *e)] for e in elements], 0)
     return out
 
 
 def _numpy_avg_unpool(g, shape, sizes, strides, dilations, paddings):
     out = np.zeros(shape)
-    for place, elements in _all_windows(shape[1:-1], sizes, strides, dilations, paddings)[0]:
+    for place, elements in _windows(shape[1:-1], sizes, strides, dilations, paddings):
         for e in elements:
             out[(slice(None), *e)] += g[(slice(None), *place)] / len(elements)
     return out
@@ -177,7 +172,7 @@ _ARGS = "sizes:Ints strides:Ints dilations:Ints paddings:Ints"
 
 
 def _out_of(shape, window):
-    return (shape[0], *_all_windows(shape[1:-1], *window.values())[1], shape[-1])
+    return (shape[0], *results_of(shape[1:-1], *window.values()), shape[-1])
 
 
 def _tied(window, gradient):

@@ -83,6 +83,18 @@ def resolved(
     return pads
 
 
+def results_of(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+    paddings: Sequence[int],
+) -> list[int]:  # fmt: skip
+    """How many results each axis has."""
+    pads = resolved(paddings, sizes, kernel, strides, dilations)
+    return [
+        (n + pads[2 * i] + pads[2 * i + 1] - (k - 1) * d - 1 + s) // s
+        for i, (n, k, s, d) in enumerate(zip(sizes, kernel, strides, dilations, strict=True))
+    ]
+
+
 def _explicit(op: str, padding: Any, dims: int, first: bool) -> list[int]:
     if not isinstance(padding, (list, tuple)):
         raise TypeError(f"{op}: Expected string or list of pairs for argument 'padding' not {padding!r}.")

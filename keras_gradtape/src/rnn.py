@@ -1,3 +1,280 @@
-"""Placeholder: not written yet."""
+"""Recurrent layers: the loop over time, and LSTM and GRU without a Keras cell in it.
 
-bidirectional_gru = bidirectional_lstm = cudnn_ok = gru = lstm = rnn = None
+Eagerly a loop is a loop. While a function is traced, short sequences are written out; of long ones one
+step is traced and becomes the body of a `tf.while_loop`, which runs as fast and compiles much faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gradtape as tf
+from gradtape import _core
+from gradtape.ops.comparison import select as _select
+from keras.src import tree
+
+from keras_gradtape.src.ops.core import convert_to_tensor
+from keras_gradtape.src.ops.types import common
+
+__all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn", "unstack"]
+
+_SHORT = 12  # steps that are written out in a trace
+
+Step = Callable[[Sequence, list, "list | None"], tuple[list, list]]
+
+
+def unstack(x: Any, axis: int = 0) -> list:
+    return tf.unstack(convert_to_tensor(x), axis=axis)
+
+
+# ---- the loop -------------------------------------------------------------------------------------------
+
+
+def _run(
+    step: Step, sequences: list, states: list, backwards: bool, keep_all: bool, unroll: bool, time_axis: int
+) -> tuple[list, list, list]:
+    """`outputs, states = step(inputs, states, outputs before)` over the first axis of all `sequences`.
+
+    Returns:
+      The last outputs; all outputs, or with `keep_all` False the last, along `time_axis`; the last states.
+    """
+    count = sequences[0].shape[0]
+    if unroll or count <= _SHORT or _core.current_trace() is None:
+        return _written_out(step, sequences, states, backwards, keep_all, time_axis)
+    if backwards:
+        sequences = [tf.reverse(s, [0]) for s in sequences]
+    # The first step stands before the loop: it tells the types and shapes of what the loop carries.
+    last, states = step([s[0] for s in sequences], states, None)
+    rows = [tf.TensorArray(s.dtype, count, element_shape=s.shape[1:]).unstack(s) for s in sequences]
+    kept = []
+    if keep_all:
+        kept = [tf.TensorArray(o.dtype, count, element_shape=o.shape).write(0, o) for o in last]
+
+    def body(t: Any, kept: list, last: list, states: list) -> tuple:
+        last, states = step([r.read(t) for r in rows], states, last)
+        return t + 1, [k.write(t, o) for k, o in zip(kept, last, strict=True)] if keep_all else [], last, states
+
+    _, kept, last, states = tf.while_loop(
+        lambda t, *_: t < count, body, (tf.constant(1), kept, last, states), maximum_iterations=count - 1
+    )
+    if not keep_all:
+        return last, [tf.expand_dims(o, time_axis) for o in last], states
+    stacked = [k.stack() for k in kept]
+    return last, [_swapped(o) for o in stacked] if time_axis else stacked, states
+
+
+def _written_out(
+    step: Step, sequences: list, states: list, backwards: bool, keep_all: bool, time_axis: int
+) -> tuple[list, list, list]:
+    rows = [tf.unstack(s) for s in sequences]
+    if backwards:
+        for row in rows:
+            row.reverse()
+    kept, last = [], None
+    for inputs in zip(*rows, strict=True):
+        last, states = step(inputs, states, last)
+        kept.append(last)
+    if last is None:
+        raise ValueError("Unrolling requires a fixed number of timesteps.")
+    if not keep_all:
+        return last, [tf.expand_dims(o, time_axis) for o in last], states
+    return last, [tf.stack(list(o), time_axis) for o in zip(*kept, strict=True)], states
+
+
+def _swapped(x: Any) -> Any:
+    """Batch and time exchanged."""
+    return tf.transpose(x, [1, 0, *range(2, x.ndim)])
+
+
+def rnn(
+    step_function: Callable,
+    inputs: Any,
+    initial_states: Any,
+    go_backwards: bool = False,
+    mask: Any = None,
+    constants: Any = None,
+    unroll: bool = False,
+    input_length: Any = None,
+    time_major: bool = False,
+    zero_output_for_mask: bool = False,
+    return_all_outputs: bool = True,
+) -> tuple[Any, Any, Any]:
+    """Calls `output, states = step_function(input, states)` for each step of `inputs`.
+
+    Where `mask` is False, states stay what they were, and the output is the one before, or zero with
+    `zero_output_for_mask`.
+    """
+    sequences = [convert_to_tensor(x) for x in tree.flatten(inputs)]
+    if not time_major:
+        sequences = [_swapped(x) for x in sequences]
+    count, batch = sequences[0].shape[:2]
+    if unroll and not count:
+        raise ValueError("Unrolling requires a fixed number of timesteps.")
+    if mask is not None:
+        mask = convert_to_tensor(mask, "bool")
+        mask = mask if time_major else _swapped(mask)
+        mask = tf.squeeze(mask, -1) if mask.ndim == 3 and mask.shape[-1] == 1 else mask
+    elif isinstance(input_length, (_core.Tensor, _core.Variable)):
+        mask = tf.reshape(tf.range(count), [count, 1]) < tf.reshape(tf.cast(input_length, "int32"), [1, batch])
+    constants = tuple(constants or ())
+    shapes: dict[str, Any] = {}
+
+    def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
+        xs = list(xs)
+        known = xs.pop() if mask is not None else None
+        output, new = step_function(
+            tree.pack_sequence_as(inputs, xs) if tree.is_nested(inputs) else xs[0],
+            (*tree.pack_sequence_as(tuple(initial_states), states), *constants),
+        )
+        shapes["output"], shapes["states"] = output, new
+        outputs, new = tree.flatten(output), tree.flatten(new)
+        if known is None:
+            return outputs, new
+        if zero_output_for_mask or before is None:
+            before = [tf.zeros_like(o) for o in outputs]
+        return _chosen(known, outputs, before), _chosen(known, new, states)
+
+    states = [convert_to_tensor(s) for s in tree.flatten(tuple(initial_states))]
+    sequences = sequences if mask is None else [*sequences, mask]
+    last, outputs, states = _run(
+        step, sequences, states, go_backwards, return_all_outputs, unroll, 0 if time_major else 1
+    )
+    return (
+        tree.pack_sequence_as(shapes["output"], last),
+        tree.pack_sequence_as(shapes["output"], outputs),
+        tree.pack_sequence_as(shapes["states"], states),
+    )
+
+
+def _chosen(known: Any, new: list, old: list) -> list:
+    """Of each example the new value if its step is known, else the old one."""
+    return [
+        _select(tf.reshape(known, (*known.shape, *[1] * (n.ndim - known.ndim))), n, o)
+        for n, o in zip(new, old, strict=True)
+    ]
+
+
+# ---- LSTM and GRU -----------------------------------------------------------------------------------------
+# All inputs are multiplied by their weights at once; what is left for the loop is the product of the state.
+
+
+def cudnn_ok(*args: Any, **kwargs: Any) -> bool:
+    return False
+
+
+_OPS = {"sigmoid": tf.sigmoid, "tanh": tf.tanh, "relu": tf.nn.relu}
+
+
+def _activation(function: Callable) -> Callable:
+    """Keras' activations that are one op, without what Keras adds to it."""
+    if getattr(function, "__module__", "") == "keras.src.activations.activations":
+        return _OPS.get(function.__name__, function)
+    return function
+
+
+def _projected(inputs: Any, kernel: Any, bias: Any, time_major: bool) -> Any:
+    """The inputs of all steps times the weights, `[time, batch, units]`."""
+    x = inputs if time_major else _swapped(inputs)
+    steps, batch, size = x.shape
+    out = tf.matmul(tf.reshape(x, [steps * batch, size]), kernel)
+    return tf.reshape(out if bias is None else out + bias, [steps, batch, kernel.shape[-1]])
+
+
+def _want_no_mask(mask: Any) -> None:
+    """With a mask it matters what the layer wants of masked outputs, which it does not say here."""
+    if mask is not None:
+        raise NotImplementedError
+
+
+def lstm(
+    inputs: Any,
+    initial_state_h: Any,
+    initial_state_c: Any,
+    mask: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    activation: Callable,
+    recurrent_activation: Callable,
+    return_sequences: bool = False,
+    go_backwards: bool = False,
+    unroll: bool = False,
+    time_major: bool = False,
+) -> tuple[Any, Any, list]:
+    _want_no_mask(mask)
+    given = (inputs, initial_state_h, initial_state_c, kernel, recurrent_kernel)
+    x, h, c, kernel, recurrent_kernel, *bias = common(*given, *([] if bias is None else [bias]))
+    act, gate = _activation(activation), _activation(recurrent_activation)
+
+    def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
+        h, c = states
+        i, f, new, o = tf.split(xs[0] + tf.matmul(h, recurrent_kernel), 4, -1)
+        c = gate(f) * c + gate(i) * act(new)
+        h = gate(o) * act(c)
+        return [h], [h, c]
+
+    z = _projected(x, kernel, bias[0] if bias else None, time_major)
+    (last,), (outputs,), states = _run(
+        step, [z], [h, c], go_backwards, return_sequences, unroll, 0 if time_major else 1
+    )
+    return last, outputs, states
+
+
+def gru(
+    inputs: Any,
+    initial_state: Any,
+    mask: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    activation: Callable,
+    recurrent_activation: Callable,
+    return_sequences: bool = False,
+    go_backwards: bool = False,
+    unroll: bool = False,
+    time_major: bool = False,
+    reset_after: bool = True,
+) -> tuple[Any, Any, list]:
+    _want_no_mask(mask)
+    h = initial_state[0] if tree.is_nested(initial_state) else initial_state
+    x, h, kernel, recurrent_kernel, *bias = common(
+        inputs, h, kernel, recurrent_kernel, *([] if bias is None else [bias])
+    )
+    act, gate = _activation(activation), _activation(recurrent_activation)
+    of_input, of_state = bias[0] if bias else None, None
+    if bias and reset_after:
+        of_input, of_state = tf.unstack(bias[0])
+    units = h.shape[-1]
+    gates, candidate = recurrent_kernel, None
+    if not reset_after:
+        gates, candidate = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
+
+    def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
+        (h,) = states
+        inner = tf.matmul(h, gates)
+        xz, xr, xh = tf.split(xs[0], 3, -1)
+        if candidate is None:
+            hz, hr, hh = tf.split(inner if of_state is None else inner + of_state, 3, -1)
+            new = act(xh + gate(xr + hr) * hh)
+        else:
+            hz, hr = tf.split(inner, 2, -1)
+            new = act(xh + tf.matmul(gate(xr + hr) * h, candidate))
+        z = gate(xz + hz)
+        h = z * h + (1 - z) * new
+        return [h], [h]
+
+    z = _projected(x, kernel, of_input, time_major)
+    (last,), (outputs,), states = _run(
+        step, [z], [h], go_backwards, return_sequences, unroll, 0 if time_major else 1
+    )
+    return last, outputs, states
+
+
+def bidirectional_lstm(*args: Any, **kwargs: Any) -> Any:
+    """Two layers, one after the other, are as fast: Keras calls them."""
+    raise NotImplementedError
+
+
+def bidirectional_gru(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
 import numpy as np
+from gradtape import _core
+from gradtape.autograph.conversion import conv
+from gradtape.function import Function
 from keras.src import callbacks as callbacks_module
+from keras.src import metrics as metrics_module
 from keras.src import optimizers as optimizers_module
 from keras.src import tree
 from keras.src.backend import config
 from keras.src.trainers import trainer as base_trainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
-from keras.src.trainers.epoch_iterator import EpochIterator
-from keras.src.utils import traceback_utils
+from keras.src.utils import python_utils, traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
+from keras_gradtape.src.batches import Batches
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
+
+Tensor = _core.Tensor
+
+
+class Step:
+    """A training, test or prediction step: a function of the data of one batch.
+
+    Unless the model runs eagerly, it is traced once for each kind of data. Copies and pickles of a model
+    leave it out.
+    """
+
+    def __init__(self, step: Callable, eager: bool) -> None:
+        self.eager = eager
+        self.python = step
+        self.plain = Function(lambda *data: conv(step)(data), "step", autograph=False)
+        self.nested = Function(lambda data: conv(step)(data), "step", autograph=False)
+
+    def __call__(self, data: Any) -> Any:
+        if type(data) is tuple and all([type(t) is Tensor for t in data]):
+            return self.python(data) if self.eager else self.plain(*data)
+        data = tree.map_structure(lambda x: x if x is None else convert_to_tensor(x), data)
+        return self.python(data) if self.eager else self.nested(data)
+
+    def __deepcopy__(self, memo: dict) -> None:
+        return None
+
+    def __reduce__(self) -> tuple:
+        return type(None), ()
 
 
 class Trainer(base_trainer.Trainer):
@@ -29,6 +62,10 @@ class Trainer(base_trainer.Trainer):
         self.train_function: Any = None
         self.test_function: Any = None
         self.predict_function: Any = None
+
+    @property
+    def distribute_strategy(self) -> Any:
+        return tf.distribute.get_strategy()
 
     # ---- one step -------------------------------------------------------------------------------
 
@@ -67,32 +104,31 @@ class Trainer(base_trainer.Trainer):
 
     # ---- steps as functions -----------------------------------------------------------------------
 
-    def _made(self, step: Callable, join: Callable[[list], Any]) -> Callable[[list], Any]:
-        """A function of a list of batches, one after the other in one execution."""
+    def _function(self, step: Callable, join: Callable[[list], Any]) -> Callable:
+        """A function of batches (a list or an iterator): as many of them as one execution takes."""
+        compiled = Step(step, self.run_eagerly)
+        count = self.steps_per_execution
 
-        def one(data: Any) -> Any:
-            return step(data)
-
-        compiled = one if self.run_eagerly else tf.function(one, autograph=False, reduce_retracing=True)
-
-        def run(batches: list) -> Any:
-            return join([compiled(tree.map_structure(_entering, batch)) for batch in batches])
+        def run(batches: Any) -> Any:
+            if count == 1:
+                return compiled(next(iter(batches)))
+            return join([compiled(batch) for batch in itertools.islice(batches, count)])
 
         return run
 
     def make_train_function(self, force: bool = False) -> Any:
         if self.train_function is None or force:
-            self.train_function = self._made(self.train_step, lambda done: done[-1])
+            self.train_function = self._function(self.train_step, lambda done: done[-1])
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Any:
         if self.test_function is None or force:
-            self.test_function = self._made(self.test_step, lambda done: done[-1])
+            self.test_function = self._function(self.test_step, lambda done: done[-1])
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Any:
         if self.predict_function is None or force:
-            self.predict_function = self._made(self.predict_step, _concatenated)
+            self.predict_function = self._function(self.predict_step, _concatenated)
         return self.predict_function
 
     # ---- loops ------------------------------------------------------------------------------------
@@ -152,30 +188,27 @@ class Trainer(base_trainer.Trainer):
             shuffle=shuffle,
             class_weight=class_weight,
         )
-        self._symbolic_build(iterator=batches)
         batches.reset()
         callbacks = self._callbacks(callbacks, verbose, batches, epochs, add_history=True)
         self.stop_training = False
         self.make_train_function()
         callbacks.on_train_begin()
+        begins, ends = _batch_hooks(callbacks, "train")
         training_logs: dict = {}
+        logs: Any = {}
         for epoch in range(self._initial_epoch or initial_epoch, epochs):
             self.reset_metrics()
             callbacks.on_epoch_begin(epoch)
-            logs: dict = {}
             for begin, end, data in batches:
-                callbacks.on_train_batch_begin(begin)
+                begins(begin)
                 logs = self.train_function(data)
-                callbacks.on_train_batch_end(end, logs)
+                ends(end, logs)
                 if self.stop_training:
                     break
             epoch_logs = dict(self._get_metrics_result_or_logs(logs))
             if validation_data is not None and self._should_eval(epoch, validation_freq):
-                epoch_logs.update(
-                    self._validated(
-                        validation_data, validation_batch_size or batch_size, validation_steps, callbacks
-                    )
-                )
+                size = validation_batch_size or batch_size
+                epoch_logs.update(self._validated(validation_data, size, validation_steps, callbacks))
             callbacks.on_epoch_end(epoch, epoch_logs)
             training_logs = epoch_logs
             if self.stop_training:
@@ -215,19 +248,19 @@ class Trainer(base_trainer.Trainer):
             raise ValueError(f"Arguments not recognized: {kwargs}")
         batches = self._eval_epoch_iterator if cached else self._epochs(
             x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False
-        )
-        self._symbolic_build(iterator=batches)
+        )  # fmt: skip
         batches.reset()
         callbacks = self._callbacks(callbacks, verbose, batches)
         self.make_test_function()
         self.stop_evaluating = False
         callbacks.on_test_begin()
-        logs: dict = {}
+        begins, ends = _batch_hooks(callbacks, "test")
+        logs: Any = {}
         self.reset_metrics()
         for begin, end, data in batches:
-            callbacks.on_test_batch_begin(begin)
+            begins(begin)
             logs = self.test_function(data)
-            callbacks.on_test_batch_end(end, logs)
+            ends(end, logs)
             if self.stop_evaluating:
                 break
         logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
@@ -236,19 +269,24 @@ class Trainer(base_trainer.Trainer):
 
     @traceback_utils.filter_traceback
     def predict(
-        self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
         callbacks: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         batches = self._epochs(x=x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False)
         callbacks = self._callbacks(callbacks, verbose, batches)
         self.make_predict_function()
         self.stop_predicting = False
         callbacks.on_predict_begin()
+        begins, ends = _batch_hooks(callbacks, "predict")
         done: list = []
         for begin, end, data in batches:
-            callbacks.on_predict_batch_begin(begin)
+            begins(begin)
             done.append(self.predict_function(data))
-            callbacks.on_predict_batch_end(end, {"outputs": done[-1]})
+            ends(end, {"outputs": done[-1]})
             if self.stop_predicting:
                 break
         callbacks.on_predict_end()
@@ -258,9 +296,13 @@ class Trainer(base_trainer.Trainer):
     # ---- single batches -----------------------------------------------------------------------------
 
     def train_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None,
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
         return_dict: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         self._assert_compile_called("train_on_batch")
         if class_weight is not None:
             if sample_weight is not None:
@@ -269,21 +311,17 @@ class Trainer(base_trainer.Trainer):
                     f"Received: sample_weight={sample_weight}, class_weight={class_weight}"
                 )
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
-        data = (x, y, sample_weight)
-        self._symbolic_build(data_batch=data)
         self.make_train_function()
         self.reset_metrics()
-        return self._logs(self.train_function([data]), return_dict)
+        return self._logs(self.train_function([(x, y, sample_weight)]), return_dict)
 
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
         self._assert_compile_called("test_on_batch")
-        data = (x, y, sample_weight)
-        self._symbolic_build(data_batch=data)
         self.make_test_function()
         self.reset_metrics()
-        return self._logs(self.test_function([data]), return_dict)
+        return self._logs(self.test_function([(x, y, sample_weight)]), return_dict)
 
     def _logs(self, logs: Any, return_dict: bool) -> Any:
         logs = pythonify_logs(logs)
@@ -293,16 +331,52 @@ class Trainer(base_trainer.Trainer):
         self.make_predict_function()
         return tree.map_structure(convert_to_numpy, self.predict_function([(x,)]))
 
+    # ---- as in Keras 2 ------------------------------------------------------------------------------
 
-class Batches(EpochIterator):
-    """The batches of an epoch, as lists of as many as one execution takes."""
+    @property
+    def compiled_metrics(self) -> CompiledMetrics:
+        return CompiledMetrics(self)
 
-    def _get_iterator(self) -> Iterator:
-        return self.data_adapter.get_numpy_iterator()
+    def compiled_loss(
+        self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None
+    ) -> Any:
+        return self.compute_loss(x=None, y=y, y_pred=y_pred, sample_weight=sample_weight)
+
+    def loss(self, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        return self.compiled_loss(y, y_pred, sample_weight)
 
 
-def _entering(x: Any) -> Any:
-    return x if x is None else convert_to_tensor(x)
+class CompiledMetrics:
+    """`self.compiled_metrics.update_state(y, y_pred)` in a `train_step` written for Keras 2."""
+
+    def __init__(self, model: Any) -> None:
+        self.metrics = model.metrics
+
+    def update_state(self, y: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        for metric in self.metrics:
+            if isinstance(metric, metrics_module.Mean):
+                metric.update_state(y_pred, sample_weight=sample_weight)
+            else:
+                metric.update_state(y, y_pred, sample_weight=sample_weight)
+
+
+def _batch_hooks(callbacks: Any, kind: str) -> tuple[Callable, Callable]:
+    """What to call around each batch: nothing, where no callback listens."""
+
+    def listens(name: str) -> bool:
+        if type(callbacks) is not callbacks_module.CallbackList:
+            return True
+        names = [f"on_{kind}_batch_{name}", *([f"on_batch_{name}"] if kind == "train" else [])]
+        return any(not python_utils.is_default(getattr(c, n)) for c in callbacks.callbacks for n in names)
+
+    return (
+        getattr(callbacks, f"on_{kind}_batch_begin") if listens("begin") else _nothing,
+        getattr(callbacks, f"on_{kind}_batch_end") if listens("end") else _nothing,
+    )
+
+
+def _nothing(*_: Any) -> None:
+    pass
 
 
 def _concatenated(done: list) -> Any:

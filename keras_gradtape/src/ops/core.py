@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from keras.src import tree
-from keras.src.backend.common import KerasVariable, standardize_dtype
+from keras.src.backend.common import KerasVariable, global_state, standardize_dtype
 from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.stateless_scope import StatelessScope
@@ -22,7 +22,7 @@ from gradtape.graph.trace import Trace, lift
 from keras_gradtape.src.ops import float8
 
 # Keras 3.15 reads these of the core.
-IS_THREAD_SAFE = True
+IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
 SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_SPARSE_TENSORS = False
@@ -49,6 +49,17 @@ class Variable(KerasVariable):
 
     def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Any:
         return convert_to_tensor(value, dtype=dtype)
+
+    @property
+    def value(self) -> Any:
+        """What Keras' own property gives, found with less asking: every op on a variable comes by."""
+        held, scopes = self._value, global_state.GLOBAL_STATE_TRACKER.__dict__
+        if held is None or scopes.get("stateless_scope") is not None:
+            return super().value
+        casting = scopes.get("autocast_scope")
+        if casting is None or not self._autocast or held.dtype.name == casting.dtype:
+            return held
+        return casting.maybe_cast(held)
 
     @property
     def trainable(self) -> bool:
@@ -115,8 +126,8 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         return x._read()
     if type(x) in (bool, int, float):
         kind = dtype_of(result_type(type(x)) if dtype is None else dtype)
-        # A fraction as an integer loses it, and any number has a truth value: that is NumPy's business.
-        if kind.is_floating or (kind.is_integer and type(x) is not float):
+        # Fractions of integers, truth of numbers, what a small type does not hold: NumPy's business.
+        if kind.is_floating or (kind.is_integer and type(x) is int and 0 <= x < 128):
             return tf.convert_to_tensor(x, dtype=kind)
         return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
     if isinstance(x, tf.IndexedSlices):
@@ -180,10 +191,12 @@ def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     """The shapes and types of what `fn` gives, found by tracing it: nothing is computed."""
     given = tree.flatten((args, kwargs))
     unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in given)
+    # Each in a scope of its own: what one trace assigns, a random seed say, the other must not see.
     with StatelessScope(), SymbolicScope():
         first = _traced_shapes(fn, args, kwargs, _STAND_INS[0])
-        if not unknown:
-            return first
+    if not unknown:
+        return first
+    with StatelessScope(), SymbolicScope():
         second = _traced_shapes(fn, args, kwargs, _STAND_INS[1])
 
     def merged(a: Any, b: Any) -> Any:

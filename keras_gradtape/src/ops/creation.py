@@ -109,7 +109,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if end is None:
         begin, end = 0, begin
     kind = dtype_of(dtype)
-    values = np.arange(begin, end, by, kind.as_numpy_dtype if kind.is_integer else np.float64)
+    values = np.arange(begin, end, by, dtype=kind.as_numpy_dtype if kind.is_integer else np.float64)
     return tf.cast(tf.constant(values), kind)
 
 

@@ -81,7 +81,7 @@ for _name, _op in {
     "sin": tf.sin, "sinh": tf.sinh, "sqrt": tf.sqrt, "tan": tf.tan, "tanh": tf.tanh, "ceil": tf.math.ceil,
     "floor": tf.floor, "sinc": _sinc, "angle": _angle, "i0": _i0, "cbrt": _cbrt, "fabs": tf.abs,
     "reciprocal": tf.math.reciprocal, "rad2deg": lambda x: x * (180 / math.pi),
-    "deg2rad": lambda x: x * (math.pi / 180), "lgamma": tf.math.lgamma,
+    "deg2rad": lambda x: x * (math.pi / 180),
 }.items():  # fmt: skip
     globals()[_name] = _of_floats(_name, _op)
 

@@ -131,7 +131,7 @@ def dot_product_attention(
     scale = 1 / math.sqrt(key.shape[-1]) if scale is None else scale
     q, k, v = (tf.transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
     wide = result_type(query.dtype.name, "float32")
-    logits = tf.cast(tf.matmul(q, k, transpose_b=True), wide) * scale
+    logits = tf.matmul(convert_to_tensor(q, wide), convert_to_tensor(k, wide), transpose_b=True) * scale
     if attn_logits_soft_cap is not None:
         logits = attn_logits_soft_cap * tf.tanh(logits / attn_logits_soft_cap)
     if bias is not None:
@@ -143,5 +143,5 @@ def dot_product_attention(
     if mask is not None:
         # A row without a key gets equal parts of all: no infinities, whose difference is no number.
         logits = _select(mask, logits, -0.7 * float(logits.dtype.max))
-    out = tf.matmul(tf.cast(tf.nn.softmax(logits), query.dtype), v)
+    out = tf.matmul(convert_to_tensor(tf.nn.softmax(logits), query.dtype.name), v)
     return tf.transpose(out, [0, 2, 1, 3])

@@ -28,7 +28,9 @@ def _of_two(name: str, op: Callable, of_truths: Callable | None = None) -> Calla
             if type(x2) is Tensor:
                 if x1.dtype is x2.dtype and not x1.dtype.is_bool:
                     return op(x1, x2)
-            elif x1.dtype.is_floating and type(x2) in _NUMBERS:
+            elif type(x2) in _NUMBERS and (
+                x1.dtype.is_floating or (x1.dtype is tf.int32 and type(x2) is int)
+            ):
                 return op(x1, x2)
         elif type(x2) is Tensor and x2.dtype.is_floating and type(x1) in _NUMBERS:
             return op(x1, x2)
@@ -101,14 +103,16 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
     return _logaddexp(x1 * math.log(2), x2 * math.log(2)) / math.log(2)
 
 
-def _extreme(op: Callable) -> Callable:
+def _extreme(name: str, op: Callable) -> Callable:
     """The larger or smaller one, or the one that is a number."""
 
     def function(x1: Any, x2: Any) -> Any:
-        if x1.dtype.is_integer:
+        x1, x2 = together(x1, x2)
+        if not x1.dtype.is_floating:
             return op(x1, x2)
         return tf.where(isnan(x1), x2, tf.where(isnan(x2), x1, op(x1, x2)))
 
+    function.__name__ = function.__qualname__ = name
     return function
 
 
@@ -143,8 +147,8 @@ def _heaviside(x1: Any, x2: Any) -> Any:
     return tf.where(tf.equal(x1, 0), x2, step)
 
 
-fmax = _of_two("fmax", _extreme(tf.maximum), tf.logical_or)
-fmin = _of_two("fmin", _extreme(tf.minimum), tf.logical_and)
+fmax = _extreme("fmax", maximum)
+fmin = _extreme("fmin", minimum)
 
 for _name, _op in {
     "arctan2": tf.atan2, "copysign": _copysign, "divide_no_nan": tf.math.divide_no_nan, "float_power": tf.pow,

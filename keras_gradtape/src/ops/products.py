@@ -47,9 +47,9 @@ def _in_own_type(op: Callable, x1: Any, x2: Any) -> Any:
 
 
 def matmul(x1: Any, x2: Any) -> Any:
-    if type(x1) is Tensor and type(x2) is Tensor and x1.dtype is x2.dtype and x1.dtype.is_floating:
-        if x1.ndim > 1 and x2.ndim > 1:
-            return tf.matmul(x1, x2)
+    if type(x2) is not Tensor:  # the kernel of a layer
+        x2 = convert_to_tensor(x2)
+    if type(x1) is Tensor and x1.dtype is x2.dtype and x1.dtype.is_floating:
         return _matmul(x1, x2)
     return _product(_matmul, x1, x2)
 

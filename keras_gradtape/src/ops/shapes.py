@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
+from gradtape.ops.indexed import take_along
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.reductions import summable
 from keras_gradtape.src.ops.types import common
@@ -240,7 +241,7 @@ def _rearranged(x: Any, places: np.ndarray, axis: int) -> Any:
     return tf.gather(tf.identity(x), places.astype(np.int32), axis=axis)
 
 
-_EDGES = {"circular": "wrap", "empty": "edge", "replicate": "edge"}  # what NumPy calls them
+_EDGES: dict[str, Any] = {"circular": "wrap", "empty": "edge", "replicate": "edge"}  # what NumPy calls them
 
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Any:
@@ -254,12 +255,12 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
     if mode == "constant":
         value = convert_to_tensor(0 if constant_values is None else constant_values, x.dtype.name)
         return tf.pad(x, widths, constant_values=value)
-    mode = _EDGES.get(mode, mode)
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+    edges = _EDGES.get(mode, mode)
+    if edges not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: expected a mode that repeats elements, or 'constant'; got mode={mode!r}")
     for axis, width in enumerate(widths):
         if builtins.any(width):  # NumPy says which element stands where
-            x = _rearranged(x, np.pad(np.arange(x.shape[axis]), width, mode), axis)
+            x = _rearranged(x, np.pad(np.arange(x.shape[axis]), width, edges), axis)
     return x
 
 
@@ -268,7 +269,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
 
 def _places(indices: Any, length: int) -> Any:
     """Indices that may count from the end."""
-    if isinstance(indices, (int, np.generic, np.ndarray)) and np.min(indices, initial=0) >= 0:
+    if isinstance(indices, (int, np.generic, np.ndarray)) and int(np.min(indices, initial=0)) >= 0:
         return convert_to_tensor(indices, "int32")
     indices = convert_to_tensor(indices)
     if indices.dtype.is_unsigned:
@@ -286,8 +287,6 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
 
 
 def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Any:
-    from gradtape.ops.indexed import take_along
-
     x, indices = convert_to_tensor(x), convert_to_tensor(indices)
     if axis is None:
         x, axis = tf.reshape(x, [-1]), 0
@@ -358,7 +357,8 @@ def _triangle(x: Any, k: int, lower: bool) -> Any:
         return tf.linalg.band_part(x, -1, k)
     if not lower and k <= 0:
         return tf.linalg.band_part(x, -k, -1)
-    kept = np.tri(*x.shape[-2:], k if lower else k - 1, dtype=bool)
+    rows, columns = x.shape[-2:]
+    kept = np.tri(rows, columns, k if lower else k - 1, dtype=bool)
     return tf.where(kept if lower else ~kept, x, tf.zeros([], x.dtype))
 
 

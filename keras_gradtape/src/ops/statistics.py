@@ -8,6 +8,7 @@ from typing import Any
 import gradtape as tf
 from gradtape.ops.indexed import take_along
 from keras_gradtape.src.ops.core import convert_to_tensor
+from keras_gradtape.src.ops.creation import linspace
 from keras_gradtape.src.ops.elementwise import isnan
 from keras_gradtape.src.ops.shapes import moveaxis
 from keras_gradtape.src.ops.sorting import searchsorted
@@ -121,8 +122,6 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple:
         if range is not None
         else (tf.reduce_min(x), tf.reduce_max(x))
     )
-    from keras_gradtape.src.ops.creation import linspace
-
     # An interval without length becomes one of length one around its place.
     flat = tf.equal(low, high)
     low, high = tf.where(flat, low - 0.5, low), tf.where(flat, high + 0.5, high)

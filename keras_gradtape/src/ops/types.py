@@ -61,18 +61,24 @@ def operand(x: Any) -> Any:
 
 def together(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Two operands of an op as tensors of their common type."""
+    if type(x1) is not Tensor:
+        x1 = operand(x1)
+    if type(x2) is not Tensor:
+        x2 = operand(x2)
     if type(x1) is Tensor and type(x2) is Tensor and x1.dtype is x2.dtype:
         return x1, x2
-    x1, x2 = operand(x1), operand(x2)
     dtype = result_type(_kind(x1), _kind(x2))
     return convert_to_tensor(x1, dtype), convert_to_tensor(x2, dtype)
 
 
 def floats(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Two operands as tensors of their common type, in which there are fractions."""
+    if type(x1) is not Tensor:
+        x1 = operand(x1)
+    if type(x2) is not Tensor:
+        x2 = operand(x2)
     if type(x1) is Tensor and type(x2) is Tensor and x1.dtype is x2.dtype and x1.dtype.is_floating:
         return x1, x2
-    x1, x2 = operand(x1), operand(x2)
     dtype = result_type(_kind(x1), _kind(x2), float)
     return convert_to_tensor(x1, dtype), convert_to_tensor(x2, dtype)
 

@@ -1,0 +1,267 @@
+"""`tf.keras.backend`: the functions `K.mean`, `K.set_value` and so on.
+
+Keras 3 still has most of them, written with TensorFlow's ops; `names` made these gradtape's. Here are
+those that touch variables, need TensorFlow 1, or are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import gradtape as tf
+import numpy as np
+from gradtape import _core
+from keras.src import backend as keras_backend
+from keras.src.backend.common.keras_tensor import KerasTensor
+
+_training = 0
+
+
+def install(keras: ModuleType) -> None:
+    for name, value in globals().items():
+        if callable(value) and getattr(value, "__module__", None) == __name__ and name[0] != "_":
+            setattr(keras.backend, name, value)
+    del keras.backend.install
+    keras.backend.is_tensor = tf.is_tensor
+    keras.backend.in_test_phase = in_test_phase
+    keras.backend.symbolic = lambda function: function
+
+
+# ---- values ---------------------------------------------------------------------------------------
+
+
+def _tensor(x: Any) -> Any:
+    return keras_backend.convert_to_tensor(x)
+
+
+def get_value(x: Any) -> Any:
+    """The value of a variable or tensor as an array; of anything else itself."""
+    return x.numpy() if hasattr(x, "numpy") else x
+
+
+eval = get_value
+
+
+def set_value(x: Any, value: Any) -> None:
+    """Sets a variable."""
+    x.assign(np.asarray(value, keras_backend.standardize_dtype(x.dtype)))
+
+
+def batch_get_value(tensors: Sequence[Any]) -> list[Any]:
+    """The values of several variables."""
+    return [get_value(x) for x in tensors]
+
+
+def batch_set_value(tuples: Sequence[tuple[Any, Any]]) -> None:
+    """Sets several variables: pairs of variable and value."""
+    for x, value in tuples:
+        set_value(x, value)
+
+
+def variable(value: Any, dtype: Any = None, name: str | None = None, constraint: Any = None) -> Any:
+    """A `tf.Variable`; of Python and NumPy values in the type `floatx`."""
+    if not isinstance(value, _core.Tensor):
+        value = np.asarray(value, dtype or keras_backend.floatx())
+    return tf.Variable(value, dtype=dtype, name=name, constraint=constraint)
+
+
+def random_normal_variable(
+    shape: Any, mean: float, scale: float, dtype: Any = None, name: str | None = None, seed: Any = None
+) -> Any:
+    """A variable with normally distributed values."""
+    dtype = dtype or keras_backend.floatx()
+    return tf.Variable(tf.random.normal(shape, mean, scale, dtype, seed=seed), name=name)
+
+
+def random_uniform_variable(
+    shape: Any, low: float, high: float, dtype: Any = None, name: str | None = None, seed: Any = None
+) -> Any:
+    """A variable with uniformly distributed values."""
+    dtype = dtype or keras_backend.floatx()
+    return tf.Variable(tf.random.uniform(shape, low, high, dtype, seed=seed), name=name)
+
+
+def update(x: Any, new_x: Any) -> Any:
+    """Assigns to a variable."""
+    return x.assign(new_x)
+
+
+def update_add(x: Any, increment: Any) -> Any:
+    """Adds to a variable."""
+    return x.assign_add(increment)
+
+
+def update_sub(x: Any, decrement: Any) -> Any:
+    """Subtracts from a variable."""
+    return x.assign_sub(decrement)
+
+
+def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
+    """`x = x * momentum + value * (1 - momentum)`."""
+    return x.assign(_tensor(x) * momentum + tf.cast(value, _tensor(x).dtype) * (1 - momentum))
+
+
+# ---- what something is ----------------------------------------------------------------------------
+
+
+def int_shape(x: Any) -> tuple | None:
+    """The shape as a tuple."""
+    return tuple(x.shape)
+
+
+def shape(x: Any) -> Any:
+    """The shape as a tensor; as a tuple for an input of Keras."""
+    return tuple(x.shape) if isinstance(x, KerasTensor) else tf.shape(_tensor(x))
+
+
+def dtype(x: Any) -> str:
+    """The name of the element type."""
+    return keras_backend.standardize_dtype(x.dtype)
+
+
+def is_sparse(tensor: Any) -> bool:
+    """False: there are no sparse tensors."""
+    return False
+
+
+def to_dense(tensor: Any) -> Any:
+    """The tensor itself."""
+    return tensor
+
+
+# ---- functions ------------------------------------------------------------------------------------
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """`log(sum(exp(x)))`, without overflow."""
+    return tf.reduce_logsumexp(x, axis, keepdims)
+
+
+def gather(reference: Any, indices: Any) -> Any:
+    """The rows with these numbers."""
+    return tf.gather(reference, indices)
+
+
+def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
+    """One of two values, or of what two functions give; element by element if the condition is a tensor."""
+    if not isinstance(condition, (_core.Tensor, KerasTensor)):
+        condition = tf.convert_to_tensor(condition)
+    if condition.dtype != tf.bool and condition.dtype != "bool":
+        condition = tf.cast(condition, tf.bool)
+    if not len(condition.shape) and callable(then_expression) and callable(else_expression):
+        return tf.cond(condition, then_expression, else_expression)
+    then, other = (f() if callable(f) else f for f in (then_expression, else_expression))
+    missing = max(len(tf.convert_to_tensor(then).shape) - len(condition.shape), 0) if len(condition.shape) else 0
+    return tf.where(tf.reshape(condition, [*condition.shape, *[1] * missing]) if missing else condition, then, other)
+
+
+def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
+    """Whether the targets are among the `k` largest predictions."""
+    return tf.math.in_top_k(targets, predictions, k)
+
+
+def map_fn(fn: Callable, elems: Any, name: str | None = None, dtype: Any = None) -> Any:
+    """`fn` of each element."""
+    return tf.map_fn(fn, elems, fn_output_signature=dtype)
+
+
+def foldl(fn: Callable, elems: Any, initializer: Any = None, name: str | None = None) -> Any:
+    """Folds the elements from left to right."""
+    return tf.foldl(fn, elems, initializer)
+
+
+def foldr(fn: Callable, elems: Any, initializer: Any = None, name: str | None = None) -> Any:
+    """Folds the elements from right to left."""
+    return tf.foldr(fn, elems, initializer)
+
+
+def gradients(loss: Any, variables: Any) -> Any:
+    """`tf.gradients`: inside a `tf.function` only."""
+    return tf.gradients(loss, variables)
+
+
+def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = None, **_: Any) -> Callable:
+    """A function from arrays for `inputs` to arrays for `outputs`, both of a model of layers."""
+    from keras.src.models.model import Model
+
+    single = not isinstance(outputs, (list, tuple, dict))
+    inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    model = Model(inputs, [outputs] if single else outputs)
+
+    def run(*given: Any) -> Any:
+        values = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
+        found = model(values if len(values) > 1 else values[0], training=bool(_training))
+        return found[0].numpy() if single else tf.nest.map_structure(lambda x: x.numpy(), found)
+
+    return run
+
+
+# ---- the phase ------------------------------------------------------------------------------------
+
+
+def learning_phase() -> int:
+    """1 while training, 0 otherwise, as last set."""
+    return _training
+
+
+def set_learning_phase(value: Any) -> None:
+    """Sets what `learning_phase` gives. A model is told by `model(x, training=True)`."""
+    global _training
+    if int(value) not in (0, 1):
+        raise ValueError("Expected learning phase to be 0 or 1.")
+    _training = int(value)
+
+
+@contextlib.contextmanager
+def learning_phase_scope(value: Any) -> Iterator[None]:
+    """A context with another learning phase."""
+    before = _training
+    set_learning_phase(value)
+    try:
+        yield
+    finally:
+        set_learning_phase(before)
+
+
+def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """`x` while training, else `alt`; either may be a function."""
+    chosen = x if (_training if training is None else training) else alt
+    return chosen() if callable(chosen) else chosen
+
+
+def in_test_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """`x` while not training, else `alt`."""
+    return in_train_phase(alt, x, training)
+
+
+# ---- sessions -------------------------------------------------------------------------------------
+
+
+def get_session(*_: Any) -> None:
+    """Sessions are gone; values are read with `K.get_value`."""
+    raise RuntimeError("K.get_session: there are no sessions. Hint: K.get_value(x), or x.numpy().")
+
+
+def set_session(*_: Any) -> None:
+    """Accepted: there are no sessions."""
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """Accepted: a variable has its value from the start."""
+
+
+def get_uid(prefix: str = "") -> int:
+    """A number that was not given for this prefix before."""
+    _uids[prefix] = _uids.get(prefix, 0) + 1
+    return _uids[prefix]
+
+
+def reset_uids() -> None:
+    """Starts `get_uid` again."""
+    _uids.clear()
+
+
+_uids: dict[str, int] = {}

@@ -1,0 +1,86 @@
+"""A `tf.Variable`, or a `tf.Module`, in an attribute of a layer belongs to the layer, as in Keras 2.
+
+Keras lists variables of its own class. For a `tf.Variable` it gets one that holds it: both are the same
+value to tapes, optimizers and files. The attribute stays what the program set it to.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import gradtape as tf
+from keras.src import backend
+from keras.src.layers.layer import Layer
+from keras.src.utils import tracking
+
+Tracker = tracking.Tracker
+
+
+def keras_variable(v: Any) -> Any:
+    """The variable of Keras that holds a `tf.Variable`; always the same one."""
+    if isinstance(v, backend.Variable):
+        return v
+    found = v.__dict__.get("_keras_variable")
+    if found is None:
+        found = v.__dict__["_keras_variable"] = backend.Variable(0.0, trainable=v.trainable)
+        path = v.name.partition(":")[0]
+        found._value, found._path, found._name = v, path, path.rpartition("/")[2]
+        found._shape, found._ndim = tuple(v._value_shape), len(v._value_shape)
+        found._dtype = backend.standardize_dtype(v.dtype)
+        found._autocast = False
+        found._constraint = v.constraint
+    return found
+
+
+def install(keras: ModuleType) -> None:
+    track = Tracker.track
+
+    def track_all(self: Any, attr: Any) -> Any:
+        if isinstance(attr, (tf.Variable, tf.Module)) and tracking.is_tracking_enabled():
+            _add(self, attr)
+            return attr
+        return track(self, attr)
+
+    def add_to_store(self: Any, store_name: str, value: Any) -> None:
+        # Keras 3 refuses new state once a layer is built.
+        self.config[store_name][1].append(value)
+        self.stored_ids[store_name].add(id(value))
+
+    Tracker.track = track_all
+    Tracker.add_to_store = add_to_store
+    for name in ("weights", "variables"):
+        setattr(Layer, name, _with_modules(getattr(Layer, name), name))
+
+
+def _add(tracker: Any, attr: Any) -> None:
+    if isinstance(attr, tf.Module):
+        modules = tracker.__dict__.setdefault("modules", [])
+        if not any(m is attr for m in modules):
+            modules.append(attr)
+        return
+    store = "trainable_variables" if attr.trainable else "non_trainable_variables"
+    if store not in tracker.config:
+        store = "variables"  # of a metric
+    held = keras_variable(attr)
+    if store in tracker.config and not tracker.is_in_store(store, held):
+        tracker.add_to_store(store, held)
+
+
+def _with_modules(own: property, name: str) -> property:
+    """The variables of a layer, and behind them those of modules in its attributes, found when asked."""
+
+    def found(self: Any) -> list:
+        variables = own.fget(self)  # type: ignore[misc]
+        modules = self._tracker.__dict__.get("modules")
+        if not modules:
+            return variables
+        seen = {id(v) for v in variables}
+        for module in modules:
+            for v in map(keras_variable, module.variables):
+                if id(v) not in seen:
+                    seen.add(id(v))
+                    variables.append(v)
+        return variables
+
+    return property(found, doc=own.__doc__)

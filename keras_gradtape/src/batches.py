@@ -1,0 +1,170 @@
+"""The batches of an epoch: arrays, datasets of `tf.data`, generators, Keras' own PyDatasets.
+
+Keras knows how to take all kinds of input apart (its *data adapters*). Two kinds are added: arrays in
+memory, cut by a loop without detours, and `tf.data` of gradtape, which Keras takes for a stranger.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import gradtape as tf
+import numpy as np
+from gradtape import _core, _hooks
+from keras.src import tree
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.epoch_iterator import EpochIterator
+
+Tensor = _core.Tensor
+
+
+class Batches(EpochIterator):
+    """The batches of an epoch, in lists of as many as one execution takes."""
+
+    def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> None:
+        if _is_dataset(x):
+            x = _adapted(x, y, sample_weight, options)
+            y = sample_weight = None
+        else:
+            x, y, sample_weight = map(_numbers_as_array, (x, y, sample_weight))
+        super().__init__(x, y, sample_weight, **options)
+
+    def _get_iterator(self) -> Iterator:
+        adapter = self.data_adapter
+        if type(adapter) is ArrayDataAdapter:
+            return _array_batches(adapter)
+        return adapter.get_numpy_iterator()
+
+    def __next__(self) -> tuple:
+        begin, end, iterator = next(self._epoch_iterator)
+        batches = list(itertools.islice(iterator, self.steps_per_execution))
+        if len(batches) < self.steps_per_execution:
+            with self.catch_stop_iteration():  # says that the input ran out
+                raise StopIteration
+            if not batches:
+                raise StopIteration
+        return begin, end, batches
+
+
+# ---- arrays ---------------------------------------------------------------------------------------
+
+
+def _numbers_as_array(x: Any) -> Any:
+    """A list of numbers, or of lists of them, counts as one array; a list of arrays as several inputs."""
+    if not isinstance(x, (list, tuple)) or not x:
+        return x
+    first = x
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    return np.array(x) if isinstance(first, (bool, int, float)) else x
+
+
+def _array_batches(adapter: Any) -> Iterator:
+    """Rows of arrays in memory, as tensors, in the order and with the random numbers that Keras takes."""
+    inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
+    leaves = tree.flatten(inputs)
+    if not all(s is None or type(s) is array_slicing.NumpySliceable for s in leaves):
+        yield from adapter.get_numpy_iterator()
+        return
+    arrays = [None if s is None else np.ascontiguousarray(s.array) for s in leaves]
+    codes = [None if a is None else _code(a) for a in arrays]
+    pack = _packer(inputs)
+    count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
+    order = np.random.permutation(count) if shuffle and shuffle != "batch" else None
+    for start in range(0, count, size):
+        stop = min(start + size, count)
+        if order is not None:
+            rows: Any = order[start:stop]
+        elif shuffle:
+            rows = np.random.permutation(stop - start) + start
+        else:
+            rows = slice(start, stop)
+        yield pack([
+            None if a is None else a[rows] if code is None else _core.from_buffer(a[rows], code)
+            for a, code in zip(arrays, codes, strict=True)
+        ])  # fmt: skip
+
+
+def _code(array: np.ndarray) -> int | None:
+    """The type number of tensors with such elements; None for what is no tensor (text)."""
+    if array.dtype.kind in "OUSVMm" or not array.dtype.isnative:
+        return None
+    return _hooks.convert(array[:0]).dtype._code
+
+
+def _packer(structure: Any) -> Any:
+    """A function that puts a list of leaves into a structure."""
+    if type(structure) is tuple and not any(tree.is_nested(s) for s in structure):
+        return tuple
+    if not tree.is_nested(structure):
+        return lambda leaves: leaves[0]
+    return lambda leaves: tree.pack_sequence_as(structure, leaves)
+
+
+# ---- datasets -------------------------------------------------------------------------------------
+
+
+def _is_dataset(x: Any) -> bool:
+    return hasattr(x, "element_spec") and isinstance(x, tf.data.Dataset)
+
+
+def _adapted(x: Any, y: Any, sample_weight: Any, options: dict) -> DatasetAdapter:
+    if y is not None:
+        data_adapters.raise_unsupported_arg("y", "the targets", "tf.data.Dataset")
+    if sample_weight is not None:
+        data_adapters.raise_unsupported_arg("sample_weights", "the sample weights", "tf.data.Dataset")
+    return DatasetAdapter(x, options.get("class_weight"))
+
+
+class DatasetAdapter(DataAdapter):
+    """A `tf.data.Dataset` of batches as Keras wants to see it."""
+
+    def __init__(self, dataset: Any, class_weight: dict | None = None) -> None:
+        self._dataset = dataset if class_weight is None else dataset.map(_with_weights(class_weight))
+
+    def get_numpy_iterator(self) -> Iterator:
+        return iter(self._dataset)
+
+    @property
+    def num_batches(self) -> int | None:
+        count = int(self._dataset.cardinality())
+        return count if count >= 0 else None  # else infinite, or not known before its end
+
+    @property
+    def batch_size(self) -> int | None:
+        first = tree.flatten(self._dataset.element_spec)[0].shape
+        return first[0] if first.rank else None
+
+    @property
+    def has_partial_batch(self) -> None:
+        return None
+
+    @property
+    def partial_batch_size(self) -> None:
+        return None
+
+
+def _with_weights(class_weight: dict) -> Any:
+    table = np.ones(max(class_weight) + 1, np.float32)
+    table[list(class_weight)] = list(class_weight.values())
+
+    def weighted(*data: Any) -> tuple:
+        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(data)
+        if weights is not None:
+            raise ValueError("You cannot `class_weight` and `sample_weight` at the same time.")
+        if tree.is_nested(y):
+            raise ValueError("`class_weight` is only supported for Models with a single output.")
+        classes = y
+        if y.shape.rank > 1:
+            classes = tf.argmax(y, -1) if y.shape[-1] != 1 else tf.squeeze(y, -1)
+        classes = tf.cast(tf.round(classes) if classes.dtype.is_floating else classes, tf.int32)
+        # Classes without a weight count once.
+        known = tf.where((classes >= 0) & (classes < len(table)), classes, 0)
+        return x, y, tf.where(known == classes, tf.gather(table, known), 1.0)
+
+    return weighted

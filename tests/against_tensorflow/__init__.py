@@ -1,0 +1,1 @@
+"""gradtape and TensorFlow in one process, call by call: `make parity`. Not part of `make test`."""
