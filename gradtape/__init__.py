@@ -108,6 +108,8 @@ _scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 if _os.environ.get("GRADTAPE_LINES") == "1":
     _lines = _absent.lookup("debug").lines()
     _lines.__enter__()
+if _os.environ.get("GRADTAPE_NUMERICS") == "1":
+    _absent.lookup("debug").check_numerics.enable()
 
 
 def __getattr__(name: str) -> _Any:

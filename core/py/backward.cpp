@@ -207,6 +207,12 @@ constexpr uint64_t kPullback = 1ull << 63;  // in the first word of a structure:
 
 }  // namespace
 
+std::pair<uint64_t, std::string> stepping() {
+  const Node* n = Stepping::now();
+  if (!n) return {0, ""};
+  return {n->seq, n->op ? n->op->name : n->closure ? "custom gradient" : ""};
+}
+
 // The pass as a graph: its function, whose last inputs are a cotangent for each target, and the
 // other inputs. None when the pass cannot be described.
 Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {

@@ -14,4 +14,7 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
 // last), or None when a record on the way has a gradient that is plain Python.
 Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources);
 
+// The record whose rule runs on this thread: its number, 0 if there is none, and the name of its op.
+std::pair<uint64_t, std::string> stepping();
+
 }  // namespace gt

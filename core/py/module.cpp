@@ -1,5 +1,6 @@
 // The extension module: the types, the hooks, and the knobs of the core.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -7,6 +8,7 @@
 #include "../checksum.h"
 #include "../cpu.h"
 #include "../threads.h"
+#include "backward.h"
 #include "compiled.h"
 #include "objects.h"
 #include "program_type.h"
@@ -68,6 +70,11 @@ NB_MODULE(_core, m) {
     gt::stand_in_error = Py_NewRef(stand_in.ptr());
     gt::stand_in_call = Py_NewRef(call.ptr());
   }, "Ops whose operands raise `stand_in` when they are converted call `call(op, args, kwargs)` instead.");
+  m.def("stepping", gt::stepping, "The number of the record whose gradient rule is running, or 0, and its op.");
+  m.def("record_number", [](nb::handle t) -> uint64_t {
+    gt::Node* n = gt::is_tensor(t.ptr()) ? gt::as_tensor(t.ptr())->node : nullptr;
+    return n ? n->seq : 0;
+  }, "The number of the record that a tensor came from, or 0.");
   m.def("set_op_watcher", [](nb::object watcher) {
     PyObject* before = gt::op_watcher;
     gt::op_watcher = watcher.is_none() ? nullptr : Py_NewRef(watcher.ptr());

@@ -65,6 +65,17 @@ class Places {
   size_t size_ = 0;
 };
 
+// Which record's rule is running: for watchers, who want to know what a backward op belongs to.
+struct Stepping {
+  const Node* before = now();
+  explicit Stepping(const Node* n) { now() = n; }
+  ~Stepping() { now() = before; }
+  static const Node*& now() {
+    static thread_local const Node* node = nullptr;
+    return node;
+  }
+};
+
 class Pass {
  public:
   Pass(Tape* tape, size_t n_targets) : tape_(tape) { visits_.reserve(2 * n_targets + 16); }
@@ -253,6 +264,7 @@ class Pass {
 
   void step(Visit& v) {
     Node* n = v.node;
+    Stepping here(n);
     std::vector<Ref<>> g;
     for (int k = 0; k < n->n_out; ++k) {
       Ref<> one = cotangents_[v.first + k];

@@ -1,0 +1,65 @@
+"""debug.check_numerics: the op that made the first NaN or infinity, forward and backward."""
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+
+def test_forward():
+    x = tf.constant([1.0, 0.0, 4.0])
+    with tf.debug.check_numerics(), pytest.raises(tf.debug.NumericsError) as caught:
+        y = x * 2.0
+        z = tf.math.log(y)  # here
+        tf.exp(z)
+    assert caught.value.op == "log" and caught.value.index == (1,)
+    assert "# here" in caught.value.line.text
+    assert "between 0 and 8" in str(caught.value)
+    assert isinstance(caught.value, tf.errors.InvalidArgumentError)
+
+
+def test_what_only_passes_it_on_is_not_blamed():
+    x = tf.constant([np.nan, 1.0])
+    with tf.debug.check_numerics():
+        y = tf.exp(x) + 1.0  # the NaN was given
+    assert np.isnan(y.numpy()[0])
+
+
+def test_the_where_trap_in_a_gradient():
+    x = tf.Variable([4.0, 0.0])
+    with tf.debug.check_numerics(infinities=False):
+        with tf.GradientTape() as tape:
+            y = tf.where(x > 0, 1.0 / x, 0.0)  # here
+        with pytest.raises(tf.debug.NumericsError) as caught:
+            tape.gradient(y, x)
+    assert "gradient of" in str(caught.value) and "tf.where" in str(caught.value)
+    assert "# here" in caught.value.line.text
+
+
+def test_in_functions():
+    @tf.function
+    def f(x):
+        return tf.sqrt(x - 3.0)  # here
+
+    assert np.isnan(f(tf.constant(1.0)))
+    with tf.debug.check_numerics(), pytest.raises(tf.debug.NumericsError) as caught:
+        f(tf.constant(1.0))
+    assert caught.value.op == "sqrt" and "# here" in caught.value.line.text
+    assert np.isnan(f(tf.constant(1.0)))
+
+
+def test_switch():
+    tf.debug.check_numerics.enable()
+    try:
+        with pytest.raises(tf.debug.NumericsError, match="div"):
+            tf.constant(1.0) / tf.constant(0.0)
+    finally:
+        tf.debug.check_numerics.disable()
+    assert np.isinf(tf.constant(1.0) / tf.constant(0.0))
+
+
+def test_infinities_may_be_allowed():
+    with tf.debug.check_numerics(infinities=False):
+        assert np.isinf(tf.constant(1.0) / tf.constant(0.0))
+        with pytest.raises(tf.debug.NumericsError):
+            tf.constant(0.0) / tf.constant(0.0)
