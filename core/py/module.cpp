@@ -78,8 +78,9 @@ NB_MODULE(_core, m) {
   m.def("set_op_watcher", [](nb::object watcher) {
     PyObject* before = gt::op_watcher;
     gt::op_watcher = watcher.is_none() ? nullptr : Py_NewRef(watcher.ptr());
-    Py_XDECREF(before);
-  }, nb::arg().none(), "Calls a function after every op that runs by itself, with (op, operands, result); None for nobody.");
+    return before ? nb::steal(before) : nb::none();
+  }, nb::arg().none(), "Calls a function after every op that runs by itself, with (op, operands, result), and with (None, tensor, None) "
+     "when values leave for Python; None for nobody. Gives the one before.");
   m.def("isa_name", [] { return std::string(gt::isa_name()); });
   m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
   m.def("set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");

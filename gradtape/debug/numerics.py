@@ -19,8 +19,8 @@ class NumericsError(InvalidArgumentError):
     """A NaN or an infinity was made: `op`, `line` of the user's program, `index` of the first one."""
 
     def __init__(self, message: str, op: str, line: Line | None, index: tuple[int, ...]) -> None:
-        super().__init__(None, None, message)
-        self.op, self.line, self.index = op, line, index
+        super().__init__(None, op, message)
+        self.line, self.index = line, index
 
 
 class check_numerics:  # noqa: N801 - used like a function
@@ -35,7 +35,7 @@ class check_numerics:  # noqa: N801 - used like a function
     ...     with tf.GradientTape() as tape:
     ...         y = tf.where(x > 0, tf.math.log(tf.maximum(x, 1e-30)) * tf.sqrt(x), 0.0)
     ...     print(tape.gradient(y, x).numpy())
-    [1.1931472 0.       ]
+    [0.8465736 0.       ]
 
     Args:
       infinities: whether an infinity is an error, too.
