@@ -5,7 +5,7 @@
 
 namespace gt {
 
-enum class Code : uint8_t { InvalidArgument, ResourceExhausted, Unimplemented, Type, Value, Index, Runtime, Lookup };
+enum class Code : uint8_t { InvalidArgument, ResourceExhausted, Unimplemented, Type, Value, Index, Runtime, Lookup, Untraceable };
 
 struct Error {
   Code code;

@@ -370,6 +370,7 @@ def install() -> None:
                 IndexError,
                 RuntimeError,
                 LookupError,
+                e.Untraceable,
             ),
             "graph_inputs": _graph_inputs,
             "graph_program": _graph_program,

@@ -223,5 +223,5 @@ class NeedsConstants(Exception):  # noqa: N818
     as values of the graph."""
 
 
-class Untraceable(Exception):  # noqa: N818
-    """Raised while tracing by what has no shape before it has a value: such a function runs eagerly."""
+class Untraceable(TypeError):  # noqa: N818
+    """Raised while tracing by what needs a value, or has no shape before it has one: such a function runs eagerly."""

@@ -1,5 +1,7 @@
 // What a tensor is rather than what it holds: shape, size and rank as tensors, and its bytes
 // read as another type.
+#include <algorithm>
+
 #include "strided.h"
 
 namespace gt {
@@ -56,9 +58,22 @@ void infer_bitcast(const Call& c, Outs& outs) {
   outs.emplace_back(s);
 }
 
+// ---- divisor(x): x itself, which must not hold a zero. Programs divide integers by it. ----
+void infer_divisor(const Call& c, Outs& outs) { outs.emplace_back(c[0].spec()); }
+void run_divisor(const Call& c, Outs& outs) {
+  const Tensor& y = c[0];
+  visit(y.dtype, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (std::is_integral_v<T>)
+      if (std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel) fail("Integer division by zero");
+  });
+  outs[0].share(y);
+}
+
 GT_OP("shape", {infer_shape, run_shape, true, 0, true});
 GT_OP("size", {infer_number, run_size, true, 0, true});
 GT_OP("rank", {infer_number, run_rank, true, 0, true});
+GT_OP("divisor", {infer_divisor, run_divisor, false, 0.2});
 GT_OP("bitcast", {infer_bitcast, [](const Call& c, Outs& outs) { outs[0].share(c[0]); }, false, 0});
 
 }  // namespace

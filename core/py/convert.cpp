@@ -152,7 +152,18 @@ bool converts_quietly(PyObject* o) {
 
 // ---- attributes ---------------------------------------------------------------------------
 
+// Whether a value that should be a number, or a list of them, is or holds a tensor of a trace.
+static bool is_symbolic(PyObject* value) {
+  if (is_tensor(value)) return as_tensor(value)->symbol;
+  if (is_variable(value)) return current_trace;
+  if (!PyList_Check(value) && !PyTuple_Check(value)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
+    if (is_symbolic(PySequence_Fast_GET_ITEM(value, i))) return true;
+  return false;
+}
+
 [[noreturn]] static void bad_attr(const OpObject* op, const Param& p, PyObject* value, const char* expected) {
+  if (is_symbolic(value)) fail(Code::Untraceable, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
   if (!repr) PyErr_Clear();
   fail(Code::Type, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is not valid; expected " + expected + "; got " +

@@ -116,7 +116,7 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
   if (as_tensor(self)->symbol && std::string_view(what) == "bool")
     not_in_graph("Using a symbolic `tf.Tensor` as a Python `bool`");
   else if (as_tensor(self)->symbol)
-    PyErr_Format(PyExc_TypeError, "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
+    PyErr_Format(PyTuple_GET_ITEM(hooks.errors, int(Code::Untraceable)), "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
   else if (v->numel != 1)
     PyErr_Format(PyExc_TypeError, "only tensors with one element can be converted to a Python %s, got shape %s", what, v->shape.str().c_str());
   else

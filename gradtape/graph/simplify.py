@@ -101,6 +101,8 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
             new.update((r, renew(v)) for r, v in zip(node.results, node.operands, strict=False))
             continue
         operands = [renew(v) for v in node.operands]
+        if final and node.name in _DIVISIONS:
+            operands[1] = _checked(builder, operands[1])
         inside = _written_out(node) if final else None
         if inside is not None:
             results = _inline(builder, inside, operands)
@@ -131,6 +133,17 @@ def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Valu
         results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
         now.update(zip(node.results, results, strict=True))
     return tuple(renew(v) for v in graph.outputs)
+
+
+_DIVISIONS = frozenset(("floordiv", "floormod", "truncatediv", "truncatemod"))
+_FIRST_FLOAT = 9  # numbers of the types from here on have a result for a zero divisor
+
+
+def _checked(b: Builder, y: Value) -> Value:
+    """An integer divisor that must not be zero: as eager ops do, a program says so."""
+    if y.dtype >= _FIRST_FLOAT or (y.constant is not None and np.all(np.asarray(y.constant))):
+        return y
+    return b.add("divisor", y)
 
 
 def live(graph: Graph) -> list[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape.ops.samples import at, call, floats, ints, pairs
-from gradtape.ops.table import ANY, COMPLEX, FLOAT, INT, NUMBER, REAL, elementwise
+from gradtape.ops.table import ANY, COMPLEX, FLOAT, INT, NUMBER, REAL, elementwise, opaque
 
 _SHAPES = ("InvalidArgumentError", "Incompatible shapes")
 _MISFIT = [(call((2,), (3,)), *_SHAPES), (call((2, 3), (2,)), *_SHAPES)]
@@ -199,6 +199,12 @@ clip = elementwise(
     ],
     edges=[((at(1.0), at(-1.0), at(1.0)), (1.0, 0.0, 0.0)), ((at(2.0), at(-1.0), at(1.0)), (0.0, 0.0, 1.0))],
     doc="`x` cut to the interval [lo, hi]; the gradient passes inside and at the bounds.",
+)  # fmt: skip
+
+divisor = opaque(
+    "divisor", INT, "x", rule=None, numpy=lambda x: x, samples=[call(ints([1, 2])), call(ints(-3))], batch="leading",
+    bad=[(call(ints([1, 0])), "InvalidArgumentError", "Integer division by zero")],
+    doc="`x` itself, without a zero in it: what a compiled program divides integers by.",
 )  # fmt: skip
 
 floordiv = elementwise(

@@ -10,6 +10,7 @@ from gradtape import _core, _hooks, dtypes, errors
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import batching
 from gradtape.ops.samples import call, floats
+from gradtape.ops.static import array_of
 from gradtape.ops.table import ANY, composite, elementwise, opaque
 from gradtape.shape import TensorShape
 
@@ -290,7 +291,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         )
     # Numbers as they are in the type of the result: 0.1 is not 0.1 in float32.
     kind = np.float32 if dtype is dtypes.bfloat16 else dtype.as_numpy_dtype
-    first, last, step = (np.asarray(x.numpy()).astype(kind) for x in given)
+    first, last, step = (np.asarray(array_of(x)).astype(kind) for x in given)
     if step == 0:
         raise errors.InvalidArgumentError(f"range: Requires delta != 0: {step}")
     if step > 0 and first > last:
