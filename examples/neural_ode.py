@@ -110,7 +110,8 @@ def draw(network, measured, found, true):
     right.plot(times, true[:, 1], color="0.6", lw=3, label=["true", None])
     right.plot(times, found[:, 1], "--", color="tab:red", label=["neural ODE", None])
     right.set(xlabel="time", ylabel="$y_1, y_2$", title="a start that it has not seen")
-    for panel in (left, middle, right):
+    left.legend(fontsize=8, loc="center")
+    for panel in (middle, right):
         panel.legend(fontsize=8, loc="upper right")
     figure.savefig("neural_ode.png", dpi=120)
     print("drawn to neural_ode.png")

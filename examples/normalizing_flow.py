@@ -112,7 +112,7 @@ def draw(flow, rng):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, 6, figsize=(15, 3.1), layout="constrained", sharex=True, sharey=True)
+    figure, panels = plt.subplots(1, 6, figsize=(15, 2.7), layout="constrained", sharex=True, sharey=True)
     data = moons(1500, rng)
     panels[0].scatter(*data.T, s=2, color="0.4")
     panels[0].set(title="data", aspect="equal", ylabel="$x_2$", xlim=(-2.7, 2.7), ylim=(-2.2, 2.2))

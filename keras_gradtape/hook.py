@@ -98,6 +98,8 @@ class Finder(importlib.abc.MetaPathFinder):
         look = {
             "keras": self._keras_done,
             "keras.src.backend.config": self._config_done,
+            "keras.src.callbacks.tensorboard": self._adapt,
+            "keras.src.saving.serialization_lib": self._adapt,
             "keras.src.utils.module_utils": _allow,
             "keras.src.utils.backend_utils": _allow,
         }.get(name)
@@ -119,6 +121,10 @@ class Finder(importlib.abc.MetaPathFinder):
         else:
             self._borrows = True
             config._BACKEND = "numpy"
+
+    def _adapt(self, module: Any) -> None:
+        if self._config is not None:
+            importlib.import_module(f"{PACKAGE}.adaptations").adapt(module)
 
     def _keras_done(self, keras: Any) -> None:
         if not self._borrows:

@@ -55,6 +55,21 @@ int64_t offset_of(const Shape& x, const Shape& out, int64_t index) {
   return at;
 }
 
+// Small matrices: a call of BLAS costs more than the work. y is the right side, and becomes the solution.
+template <class T> void small_triangular(const T* m, T* y, int64_t n, int64_t k, bool lower, bool adjoint) {
+  const bool down = lower != adjoint;
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t r = down ? step : n - 1 - step;
+    T* row = y + r * k;
+    for (int64_t i = down ? 0 : r + 1; i < (down ? r : n); ++i) {
+      const T e = adjoint ? conjugate(m[i * n + r]) : m[r * n + i];
+      for (int64_t j = 0; j < k; ++j) row[j] -= e * y[i * k + j];
+    }
+    const T d = adjoint ? conjugate(m[r * n + r]) : m[r * n + r];
+    for (int64_t j = 0; j < k; ++j) row[j] /= d;
+  }
+}
+
 void run_triangular(const Call& c, Outs& outs) {
   const Tensor &a = c[0], &b = c[1];
   Tensor& out = outs[0];
@@ -74,6 +89,7 @@ void run_triangular(const Call& c, Outs& outs) {
       const T* rhs = b.as<T>() + offset_of(b.shape, out.shape, i) + from;
       for (int64_t r = 0; r < n; ++r) std::copy(rhs + r * k, rhs + r * k + to - from, y + r * k);
       const T* m = a.as<T>() + offset_of(a.shape, out.shape, i);
+      if (n <= 8 && k <= 16 && parts == 1) return small_triangular(m, y, n, k, lower, adjoint);
       const int side = lower ? kLower : kUpper, turn = adjoint ? kConjTrans : kNoTrans;
       if constexpr (is_complex_type<T>)
         trsm(kRowMajor, kLeft, side, turn, kNonUnit, int(n), int(to - from), &one, m, int(n), y, int(k));

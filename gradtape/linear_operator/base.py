@@ -134,9 +134,15 @@ class LinearOperator(Module):
     # ---- products and solutions --------------------------------------------------------------
 
     def _argument(self, value: Any, expected: int, axis: int) -> Any:
-        x = value if isinstance(value, (_core.Tensor, _core.Variable)) else ops.convert_to_tensor(value, dtype=self._dtype)
+        x = (
+            value
+            if isinstance(value, (_core.Tensor, _core.Variable))
+            else ops.convert_to_tensor(value, dtype=self._dtype)
+        )
         if x.dtype is not self._dtype:
-            raise TypeError(f"Expected argument to have dtype {self._dtype!r}.  Found: {x.dtype!r} in tensor {x}")
+            raise TypeError(
+                f"Expected argument to have dtype {self._dtype!r}.  Found: {x.dtype!r} in tensor {x}"
+            )
         if x.shape[axis] != expected:
             raise ValueError(f"Dimensions {expected} and {x.shape[axis]} are not compatible")
         return ops.convert_to_tensor(x)
@@ -328,7 +334,9 @@ class LinearOperator(Module):
     def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> Any:
         """Raises InvalidArgumentError if the matrix is not its own adjoint."""
         dense = self.to_dense()
-        return debugging.assert_equal(dense, ops.adjoint(dense), message="Matrix was not equal to its adjoint.")
+        return debugging.assert_equal(
+            dense, ops.adjoint(dense), message="Matrix was not equal to its adjoint."
+        )
 
     def assert_positive_definite(self, name: str = "assert_positive_definite") -> Any:
         """Raises InvalidArgumentError if the matrix has no Cholesky factor."""

@@ -57,16 +57,22 @@ def compose(left: LinearOperator, right: LinearOperator) -> LinearOperator:
         return left
     if isinstance(left, LinearOperatorZeros) or isinstance(right, LinearOperatorZeros):
         rows, columns = left._shape()[-2], right._shape()[-1]
-        return LinearOperatorZeros(rows, columns, batch_of([left, right]), left.dtype, is_self_adjoint=rows == columns)
+        return LinearOperatorZeros(
+            rows, columns, batch_of([left, right]), left.dtype, is_self_adjoint=rows == columns
+        )
     if isinstance(left, LinearOperatorScaledIdentity) and isinstance(right, LinearOperatorScaledIdentity):
         return LinearOperatorScaledIdentity(left._num_rows, left._factor() * right._factor())
     diagonal = (LinearOperatorDiag, LinearOperatorScaledIdentity)
     if isinstance(left, diagonal) and isinstance(right, diagonal):
         return LinearOperatorDiag(left.diag_part() * right.diag_part())
     if isinstance(left, LinearOperatorBlockDiag) and isinstance(right, LinearOperatorBlockDiag):
-        fits = [a._shape()[-1] == b._shape()[-2] for a, b in zip(left.operators, right.operators, strict=False)]
+        fits = [
+            a._shape()[-1] == b._shape()[-2] for a, b in zip(left.operators, right.operators, strict=False)
+        ]
         if len(left.operators) == len(right.operators) and all(fits):
-            return LinearOperatorBlockDiag([a @ b for a, b in zip(left.operators, right.operators, strict=True)])
+            return LinearOperatorBlockDiag(
+                [a @ b for a, b in zip(left.operators, right.operators, strict=True)]
+            )
     return LinearOperatorComposition([left, right])
 
 
@@ -112,7 +118,9 @@ class LinearOperatorComposition(LinearOperator):
         return self._of_all(lambda o: o.determinant(), lambda a, b: a * b, super()._determinant)
 
     def _log_abs_determinant(self) -> Any:
-        return self._of_all(lambda o: o.log_abs_determinant(), lambda a, b: a + b, super()._log_abs_determinant)
+        return self._of_all(
+            lambda o: o.log_abs_determinant(), lambda a, b: a + b, super()._log_abs_determinant
+        )
 
 
 class LinearOperatorKronecker(LinearOperator):
@@ -231,7 +239,12 @@ class LinearOperatorAdjoint(LinearOperator):
         given = {"is_non_singular": is_non_singular, "is_self_adjoint": is_self_adjoint,
                  "is_positive_definite": is_positive_definite, "is_square": is_square}  # fmt: skip
         hints = {k: getattr(operator, k) if v is None else v for k, v in given.items()}
-        super().__init__(operator.dtype, name=name or operator.name + "_adjoint", parameters={"operator": operator}, **hints)
+        super().__init__(
+            operator.dtype,
+            name=name or operator.name + "_adjoint",
+            parameters={"operator": operator},
+            **hints,
+        )
 
     @property
     def operator(self) -> LinearOperator:

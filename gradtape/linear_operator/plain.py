@@ -227,7 +227,9 @@ class LinearOperatorIdentity(_Multiple):
             raise ValueError(f"LinearOperatorIdentity: num_rows must not be negative; got {num_rows}.")
         self._sizes = [] if batch_shape is None else ints_of(batch_shape)
         kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
-        super().__init__(kind, None, True, True, True, True, name, {"num_rows": num_rows, "batch_shape": batch_shape})
+        super().__init__(
+            kind, None, True, True, True, True, name, {"num_rows": num_rows, "batch_shape": batch_shape}
+        )
 
     def _batch(self) -> list[int]:
         return self._sizes

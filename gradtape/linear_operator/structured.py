@@ -28,7 +28,14 @@ class LinearOperatorHouseholder(LinearOperator):
         if is_square is False:
             raise ValueError("A Householder operator is always square.")
         super().__init__(
-            self._axis.dtype, None, is_non_singular, True, False, True, name, {"reflection_axis": reflection_axis}
+            self._axis.dtype,
+            None,
+            is_non_singular,
+            True,
+            False,
+            True,
+            name,
+            {"reflection_axis": reflection_axis},
         )
 
     @property
@@ -82,7 +89,9 @@ class LinearOperatorPermutation(LinearOperator):
             raise ValueError(f"Argument `perm` must have at least 1 dimension. Received: {self._perm}.")
         if is_non_singular is False or is_square is False:
             raise ValueError("A Permutation operator is always non-singular and square.")
-        super().__init__(dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, True, name, {"perm": perm})
+        super().__init__(
+            dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, True, name, {"perm": perm}
+        )
 
     @property
     def perm(self) -> Any:

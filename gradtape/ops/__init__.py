@@ -34,6 +34,7 @@ from gradtape.ops.join import *  # noqa: E402, F403
 from gradtape.ops.linalg_banded import *  # noqa: E402, F403
 from gradtape.ops.linalg_factor import *  # noqa: E402, F403
 from gradtape.ops.linalg_functions import *  # noqa: E402, F403
+from gradtape.ops.linalg_lstsq import *  # noqa: E402, F403
 from gradtape.ops.linalg_solve import *  # noqa: E402, F403
 from gradtape.ops.linalg_spectral import *  # noqa: E402, F403
 from gradtape.ops.losses import *  # noqa: E402, F403

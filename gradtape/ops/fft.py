@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradtape.ops.linalg_solve import SINGLE_DOUBLE
 from gradtape.ops.samples import call
 from gradtape.ops.table import ANY, COMPLEX, NUMBER, movement, opaque
 
@@ -51,9 +52,13 @@ def _irfft_rule(g, x, out, length, scale):
     return rfft_of(g, scale) * _weights(length, 1.0, 2.0, x.dtype)
 
 
+def _numpy_rfft(x, scale=1.0):
+    return np.fft.rfft(x) * scale if x.size else np.zeros((*x.shape[:-1], x.shape[-1] // 2 + 1), complex)
+
+
 rfft_of = opaque(
-    "rfft", 0x1800, "input scale:Float=1.0", rule=_rfft_rule, batch="leading",
-    numpy=lambda x, scale=1.0: np.fft.rfft(x) * scale if x.size else np.zeros((*x.shape[:-1], x.shape[-1] // 2 + 1), complex),
+    "rfft", SINGLE_DOUBLE, "input scale:Float=1.0", rule=_rfft_rule, batch="leading",
+    numpy=_numpy_rfft,
     samples=[
         call((4,)), call((5,)), call((1,)), call((2,)), call((2, 6), scale=0.5), call((3, 2, 7)), call((0, 4)),
         call((17, 8)), call((34,)), call((140,)),
@@ -101,8 +106,9 @@ frames_of = movement(
     "frames", ANY, "signal length:Int step:Int count:Int", batch="leading", numpy=_numpy_frames,
     transpose=lambda g, x, out, length, step, count: overlap_add(g, step, x.shape[-1]),
     samples=[
-        call((7,), length=3, step=2, count=3), call((2, 8), length=4, step=4, count=2), call((5,), length=2, step=3, count=2),
-        call((2, 5), length=6, step=1, count=0), call((0, 5), length=3, step=1, count=3),
+        call((7,), length=3, step=2, count=3), call((2, 8), length=4, step=4, count=2),
+        call((5,), length=2, step=3, count=2), call((2, 5), length=6, step=1, count=0),
+        call((0, 5), length=3, step=1, count=3),
     ],
     bad=[(call((5,), length=3, step=2, count=3), "InvalidArgumentError", "do not fit into [5]")],
     doc="`count` pieces of the last axis, each `step` after the one before.",

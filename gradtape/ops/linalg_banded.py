@@ -98,12 +98,16 @@ def _compact(op: str, diagonals: Any, form: str, rhs: Any) -> Any:
             below = padded(below, 0, [*ends, 1, 0])
         for d in (above, below):
             if d.shape[-1] != n:
-                raise ValueError(f"{op}: Expected the side diagonals to have {n} or {n - 1} places, got {d.shape}")
+                raise ValueError(
+                    f"{op}: Expected the side diagonals to have {n} or {n - 1} places, got {d.shape}"
+                )
         return stack([above, main, below], -2)
     if form == "matrix":
         matrix = as_tensor(diagonals, rhs)
         if len(matrix.shape) < 2 or matrix.shape[-1] != matrix.shape[-2]:
-            raise ValueError(f"{op}: Expected last two dimensions of diagonals to be equal, got {matrix.shape}")
+            raise ValueError(
+                f"{op}: Expected last two dimensions of diagonals to be equal, got {matrix.shape}"
+            )
         ends = [0, 0] * (len(matrix.shape) - 2)
         if matrix.shape[-1] == 1:
             main = matrix_diag_part(matrix, 0)
@@ -143,7 +147,9 @@ def tridiagonal_solve(
     """
     if perturb_singular and not partial_pivoting:
         raise ValueError("tridiagonal_solve: partial_pivoting must be True if perturb_singular is.")
-    first = diagonals[1] if isinstance(diagonals, (list, tuple)) and diagonals_format == "sequence" else diagonals
+    first = (
+        diagonals[1] if isinstance(diagonals, (list, tuple)) and diagonals_format == "sequence" else diagonals
+    )
     rhs = as_tensor(rhs, first)
     rows = _compact("tridiagonal_solve", diagonals, diagonals_format, rhs)
     rank = len(rows.shape)
@@ -168,9 +174,13 @@ def tridiagonal_solve(
 
 
 @composite("linalg.tridiagonal_matmul")
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Any:
+def tridiagonal_matmul(
+    diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None
+) -> Any:
     """The product of tridiagonal matrices, given as in `tridiagonal_solve`, and matrices."""
-    first = diagonals[1] if isinstance(diagonals, (list, tuple)) and diagonals_format == "sequence" else diagonals
+    first = (
+        diagonals[1] if isinstance(diagonals, (list, tuple)) and diagonals_format == "sequence" else diagonals
+    )
     rhs = as_tensor(rhs, first)
     rows = _compact("tridiagonal_matmul", diagonals, diagonals_format, rhs)
     if len(rhs.shape) != len(rows.shape):

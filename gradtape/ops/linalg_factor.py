@@ -189,7 +189,9 @@ def lu_solve(
     batch = np.broadcast_shapes(tuple(factors.shape[:-2]), tuple(rhs.shape[:-2]))
     rhs = broadcast_to(rhs, [*batch, *rhs.shape[-2:]])
     permuted = _rows(rhs, broadcast_to(perm, [*batch, perm.shape[-1]]))
-    return triangular_solve(factors, triangular_solve(_unit_lower(factors), permuted, True, False), False, False)
+    return triangular_solve(
+        factors, triangular_solve(_unit_lower(factors), permuted, True, False), False, False
+    )
 
 
 @composite("linalg.lu_matrix_inverse")
@@ -199,7 +201,9 @@ def lu_matrix_inverse(
     """The inverse of the matrix of which `lower_upper, perm = lu(matrix)` are the factors."""
     factors = as_tensor(lower_upper)
     _check_lu("lu_matrix_inverse", factors, as_tensor(perm))
-    return lu_solve(factors, perm, eye(factors.shape[-1], batch_shape=factors.shape[:-2], dtype=factors.dtype))
+    return lu_solve(
+        factors, perm, eye(factors.shape[-1], batch_shape=factors.shape[:-2], dtype=factors.dtype)
+    )
 
 
 # ---- QR ----

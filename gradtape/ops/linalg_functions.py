@@ -56,7 +56,12 @@ expm = opaque(
     names="linalg.expm", doc="The exponential of square matrices.",
 )  # fmt: skip
 
-_ROOTS = [call(regular(3, 3)), call(definite(2, 2)), call(regular(2, 2, 2)), call(at([[4.0, 1.0], [0.0, 9.0]]))]
+_ROOTS = [
+    call(regular(3, 3)),
+    call(definite(2, 2)),
+    call(regular(2, 2, 2)),
+    call(at([[4.0, 1.0], [0.0, 9.0]])),
+]
 
 sqrtm = opaque(
     "sqrtm", LINEAR, "input", rule=_by_blocks("sqrtm"), numpy=_numpy_of(np.sqrt), batch="leading",

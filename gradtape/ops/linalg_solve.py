@@ -29,9 +29,7 @@ LINEAR = SINGLE_DOUBLE | COMPLEX
 
 def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Any:
     """The product of matrices, as a native op in every case."""
-    return matmul(
-        conjugate(a) if adjoint_a else a, conjugate(b) if adjoint_b else b, adjoint_a, adjoint_b
-    )
+    return matmul(conjugate(a) if adjoint_a else a, conjugate(b) if adjoint_b else b, adjoint_a, adjoint_b)
 
 
 def _apply(name: str, operands: list, attrs: tuple) -> Any:
@@ -228,4 +226,3 @@ class LogMatrixDeterminant(NamedTuple):
 def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
     """Sign and logarithm of the absolute value of the determinants: no overflow, however large they are."""
     return LogMatrixDeterminant(*slogdet_of(input))
-

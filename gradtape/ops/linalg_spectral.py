@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes
+from gradtape import dtypes
 from gradtape.ops.arithmetic import abs_, conjugate, divide_no_nan, imag, real
 from gradtape.ops.casting import cast
-from gradtape.ops.contraction import matmul
-from gradtape.ops.creation import eye, zeros
-from gradtape.ops.diagonals import band_part, matrix_diag, matrix_diag_part
+from gradtape.ops.diagonals import matrix_diag, matrix_diag_part
 from gradtape.ops.indexed import take_along
-from gradtape.ops.linalg_factor import cholesky_solve, cholesky, lower_half
+from gradtape.ops.linalg_factor import lower_half
 from gradtape.ops.linalg_solve import LINEAR, SINGLE_DOUBLE, product, solve
-from gradtape.ops.movement import adjoint, broadcast_to, expand_dims
-from gradtape.ops.operands import as_tensor, as_tensors
+from gradtape.ops.movement import adjoint, expand_dims
+from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import argmin, reduce_max, reduce_sum
 from gradtape.ops.samples import at, call, definite, inside, regular
 from gradtape.ops.selection import boolean_mask
@@ -30,13 +28,15 @@ from gradtape.ops.static import ints_of
 from gradtape.ops.table import COMPLEX, composite, opaque
 
 __all__ = [
-    "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "lstsq", "matrix_rank", "pinv", "svd",
+    "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "matrix_rank", "svd",
 ]  # fmt: skip
 
 
 def _gaps(values):
     """1 / (v_j - v_i), and 0 on the diagonal and for values that coincide."""
-    return divide_no_nan(np.ones((), values.dtype.as_numpy_dtype), expand_dims(values, -2) - expand_dims(values, -1))
+    return divide_no_nan(
+        np.ones((), values.dtype.as_numpy_dtype), expand_dims(values, -2) - expand_dims(values, -1)
+    )
 
 
 def _like(x, other):
@@ -110,7 +110,9 @@ def _svd_rule(g, x, out, full_matrices):
             rest = product(u1, _columns(part - product(v1, inner), inverse), adjoint_b=True)
             if full_matrices:
                 turned = product(gv[..., k:], v1, adjoint_a=True)
-                rest = rest - product(product(u1, _columns(turned, inverse), adjoint_b=True), v[..., k:], adjoint_b=True)
+                rest = rest - product(
+                    product(u1, _columns(turned, inverse), adjoint_b=True), v[..., k:], adjoint_b=True
+                )
             beside = _plus(beside, rest)
     return _plus(product(product(u1, middle), v1, adjoint_b=True), beside)
 
@@ -125,10 +127,10 @@ _MORE_SVDS = [
     call(regular(4, 2), full_matrices=True), call((0, 3)), call((3, 0)), call((0, 3, 2)),
     call((3, 0), full_matrices=True),
 ]  # fmt: skip
-_SVD = dict(
-    args="tensor full_matrices:Bool=False", many=True, gaps=True, rule=_svd_rule, numpy=_numpy_svd,
-    batch="leading", native="svd", bad=[_RANK],
-)  # fmt: skip
+_SVD: dict[str, Any] = {
+    "args": "tensor full_matrices:Bool=False", "many": True, "gaps": True, "rule": _svd_rule,
+    "numpy": _numpy_svd, "batch": "leading", "native": "svd", "bad": [_RANK],
+}  # fmt: skip
 
 svd_real = opaque(
     "svd", SINGLE_DOUBLE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS,
@@ -192,78 +194,6 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
     return reduce_sum(cast(s > tol, dtypes.int32), -1)
 
 
-# ---- the pseudo-inverse, and least squares ----
-
-
-def _pinv_rule(g, a, rcond, out):
-    """Golub and Pereyra (1973), for matrices whose rank stays."""
-    gh = adjoint(g)
-    first = product(product(out, g, adjoint_a=True), out, adjoint_b=True)
-    left = product(gh - product(a, product(out, gh)), product(out, out, adjoint_b=True))
-    right = product(product(out, out, adjoint_a=True), gh - product(product(gh, out), a))
-    return left + right - first
-
-
-_SMALL = at(1e-6, "float64")
-
-pinv_of = opaque(
-    "pinv", LINEAR, "a rcond:Free", rule=(_pinv_rule, None), batch="leading",
-    numpy=lambda a, rcond: np.linalg.pinv(a, rcond=rcond) if a.size else np.swapaxes(a, -1, -2),
-    samples=[
-        call(regular(3, 3), _SMALL), call(regular(4, 2), _SMALL), call((0, 3), _SMALL),
-        call(regular(2, 2, 4), at([1e-6, 1e-6], "float64")),
-    ],
-    bad=[(call((3, 2), at([1.0], "float64")), "InvalidArgumentError", "rcond must be")],
-    doc="The pseudo-inverses of matrices; singular values below `rcond` times the largest count as 0.",
-)  # fmt: skip
-
-
-@composite("linalg.pinv")
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
-    """The Moore-Penrose pseudo-inverse.
-
-    Args:
-      rcond: singular values up to `rcond` times the largest count as 0; one for all matrices or one for
-        each. By default `10 * max(rows, columns) * eps`.
-    """
-    x = as_tensor(a)
-    if not (x.dtype.is_floating or x.dtype.is_complex):
-        raise TypeError(f"pinv: Input `a` must have `float`-like `dtype` (saw {x.dtype.name}).")
-    if len(x.shape) < 2:
-        raise ValueError(f"pinv: Input `a` must have at least 2 dimensions (saw: {len(x.shape)}).")
-    kind = x.dtype.real_dtype
-    if rcond is None:
-        rcond = 10.0 * max(x.shape[-2:]) * float(np.finfo(kind.as_numpy_dtype).eps)
-    return pinv_of(x, broadcast_to(cast(as_tensor(rcond), dtypes.float64), x.shape[:-2]))
-
-
-@composite("linalg.lstsq")
-def lstsq(
-    matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
-) -> Any:
-    """The `x` for which `matrix @ x` is nearest to `rhs`; if there are many, the smallest.
-
-    Args:
-      l2_regularizer: adds this times the squared norm of `x` to what is made small.
-      fast: by Cholesky factors of the normal equations, for matrices of full rank that are well
-        conditioned; otherwise by singular values, without `l2_regularizer`.
-    """
-    a, b = as_tensors(matrix, rhs)
-    if not fast:
-        eps = float(np.finfo(a.dtype.real_dtype.as_numpy_dtype).eps)
-        return matmul(pinv(a, rcond=max(a.shape[-2:]) * eps), b)
-    rows, columns = a.shape[-2:]
-    over = rows >= columns
-    gram = product(a, a, adjoint_a=True) if over else product(a, a, adjoint_b=True)
-    number = isinstance(l2_regularizer, (int, float))
-    if not number or l2_regularizer:
-        shift = l2_regularizer if number else cast(as_tensor(l2_regularizer), a.dtype)
-        gram = gram + shift * eye(gram.shape[-1], dtype=a.dtype)
-    if over:
-        return cholesky_solve(cholesky(gram), product(a, b, adjoint_a=True))
-    return product(a, cholesky_solve(cholesky(gram), b), adjoint_a=True)
-
-
 # ---- self-adjoint matrices ----
 
 
@@ -287,9 +217,10 @@ def _numpy_eigh(x):
 
 _SQUARE = (call((2, 3)), "InvalidArgumentError", "Input matrix must be square.")
 _EIGHS = [call(regular(3, 3)), call(regular(2, 2, 2)), call((1, 1)), call(definite(3, 3))]
-_EIGH = dict(
-    args="tensor", many=True, gaps=True, rule=_eigh_rule, numpy=_numpy_eigh, batch="leading", native="eigh",
-)  # fmt: skip
+_EIGH: dict[str, Any] = {
+    "args": "tensor", "many": True, "gaps": True, "rule": _eigh_rule, "numpy": _numpy_eigh,
+    "batch": "leading", "native": "eigh",
+}  # fmt: skip
 _FAILED = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
 
 eigh_real = opaque(
@@ -362,7 +293,9 @@ def eigh_tridiagonal(
     if select not in ("a", "i", "v"):
         raise ValueError("eigh_tridiagonal: 'select must have a value in {'a', 'i', 'v'}.")
     if select != "a" and (select_range is None or len(select_range) != 2):
-        raise ValueError(f"eigh_tridiagonal: select={select!r} needs a select_range of two; got {select_range!r}.")
+        raise ValueError(
+            f"eigh_tridiagonal: select={select!r} needs a select_range of two; got {select_range!r}."
+        )
     matrix = matrix_diag(alpha, 0) + matrix_diag(beta, -1)
     if eigvals_only:
         values, vectors = eigh_values(matrix), None
@@ -371,7 +304,9 @@ def eigh_tridiagonal(
     if select == "i":
         first, last = ints_of(select_range)
         if not 0 <= first <= last < alpha.shape[-1]:
-            raise ValueError(f"eigh_tridiagonal: select_range {select_range!r} is not inside [0, {alpha.shape[-1]}).")
+            raise ValueError(
+                f"eigh_tridiagonal: select_range {select_range!r} is not inside [0, {alpha.shape[-1]})."
+            )
         values = values[..., first : last + 1]
         vectors = vectors if vectors is None else vectors[..., first : last + 1]
     elif select == "v":
@@ -407,7 +342,10 @@ def _numpy_eig(x):
 
 # With real eigenvalues: a vector that has a phase has no derivative that differences confirm.
 _EIGS = [call(regular(3, 3)), call(at([[[1.0, 2.0], [0.5, 3.0]], [[2.0, -1.0], [1.0, 5.0]]])), call((1, 1))]
-_EIG = dict(args="tensor", many=True, gaps=True, rule=_eig_rule, numpy=_numpy_eig, batch="leading", native="eig")
+_EIG: dict[str, Any] = {
+    "args": "tensor", "many": True, "gaps": True, "rule": _eig_rule, "numpy": _numpy_eig,
+    "batch": "leading", "native": "eig",
+}  # fmt: skip
 
 eig_real = opaque(
     "eig", SINGLE_DOUBLE, samples=[*_EIGS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.5]]))],
@@ -448,5 +386,3 @@ def eig(tensor: Any, name: str | None = None) -> tuple:
 def eigvals(tensor: Any, name: str | None = None) -> Any:
     """Eigenvalues of general matrices, always complex."""
     return eig_values(tensor)
-
-

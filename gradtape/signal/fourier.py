@@ -97,7 +97,9 @@ def _real_forward(op: str, value: Any, fft_length: Any, axes: Sequence[int], sca
     """Over `axes`, the last of which is the last axis of `value`."""
     x = convert_to_tensor(value, dtype_hint=dtypes.float32)
     if x.dtype not in (dtypes.float32, dtypes.float64):
-        raise ValueError(f"{op}: RFFT requires tf.float32 or tf.float64 inputs, got: {x.dtype.name}{list(x.shape)}")
+        raise ValueError(
+            f"{op}: RFFT requires tf.float32 or tf.float64 inputs, got: {x.dtype.name}{list(x.shape)}"
+        )
     if len(x.shape) < len(axes):
         raise ValueError(f"{op}: Shape {x.shape} must have rank at least {len(axes)}")
     if fft_length is not None:
@@ -106,7 +108,9 @@ def _real_forward(op: str, value: Any, fft_length: Any, axes: Sequence[int], sca
     return fft_of(out, list(axes[:-1])) if len(axes) > 1 else out
 
 
-def _real_inverse(op: str, value: Any, fft_length: Any, axes: Sequence[int], scale: float | None = None) -> Any:
+def _real_inverse(
+    op: str, value: Any, fft_length: Any, axes: Sequence[int], scale: float | None = None
+) -> Any:
     x = convert_to_tensor(value, dtype_hint=dtypes.complex64)
     if not x.dtype.is_complex:
         raise ValueError(
@@ -119,7 +123,9 @@ def _real_inverse(op: str, value: Any, fft_length: Any, axes: Sequence[int], sca
     else:
         sizes = _lengths(op, fft_length, len(axes))
     if sizes[-1] < 1:
-        raise InvalidArgumentError(f"{op}: the length of the result must be positive; got shape {list(x.shape)}")
+        raise InvalidArgumentError(
+            f"{op}: the length of the result must be positive; got shape {list(x.shape)}"
+        )
     x = _fitted(x, [*sizes[:-1], sizes[-1] // 2 + 1], axes)
     if len(axes) > 1:
         x = fft_of(x, list(axes[:-1]), True)
@@ -172,7 +178,9 @@ def _axes(op: str, x: Any, axes: Any, fft_length: Any) -> list[int]:
     if axes is None:
         count = rank if fft_length is None else len(ints_of(fft_length))
         if count > rank:
-            raise InvalidArgumentError(f"{op}: fft_length has more elements than the tensor axes: {list(x.shape)}")
+            raise InvalidArgumentError(
+                f"{op}: fft_length has more elements than the tensor axes: {list(x.shape)}"
+            )
         return list(range(rank - count, rank))
     found = [axis_of(op, a, rank) for a in ints_of(axes)]
     if len(set(found)) != len(found):

@@ -15,7 +15,9 @@ from gradtape.ops.static import axis_of, ints_of
 def whole(name: str, value: Any) -> int:
     """An integer argument."""
     dtype = getattr(value, "dtype", None)
-    if isinstance(value, float) or (dtype is not None and not np.issubdtype(np.dtype(_numpy(dtype)), np.integer)):
+    if isinstance(value, float) or (
+        dtype is not None and not np.issubdtype(np.dtype(_numpy(dtype)), np.integer)
+    ):
         raise ValueError(f"{name} must be an integer. Got {value!r}")
     if np.ndim(value) != 0:
         raise ValueError(f"{name}: the shape must have rank 0; got {value!r}")

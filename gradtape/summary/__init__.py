@@ -66,7 +66,7 @@ _write_later = _functools.partial(_deferred, always=True)(_write)
 def _array(data: _Any) -> _np.ndarray:
     """Tensors and lists of them, numbers and arrays as an array."""
     if isinstance(data, (_core.Tensor, _core.Variable)):
-        return _np.asarray(data.numpy())
+        return _np.asarray(data)
     return _np.asarray(_hooks.convert(data).numpy())
 
 

@@ -15,7 +15,9 @@ import gradtape as tf
 import numpy as np
 from gradtape import _core
 from keras.src import backend as keras_backend
+from keras.src import ops
 from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.legacy import backend as legacy
 
 _training = 0
 
@@ -24,6 +26,8 @@ def install(keras: ModuleType) -> None:
     for name, value in globals().items():
         if callable(value) and getattr(value, "__module__", None) == __name__ and name[0] != "_":
             setattr(keras.backend, name, value)
+            # Functions there call each other.
+            setattr(legacy, name, value)
     del keras.backend.install
     keras.backend.is_tensor = tf.is_tensor
     keras.backend.in_test_phase = in_test_phase
@@ -176,6 +180,60 @@ def foldl(fn: Callable, elems: Any, initializer: Any = None, name: str | None = 
 def foldr(fn: Callable, elems: Any, initializer: Any = None, name: str | None = None) -> Any:
     """Folds the elements from right to left."""
     return tf.foldr(fn, elems, initializer)
+
+
+def concatenate(tensors: Sequence[Any], axis: int = -1) -> Any:
+    """Tensors joined along an axis."""
+    return tf.concat(list(tensors), axis)
+
+
+def _conv(x: Any, kernel: Any, strides: Any, padding: str, data_format: Any, dilation_rate: Any) -> Any:
+    if padding == "causal":
+        reach = dilation_rate * (kernel.shape[0] - 1)
+        x, padding = temporal_padding(x, (reach, 0)), "valid"
+    return ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def temporal_padding(x: Any, padding: tuple[int, int] = (1, 1)) -> Any:
+    """Zeros before and behind the steps of sequences."""
+    return tf.pad(x, [[0, 0], list(padding), [0, 0]])
+
+
+def conv1d(
+    x: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, dilation_rate: Any = 1
+) -> Any:
+    """Convolution of sequences."""
+    return _conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv2d(
+    x: Any, kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
+    dilation_rate: Any = (1, 1),
+) -> Any:  # fmt: skip
+    """Convolution of images."""
+    return _conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv3d(
+    x: Any, kernel: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: Any = None,
+    dilation_rate: Any = (1, 1, 1),
+) -> Any:  # fmt: skip
+    """Convolution of volumes."""
+    return _conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def rnn(step_function: Callable, inputs: Any, initial_states: Any, *args: Any, **kwargs: Any) -> Any:
+    """A recurrent loop over the steps of sequences: last output, outputs, states."""
+    kwargs.setdefault("return_all_outputs", True)
+    return keras_backend.rnn(step_function, inputs, initial_states, *args, **kwargs)
+
+
+def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
+    """The CTC loss of probabilities whose last class is the blank."""
+    lengths = (tf.cast(tf.squeeze(n, -1), tf.int32) for n in (label_length, input_length))
+    scores = tf.math.log(y_pred + keras_backend.epsilon())
+    loss = tf.nn.ctc_loss(tf.cast(y_true, tf.int32), scores, *lengths, logits_time_major=False, blank_index=-1)
+    return tf.expand_dims(loss, 1)
 
 
 def gradients(loss: Any, variables: Any) -> Any:

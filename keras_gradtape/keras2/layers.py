@@ -1,5 +1,173 @@
-"""x"""
+"""Layers of Keras 2: arguments that are gone, `training` by position, `input_shape`, `add_metric`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from types import FunctionType, ModuleType
+from typing import Any
+
+import gradtape as tf
+from gradtape import _core
+from gradtape.autograph.conversion import _is_library, conv
+from keras.src import metrics
+from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.layers.core import input_layer
+from keras.src.layers.layer import Layer
+
+from keras_gradtape.keras2.losses import name_first
+
+# Accepted by Keras 2 and without a meaning any more.
+_GONE = frozenset(
+    ("dynamic", "fused", "renorm", "renorm_clipping", "renorm_momentum", "virtual_batch_size", "adjustment",
+     "time_major", "implementation", "experimental_autocast", "use_resource", "input_length")
+)  # fmt: skip
 
 
-def install(keras):
-    pass
+def install(keras: ModuleType) -> None:
+    Layer.__init__ = _accepting(Layer.__init__)
+    Layer.__call__ = _by_position(Layer.__call__)
+    Layer.__init_subclass__ = classmethod(_subclassed)
+    for name in ("add_weight", "add_variable"):
+        setattr(Layer, name, name_first(getattr(Layer, name)))
+    Layer.input_shape = property(lambda self: _shapes(self, "input"))
+    Layer.output_shape = property(lambda self: _shapes(self, "output"))
+    Layer.get_input_at = lambda self, node_index: _tensors_at(self, node_index, "input_tensors")
+    Layer.get_output_at = lambda self, node_index: _tensors_at(self, node_index, "outputs")
+    Layer.get_input_shape_at = lambda self, i: self.get_input_at(i).shape
+    Layer.get_output_shape_at = lambda self, i: self.get_output_at(i).shape
+    Layer.inbound_nodes = property(lambda self: self._inbound_nodes)
+    Layer.outbound_nodes = property(lambda self: self._outbound_nodes)
+    Layer.updates = property(lambda self: [])
+    Layer.get_updates_for = lambda self, inputs: []
+    Layer.get_losses_for = lambda self, inputs: self.losses
+    Layer.dynamic = property(lambda self: False)
+    Layer.add_metric = add_metric
+    Layer.add_update = lambda self, updates, inputs=None: None
+    Layer.apply = Layer.__call__
+    Layer.reset_states = reset_states
+    Layer.trainable_variables.fget  # noqa: B018  a property, as in Keras 2
+    new_input = _input(input_layer.Input)
+    for place in (keras, keras.layers):
+        place.Input = new_input
+
+
+# ---- construction ---------------------------------------------------------------------------------
+
+
+def _accepting(init: Any) -> Any:
+    # Keras looks at the names of its parameters, of this function and of the one it wraps.
+    @functools.wraps(init)
+    def __init__(self: Any, **kwargs: Any) -> None:
+        weights = kwargs.pop("weights", None)
+        whole = kwargs.pop("batch_input_shape", None)
+        if whole is not None:
+            kwargs["input_shape"] = tuple(whole)[1:]
+        if isinstance(kwargs.get("input_shape"), int):
+            kwargs["input_shape"] = (kwargs["input_shape"],)
+        for name in _GONE & kwargs.keys():
+            del kwargs[name]
+        if isinstance(kwargs.get("dtype"), tf.DType):
+            kwargs["dtype"] = kwargs["dtype"].name
+        init(self, **kwargs)
+        if weights is not None:
+            _set_when_built(self, weights)
+
+    return __init__
+
+
+def _set_when_built(layer: Any, weights: Any) -> None:
+    build = layer.build
+
+    @functools.wraps(build)
+    def build_and_set(*args: Any, **kwargs: Any) -> None:
+        build(*args, **kwargs)
+        layer.set_weights(weights)
+
+    layer.build = build_and_set
+
+
+def _input(make: Any) -> Any:
+    @functools.wraps(make)
+    def input_of(shape: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(shape, int):
+            shape = (shape,)
+        if kwargs.pop("type_spec", None) is not None:
+            raise ValueError("Input: `type_spec` is not supported. Hint: pass `shape` and `dtype`.")
+        if isinstance(kwargs.get("dtype"), tf.DType):
+            kwargs["dtype"] = kwargs["dtype"].name
+        return make(None if shape is None else tuple(shape), *args, **kwargs)
+
+    return input_of
+
+
+def _subclassed(cls: type, **kwargs: Any) -> None:
+    """A layer of the user's: its `call` may use `if` and `while` over tensors, in functions too."""
+    super(Layer, cls).__init_subclass__(**kwargs)
+    call = cls.__dict__.get("call")
+    if type(call) is FunctionType and not _is_library(cls.__module__):
+
+        @functools.wraps(call)
+        def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if _core.current_trace() is None:
+                return call(self, *args, **kwargs)
+            return conv(call)(self, *args, **kwargs)
+
+        cls.call = traced_call  # type: ignore[attr-defined]
+
+
+# ---- calls ----------------------------------------------------------------------------------------
+
+
+def _by_position(call: Any) -> Any:
+    """`layer(x, True)`: what is no tensor and not first is passed on by its name."""
+
+    @functools.wraps(call)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and any(a is None or isinstance(a, (bool, int, float, str)) for a in args[1:]):
+            names = list(inspect.signature(self.call).parameters)
+            kept = [args[0]]
+            for name, value in zip(names[1:], args[1:], strict=False):
+                if isinstance(value, (_core.Tensor, _core.Variable, KerasTensor)) and len(kept) == len(args[: names.index(name)]):
+                    kept.append(value)
+                else:
+                    kwargs[name] = value
+            args = tuple(kept)
+        return call(self, *args, **kwargs)
+
+    return __call__
+
+
+def add_metric(self: Any, value: Any, name: str | None = None, aggregation: str | None = None, **_: Any) -> None:
+    """Keeps the mean of a tensor, under a name, among the metrics of the layer."""
+    if isinstance(value, KerasTensor):
+        raise ValueError("add_metric: a symbolic input has no value. Hint: call it inside `call` of a layer.")
+    name = name or "metric"
+    found = next((m for m in self._metrics if m.name == name), None)
+    if found is None:
+        found = metrics.Mean(name=name)
+        self._tracker.unlock()
+        self._tracker.add_to_store("metrics", found)
+    found.update_state(value)
+
+
+def reset_states(self: Any) -> None:
+    """Forgets the state of recurrent layers, here and inside."""
+    for layer in self._flatten_layers():
+        if hasattr(type(layer), "reset_state"):
+            layer.reset_state()
+
+
+# ---- what a layer was called on -------------------------------------------------------------------
+
+
+def _shapes(layer: Any, which: str) -> Any:
+    found = getattr(layer, which)  # raises for a layer that was not called on an input
+    return tf.nest.map_structure(lambda x: tuple(x.shape), found)
+
+
+def _tensors_at(layer: Any, node: int, which: str) -> Any:
+    if not 0 <= node < len(layer._inbound_nodes):
+        raise ValueError(f"{layer.name}: asked for call {node} on inputs of Keras; there were {len(layer._inbound_nodes)}.")
+    found = list(getattr(layer._inbound_nodes[node], which))
+    return found[0] if len(found) == 1 else found

@@ -198,9 +198,12 @@ def get_weights(self: Any) -> list[np.ndarray]:
 
 
 def _slots(self: Any, var: Any) -> dict[str, Any]:
-    """The slots of a variable by name."""
+    """The slots of a variable by name: its entries in the lists that go along with the variables."""
+    at, count = self._get_variable_index(var), len(self._trainable_variables)
     start = f"{getattr(var, 'path', var.name).replace('/', '_').replace(':', '_')}_"
-    return {v.name[len(start) :]: v for v in self.variables if v.name.startswith(start)}
+    lists = [v for n, v in vars(self).items() if isinstance(v, list) and n not in ("_trainable_variables", "_variables")]
+    found = [v[at] for v in lists if len(v) == count]
+    return {v.name.removeprefix(start): v for v in found if isinstance(v, backend.Variable)}
 
 
 def get_slot(self: Any, var: Any, slot_name: str) -> Any:

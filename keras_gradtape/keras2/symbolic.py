@@ -1,5 +1,114 @@
-"""x"""
+"""TensorFlow's functions on the symbolic inputs of Keras: `tf.reduce_sum(keras.Input(...))`.
+
+Keras 3 refuses this; in Keras 2 such a call became a layer of the model. Here it becomes an operation of
+the model, named after the function, so that models can be copied and saved.
+
+Native ops notice a `KerasTensor` where they fail to convert it, which costs nothing when there is none.
+Functions of Python look at their arguments first; they learn to when `tf.keras` is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import FunctionType, ModuleType
+from typing import Any
+
+import gradtape as tf
+from gradtape import _core
+from gradtape.ops import PUBLIC, TABLE
+from gradtape.shape import TensorShape
+from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.ops.operation import Operation
+from keras.src.saving import register_keras_serializable
+
+# Functions that take functions: these are called with tensors, whatever they close over.
+_LEFT_ALONE = frozenset(("function", "map_fn", "while_loop", "cond", "is_tensor", "nest.flatten"))
 
 
-def install(keras):
-    pass
+class IsSymbolic(TypeError):
+    """An op met an input of Keras, which has no value."""
+
+
+@register_keras_serializable("gradtape")
+class TFOperation(Operation):
+    """A call of one of TensorFlow's functions, as part of a model."""
+
+    def __init__(self, function: str, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.function = function
+        self._call = _function(function)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+
+def _function(name: str) -> Any:
+    return TABLE[name[3:]].op if name.startswith("op:") else PUBLIC[name]
+
+
+_names: dict[int, str] = {}
+
+
+def _name(function: Any) -> str:
+    if not _names:
+        _names.update((id(value), name) for name, value in PUBLIC.items())
+    return _names.get(id(function)) or f"op:{function.op_name}"
+
+
+def _call_later(function: Any, args: tuple, kwargs: dict) -> Any:
+    return TFOperation(_name(function))(*args, **kwargs)
+
+
+def _refuse(self: Any, *_: Any) -> Any:
+    raise IsSymbolic(
+        f"{self!r} is a symbolic input of Keras and has no value. Hint: put the computation into a layer "
+        "(tf.keras.layers.Lambda, or a subclass of Layer)."
+    )
+
+
+def install(keras: ModuleType) -> None:
+    KerasTensor.__tf_tensor__ = _refuse
+    KerasTensor.__index__ = _refuse
+    KerasTensor.get_shape = lambda self: TensorShape(self.shape)
+    _core.set_stand_in_call(IsSymbolic, _call_later)
+    importlib.import_module("gradtape.image")
+    for name, value in list(PUBLIC.items()):
+        if type(value) is FunctionType and name not in _LEFT_ALONE and not name.startswith("random."):
+            _teach(value)
+    for name, value in vars(tf.image).items():
+        if type(value) is FunctionType and name[0] != "_":
+            PUBLIC.setdefault(f"image.{name}", value)
+            _teach(value)
+
+
+# ---- functions of Python --------------------------------------------------------------------------
+
+
+def _holds_symbols(values: Any) -> bool:
+    for v in values:
+        kind = type(v)
+        if kind is KerasTensor or (kind in (list, tuple) and _holds_symbols(v)):
+            return True
+    return False
+
+
+def _looking(*args: Any, _asked: Any = None, **kwargs: Any) -> Any:
+    inner, holds_symbols, function, call_later = _asked
+    if holds_symbols(args) or (kwargs and holds_symbols(kwargs.values())):
+        return call_later(function, args, kwargs)
+    return inner(*args, **kwargs)
+
+
+def _teach(function: FunctionType) -> None:
+    """Makes a function look for symbols in its arguments. It stays the object that it is."""
+    if "_asked" in (function.__kwdefaults__ or {}) or function.__code__.co_freevars:
+        return
+    inner = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    inner.__kwdefaults__ = function.__kwdefaults__
+    inner.__doc__ = function.__doc__
+    function.__wrapped__ = inner  # type: ignore[attr-defined]  # its signature is asked of this one
+    function.__defaults__ = None
+    function.__kwdefaults__ = {"_asked": (inner, _holds_symbols, function, _call_later)}
+    function.__code__ = _looking.__code__

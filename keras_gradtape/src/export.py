@@ -1,17 +1,19 @@
-"""Exporting models to other formats: closed, in words."""
+"""Exporting models to TensorFlow's SavedModel: closed, in words."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
+
+
+def _closed(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError(
+        "`export_saved_model` only currently supports the tensorflow, jax and torch backends. "
+        "Hint: save the model with model.save('name.keras'), and load and export it where "
+        "KERAS_BACKEND=tensorflow or jax."
+    )
 
 
 class SavedModelExportArchive:
     """TensorFlow's SavedModel, which needs TensorFlow."""
 
-    def track(self, resource: Any) -> None:
-        raise NotImplementedError(
-            "export: the gradtape backend does not write SavedModels. Hint: model.save('name.keras')."
-        )
-
-    def add_endpoint(self, *args: Any, **kwargs: Any) -> None:
-        self.track(None)
+    track = add_endpoint = track_and_add_endpoint = add_variable_collection = write_out = _closed

@@ -1,11 +1,12 @@
 """Recurrent layers: the loop over time, and LSTM and GRU without a Keras cell in it.
 
-Eagerly a loop is a loop. While a function is traced, short sequences are written out; of long ones one
+Eagerly a loop is a loop, and LSTM and GRU are compiled when they come again. While a function is traced, short sequences are written out; of long ones one
 step is traced and becomes the body of a `tf.while_loop`, which runs as fast and compiles much faster.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -187,6 +188,27 @@ def _want_no_mask(mask: Any) -> None:
         raise NotImplementedError
 
 
+@functools.lru_cache(maxsize=64)
+def _program(loop: Callable, options: tuple) -> Any:
+    return tf.function(lambda *tensors: loop(options, *tensors), autograph=False)
+
+
+@functools.lru_cache(maxsize=256)
+def _times_met(loop: Callable, options: tuple, kinds: tuple) -> list[int]:
+    return [0]
+
+
+def _often(loop: Callable, options: tuple, tensors: list) -> Any:
+    """`loop(options, *tensors)`; what is called eagerly a second time is compiled."""
+    if _core.current_trace() is not None:
+        return loop(options, *tensors)
+    times = _times_met(loop, options, tuple([(t.shape, t.dtype) for t in tensors]))
+    if times[0]:
+        return _program(loop, options)(*tensors)
+    times[0] = 1
+    return loop(options, *tensors)
+
+
 def lstm(
     inputs: Any,
     initial_state_h: Any,
@@ -203,21 +225,25 @@ def lstm(
     time_major: bool = False,
 ) -> tuple[Any, Any, list]:
     _want_no_mask(mask)
-    given = (inputs, initial_state_h, initial_state_c, kernel, recurrent_kernel)
-    x, h, c, kernel, recurrent_kernel, *bias = common(*given, *([] if bias is None else [bias]))
-    act, gate = _activation(activation), _activation(recurrent_activation)
+    given = [inputs, initial_state_h, initial_state_c, kernel, recurrent_kernel]
+    options = (
+        _activation(activation), _activation(recurrent_activation), go_backwards, return_sequences, unroll, time_major,
+    )  # fmt: skip
+    return _often(_lstm, options, common(*given, *([] if bias is None else [bias])))
+
+
+def _lstm(options: tuple, x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any = None) -> tuple:
+    act, gate, *how, time_major = options
 
     def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
         h, c = states
-        i, f, new, o = tf.split(xs[0] + tf.matmul(h, recurrent_kernel), 4, -1)
+        i, f, new, o = tf.split(xs[0] + tf.matmul(h, recurrent), 4, -1)
         c = gate(f) * c + gate(i) * act(new)
         h = gate(o) * act(c)
         return [h], [h, c]
 
-    z = _projected(x, kernel, bias[0] if bias else None, time_major)
-    (last,), (outputs,), states = _run(
-        step, [z], [h, c], go_backwards, return_sequences, unroll, 0 if time_major else 1
-    )
+    z = _projected(x, kernel, bias, time_major)
+    (last,), (outputs,), states = _run(step, [z], [h, c], *how, 0 if time_major else 1)
     return last, outputs, states
 
 
@@ -238,21 +264,26 @@ def gru(
 ) -> tuple[Any, Any, list]:
     _want_no_mask(mask)
     h = initial_state[0] if tree.is_nested(initial_state) else initial_state
-    x, h, kernel, recurrent_kernel, *bias = common(
-        inputs, h, kernel, recurrent_kernel, *([] if bias is None else [bias])
-    )
-    act, gate = _activation(activation), _activation(recurrent_activation)
-    of_input, of_state = bias[0] if bias else None, None
-    if bias and reset_after:
-        of_input, of_state = tf.unstack(bias[0])
-    units = h.shape[-1]
-    gates, candidate = recurrent_kernel, None
-    if not reset_after:
-        gates, candidate = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
+    options = (
+        _activation(activation), _activation(recurrent_activation), reset_after, go_backwards, return_sequences,
+        unroll, time_major,
+    )  # fmt: skip
+    given = [inputs, h, kernel, recurrent_kernel]
+    return _often(_gru, options, common(*given, *([] if bias is None else [bias])))
+
+
+def _gru(options: tuple, x: Any, h: Any, kernel: Any, recurrent: Any, bias: Any = None) -> tuple:
+    act, gate, reset_after, *how, time_major = options
+    of_state, candidate = None, None
+    if reset_after:
+        bias, of_state = (None, None) if bias is None else tf.unstack(bias)
+    else:
+        units = h.shape[-1]
+        recurrent, candidate = recurrent[:, : 2 * units], recurrent[:, 2 * units :]
 
     def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
         (h,) = states
-        inner = tf.matmul(h, gates)
+        inner = tf.matmul(h, recurrent)
         xz, xr, xh = tf.split(xs[0], 3, -1)
         if candidate is None:
             hz, hr, hh = tf.split(inner if of_state is None else inner + of_state, 3, -1)
@@ -264,10 +295,8 @@ def gru(
         h = z * h + (1 - z) * new
         return [h], [h]
 
-    z = _projected(x, kernel, of_input, time_major)
-    (last,), (outputs,), states = _run(
-        step, [z], [h], go_backwards, return_sequences, unroll, 0 if time_major else 1
-    )
+    z = _projected(x, kernel, bias, time_major)
+    (last,), (outputs,), states = _run(step, [z], [h], *how, 0 if time_major else 1)
     return last, outputs, states
 
 

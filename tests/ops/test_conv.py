@@ -163,6 +163,14 @@ def test_large_sums_are_cut_into_parts():
     check(4, (40, 41), 20, (5, 5), 40, strides=3, pads=2)
     check(8, (30, 30), 1, (3, 3), 1, groups=24, pads=1)
     check(6, (28, 28), 32, (3, 3), 64, pads=1, limit=4e-6)
+    check(2, (3001,), 3, (5,), 20, strides=2, pads=2, limit=4e-6)  # lines that are cut
+    check(1, (4000,), 20, (3,), 33, dilations=4, pads=4, limit=4e-6)
+
+
+def test_small_groups_side_by_side():
+    check(2, (9, 10), 4, (3, 3), 4, groups=12, pads=1)
+    check(2, (9, 10), 3, (3, 2), 5, groups=6, strides=2, pads=1)
+    check(1, (9, 10), 2, (3, 3), 16, groups=8, pads=1, dtype=np.float64, limit=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

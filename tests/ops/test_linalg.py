@@ -143,7 +143,9 @@ def test_qr_has_no_gradient_of_extra_columns():
 def test_solve_in_a_function_and_with_many_right_sides():
     b = RNG.normal(size=(4, 300)).astype(np.float32)
     a = A.astype(np.float32)
-    np.testing.assert_allclose(tf.function(tf.linalg.solve)(a, b), np.linalg.solve(a, b), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        tf.function(tf.linalg.solve)(a, b), np.linalg.solve(a, b), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_jacobian_of_solve_folds_right_sides_into_columns():
@@ -161,7 +163,9 @@ def test_vectorized_map_over_matrices_and_right_sides():
     b = RNG.normal(size=(3, 4, 2))
     close(tf.vectorized_map(lambda m: tf.linalg.solve(m, b[0]), tf.constant(a)), np.linalg.solve(a, b[0]))
     close(tf.vectorized_map(lambda y: tf.linalg.solve(A, y), tf.constant(b)), np.linalg.solve(A, b))
-    both = tf.vectorized_map(lambda p: tf.linalg.triangular_solve(p[0], p[1]), (tf.constant(a), tf.constant(b)))
+    both = tf.vectorized_map(
+        lambda p: tf.linalg.triangular_solve(p[0], p[1]), (tf.constant(a), tf.constant(b))
+    )
     close(both, np.linalg.solve(np.tril(a), b))
     close(tf.vectorized_map(tf.linalg.inv, tf.constant(a)), np.linalg.inv(a))
 
@@ -171,7 +175,9 @@ def test_wide_triangular_systems_are_cut_for_threads():
     b = RNG.normal(size=(130, 777)).astype(np.float32)
     for adjoint in (False, True):
         expected = np.linalg.solve(a.T if adjoint else a, b)
-        np.testing.assert_allclose(tf.linalg.triangular_solve(a, b, adjoint=adjoint), expected, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            tf.linalg.triangular_solve(a, b, adjoint=adjoint), expected, rtol=1e-3, atol=1e-4
+        )
 
 
 def test_determinants_neither_overflow_nor_underflow_on_the_way():
@@ -272,8 +278,14 @@ def test_tridiagonal_needs_pivots():
     [
         (lambda: tf.linalg.tridiagonal_solve(np.zeros((2, 3)), np.ones(3)), "Expected 3 diagonals got 2"),
         (lambda: tf.linalg.tridiagonal_solve(np.zeros((3, 3)), np.ones(4)), "got 3 and 4"),
-        (lambda: tf.linalg.tridiagonal_solve(np.zeros((3, 3)), np.ones(3), diagonals_format="x"), "Unrecognized"),
-        (lambda: tf.linalg.tridiagonal_solve(np.zeros((3, 3)), np.ones((2, 3, 1))), "rank of rhs to be 1 or 2"),
+        (
+            lambda: tf.linalg.tridiagonal_solve(np.zeros((3, 3)), np.ones(3), diagonals_format="x"),
+            "Unrecognized",
+        ),
+        (
+            lambda: tf.linalg.tridiagonal_solve(np.zeros((3, 3)), np.ones((2, 3, 1))),
+            "rank of rhs to be 1 or 2",
+        ),
     ],
 )
 def test_tridiagonal_of_wrong_arguments(call, words):
@@ -292,7 +304,9 @@ def test_banded_triangular_solve():
 # ---- types ----
 
 
-@pytest.mark.parametrize("name", ["cholesky", "inv", "det", "qr", "svd", "eigh", "eig", "lu", "expm", "sqrtm"])
+@pytest.mark.parametrize(
+    "name", ["cholesky", "inv", "det", "qr", "svd", "eigh", "eig", "lu", "expm", "sqrtm"]
+)
 def test_integers_are_refused(name):
     with pytest.raises(InvalidArgumentError, match="not defined for int32"):
         getattr(tf.linalg, name)(np.eye(2, dtype=np.int32))

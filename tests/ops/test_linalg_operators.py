@@ -32,23 +32,37 @@ OPERATORS = {
     "scaled, complex": lambda: L.LinearOperatorScaledIdentity(2, tf.constant(1 + 2j)),
     "triangular": lambda: L.LinearOperatorLowerTriangular(tf.constant(A)),
     "triangular, complex": lambda: L.LinearOperatorLowerTriangular(tf.constant(C)),
-    "kronecker": lambda: L.LinearOperatorKronecker([full(A), L.LinearOperatorDiag(tf.constant(D)), full(B[0])]),
+    "kronecker": lambda: L.LinearOperatorKronecker(
+        [full(A), L.LinearOperatorDiag(tf.constant(D)), full(B[0])]
+    ),
     "kronecker, batch": lambda: L.LinearOperatorKronecker([full(A), full(B)]),
     "block diag": lambda: L.LinearOperatorBlockDiag([full(A), L.LinearOperatorDiag(tf.constant(D))]),
     "block diag, batch": lambda: L.LinearOperatorBlockDiag([full(A), full(B)]),
-    "block triangular": lambda: L.LinearOperatorBlockLowerTriangular([[full(A)], [full(np.ones((2, 3))), full(B[0])]]),
-    "composition": lambda: L.LinearOperatorComposition([full(A), L.LinearOperatorLowerTriangular(tf.constant(A))]),
+    "block triangular": lambda: L.LinearOperatorBlockLowerTriangular(
+        [[full(A)], [full(np.ones((2, 3))), full(B[0])]]
+    ),
+    "composition": lambda: L.LinearOperatorComposition(
+        [full(A), L.LinearOperatorLowerTriangular(tf.constant(A))]
+    ),
     "householder": lambda: L.LinearOperatorHouseholder(tf.constant(D)),
     "permutation": lambda: L.LinearOperatorPermutation([2, 0, 1], dtype=tf.float64),
-    "tridiag": lambda: L.LinearOperatorTridiag(tf.constant(RNG.normal(size=(3, 4)) + np.array([[0], [4], [0]]))),
+    "tridiag": lambda: L.LinearOperatorTridiag(
+        tf.constant(RNG.normal(size=(3, 4)) + np.array([[0], [4], [0]]))
+    ),
     "toeplitz": lambda: L.LinearOperatorToeplitz(tf.constant([5.0, 1.0, 2.0]), tf.constant([5.0, -1.0, 0.5])),
     "circulant": lambda: L.LinearOperatorCirculant(tf.constant([1.0 + 1j, 2.0, 3.0]), tf.complex128),
-    "circulant 2": lambda: L.LinearOperatorCirculant2D(tf.constant(1 + RNG.uniform(size=(2, 3))), tf.complex128),
-    "circulant 3": lambda: L.LinearOperatorCirculant3D(tf.constant(1 + RNG.uniform(size=(2, 2, 2))), tf.complex128),
+    "circulant 2": lambda: L.LinearOperatorCirculant2D(
+        tf.constant(1 + RNG.uniform(size=(2, 3))), tf.complex128
+    ),
+    "circulant 3": lambda: L.LinearOperatorCirculant3D(
+        tf.constant(1 + RNG.uniform(size=(2, 2, 2))), tf.complex128
+    ),
     "low rank": lambda: L.LinearOperatorLowRankUpdate(
         L.LinearOperatorDiag(tf.constant([1.0, 2.0, 3.0], tf.float64)), tf.constant(A[:, :2]), tf.constant(D)
     ),
-    "low rank, two sides": lambda: L.LinearOperatorLowRankUpdate(full(A), tf.constant(A[:, :1]), v=tf.constant(A[:, 1:2])),
+    "low rank, two sides": lambda: L.LinearOperatorLowRankUpdate(
+        full(A), tf.constant(A[:, :1]), v=tf.constant(A[:, 1:2])
+    ),
     "adjoint": lambda: full(C).adjoint(),
     "inverse": lambda: full(A).inverse(),
 }
@@ -186,7 +200,11 @@ def test_a_gaussian_with_a_triangular_scale():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: full(S, is_positive_definite=True, is_non_singular=False), ValueError, "always non-singular"),
+        (
+            lambda: full(S, is_positive_definite=True, is_non_singular=False),
+            ValueError,
+            "always non-singular",
+        ),
         (lambda: L.LinearOperatorDiag([1.0], is_self_adjoint=False), ValueError, "always self adjoint"),
         (lambda: L.LinearOperatorLowerTriangular(A, is_square=False), ValueError, "Only square"),
         (lambda: L.LinearOperatorFullMatrix([[1, 2], [3, 4]]), TypeError, "must have dtype"),
@@ -216,7 +234,9 @@ def test_conjugate_gradient():
     solve = tf.function(lambda b: tf.linalg.experimental.conjugate_gradient(a, b, max_iter=5).x)
     np.testing.assert_allclose(solve(tf.constant([1.0, 2.0], tf.float64)), [1 / 11, 7 / 11], atol=1e-10)
     near = L.LinearOperatorDiag(tf.constant([1 / 4, 1 / 3], tf.float64), is_positive_definite=True)
-    state = tf.linalg.experimental.conjugate_gradient(a, tf.constant([1.0, 2.0], tf.float64), preconditioner=near)
+    state = tf.linalg.experimental.conjugate_gradient(
+        a, tf.constant([1.0, 2.0], tf.float64), preconditioner=near
+    )
     np.testing.assert_allclose(state.x, [1 / 11, 7 / 11], atol=1e-10)
     with pytest.raises(ValueError, match="self-adjoint, positive definite"):
         tf.linalg.experimental.conjugate_gradient(full(A), np.ones(3))

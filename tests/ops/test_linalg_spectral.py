@@ -27,7 +27,10 @@ def gradient(f, x):
 def check(f, x, tolerance=1e-6):
     """First and second derivatives of a real function against central differences."""
     np.testing.assert_allclose(
-        gradient(f, x), central_differences(lambda a: float(f(tf.constant(a)).numpy()), x), atol=tolerance, rtol=tolerance
+        gradient(f, x),
+        central_differences(lambda a: float(f(tf.constant(a)).numpy()), x),
+        atol=tolerance,
+        rtol=tolerance,
     )
     w = normal(*x.shape, complex_=np.iscomplexobj(x))
 
@@ -84,7 +87,9 @@ def test_svd_of_complex_matrices(shape):
 
     def polar(a):
         _, u, v = tf.linalg.svd(a)
-        return weigh(tf.matmul(u, v, adjoint_b=True)) + tf.reduce_sum(tf.math.real(tf.matmul(u, v, adjoint_b=True)))
+        return weigh(tf.matmul(u, v, adjoint_b=True)) + tf.reduce_sum(
+            tf.math.real(tf.matmul(u, v, adjoint_b=True))
+        )
 
     check(polar, x)
 
@@ -111,7 +116,9 @@ def test_decompositions_put_together_again():
         x = normal(3, 5, 4, complex_=complex_)
         s, u, v = tf.linalg.svd(x)
         assert s.dtype is tf.float64
-        np.testing.assert_allclose(tf.matmul(u * tf.cast(s, u.dtype)[..., None, :], v, adjoint_b=True), x, atol=1e-12)
+        np.testing.assert_allclose(
+            tf.matmul(u * tf.cast(s, u.dtype)[..., None, :], v, adjoint_b=True), x, atol=1e-12
+        )
         s, u, v = tf.linalg.svd(x, full_matrices=True)
         assert (s.shape, u.shape, v.shape) == ((3, 4), (3, 5, 5), (3, 4, 4))
         np.testing.assert_allclose(tf.matmul(u, u, adjoint_a=True)[0], np.eye(5), atol=1e-12)
@@ -142,7 +149,9 @@ def test_eigh_reads_the_lower_triangle_and_has_gradients_there():
     assert g[0, 1] == 0 and g[1, 0] != 0
 
 
-@pytest.mark.parametrize(("f", "x"), [(lambda a: tf.linalg.eigh(a)[1], np.eye(3)), (lambda a: tf.linalg.svd(a)[1], np.eye(3))])
+@pytest.mark.parametrize(
+    ("f", "x"), [(lambda a: tf.linalg.eigh(a)[1], np.eye(3)), (lambda a: tf.linalg.svd(a)[1], np.eye(3))]
+)
 def test_gradients_are_finite_where_values_coincide(f, x):
     assert np.all(gradient(f, x) == 0)  # as in TensorFlow
 
@@ -184,8 +193,12 @@ def test_eigh_tridiagonal():
     np.testing.assert_allclose(tf.linalg.eigh_tridiagonal(alpha, beta), expected)
     w, v = tf.linalg.eigh_tridiagonal(alpha, beta, eigvals_only=False)
     np.testing.assert_allclose(dense @ v.numpy(), v.numpy() * w.numpy(), atol=1e-12)
-    np.testing.assert_allclose(tf.linalg.eigh_tridiagonal(alpha, beta, select="i", select_range=(1, 2)), expected[1:])
-    np.testing.assert_allclose(tf.linalg.eigh_tridiagonal(alpha, beta, select="v", select_range=(0.0, 2.5)), expected[:2])
+    np.testing.assert_allclose(
+        tf.linalg.eigh_tridiagonal(alpha, beta, select="i", select_range=(1, 2)), expected[1:]
+    )
+    np.testing.assert_allclose(
+        tf.linalg.eigh_tridiagonal(alpha, beta, select="v", select_range=(0.0, 2.5)), expected[:2]
+    )
     check(lambda b: tf.reduce_sum(tf.linalg.eigh_tridiagonal(alpha, b) * W[0, :3]), beta)
     with pytest.raises(ValueError, match="select must have a value"):
         tf.linalg.eigh_tridiagonal(alpha, beta, select="x")
@@ -226,7 +239,9 @@ def test_roots_and_logarithms():
 def test_expm_in_a_function():
     f = tf.function(lambda a: tf.reduce_sum(tf.linalg.expm(a) ** 2))
     x = 0.3 * normal(3, 3)
-    np.testing.assert_allclose(gradient(f, x), gradient(lambda a: tf.reduce_sum(tf.linalg.expm(a) ** 2), x), atol=1e-12)
+    np.testing.assert_allclose(
+        gradient(f, x), gradient(lambda a: tf.reduce_sum(tf.linalg.expm(a) ** 2), x), atol=1e-12
+    )
 
 
 # ---- norms ----

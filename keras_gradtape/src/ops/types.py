@@ -26,7 +26,7 @@ Tensor = tf.Tensor
 INTEGERS = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
 UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
 
-dtypes.BIT64_TO_BIT32_DTYPE.update(float64="float64", complex128="complex128")
+getattr(dtypes, "BIT64_TO_BIT32_DTYPE", {}).update(float64="float64", complex128="complex128")
 
 
 @functools.lru_cache(maxsize=4096)

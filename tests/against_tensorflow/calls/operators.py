@@ -1,6 +1,7 @@
 """Operators and methods of tensors, and indexing."""
 
 CALLS = """
+f(2, 3) + f(3)  #: of=Tensor.__add__ half
 f(2, 3) - f(3)  #: of=Tensor.__sub__
 f(2, 3) * f(3)  #: of=Tensor.__mul__
 f(2, 3) / f(3, lo=0.5)  #: of=Tensor.__truediv__

@@ -1,0 +1,235 @@
+"""tf.linalg: products, factorisations, solving, diagonals, norms."""
+
+CALLS = """
+tf.matmul(f(2, 3), f(3, 4))  #: complex half
+tf.matmul(f(2, 3, 4), f(4, 2))
+tf.matmul(f(2, 1, 3, 4), f(3, 4, 2))
+tf.matmul(f(3, 2), f(3, 4), transpose_a=True)  #: complex
+tf.matmul(f(3, 2), f(3, 4), adjoint_a=True)  #: complex
+tf.matmul(f(2, 3), f(4, 3), False, True)
+tf.matmul(f(3, 2), f(4, 3), transpose_a=True, transpose_b=True)
+tf.matmul(f(3, 2), f(3, 4), transpose_a=True, adjoint_a=True)
+tf.matmul(i([[1, 2]]), i([[3], [4]]))
+tf.matmul(t([[1, 2]], "int8"), t([[3], [4]], "int8"), output_type=tf.int32)
+tf.matmul(f(2, 0), f(0, 3))
+tf.matmul(f(0, 3), f(3, 2))
+tf.matmul([[1.0, 2.0]], [[3.0], [4.0]])
+tf.matmul(f(2, 3), f(2, 3))
+tf.matmul(f(3), f(3))
+tf.matmul(f(2, 3), i([[1], [2], [3]]))
+tf.matmul(f(2, 2, 3), f(3, 3, 2))
+tf.matmul(None, f(2, 2))
+tf.matmul(f(2, 3), f(3, 4), a_is_sparse=True)
+tf.linalg.matvec(f(2, 3), f(3))  #: complex
+tf.linalg.matvec(f(2, 2, 3), f(2, 3))
+tf.linalg.matvec(f(3, 2), f(3), transpose_a=True)
+tf.linalg.matvec(f(3, 2), f(3), adjoint_a=True)  #: complex
+tf.linalg.matvec(f(2, 3), f(2))
+tf.linalg.matvec(f(2, 3), f(3, 1))
+tf.linalg.matvec([[1.0, 2.0]], [3.0, 4.0])
+tf.tensordot(f(2, 3), f(3, 4), 1)
+tf.tensordot(f(2, 3), f(3, 4), axes=[[1], [0]])
+tf.tensordot(f(2, 3, 4), f(4, 3), [[1, 2], [1, 0]])
+tf.tensordot(f(2), f(3), 0)
+tf.tensordot(f(2, 3), f(3, 2), axes=[[0, 1], [1, 0]])
+tf.tensordot(f(2, 3), f(2, 3), axes=2)
+tf.tensordot(f(2, 3), f(2, 3), axes=1)
+tf.tensordot(f(2, 3), f(3), axes=[[1], [0, 1]])
+tf.tensordot(f(2, 3), f(3), axes=[[-1], [-1]])
+tf.tensordot([1.0, 2.0], [3.0, 4.0], 1)
+tf.tensordot(f(2, 3), f(3), axes=-1)
+tf.tensordot(c(2, 3), c(3), 1)
+tf.linalg.tensordot(f(2, 3), f(3, 4), i([[1], [0]]))
+tf.einsum("ij,jk->ik", f(2, 3), f(3, 4))  #: complex
+tf.einsum("ij,jk", f(2, 3), f(3, 4))
+tf.einsum("bij,bjk->bik", f(2, 2, 3), f(2, 3, 4))
+tf.einsum("ii->i", f(3, 3))
+tf.einsum("ii", f(3, 3))
+tf.einsum("ij->ji", f(2, 3))
+tf.einsum("i,j->ij", f(2), f(3))
+tf.einsum("...ij,...jk->...ik", f(2, 2, 3), f(3, 4))
+tf.einsum("ij->", f(2, 3))
+tf.einsum("ij,ij,ij->i", f(2, 3), f(2, 3), f(2, 3))
+tf.einsum("ij,jk,kl->il", f(2, 3), f(3, 2), f(2, 2), optimize="greedy")
+tf.einsum(" i j , j k -> i k ", f(2, 3), f(3, 4))
+tf.einsum("ij,jk->ik", f(2, 3), f(2, 4))
+tf.einsum("ij,jk->il", f(2, 3), f(3, 4))
+tf.einsum("ijk->ik", f(2, 3))
+tf.einsum("ij->ii", f(2, 3))
+tf.einsum("", f())
+tf.einsum(",->", f(), f())
+tf.einsum("i1->i", f(2, 3))
+tf.linalg.einsum("ij,j->i", [[1.0, 2.0]], [3.0, 4.0])
+tf.linalg.<det|inv|logdet|cholesky|sqrtm|expm|logm|slogdet|eigvalsh|trace|adjoint|matrix_transpose>(spd(3, 3))
+tf.linalg.<det|inv|logdet|cholesky|sqrtm|expm|slogdet|trace|adjoint|matrix_transpose|matrix_rank|pinv>(spd(2, 3, 3))
+tf.linalg.<det|inv|logdet|cholesky|sqrtm|expm|slogdet|trace|adjoint|matrix_transpose|matrix_rank|pinv>(f(2, 3))
+tf.linalg.<det|inv|logdet|cholesky|sqrtm|expm|slogdet|trace|adjoint|matrix_transpose|matrix_rank|pinv>(f(3))
+tf.linalg.<det|inv|logdet|cholesky|sqrtm|expm|slogdet|trace|adjoint|matrix_transpose|matrix_rank|pinv>(f(0, 0))
+tf.linalg.<det|inv|cholesky|expm|slogdet|trace|adjoint|matrix_transpose|matrix_rank|pinv>(f(0, 2, 2))
+tf.linalg.<det|inv|logdet|cholesky|slogdet|trace|adjoint|matrix_rank|pinv>(i([[2, 1], [1, 2]]))
+tf.linalg.<det|inv|cholesky|slogdet|trace|adjoint|matrix_transpose|matrix_rank|pinv>([[2.0, 1.0], [1.0, 3.0]])
+tf.linalg.<inv|cholesky|slogdet|det|matrix_rank>(v([[1.0, 2.0], [2.0, 4.0]]))
+tf.linalg.<inv|det|trace|adjoint|matrix_transpose|cholesky|slogdet|expm>(spd(2, 2))  #: complex64 complex128 first
+tf.linalg.inv(m(3, 3), adjoint=True)
+tf.linalg.inv(m(2, 3, 3))
+tf.linalg.matrix_transpose(c(2, 3), conjugate=True)
+tf.linalg.matrix_rank(v([[1.0, 2.0], [2.0, 4.0], [0.0, 0.0]]))
+tf.linalg.matrix_rank(f(2, 3), tol=10.0)
+tf.linalg.pinv(m(3, 2), rcond=0.01)
+tf.linalg.pinv(m(2, 2, 3))
+tf.matrix_square_root(spd(2, 2))
+tf.linalg.logm(t([[2.0, 0.5], [0.5, 3.0]], "complex64"))  #: first
+tf.linalg.logm(c(2, 2))  #: first
+tf.linalg.expm(m(2, 2) * 30.0)  #: loose=100
+tf.linalg.solve(m(3, 3), f(3, 2))  #: complex
+tf.linalg.solve(m(2, 3, 3), f(2, 3, 1), adjoint=True)
+tf.linalg.solve(m(3, 3), f(3))
+tf.linalg.solve(m(3, 3), f(2, 2))
+tf.linalg.solve(f(2, 3), f(2, 2))
+tf.linalg.solve(v([[1.0, 2.0], [2.0, 4.0]]), f(2, 1))
+tf.linalg.solve(f(0, 0), f(0, 2))
+tf.linalg.triangular_solve(m(3, 3), f(3, 2))  #: complex
+tf.linalg.triangular_solve(m(3, 3), f(3, 2), lower=False)
+tf.linalg.triangular_solve(m(3, 3), f(3, 2), adjoint=True)
+tf.linalg.triangular_solve(m(2, 3, 3), f(3, 2), False, True)
+tf.linalg.triangular_solve(m(3, 3), f(2, 2))
+tf.linalg.triangular_solve(f(2, 3), f(2, 2))
+tf.linalg.triangular_solve(v([[0.0, 0.0], [1.0, 1.0]]), f(2, 1))
+tf.linalg.cholesky_solve(m(3, 3), f(3, 2))
+tf.linalg.cholesky_solve(m(2, 3, 3), f(2, 3, 1))
+tf.linalg.cholesky_solve(m(3, 3), f(3))
+tf.linalg.cholesky_solve(m(3, 3), f(2, 2))
+tf.linalg.lstsq(m(4, 2), f(4, 1))  #: loose=10
+tf.linalg.lstsq(m(2, 4), f(2, 1))  #: loose=10
+tf.linalg.lstsq(m(4, 2), f(4, 1), l2_regularizer=0.5)  #: loose=10
+tf.linalg.lstsq(m(4, 2), f(4, 1), fast=False)  #: loose=10
+tf.linalg.lstsq(m(2, 4, 2), f(2, 4, 3))  #: loose=10
+tf.linalg.lstsq(m(4, 2), f(3, 1))
+tf.linalg.lstsq(m(4, 2), f(4))
+tf.linalg.lu(m(3, 3))  #: complex
+tf.linalg.lu(m(2, 3, 3), output_idx_type=tf.int64)
+tf.linalg.lu(f(2, 3))
+tf.linalg.lu(f(3))
+tf.linalg.lu(v([[1.0, 2.0], [2.0, 4.0]]))
+tf.linalg.lu_reconstruct(m(3, 3), i([2, 0, 1]))
+tf.linalg.lu_solve(m(3, 3), i([2, 0, 1]), f(3, 2))
+tf.linalg.lu_solve(m(3, 3), i([2, 0, 1]), f(3))
+tf.linalg.lu_matrix_inverse(m(3, 3), i([2, 0, 1]))
+tf.linalg.lu_reconstruct(m(3, 3), i([2, 0, 1]), validate_args=True)
+tf.linalg.qr(m(4, 3))  #: complex
+tf.linalg.qr(m(4, 3), full_matrices=True)  #: value
+tf.linalg.qr(m(2, 3, 3))
+tf.linalg.qr(m(2, 3))  #: first
+tf.linalg.qr(f(0, 0))
+tf.linalg.qr(f(3))
+tf.linalg.svd(m(3, 2), compute_uv=False)  #: complex
+tf.linalg.svd(m(3, 2))[0]  #: loose=20
+tf.linalg.svd(m(2, 3, 2), compute_uv=False)
+(lambda s, u, v: tf.matmul(u * s, v, adjoint_b=True))(*tf.linalg.svd(m(3, 2)))  #: of=linalg.svd loose=100
+[x.shape for x in tf.linalg.svd(m(3, 2), full_matrices=True)]
+[x.shape for x in tf.linalg.svd(f(0, 2))]
+tf.linalg.svd(f(3))
+tf.linalg.eigvalsh(spd(3, 3))  #: complex first
+tf.linalg.eigvalsh(spd(2, 3, 3))
+tf.linalg.eigvalsh(f(2, 3))
+tf.linalg.eigh(spd(3, 3))[0]  #: loose=10
+(lambda e, u: tf.matmul(u * e, u, adjoint_b=True))(*tf.linalg.eigh(spd(3, 3)))  #: of=linalg.eigh loose=100
+tf.linalg.eigh(f(2, 3))
+tf.linalg.eigh(f(0, 0))
+tf.sort(tf.math.real(tf.linalg.eigvals(spd(3, 3))))  #: of=linalg.eigvals first
+tf.sort(tf.math.real(tf.eigvals(spd(3, 3))))  #: of=eigvals first
+tf.sort(tf.math.abs(tf.linalg.eig(spd(3, 3))[0]))  #: of=linalg.eig first
+tf.linalg.<eig|eigvals>(f(2, 3))
+tf.<eig|eigvals>(f(2, 3))
+[x.dtype for x in tf.eig(spd(2, 2))]
+tf.linalg.eigh_tridiagonal(f(4), f(3))  #: value
+tf.linalg.eigh_tridiagonal(f(4), f(3), select="i", select_range=(0, 1))  #: value
+tf.linalg.eigh_tridiagonal(f(4), f(3), select="v", select_range=(-1.0, 1.0))  #: value
+tf.math.abs(tf.linalg.eigh_tridiagonal(f(4), f(3), eigvals_only=False)[1])  #: of=linalg.eigh_tridiagonal value loose=100
+tf.linalg.eigh_tridiagonal(f(4), f(4))
+tf.linalg.eigh_tridiagonal(f(4), f(3), select="x")
+tf.linalg.tridiagonal_solve(f(3, 4, lo=2.0, hi=5.0), f(4))
+tf.linalg.tridiagonal_solve(f(3, 4, lo=2.0, hi=5.0), f(4, 2))
+tf.linalg.tridiagonal_solve((f(3), f(4, lo=4.0, hi=6.0), f(3)), f(4), diagonals_format="sequence")
+tf.linalg.tridiagonal_solve(m(4, 4), f(4), diagonals_format="matrix")
+tf.linalg.tridiagonal_solve(f(3, 4, lo=2.0, hi=5.0), f(4), partial_pivoting=False)
+tf.linalg.tridiagonal_solve(f(3, 4, lo=2.0, hi=5.0), f(2, 4), transpose_rhs=True)
+tf.linalg.tridiagonal_solve(f(3, 4), f(5))
+tf.linalg.tridiagonal_solve(f(3, 4), f(4), diagonals_format="no")
+tf.linalg.tridiagonal_matmul(f(3, 4), f(4, 2))
+tf.linalg.tridiagonal_matmul((f(4), f(4), f(4)), f(4, 2), diagonals_format="sequence")
+tf.linalg.tridiagonal_matmul(f(4, 4), f(4, 2), diagonals_format="matrix")
+tf.linalg.tridiagonal_matmul(f(3, 4), f(5, 2))
+tf.linalg.banded_triangular_solve(f(2, 4, lo=2.0, hi=5.0), f(4, 2))
+tf.linalg.banded_triangular_solve(f(2, 4, lo=2.0, hi=5.0), f(4, 2), lower=False, adjoint=True)
+tf.linalg.banded_triangular_solve(f(2, 4), f(3, 2))
+tf.linalg.band_part(f(4, 4), 1, 0)
+tf.linalg.band_part(f(2, 3, 4), -1, 0)
+tf.linalg.band_part(f(3, 4), i(0), -1)
+tf.linalg.band_part(f(3, 4), 5, 0)
+tf.linalg.band_part(f(3), 1, 0)
+tf.linalg.band_part(i([[1, 2], [3, 4]]), 0, 0)
+tf.linalg.diag(f(3))  #: complex
+tf.linalg.diag(f(2, 3))
+tf.linalg.diag(f(3), k=1)
+tf.linalg.diag(f(3), k=-1, num_rows=4, num_cols=5, padding_value=9)
+tf.linalg.diag(f(2, 3), k=(-1, 0))
+tf.linalg.diag(f(3, 3), k=(-1, 1), align="LEFT_RIGHT")
+tf.linalg.diag(f(3), k=(-1, 0))
+tf.linalg.diag(1.0)
+tf.linalg.diag([1, 2])
+tf.linalg.diag(f(0))
+tf.linalg.diag(f(3), align="NO")
+tf.linalg.diag_part(f(3, 4))
+tf.linalg.diag_part(f(2, 3, 4), k=1)
+tf.linalg.diag_part(f(3, 4), k=(-1, 1))
+tf.linalg.diag_part(f(3, 4), k=(-1, 1), padding_value=9, align="LEFT_LEFT")
+tf.linalg.diag_part(f(3, 4), k=7)
+tf.linalg.diag_part(f(3))
+tf.linalg.diag_part([[1, 2], [3, 4]])
+tf.linalg.set_diag(f(3, 4), f(3))
+tf.linalg.set_diag(f(2, 3, 3), f(2, 3))
+tf.linalg.set_diag(f(3, 4), f(3), k=1)
+tf.linalg.set_diag(f(3, 4), f(2, 3), k=(-1, 0))
+tf.linalg.set_diag(f(3, 4), f(4))
+tf.linalg.set_diag(f(3), f(3))
+tf.linalg.tensor_diag(f(3))
+tf.linalg.tensor_diag(f(2, 3))
+tf.linalg.tensor_diag(1.0)
+tf.linalg.tensor_diag([1, 2])
+tf.linalg.tensor_diag_part(f(3, 3))
+tf.linalg.tensor_diag_part(f(2, 3, 2, 3))
+tf.linalg.tensor_diag_part(f(2, 3))
+tf.linalg.tensor_diag_part(f(3))
+tf.linalg.cross(f(3), f(3))
+tf.linalg.cross(f(2, 3), f(2, 3))
+tf.linalg.cross(f(2), f(2))
+tf.linalg.cross(f(2, 3), f(3))
+tf.linalg.cross(i([1, 2, 3]), i([3, 2, 1]))
+tf.norm(f(2, 3))  #: complex
+tf.norm(f(2, 3), axis=-1)
+tf.norm(f(2, 3), ord=1, axis=0, keepdims=True)
+tf.norm(f(2, 3), ord=np.inf)
+tf.norm(f(2, 3), ord=np.inf, axis=1)
+tf.norm(f(2, 3), ord=3)
+tf.norm(f(2, 3), ord="fro", axis=[0, 1])
+tf.norm(f(2, 3), ord=1, axis=[0, 1])
+tf.norm(f(2, 3), ord=2, axis=[-2, -1])  #: loose=10
+tf.norm(f(2, 3), ord=0)
+tf.norm(f(2, 3), ord=-1)
+tf.norm(f(2, 3), ord="no")
+tf.norm(f(2, 3), axis=[0, 1, 2])
+tf.norm(f(2, 3), axis=5)
+tf.norm(i([3, 4]))
+tf.norm([3.0, 4.0])
+tf.norm(f(0))
+tf.norm(2.0)
+tf.norm(v([0.0, 0.0]))  #: value
+tf.norm(f(2, 3), ord=2.5, axis=0)
+tf.linalg.norm(f(2, 3), "euclidean", 1)
+tf.linalg.normalize(f(2, 3))
+tf.linalg.normalize(f(2, 3), axis=-1)
+tf.linalg.normalize(f(2, 3), ord=1, axis=0)
+tf.linalg.normalize(v([0.0, 0.0]))  #: value
+tf.linalg.normalize(f(2, 3), ord=np.inf)
+"""
