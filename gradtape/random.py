@@ -121,7 +121,19 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     With an op seed, calls of the same op go on where the one before stopped. In a traced function
     each run of the graph takes a new stream.
     """
-    return _drawn(lambda: _op_stream(op, dtype, op_seed, steps))
+
+    def make_in(graph: Any) -> Callable[[], Any]:
+        if _inside.seeds is not None or (_seeds.given is None and op_seed is None):
+            return make
+        number = graph.random_ops
+        if op_seed is None:
+            graph.random_ops += 1
+        return _InGraph(number if op_seed is None else op_seed, steps)
+
+    def make() -> Any:
+        return _op_stream(op, dtype, op_seed, steps)
+
+    return _drawn(make, make_in)
 
 
 def _op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
@@ -135,6 +147,25 @@ def _op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     return stream(first, second, low)
 
 
+class _InGraph:
+    """The streams of one random op of a graph, by TensorFlow's rules.
+
+    A graph numbers its random ops itself and keeps the seed that was set when it was traced; each op goes
+    on from run to run, and starts again with `set_seed`.
+    """
+
+    def __init__(self, op_seed: int, steps: int) -> None:
+        self.seeds, self.steps = next_seeds(op_seed), steps
+        self.low, self.since = 0, _seeds.sequence
+
+    def __call__(self) -> Any:
+        if self.since is not _seeds.sequence:
+            self.low, self.since = 0, _seeds.sequence
+        low = self.low
+        self.low += self.steps
+        return stream(*self.seeds, low)
+
+
 class _Kept(threading.local):
     """Streams that are written down, or taken from what was written down, in this thread."""
 
@@ -146,16 +177,17 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
-def _drawn(make: Callable[[], Any]) -> Any:
-    """A new stream; in a traced function one for each run of the graph."""
+def _drawn(make: Callable[[], Any], make_in: Callable[[Any], Callable[[], Any]] | None = None) -> Any:
+    """A new stream; in a traced function one for each run of the graph, by `make_in(graph)` if given."""
     drawn = None if _kept.given is None else next(_kept.given, None)
     if drawn is None or not _usable(drawn):
-        if _core.current_trace() is None:
+        graph = _core.current_trace()
+        if graph is None:
             drawn = make()
         else:
             from gradtape.graph.effects import fresh
 
-            drawn = fresh("random stream", make, (3,), _INT64)
+            drawn = fresh("random stream", make_in(graph) if make_in else make, (3,), _INT64)
     for streams in _kept.into:
         streams.append(drawn)
     return drawn

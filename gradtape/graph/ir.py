@@ -98,12 +98,13 @@ class Callback:
 class Graph:
     """Inputs, nodes in order, and outputs."""
 
-    __slots__ = ("inputs", "nodes", "outputs", "_constants")
+    __slots__ = ("inputs", "nodes", "outputs", "random_ops", "_constants")
 
     def __init__(self) -> None:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.outputs: list[Value] = []
+        self.random_ops = 0  # how many were written: they are numbered, see gradtape/random.py
         self._constants: dict[Any, Value] = {}
 
     # ---- writing ----------------------------------------------------------------------------

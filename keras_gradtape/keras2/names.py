@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 from typing import Any
 
 import gradtape as tf
+from keras.src.legacy import backend as legacy_backend
+from keras.src.legacy import layers as legacy_layers
+from keras.src.utils import module_utils
 
 from keras_gradtape.keras2 import submodule
 
@@ -19,28 +23,8 @@ _LONG_NAMES = {
     "kl_divergence": "kld",
     "log_cosh": "logcosh",
 }
-# Modules of Keras whose `tf` is TensorFlow, for what Keras itself has on TensorFlow alone.
-_WANT_TENSORFLOW = (
-    "keras.src.legacy.backend",
-    "keras.src.legacy.layers",
-    "keras.src.legacy.preprocessing.text",
-    "keras.src.utils.audio_dataset_utils",
-    "keras.src.utils.dataset_utils",
-    "keras.src.utils.image_dataset_utils",
-    "keras.src.utils.image_utils",
-    "keras.src.utils.text_dataset_utils",
-    "keras.src.utils.timeseries_dataset_utils",
-)
-
-
 def install(keras: ModuleType) -> None:
-    for name in _WANT_TENSORFLOW:
-        try:
-            part = importlib.import_module(name)
-        except ImportError:
-            continue
-        if hasattr(part, "tf"):
-            part.tf = tf
+    _stand_for_tensorflow()
     real: Any = importlib.import_module("keras")
     keras.saving = real.saving
     for part in (keras.losses, keras.metrics):
@@ -50,6 +34,17 @@ def install(keras: ModuleType) -> None:
     _layers(keras.layers)
     _optimizers(keras)
     _rest(keras)
+
+
+def _stand_for_tensorflow() -> None:
+    """What Keras has on TensorFlow alone (datasets from folders, `K.mean`) uses gradtape in its place.
+
+    What needs text or sparse tensors asks first whether TensorFlow is there, and is told the truth.
+    """
+    legacy_backend.tf = legacy_layers.tf = tf
+    if importlib.util.find_spec("tensorflow") is None:
+        module_utils.tensorflow.module = tf
+        module_utils.tensorflow._available = False
 
 
 def _layers(layers: ModuleType) -> None:

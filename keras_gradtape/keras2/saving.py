@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import gradtape as tf
@@ -33,6 +33,10 @@ def install(keras: ModuleType) -> None:
     @functools.wraps(load)
     def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True, **options: Any) -> Any:
         options.pop("options", None)
+        if str(filepath).endswith((".h5", ".hdf5")):
+            # Keras 3 does not find functions by the names that it writes into such files ("mse").
+            losses = {**vars(keras.metrics), **vars(keras.losses)}
+            custom_objects = {n: f for n, f in losses.items() if type(f) is FunctionType} | (custom_objects or {})
         inside = os.path.join(str(filepath), _INSIDE)
         return load(inside if os.path.isfile(inside) else filepath, custom_objects, compile, **options)
 

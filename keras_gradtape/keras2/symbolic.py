@@ -13,16 +13,20 @@ import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
-import gradtape as tf
 from gradtape import _core
 from gradtape.ops import PUBLIC, TABLE
 from gradtape.shape import TensorShape
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.ops.operation import Operation
 from keras.src.saving import register_keras_serializable
+from keras.src.utils.naming import uniquify
 
 # Functions that take functions: these are called with tensors, whatever they close over.
-_LEFT_ALONE = frozenset(("function", "map_fn", "while_loop", "cond", "is_tensor", "nest.flatten"))
+_LEFT_ALONE = frozenset(
+    ("function", "map_fn", "while_loop", "cond", "is_tensor", "nest.flatten", "keras.backend.function",
+     "keras.backend.is_keras_tensor", "keras.backend.int_shape", "keras.backend.dtype", "keras.backend.ndim",
+     "keras.backend.is_tensor", "keras.backend.symbolic", "keras.backend.backend", "keras.backend.floatx")
+)  # fmt: skip
 
 
 class IsSymbolic(TypeError):
@@ -42,21 +46,17 @@ class TFOperation(Operation):
         return self._call(*args, **kwargs)
 
 
-def _function(name: str) -> Any:
-    return TABLE[name[3:]].op if name.startswith("op:") else PUBLIC[name]
-
-
+_public: dict[str, Any] = {}  # what can be part of a model, by the name that is saved
 _names: dict[int, str] = {}
 
 
-def _name(function: Any) -> str:
-    if not _names:
-        _names.update((id(value), name) for name, value in PUBLIC.items())
-    return _names.get(id(function)) or f"op:{function.op_name}"
+def _function(name: str) -> Any:
+    return TABLE[name[3:]].op if name.startswith("op:") else _public[name]
 
 
 def _call_later(function: Any, args: tuple, kwargs: dict) -> Any:
-    return TFOperation(_name(function))(*args, **kwargs)
+    name = _names.get(id(function)) or f"op:{function.op_name}"
+    return TFOperation(name, name=uniquify(f"tf.{name.removeprefix('op:')}"))(*args, **kwargs)
 
 
 def _refuse(self: Any, *_: Any) -> Any:
@@ -71,13 +71,12 @@ def install(keras: ModuleType) -> None:
     KerasTensor.__index__ = _refuse
     KerasTensor.get_shape = lambda self: TensorShape(self.shape)
     _core.set_stand_in_call(IsSymbolic, _call_later)
-    importlib.import_module("gradtape.image")
-    for name, value in list(PUBLIC.items()):
+    _public.update(PUBLIC)
+    for space, part in (("image", importlib.import_module("gradtape.image")), ("keras.backend", keras.backend)):
+        _public.update((f"{space}.{n}", f) for n, f in vars(part).items() if type(f) is FunctionType and n[0] != "_")
+    for name, value in _public.items():
+        _names.setdefault(id(value), name)
         if type(value) is FunctionType and name not in _LEFT_ALONE and not name.startswith("random."):
-            _teach(value)
-    for name, value in vars(tf.image).items():
-        if type(value) is FunctionType and name[0] != "_":
-            PUBLIC.setdefault(f"image.{name}", value)
             _teach(value)
 
 

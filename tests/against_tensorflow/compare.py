@@ -11,8 +11,9 @@ from .calling import Outcome, Value
 
 # How far results may be apart, relative to the larger of 1 and the expected value: both libraries round,
 # and TensorFlow's float32 functions are good to a few units in the sixth digit.
-TOLERANCES = {"float64": 1e-9, "complex128": 1e-9, "float32": 2e-5, "complex64": 2e-5}
-_COARSE = {"float16": 8e-3, "bfloat16": 5e-2}
+TOLERANCES = {
+    "float64": 1e-9, "complex128": 1e-9, "float32": 2e-5, "complex64": 2e-5, "float16": 8e-3, "bfloat16": 5e-2,
+}  # fmt: skip
 _LOSS = {"gradient": 5.0, "second": 25.0}  # derivatives add up more roundings
 
 # Words of TensorFlow when it has no kernel for an element type: gradtape is wider there, not different.
@@ -20,7 +21,8 @@ _NO_KERNEL = (
     "could not find device", "is not in the list of allowed values", "no opkernel was registered",
     "could not find valid device", "not supported by", "unsupported data type", "unsupported type",
     "is not supported", "unhandled input type", "not yet supported", "not implemented", "unimplemented",
-    "invalid type for",
+    "invalid type for", "only supports nhwc", "was expected to be a float tensor but is a double tensor",
+    "was expected to be a double tensor but is a float tensor", "requested dtype float32 for tensor with dtype float64",
 )  # fmt: skip
 
 
@@ -51,13 +53,21 @@ def same_class(ours: BaseException, theirs: BaseException) -> bool:
     return _name(theirs) in {c.__name__ for c in type(ours).__mro__}
 
 
-def _tolerance(dtype: str, kind: str, factor: float) -> float:
-    if dtype in _COARSE:
-        return _COARSE[dtype] * _LOSS.get(kind, 1.0) * factor
-    return TOLERANCES.get(dtype, 0.0) * _LOSS.get(kind, 1.0) * factor
+def _types(x: Any) -> set[str]:
+    """The element types in a nested result."""
+    if isinstance(x, Value):
+        return {x.dtype}
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    return set().union(*map(_types, x)) if isinstance(x, tuple) else set()
 
 
-def _numbers(kind: str, where: str, ours: Value, theirs: Value, factor: float) -> Iterator[Difference]:
+def _coarsest(results: Any) -> float:
+    """The tolerance of the least exact element type: a float32 on the way spoils float64 gradients, too."""
+    return max((TOLERANCES.get(t, 0.0) for t in _types(results)), default=0.0)
+
+
+def _numbers(kind: str, where: str, ours: Value, theirs: Value, tolerance: float) -> Iterator[Difference]:
     if ours.array.shape != theirs.array.shape:
         yield Difference("shape", f"{where}: here {ours.array.shape}, TensorFlow {theirs.array.shape}")
         return
@@ -72,7 +82,7 @@ def _numbers(kind: str, where: str, ours: Value, theirs: Value, factor: float) -
         with np.errstate(all="ignore"):
             size = np.abs(b)
             largest = np.max(np.where(np.isfinite(size), size, 0), initial=0.0)
-            bound = _tolerance(theirs.dtype, kind, factor) * np.maximum(np.maximum(1.0, size), 0.1 * largest)
+            bound = tolerance * np.maximum(np.maximum(1.0, size), 0.1 * largest)
             close = (np.abs(a - b) <= bound) | (a == b) | (np.isnan(a) & np.isnan(b))
         wrong = ~close
     if np.any(wrong):
@@ -83,17 +93,17 @@ def _numbers(kind: str, where: str, ours: Value, theirs: Value, factor: float) -
         )
 
 
-def _nested(kind: str, where: str, ours: Any, theirs: Any, factor: float) -> Iterator[Difference]:
+def _nested(kind: str, where: str, ours: Any, theirs: Any, tolerance: float) -> Iterator[Difference]:
     if isinstance(ours, Value) and isinstance(theirs, Value):
         if ours.kind != theirs.kind:
             yield Difference("class", f"{where}: here {ours.kind}, TensorFlow {theirs.kind}")
-        yield from _numbers(kind, where, ours, theirs, factor)
+        yield from _numbers(kind, where, ours, theirs, tolerance)
     elif isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
         for key in ours:
-            yield from _nested(kind, f"{where}.{key}", ours[key], theirs[key], factor)
+            yield from _nested(kind, f"{where}.{key}", ours[key], theirs[key], tolerance)
     elif isinstance(ours, tuple) and isinstance(theirs, tuple) and len(ours) == len(theirs):
         for k, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            yield from _nested(kind, f"{where}({k})", a, b, factor)
+            yield from _nested(kind, f"{where}({k})", a, b, tolerance)
     elif isinstance(ours, float) and isinstance(theirs, float):
         if not np.isclose(ours, theirs, rtol=1e-6, equal_nan=True):
             yield Difference(kind, f"{where}: here {ours}, TensorFlow {theirs}")
@@ -133,7 +143,8 @@ def compare(ours: Outcome, theirs: Outcome, factor: float = 1.0, numbers: bool =
     a, b = ours.results, theirs.results
     if not numbers:
         a, b = _values_only(a), _values_only(b)
-    yield from _nested("value", "result", a, b, factor)
+    tolerance = factor * _coarsest((theirs.results, theirs.gradients))
+    yield from _nested("value", "result", a, b, tolerance)
     if not numbers:
         return
     if theirs.gradient_error is not None:
@@ -145,10 +156,10 @@ def compare(ours: Outcome, theirs: Outcome, factor: float = 1.0, numbers: bool =
     if ours.gradient_error is not None:
         yield Difference("gradient", f"here {_first_line(ours.gradient_error)}")
         return
-    yield from _nested("gradient", "gradient", ours.gradients, theirs.gradients, factor)
+    yield from _nested("gradient", "gradient", ours.gradients, theirs.gradients, tolerance * _LOSS["gradient"])
     if isinstance(theirs.second, BaseException):
         return
     if isinstance(ours.second, BaseException):
         yield Difference("second", f"second order: here {_first_line(ours.second)}")
         return
-    yield from _nested("second", "second order", ours.second, theirs.second, factor)
+    yield from _nested("second", "second order", ours.second, theirs.second, tolerance * _LOSS["second"])

@@ -219,3 +219,23 @@ def test_bytes_seen_as_other_types() -> None:
 def test_bad_input(call, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_numbers_of_eight_bits_are_rounded_as_ml_dtypes_does(name: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000) * 10.0 ** rng.uniform(-7, 6, 2000)
+    x = np.concatenate([x, [0.0, -0.0, np.inf, -np.inf, np.nan, 448, 464, 465, 61439, 61440, 2**-9, 2**-10]])
+    x = x.astype("float32")
+    wanted = x.astype(getattr(ml_dtypes, name)).astype("float32")
+    small = ops.cast(x, name)
+    assert small.dtype.name == name
+    np.testing.assert_array_equal(ops.cast(small, "float32"), wanted)
+    with pytest.raises(ValueError, match="float8"):
+        ops.add(small, 1.0)
+    v = tf.constant([0.3])
+    with tf.GradientTape() as tape:
+        tape.watch(v)
+        y = ops.cast(ops.cast(v, name), "float32")
+    np.testing.assert_array_equal(tape.gradient(y, v), [1.0])

@@ -130,6 +130,26 @@ def test_decompositions_put_together_again():
         np.testing.assert_allclose(tf.matmul(x[:, :4].astype(complex), v), v * w[..., None, :], atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 5), (6, 6), (1, 4)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_svd_of_many_small_matrices(shape, dtype):
+    """They have a loop of their own; it leaves zero and rank-deficient matrices to LAPACK."""
+    x = normal(20, *shape, complex_=np.dtype(dtype).kind == "c").astype(dtype)
+    x[1], x[2], x[4, :, 0] = 0, 1, x[4, :, -1]
+    x[5] *= 1e-30
+    x[6] *= 1e30
+    eps = np.finfo(dtype).eps
+    s, u, v = (part.numpy() for part in tf.linalg.svd(x))
+    size = np.abs(x).max((1, 2), keepdims=True) + np.finfo(dtype).tiny
+    assert np.all(np.diff(s) <= 0)
+    np.testing.assert_allclose(
+        (u * s[:, None]) @ np.conj(np.swapaxes(v, 1, 2)) / size, x / size, atol=50 * eps
+    )
+    for part in (u, v):
+        gram = np.conj(np.swapaxes(part, 1, 2)) @ part
+        np.testing.assert_allclose(gram, np.broadcast_to(np.eye(gram.shape[-1]), gram.shape), atol=50 * eps)
+
+
 def test_vectors_have_a_positive_largest_component():
     for v in (tf.linalg.eigh(normal(20, 6, 6))[1], tf.linalg.svd(normal(20, 6, 6))[1]):
         largest = np.take_along_axis(v.numpy(), np.argmax(np.abs(v), 1)[:, None], 1)

@@ -9,6 +9,9 @@ from typing import Any
 import gradtape as tf
 from gradtape.ops.arithmetic import clip as _clip
 from gradtape.ops.ctc_decode import ctc_beam_search as _beam_search
+from gradtape.ops.losses import sigmoid_xent as _sigmoid_xent
+from gradtape.ops.softmax import softmax_xent as _softmax_xent
+from gradtape.ops.softmax import sparse_softmax_xent as _sparse_softmax_xent
 from keras.src.backend import config
 
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
@@ -56,7 +59,7 @@ def _logits_of(output: Any, from_logits: bool, made_by: str, name: str) -> tuple
 
 
 def _want_same_shape(target: Any, output: Any) -> None:
-    if tuple(target.shape) == tuple(output.shape):
+    if target.shape == output.shape:
         return
     what = "shape" if target.ndim == output.ndim else "rank (ndim)"
     raise ValueError(
@@ -88,6 +91,8 @@ def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False
     _want_same_shape(target, output)
     output, from_logits = _logits_of(output, from_logits, "Softmax", "categorical_crossentropy")
     if from_logits:
+        if axis == -1:
+            return _softmax_xent(output, target)[0]
         return tf.nn.softmax_cross_entropy_with_logits(target, output, axis)
     output = output / tf.reduce_sum(output, axis, True)
     return -tf.reduce_sum(target * tf.math.log(_probabilities(output)), axis)
@@ -113,14 +118,14 @@ def sparse_categorical_crossentropy(
             "Argument `output` must have rank (ndim) `target.ndim - 1`. Received: "
             f"target.shape={tuple(target.shape)}, output.shape={tuple(output.shape)}"
         )
-    if tuple(target.shape) != tuple(output.shape[:-1]):
+    if target.shape != output.shape[:-1]:
         raise ValueError(
             "Arguments `target` and `output` must have the same shape up until the last dimension: "
             f"target.shape={tuple(target.shape)}, output.shape={tuple(output.shape)}"
         )
     if not from_logits:
         output = tf.math.log(_probabilities(output))
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(target, output)
+    return _sparse_softmax_xent(output, target)[0]
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
@@ -128,7 +133,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     _want_same_shape(target, output)
     output, from_logits = _logits_of(output, from_logits, "Sigmoid", "binary_crossentropy")
     if from_logits:
-        return tf.nn.sigmoid_cross_entropy_with_logits(target, output)
+        return _sigmoid_xent(output, target)
     output = _probabilities(output)
     return -(target * tf.math.log(output) + (1 - target) * tf.math.log(1 - output))
 

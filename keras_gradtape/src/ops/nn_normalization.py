@@ -15,6 +15,7 @@ from gradtape.ops.moments import moments_op as _moments
 from keras.src.backend import config
 
 from keras_gradtape.src.ops.core import convert_to_tensor
+from keras_gradtape.src.ops.pairwise import add, multiply
 from keras_gradtape.src.ops.types import Tensor, common, floating, result_type
 
 __all__ = [
@@ -46,21 +47,26 @@ def batch_normalization(
     epsilon: float = 1e-3,
 ) -> Any:
     x = x if type(x) is Tensor else convert_to_tensor(x)
-    given = [convert_to_tensor(v) for v in (mean, variance, offset, scale) if v is not None]
+    shape = None
     if axis != -1 and axis != x.ndim - 1:
         shape = [1] * x.ndim
-        shape[axis] = given[0].shape[0]
-        given = [tf.reshape(v, shape) for v in given]
-    if any(v.dtype is not given[0].dtype for v in given):
-        given = common(*given)
-    mean, variance, *rest = given
+        shape[axis] = x.shape[axis]
+    mean, variance = _parameter(mean, shape), _parameter(variance, shape)
     inverse = tf.math.rsqrt(variance + epsilon)
     if scale is not None:
-        inverse = inverse * rest[-1]
-    shift = -mean * inverse if offset is None else rest[0] - mean * inverse
-    if inverse.dtype is not x.dtype:
+        inverse = multiply(inverse, _parameter(scale, shape))
+    shift = -multiply(mean, inverse)
+    if offset is not None:
+        shift = add(_parameter(offset, shape), shift)
+    if inverse.dtype is not x.dtype or shift.dtype is not x.dtype:
         x, inverse, shift = common(x, inverse, shift)
     return _fma(x, inverse, shift)
+
+
+def _parameter(value: Any, shape: list[int] | None) -> Any:
+    """A parameter of the channels in a shape that broadcasts."""
+    value = value if type(value) is Tensor else convert_to_tensor(value)
+    return value if shape is None else tf.reshape(value, shape)
 
 
 def _fits(parameter: Any, x: Any, axes: Any) -> bool:

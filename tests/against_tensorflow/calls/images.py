@@ -191,6 +191,9 @@ tf.image.decode_png(b"no image")
 tf.image.decode_image(tf.image.encode_png(n(0, 256, 4, 5, 3, dtype="uint8")))
 tf.image.decode_image(tf.image.encode_png(n(0, 256, 4, 5, 3, dtype="uint8")), dtype=tf.float32)
 tf.image.decode_jpeg(tf.image.encode_jpeg(n(0, 256, 16, 16, 3, dtype="uint8"), quality=90)).shape
+tf.image.encode_jpeg(f(8, 8, 3))
+tf.image.encode_jpeg(n(0, 256, 8, 8, 3, dtype="uint8"), quality=200)
+tf.image.encode_jpeg(n(0, 256, 8, 8, 2, dtype="uint8"))
 tf.image.extract_jpeg_shape(tf.image.encode_jpeg(n(0, 256, 16, 24, 3, dtype="uint8")))
 tf.image.is_jpeg(tf.image.encode_jpeg(n(0, 256, 8, 8, 3, dtype="uint8")))
 tf.image.decode_and_crop_jpeg(tf.image.encode_jpeg(n(0, 256, 16, 16, 3, dtype="uint8")), [0, 0, 4, 5]).shape
