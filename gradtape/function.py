@@ -414,6 +414,42 @@ class Function:
     def function_spec(self) -> Any:
         return inspect.signature(self.python_function)
 
+    def pretty(self, *args: Any, **kwargs: Any) -> str:
+        """What the compiled function does, step by step, with the lines it comes from.
+
+        >>> import gradtape as tf
+        >>> f = tf.function(lambda x: tf.tanh(x) * 2.0 + 1.0)
+        >>> print(f.pretty(tf.ones([3])).splitlines()[0])
+        <lambda>(%0: float32[3])
+
+        Without arguments: for all kinds of arguments it was called with.
+        """
+        from gradtape.debug.programs import pretty
+
+        if not args and not kwargs and self._concrete:
+            return "\n\n".join(pretty(c) for c in self._concrete.values() if c is not _EAGER)
+        return pretty(self._compiled(args, kwargs)[0])
+
+    def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Any:
+        """The time of each step of the compiled function on these arguments, and of each line of the program.
+
+        Returns:
+          A `Profile`: print it, or look at its `steps` and `by_line()`.
+        """
+        from gradtape.debug.programs import profile
+
+        concrete, tensors = self._compiled(args, kwargs)
+        return profile(concrete, tensors, repeats)
+
+    def _compiled(self, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
+        if self.input_signature is not None:
+            args, kwargs = self._apply_signature(args, kwargs)
+        key, _ = self._key(args, kwargs)
+        concrete, tensors = self._get(key, args, kwargs)
+        if concrete is _EAGER:
+            raise ValueError(f"{self.name} runs eagerly with such arguments: there is no program to look at.")
+        return concrete, tensors
+
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         return "\n\n".join(f"{self.name}({', '.join(map(str, c.specs))})" for c in self._concrete.values())
 

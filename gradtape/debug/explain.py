@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gradtape import _core
-from gradtape.debug.lines import Line, Made, Record, record
+from gradtape.debug.lines import Made, Record, record
+from gradtape.source import Line
 
 
 class Explanation(NamedTuple):

@@ -8,43 +8,11 @@ it costs one comparison with a null pointer per op.
 from __future__ import annotations
 
 import contextlib
-import linecache
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradtape import _core, config
-
-_HERE = str(Path(__file__).resolve().parents[1])
-
-
-class Line(NamedTuple):
-    """A place in the user's program."""
-
-    file: str
-    number: int
-    function: str
-
-    @property
-    def text(self) -> str:
-        return linecache.getline(self.file, self.number).strip()
-
-    def __str__(self) -> str:
-        near = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
-        return f"{self.file if near.startswith(os.pardir) else near}:{self.number}"
-
-
-def user_line() -> Line:
-    """The innermost line of the running program that is not gradtape's own."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    if frame is None:
-        return Line("<unknown>", 0, "")
-    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-
+from gradtape.source import Line, user_line
 
 class Made(NamedTuple):
     """A tensor, and how it came about."""

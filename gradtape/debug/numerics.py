@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core, config
-from gradtape.debug.lines import Line, user_line
 from gradtape.errors import InvalidArgumentError
+from gradtape.source import Line, user_line
 
 # These only move values, or make the ones they were asked for.
 _PASSING_KINDS = frozenset(("movement", "indexed"))

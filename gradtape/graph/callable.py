@@ -236,6 +236,7 @@ def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Va
         made = graph.add(
             node.op, [renew(v) for v in node.operands], node.attrs, [(r.shape, r.dtype) for r in node.results]
         )
+        graph.nodes[-1].line = node.line
         new.update(zip(node.results, made, strict=True))
     graph.outputs = [renew(v) for v in outputs]
     graph.nodes = live(graph)

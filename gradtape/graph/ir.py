@@ -52,9 +52,10 @@ class Value:
 class Node:
     """One application of an op."""
 
-    __slots__ = ("op", "operands", "results", "attrs")
+    __slots__ = ("op", "operands", "results", "attrs", "line")
 
     def __init__(self, op: Any, operands: tuple[Value, ...], attrs: tuple):
+        self.line: Any = None  # of the user's program, if the graph was traced from one
         self.op = op
         self.operands = operands
         self.attrs = attrs

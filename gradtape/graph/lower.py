@@ -15,11 +15,18 @@ _INPUT, _OUTPUT, _SCRATCH = range(3)
 class Step:
     """One step of a program before it is numbered."""
 
-    __slots__ = ("what", "object", "operands", "results", "attrs")
+    __slots__ = ("what", "object", "operands", "results", "attrs", "nodes")
 
     def __init__(
-        self, what: str, obj: Any, operands: list[Value], results: list[Value], attrs: tuple = ()
+        self,
+        what: str,
+        obj: Any,
+        operands: list[Value],
+        results: list[Value],
+        attrs: tuple = (),
+        nodes: tuple[Node, ...] = (),
     ) -> None:
+        self.nodes = nodes  # that it was made of
         self.what = what
         self.object = obj
         self.operands = operands
@@ -35,6 +42,13 @@ def compile_graph(
     `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
     `local`: those inputs are nobody else's, as the variables of a loop. `checked`: no index can be wrong.
     """
+    return _write(*lowered(graph, updates, local, checked))
+
+
+def lowered(
+    graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
+) -> tuple[Graph, list[Step], dict[Value, Value], list[int]]:
+    """The graph as it is in the end, the steps of its program, which values are others, and the updates."""
     graph = simplify.simplify(graph, final=True)
     order = fuse.fuse(graph)
     leaving = fuse.used_outside(order, graph.outputs)
@@ -47,15 +61,15 @@ def compile_graph(
             elif isinstance(item.op, Callback) and item.op.is_barrier:
                 aliases.update(zip(item.results, item.operands, strict=True))
             elif isinstance(item.op, Callback):
-                steps.append(Step("call", item.op.run, list(item.operands), list(item.results)))
+                steps.append(Step("call", item.op.run, list(item.operands), list(item.results), (), (item,)))
             elif not item.op.row.native:
-                steps.append(Step("call", item.op.step(item), list(item.operands), list(item.results)))
+                steps.append(Step("call", item.op.step(item), list(item.operands), list(item.results), (), (item,)))
             else:
-                steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs))
+                steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs, (item,)))
         else:
             steps.append(_cluster_step(item, leaving[item]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
-    return _write(graph, steps, aliases, over)
+    return graph, steps, aliases, over
 
 
 def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
@@ -119,7 +133,7 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         kernel = "cast" if node.name == "cast" else node.op.row.native
         ops.append((kernel, node.operands[-1].dtype, out.dtype, register[out], ins))
     description = (size // inner, inner, registers, ops, tails, scratch)
-    return Step("cluster", description, operands, leaving)
+    return Step("cluster", description, operands, leaving, (), tuple(cluster.nodes))
 
 
 def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:

@@ -29,6 +29,7 @@ class Builder:
     def __init__(self) -> None:
         self.graph = Graph()
         self.seen: dict[tuple, tuple[Value, ...]] = {}
+        self.line: Any = None  # of the node that is looked at: new nodes take its place
 
     def add(self, name: str, *operands: Value, attrs: tuple = ()) -> Value:
         """The result of a primitive on values of the new graph, simplified itself."""
@@ -39,7 +40,7 @@ class Builder:
     ) -> tuple[Value, ...]:
         name = op.op_name
         if isinstance(op, Callback):
-            return self.graph.add(op, operands, attrs, specs or ())
+            return self._write(op, operands, attrs, specs or [])
         if operands and all(v.constant is not None for v in operands):
             specs = specs or infer(op, operands, attrs)
             if all(_count(shape) <= _FOLDED for shape, _ in specs):
@@ -57,7 +58,12 @@ class Builder:
             return known
         if specs is None:
             specs = infer(op, operands, attrs)
-        results = self.seen[key] = self.graph.add(op, operands, attrs, specs)
+        results = self.seen[key] = self._write(op, operands, attrs, specs)
+        return results
+
+    def _write(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple]) -> tuple[Value, ...]:
+        results = self.graph.add(op, operands, attrs, specs)
+        self.graph.nodes[-1].line = self.line
         return results
 
     def _fold(self, op: Any, operands: list[Value], attrs: tuple) -> tuple[Value, ...]:
@@ -100,6 +106,7 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
         if final and isinstance(node.op, Callback) and node.op.passes_on:
             new.update((r, renew(v)) for r, v in zip(node.results, node.operands, strict=False))
             continue
+        builder.line = node.line
         operands = [renew(v) for v in node.operands]
         if final and node.name in _DIVISIONS:
             operands[1] = _checked(builder, operands[1])
@@ -158,13 +165,18 @@ def live(graph: Graph) -> list[Node]:
 
 
 def _without_broadcasts(b: Builder, operands: list[Value]) -> list[Value]:
-    """Element-wise ops broadcast by themselves: takes explicit broadcasts out of their operands."""
+    """Element-wise ops broadcast by themselves: takes explicit broadcasts out of their operands, and makes
+    constants of one number that number."""
     shape = np.broadcast_shapes(*(v.shape for v in operands))
     out = list(operands)
     for i, v in enumerate(operands):
-        if v.node is None or v.node.name != "broadcast_to":
+        if v.node is not None and v.node.name == "broadcast_to":
+            narrow = v.node.operands[0]
+        elif v.constant is not None and v.size > 1 and _number(v) is not None:
+            narrow = b.scalar(_number(v), v.dtype)
+        else:
             continue
-        trial = [*out[:i], v.node.operands[0], *out[i + 1 :]]
+        trial = [*out[:i], narrow, *out[i + 1 :]]
         if np.broadcast_shapes(*(t.shape for t in trial)) == shape:
             out = trial
     return out

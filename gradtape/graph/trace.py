@@ -8,11 +8,12 @@ trace, which become inputs so that a tape outside can follow them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradtape import _core
 from gradtape.graph.ir import Graph, Value, symbolic
+from gradtape.source import user_line
 
 
 class Trace(Graph):
@@ -46,6 +47,13 @@ class Trace(Graph):
         # Variables made during the trace, also in the branches and loops inside it.
         self.created: list[Any] = [] if outer is None else outer.created
         self.start = _core.tensor_count()
+
+    def add(
+        self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]
+    ) -> tuple[Value, ...]:
+        results = super().add(op, operands, attrs, specs)
+        self.nodes[-1].line = user_line()
+        return results
 
     # ---- variables (called by the core) -------------------------------------------------------
 
