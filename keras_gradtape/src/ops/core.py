@@ -17,6 +17,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 import gradtape as tf
 from gradtape import _core
 from gradtape.dtypes import BY_CODE, DType
+from gradtape.errors import Untraceable
 from gradtape.graph.ir import symbolic
 from gradtape.graph.trace import Trace, lift
 from keras_gradtape.src.ops import float8
@@ -163,6 +164,8 @@ def convert_to_numpy(x: Any) -> np.ndarray:
         x = x.value
     if isinstance(x, tf.IndexedSlices):
         x = tf.convert_to_tensor(x)
+    if isinstance(x, _core.Tensor) and x._symbol is not None:
+        raise Untraceable("a layer or metric reads the values of a tensor (keras.ops.convert_to_numpy)")
     if isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)):
         return np.array(x.numpy())
     return np.array(x)
