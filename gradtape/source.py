@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
-_OURS = tuple(str(Path(__file__).resolve().parent.parent / name) + os.sep for name in ("gradtape", "keras_gradtape"))
+_HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_OURS = tuple(os.path.join(_HOME, name) + os.sep for name in ("gradtape", "keras_gradtape"))
 
 
 class Line(NamedTuple):
@@ -20,6 +19,8 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
+        import linecache
+
         return linecache.getline(self.file, self.number).strip()
 
     def __str__(self) -> str:

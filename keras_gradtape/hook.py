@@ -21,7 +21,7 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 NAME = "gradtape"
@@ -127,6 +127,13 @@ class Finder(importlib.abc.MetaPathFinder):
             importlib.import_module(f"{PACKAGE}.adaptations").adapt(module)
 
     def _keras_done(self, keras: Any) -> None:
+        if self._config is None:
+            return
+        import gradtape
+        from keras.src.utils import rng_utils
+
+        # keras.utils.set_random_seed seeds the library below as well, if that is TensorFlow.
+        rng_utils.tf = SimpleNamespace(available=True, random=gradtape.random)
         if not self._borrows:
             return
         self._config._BACKEND = NAME

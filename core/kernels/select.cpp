@@ -56,8 +56,13 @@ constexpr Elementwise table[] = {
     select_row(),
     copy_row("copy"),
     copy_row("identity"),
-    // Comparisons with NaN are false, so NaN passes.
-    ternary<kReal>("clip", 0.1, [](auto x, auto lo, auto hi) { return x < lo ? lo : x > hi ? hi : x; }),
+    // Comparisons with NaN are false, so NaN passes. Of bounds that cross, the lower one holds.
+    ternary<kReal>("clip", 0.1,
+                   [](auto x, auto lo, auto hi) {
+                     auto y = x > hi ? hi : x;
+                     return y < lo ? lo : y;
+                   }),
+    ternary<kFloat>("leaky_relu_grad", 0.2, [](auto x, auto alpha, auto g) { return x > 0 ? g : alpha * g; }),
     signed_too(ternary<kNumberBits>("fma", 0.1, [](auto x, auto y, auto z) { return add(mul(x, y), z); })),
 };
 

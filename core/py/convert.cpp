@@ -166,7 +166,9 @@ static bool is_symbolic(PyObject* value) {
   if (is_symbolic(value)) fail(Code::Untraceable, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
   if (!repr) PyErr_Clear();
-  fail(Code::Type, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is not valid; expected " + expected + "; got " +
+  // TensorFlow: what cannot become a tensor at all is a ValueError.
+  fail(value == Py_None ? Code::Value : Code::Type,
+       op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is not valid; expected " + expected + "; got " +
                        (repr ? PyUnicode_AsUTF8(repr.get()) : "?") + ".");
 }
 
@@ -265,6 +267,8 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
     case ParamKind::Axis:
     case ParamKind::NewAxis:
       a.kind = Attr::Kind::Int;
+      // expand_dims takes a list of one axis, too.
+      if (kind == ParamKind::NewAxis && PyList_Check(value) && PyList_GET_SIZE(value) == 1) value = PyList_GET_ITEM(value, 0);
       // None is the first axis for ops that have it as default (argmax).
       if (!(value == Py_None && p.fallback == Py_None) && !integer(value, a.i)) bad_attr(op, p, value, "an integer");
       a.i = normal_axis(op, p, a.i, kind == ParamKind::NewAxis ? rank + 1 : rank);

@@ -109,6 +109,17 @@ static void check_divisor(const OpObject* op, const Tensor& y) {
   if (zero) fail("Integer division by zero");
 }
 
+// An integer to a negative power is no integer.
+static void check_exponent(const Tensor& y) {
+  bool negative = visit(y.dtype, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+      return std::any_of(y.as<T>(), y.as<T>() + y.numel, [](T e) { return e < 0; });
+    return false;
+  });
+  if (negative) fail("Integers to negative integer powers are not allowed");
+}
+
 static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
   const Elementwise& k = *op->kernel;
   if (n != k.arity) fail("expects " + std::to_string(k.arity) + " operands");
@@ -125,6 +136,7 @@ static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
     y = Tensor(infer_elementwise(k, values));
   }
   if (op->no_zero) check_divisor(op, *values[1]);
+  if (op == engine.pow && is_int(values[1]->dtype)) check_exponent(*values[1]);
   y.allocate();
   if (double(y.numel) * k.cost > kWorthReleasing) {
     Py_BEGIN_ALLOW_THREADS run_elementwise(k, values, y);

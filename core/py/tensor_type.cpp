@@ -86,8 +86,9 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
     Py_RETURN_NOTIMPLEMENTED;
   }
   PyObject* result = call_binary(ops[how], x, y);
-  // Shapes that do not fit are simply not equal.
-  if (!result && equality && PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
+  // Shapes that do not fit are simply not equal; types that do not are an error.
+  bool typed = is_ours(y) && dtype_of(x) != dtype_of(y);
+  if (!result && equality && !typed && PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
     PyErr_Clear();
     Tensor answer = empty(Dtype::Bool, Shape());
     *answer.as<bool>() = how == Py_NE;

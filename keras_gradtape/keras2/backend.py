@@ -16,6 +16,8 @@ import numpy as np
 from gradtape import _core
 from keras.src import backend as keras_backend
 from keras.src import ops
+from keras.src.backend import config
+from keras.src.backend.common import global_state
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.legacy import backend as legacy
 
@@ -124,6 +126,14 @@ def shape(x: Any) -> Any:
 def dtype(x: Any) -> str:
     """The name of the element type."""
     return keras_backend.standardize_dtype(x.dtype)
+
+
+def set_floatx(value: Any) -> None:
+    """Sets the type of weights and inputs of layers made from now on."""
+    config.set_floatx(keras_backend.standardize_dtype(value))
+    policy = global_state.get_global_attribute("dtype_policy")
+    if policy is not None and policy.name in ("float16", "bfloat16", "float32", "float64"):
+        global_state.set_global_attribute("dtype_policy", None)  # Keras remembers the one before
 
 
 def is_sparse(tensor: Any) -> bool:
