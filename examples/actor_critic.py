@@ -83,7 +83,9 @@ def main(quick=False):
     def policy(state):
         return tf.sigmoid(model(state)[0][0])
 
-    @tf.function(reduce_retracing=True)
+    some = tf.TensorSpec([None], tf.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32), some, some])
     def train_step(states, actions, returns):
         with tf.GradientTape() as tape:
             logits, values = model(states)

@@ -21,12 +21,12 @@ GLYPHS = GLYPHS.reshape(7, 10, 5).transpose(1, 0, 2)
 SIDE = 16
 
 
-def draw_digits(count, rng, noise=0.12):
+def draw_digits(count, rng, noise=0.12, variety=1.0):
     """`count` images [count, SIDE * SIDE] between 0 and 1, and their labels."""
     labels = rng.integers(0, 10, count)
-    angle, shear = rng.normal(0, 0.15, count), rng.normal(0, 0.15, count)
-    size = rng.uniform(0.75, 1.1, count)
-    shift = rng.normal(0, 0.8, (count, 2))
+    angle, shear = variety * rng.normal(0, 0.15, count), variety * rng.normal(0, 0.15, count)
+    size = 0.925 + variety * rng.uniform(-0.175, 0.175, count)
+    shift = variety * rng.normal(0, 0.8, (count, 2))
     grid = np.stack(np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij"), -1) - (SIDE - 1) / 2
     rows, cols = grid[None, ..., 0] - shift[:, None, None, 0], grid[None, ..., 1] - shift[:, None, None, 1]
     c, s = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]

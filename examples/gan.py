@@ -68,7 +68,7 @@ def generator_loss(fake_output):
 def main(quick=False):
     tf.keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
-    images = draw_digits(1000 if quick else 20000, rng, noise=0.02)[0].reshape(-1, SIDE, SIDE, 1)
+    images = draw_digits(1000 if quick else 20000, rng, noise=0.02, variety=0.6)[0].reshape(-1, SIDE, SIDE, 1)
     generator, discriminator = make_generator(), make_discriminator()
     generator_optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=0.5)
     discriminator_optimizer = tf.keras.optimizers.Adam(3e-4, beta_1=0.5)
@@ -118,7 +118,7 @@ def draw(shown, real, losses):
     for curve, name in zip(np.transpose(losses), ["generator", "discriminator"]):
         smooth = np.convolve(curve, np.ones(25) / 25, "valid")
         right.plot(smooth, lw=0.8, label=name)
-    right.set(xlabel="step", ylabel="loss (mean of 25 steps)", title="training", ylim=(0, 4))
+    right.set(xlabel="step", ylabel="loss (mean of 25 steps)", title="training")
     right.legend()
     figure.savefig("gan.png", dpi=110)
     print("drawn to gan.png")

@@ -26,8 +26,8 @@ def dense_network(sizes, name):
 class VAE(tf.keras.Model):
     def __init__(self, latent=2):
         super().__init__()
-        self.encoder = dense_network([SIDE * SIDE, 256, 128, 2 * latent], "encoder")
-        self.decoder = dense_network([latent, 128, 256, SIDE * SIDE], "decoder")
+        self.encoder = dense_network([SIDE * SIDE, 128, 64, 2 * latent], "encoder")
+        self.decoder = dense_network([latent, 64, 128, SIDE * SIDE], "decoder")
 
     def encode(self, x):
         return tf.split(self.encoder(x), 2, axis=1)
@@ -47,9 +47,9 @@ class VAE(tf.keras.Model):
 def main(quick=False):
     tf.keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
-    images, labels = draw_digits(20000 if not quick else 1000, rng, noise=0.02)
+    images, labels = draw_digits(20000 if not quick else 1000, rng, noise=0.02, variety=0.4)
     model = VAE()
-    steps, batch = (20, 64) if quick else (6000, 128)
+    steps, batch = (20, 64) if quick else (5000, 100)
     schedule = tf.keras.optimizers.schedules.CosineDecay(2e-3, steps)
     optimizer = tf.keras.optimizers.Adam(schedule)
 

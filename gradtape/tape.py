@@ -57,7 +57,9 @@ def _leaf(value: Any) -> Any:
 
 
 def _described(value: Any) -> str:
-    return repr(value.name) if isinstance(value, _core.Variable) else f"a source of shape {tuple(value.shape)}"
+    return (
+        repr(value.name) if isinstance(value, _core.Variable) else f"a source of shape {tuple(value.shape)}"
+    )
 
 
 def _differentiable(value: Any) -> bool:
@@ -439,3 +441,78 @@ class GradientTape(_core.Tape):
         with self._kept():
             found = batch_jacobian_of(self, y, x) if _differentiable(y) and _differentiable(x) else None
         return ops.zeros([*y.shape, *tuple(x.shape)[1:]], x.dtype) if found is None else found
+
+    # ---- looking at the tape ------------------------------------------------------------------
+
+    def memory(self) -> Any:
+        """The bytes that the tape keeps alive, by op, and by line of your program under `tf.debug.lines()`.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(tf.ones([1024]))
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.reduce_sum(tf.exp(x + 1.0))
+        >>> print(tape.memory())
+        The tape keeps 4.0 KB in 3 records.
+          kept    share  values  records  op
+        4.0 KB  100.0 %       1        1  exp
+           0 B    0.0 %       0        1  add
+           0 B    0.0 %       0        1  sum
+        By line of the program: run under `with tf.debug.lines():`.
+
+        Returns:
+          A `Memory`: its `total` in bytes, `by_op` and `by_line`. Each buffer counts once.
+        """
+        from gradtape.debug.memory import memory
+
+        return memory(self)
+
+    def health(self, target: Any, sources: Any = None) -> Any:
+        """How gradients and activations are: norms, ratios, zeros, NaNs, dead and saturated units; worst first.
+
+        >>> import gradtape as tf
+        >>> w = tf.Variable([[1.0, -1.0], [2.0, -3.0]], name="w")
+        >>> with tf.GradientTape() as tape:
+        ...     loss = tf.reduce_sum(tf.nn.relu(tf.matmul([[1.0, 2.0]], w)))
+        >>> print(tape.health(loss, [w]))
+        name  shape  gradient  weight  ratio  zeros  not finite
+        w     [2,2]      2.24    3.87  0.577  50.0%           0
+        <BLANKLINE>
+        activation  shape  units  dead  saturated  near an end
+        relu        [1,2]      2     1          0         0.0%
+
+        Ask before `gradient`: the tape is not used up. A compiled function is one record, so its activations
+        are seen only under `tf.debug.lines()`, where functions run eagerly.
+
+        Args:
+          target: what the gradients are of.
+          sources: variables or watched tensors in any structure; by default all watched variables.
+
+        Returns:
+          A `Health`: `sources`, `units`, `troubled`, and `plot(file)`.
+        """
+        from gradtape.debug.health import health
+
+        if self._state != "open" and record() is None:
+            raise RuntimeError(_USED)
+        return health(self, self._targets(target), sources)
+
+    def draw(self, target: Any = None, file: Any = None) -> str:
+        """The recorded graph as SVG, or in `file` (.svg, or .html: a page to zoom and click in).
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(3.0, name="x")
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> tape.draw(y).startswith("<svg")
+        True
+
+        Args:
+          target: draw only what it depends on, and tell the norm of its gradient at every op.
+          file: where to write; the page works without a network.
+
+        Returns:
+          The text of the SVG, or the path of the file.
+        """
+        from gradtape.debug.draw import draw
+
+        return draw(self, None if target is None else self._targets(target), file)

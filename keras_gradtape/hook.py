@@ -134,12 +134,9 @@ class Finder(importlib.abc.MetaPathFinder):
 
         # keras.utils.set_random_seed seeds the library below as well, if that is TensorFlow.
         rng_utils.tf = SimpleNamespace(available=True, random=gradtape.random)
-        if not self._borrows:
-            return
         self._config._BACKEND = NAME
-        from keras_gradtape.src import optimizer
-
-        optimizer.install()
+        for part in ("optimizer", "calls"):
+            importlib.import_module(f"{PACKAGE}.{part}").install()
 
 
 def _allow(module: Any) -> None:

@@ -6,9 +6,11 @@ need of it is here.
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -23,6 +25,11 @@ def pytest_configure(config: Any) -> None:
     config.addinivalue_line("markers", "multi_device: tests of several devices")
     for kind in ("DeprecationWarning", "FutureWarning", "ImportWarning", "RuntimeWarning", "UserWarning"):
         config.addinivalue_line("filterwarnings", f"ignore::{kind}")
+    # A test compares the signatures of the backend with Keras', which has no annotations.
+    for part in ("core", "image", "linalg", "math", "nn", "numpy"):
+        for function in vars(getattr(keras.src.backend, part)).values():
+            if isinstance(function, FunctionType):
+                inspect.unwrap(function).__annotations__ = {}
 
 
 # ---- what Keras' own conftest.py gives to its tests ---------------------------------------------
@@ -35,6 +42,27 @@ def _skip_if_backend(given_backend: str, reason: str) -> Any:
 conftest = ModuleType("conftest")
 conftest.skip_if_backend = _skip_if_backend  # type: ignore[attr-defined]
 sys.modules.setdefault("conftest", conftest)
+
+
+def _name_for_trainers(real: Callable[[], str]) -> Callable[[], str]:
+    """The name of the backend; trainer_test.py, which has tables of names, is told one that is in them.
+
+    It finds our trainer in the place of NumPy's, and the processor under the name that it has in JAX.
+    """
+
+    def name() -> str:
+        asking = sys._getframe(1)
+        if asking.f_code.co_filename.endswith("trainer_test.py"):
+            if asking.f_code.co_name == "<module>" and "Trainer" not in asking.f_globals:
+                return "numpy"
+            if asking.f_code.co_name == "__getitem__":
+                return "jax"
+        return real()
+
+    return name
+
+
+keras.src.backend.backend = _name_for_trainers(keras.src.backend.backend)
 
 # ---- what cannot pass, and why ------------------------------------------------------------------
 

@@ -205,7 +205,7 @@ namespace {
 // An op that reduces: name(x; axes, keepdims).
 template <const ReduceOp& (*op)()> void infer_reduce(const Call& c, Outs& outs) {
   uint32_t mask = axes_mask(c, 0, c[0].shape);
-  if (!op().first->loop[int(c[0].dtype)]) fail(Code::Type, std::string("reduce is not defined for ") + dtype_name(c[0].dtype));
+  if (!op().first->loop[int(c[0].dtype)]) fail(std::string("reduce is not defined for ") + dtype_name(c[0].dtype));
   outs.emplace_back(Spec{c[0].dtype, reduced_shape(c[0].shape, mask, c.integer(1))});
 }
 template <const ReduceOp& (*op)()> void run_reduce_op(const Call& c, Outs& outs) {
@@ -257,7 +257,7 @@ void infer_arg(const Call& c, Outs& outs) {
   int axis = axis_attr(c, 0, c[0].shape.rank);
   Dtype t = dtype_attr(c, 1);
   if (t != Dtype::I32 && t != Dtype::I64 && t != Dtype::I16 && t != Dtype::U16)
-    fail(Code::Type, std::string("output_type must be int32, int64, int16 or uint16, got ") + dtype_name(t));
+    fail(std::string("output_type must be int32, int64, int16 or uint16, got ") + dtype_name(t));
   Spec s{t, reduced_shape(c[0].shape, 1u << axis, false)};
   if (c[0].shape[axis] == 0 && s.shape.numel() != 0)
     fail("Reduction axis " + std::to_string(axis) + " is empty in shape " + c[0].shape.str());

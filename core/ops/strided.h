@@ -83,7 +83,7 @@ inline int axis_attr(const Call& c, int k, int rank) {
   return int(a);
 }
 inline void want_dtype(const Tensor& x, DtypeSet set, const char* what) {
-  if (!in(x.dtype, set)) fail(Code::Type, std::string(what) + " is not defined for " + dtype_name(x.dtype));
+  if (!in(x.dtype, set)) fail(std::string(what) + " is not defined for " + dtype_name(x.dtype));
 }
 inline void want_same_dtype(const Tensor& x, const Tensor& y) {
   if (x.dtype != y.dtype)

@@ -1,6 +1,7 @@
 // The native half of GradientTape: a place on the thread's stack of active tapes, the list of
 // what it watches, and the way into the backward pass.
 #include <algorithm>
+#include <unordered_map>
 
 #include "backward.h"
 
@@ -143,6 +144,57 @@ static PyObject* tape_tracks(PyObject* self, PyObject* o) {
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
 }
 
+// A kept or forgotten value of a record: (tensor, place of its buffer, bytes of the buffer); 0, 0 when only type and shape are known.
+static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
+  Ref<TensorObject> t(new_tensor(value));
+  t->node = ref(node);
+  t->output = output;
+  auto place = reinterpret_cast<uintptr_t>(value.buffer);
+  return checked(Py_BuildValue("(OKK)", t.object(), static_cast<unsigned long long>(place),
+                               static_cast<unsigned long long>(value.buffer ? value.buffer->bytes : 0)));
+}
+
+// All records and leaves, oldest first, as (number, op, origins, operands, results, owner): the op is None for leaves and
+// gradients of the user's own, origins are (number of a record or 0, which result), owner is a variable, a gradient function or None.
+static PyObject* tape_records(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Tape* t = as_tape(self);
+    // A collection between two records could free the nodes that are still to come.
+    struct NoCollection {
+      int before = PyGC_Disable();
+      ~NoCollection() {
+        if (before) PyGC_Enable();
+      }
+    } no_collection;
+    std::unordered_map<Node*, PyObject*> variables;
+    for (PyObject* v : t->variables) variables[as_variable(v)->leaf] = v;
+    std::vector<Node*> nodes = t->nodes;
+    std::sort(nodes.begin(), nodes.end(), [](Node* a, Node* b) { return a->seq < b->seq; });
+    Ref<> list(checked(PyList_New(0)));
+    for (Node* n : nodes) {
+      bool call = n->op || n->closure;
+      int n_in = call ? n->n_in : 0, n_out = call ? n->n_out : 0;
+      auto found = variables.find(n);
+      bool variable = found != variables.end();
+      PyObject* owner = variable ? found->second : n->closure;
+      Ref<> origins(checked(PyTuple_New(n_in))), operands(checked(PyTuple_New(n_in))), results(checked(PyTuple_New(variable ? 1 : n_out)));
+      for (int i = 0; i < n_in; ++i) {
+        const Edge& e = n->edges()[i];
+        bool here = e.node && on_tape(e.node, t);
+        PyTuple_SET_ITEM(origins.get(), i, checked(Py_BuildValue("(KI)", here ? static_cast<unsigned long long>(e.node->seq) : 0ull, e.output)));
+        PyTuple_SET_ITEM(operands.get(), i, value_entry(n->values()[i], e.node, e.output));
+      }
+      for (int k = 0; k < n_out; ++k) PyTuple_SET_ITEM(results.get(), k, value_entry(n->values()[n_in + k], n, uint32_t(k)));
+      if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(as_variable(owner)->value, n, 0));
+      PyObject* op = n->op ? reinterpret_cast<PyObject*>(n->op) : Py_None;
+      Ref<> record(checked(Py_BuildValue("(KOOOOO)", static_cast<unsigned long long>(n->seq), op, origins.get(), operands.get(), results.get(),
+                                         owner ? owner : Py_None)));
+      if (PyList_Append(list.get(), record.get())) throw PythonError{};
+    }
+    return list.release();
+  });
+}
+
 static PyObject* tape_size(PyObject* self, void*) { return PyLong_FromSize_t(as_tape(self)->nodes.size()); }
 static PyObject* tape_recording(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->recording); }
 static PyObject* tape_persistent(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->persistent); }
@@ -159,6 +211,7 @@ static PyMethodDef methods[] = {
     {"_variables", tape_variables, METH_NOARGS, "Watched variables, in order of construction."},
     {"_backward", tape_backward, METH_VARARGS, "Gradients of targets with respect to sources."},
     {"_pullback", tape_pullback, METH_VARARGS, "The graph of a backward pass and its inputs, or None."},
+    {"_records", tape_records, METH_NOARGS, "What is on the tape, for those who look at it: see above."},
     {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
     {}};
 static PyGetSetDef getset[] = {{"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},

@@ -24,7 +24,7 @@ _TOGETHER = {"add", "sub", "complex"}
 _ONE_OF = {
     "neg": (0,), "conj": (0,), "real": (0,), "imag": (0,), "zero": (0,), "zeros_like": (0,),
     "mul": (0, 1), "mul_no_nan": (0, 1), "div": (0,), "div_no_nan": (0,),
-    "relu_grad": (1,), "sigmoid_grad": (1,), "tanh_grad": (1,),
+    "relu_grad": (1,), "sigmoid_grad": (1,), "tanh_grad": (1,), "leaky_relu_grad": (1, 2),
     "sum": (0,), "mean": (0,), "sum_to": (0,),
 }  # fmt: skip
 # Functions of a matrix, applied to a block matrix: its corner is their derivative, linear in that block.

@@ -12,7 +12,7 @@ from gradtape.ops.casting import cast
 from gradtape.ops.comparison import select
 from gradtape.ops.exponential import erf, exp, tanh
 from gradtape.ops.operands import as_tensor
-from gradtape.ops.samples import at, floats, pairs
+from gradtape.ops.samples import at, call, floats, pairs
 from gradtape.ops.table import COMPLEX, FLOAT, REAL, composite, elementwise
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -47,9 +47,20 @@ relu6 = elementwise(
     doc="`min(max(x, 0), 6)`, element-wise. Its derivative at 0 and 6 is 0.",
 )  # fmt: skip
 
+leaky_relu_grad = elementwise(
+    "leaky_relu_grad", FLOAT, args="x alpha g",
+    vjp=(
+        None, lambda h, x, alpha, g, dx: select(x > 0, 0, g * h),
+        lambda h, x, alpha, g, dx: leaky_relu_grad(x, alpha, h),
+    ),
+    numpy=lambda x, alpha, g: np.where(x > 0, g, alpha * g),
+    samples=[call((2, 3), at(0.2), (2, 3)), call((), at(0.1), ()), call((0, 3), at(0.2), (0, 3)), call((3,), (3,), (2, 3))],
+    doc="`g` where `x > 0`, else `alpha * g`: the gradient of leaky_relu in one pass.",
+)  # fmt: skip
+
 leaky_relu_op = elementwise(
     "leaky_relu", FLOAT, args="features alpha",
-    vjp=(lambda g, x, alpha, out: select(x > 0, g, alpha * g), lambda g, x, alpha, out: select(x > 0, 0, x * g)),
+    vjp=(lambda g, x, alpha, out: leaky_relu_grad(x, alpha, g), lambda g, x, alpha, out: select(x > 0, 0, x * g)),
     numpy=lambda x, alpha: np.where(x > 0, x, alpha * x), samples=pairs(-2, 2, 0.1, 0.4),
     doc="`x` where it is positive, `alpha * x` elsewhere.",
 )  # fmt: skip
@@ -116,7 +127,8 @@ silu_op = elementwise(
 def silu(features, beta=1.0):
     """`features * sigmoid(beta * features)`, element-wise."""
     if isinstance(beta, (int, float)) and beta == 1:
-        return silu_op(features)
+        x = as_tensor(features)
+        return x * sigmoid(x) if x.dtype.is_complex else silu_op(x)
     return features * sigmoid(beta * features)
 
 

@@ -73,7 +73,7 @@ bitcast = opaque(
             call(ints([1, 2, 3]), type="float64"), "InvalidArgumentError",
             "Cannot bitcast from int32 to float64",
         ),
-        (call(bools([True]), type="uint8"), "TypeError", "bitcast is not defined for bool"),
+        (call(bools([True]), type="uint8"), "InvalidArgumentError", "bitcast is not defined for bool"),
     ],
     names="bitcast",
     doc="The bytes of `input` as another type. A smaller type adds a last axis, a larger one takes it away. "

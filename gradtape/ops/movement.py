@@ -65,7 +65,7 @@ expand_dims = movement(
     ],
     bad=[
         (call((2, 3), axis=3), "InvalidArgumentError", "out of range"),
-        (call((2,), axis=None), "TypeError", "integer"),
+        (call((2,), axis=None), "ValueError", "integer"),
     ],
     names="expand_dims", doc="`input` with a dimension of size 1 put in at `axis`.",
 )  # fmt: skip

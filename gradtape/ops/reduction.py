@@ -200,7 +200,7 @@ _ARG = [
 _BAD_ARG = [
     (call((2, 3), axis=2), "InvalidArgumentError", "out of range"),
     (call((0, 3), axis=0), "InvalidArgumentError", "is empty"),
-    (call((3,), output_type="float32"), "TypeError", "output_type must be"),
+    (call((3,), output_type="float32"), "InvalidArgumentError", "output_type must be"),
 ]
 
 argmax = reduction(

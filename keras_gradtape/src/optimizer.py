@@ -11,7 +11,6 @@ run op by op: their Python code may do more than arithmetic.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,8 +67,8 @@ def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_
 def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
     """Takes one step; without variables those it was built with are meant."""
     if _inline() or not _traceable(type(self)):
-        grads = _dense_unless_rows(self, grads)
-        Base.apply(self, grads, trainable_variables)
+        _build(self, trainable_variables)
+        Base.apply(self, _dense_unless_rows(self, grads), trainable_variables)
         return
     programs = self.__dict__.get("_programs")
     if programs is not None and programs.last is not None and trainable_variables is not None:
@@ -137,6 +136,7 @@ def _traceable(cls: type) -> bool:
 def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
     """One step in eager mode, by a program if there can be one."""
     if _inline() or not len(grads) or not _traceable(type(self)):
+        _build(self, variables)
         self.apply(grads, variables)
         return
     variables = _checked_variables(self, grads, variables)
@@ -173,12 +173,17 @@ def _checked_variables(self: Any, grads: Sequence[Any], variables: Any) -> list[
     variables = list(variables)
     if len(variables) != len(grads):
         raise ValueError(f"apply: got {len(grads)} gradients for {len(variables)} variables.")
-    if not self.built:
-        with backend.name_scope(self.name, caller=self):
-            self.build(variables)
-        self.built = True
+    _build(self, variables)
     self._check_variables_are_known(variables)
     return variables
+
+
+def _build(self: Any, variables: Any) -> None:
+    """Makes the state of an optimizer, once and at once, also while a function is traced."""
+    if not self.built and variables is not None and not in_stateless_scope():
+        with lift(), backend.name_scope(self.name, caller=self):
+            self.build(list(variables))
+        self.built = True
 
 
 def _held(variable: Any) -> Any:
@@ -283,5 +288,3 @@ def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any)
     v.assign(tf.tensor_scatter_nd_sub(v._read(), tf.expand_dims(g.indices, -1), change))
 
 
-if "keras.optimizers" in sys.modules:
-    install()

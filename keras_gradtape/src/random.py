@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradtape as tf
 from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
+import gradtape as tf
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 
 __all__ = [

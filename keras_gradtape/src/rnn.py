@@ -11,18 +11,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras.src import tree
+
 import gradtape as tf
 from gradtape import _core
 from gradtape.ops.comparison import select as _select
-from keras.src import tree
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import common
 
 __all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn", "unstack"]
 
 # How many steps are written out in a trace: tracing one of a Keras cell takes long.
-_SHORT = 32
+_SHORT = 64
 _SHORT_OF_CELLS = 12
 
 Step = Callable[[Sequence, list, "list | None"], tuple[list, list]]
@@ -64,7 +64,12 @@ def _run(
 
     def body(t: Any, kept: list, last: list, states: list) -> tuple:
         last, states = step([r.read(t) for r in rows], states, last)
-        return t + 1, [k.write(t, o) for k, o in zip(kept, last, strict=True)] if keep_all else [], last, states
+        return (
+            t + 1,
+            [k.write(t, o) for k, o in zip(kept, last, strict=True)] if keep_all else [],
+            last,
+            states,
+        )
 
     _, kept, last, states = tf.while_loop(
         lambda t, *_: t < count, body, (tf.constant(1), kept, last, states), maximum_iterations=count - 1
@@ -85,9 +90,10 @@ def _written_out(
     kept, last = [], None
     for inputs in zip(*rows, strict=True):
         last, states = step(inputs, states, last)
-        kept.append(last)
+        if keep_all:
+            kept.append(last)
     if last is None:
-        raise ValueError("Unrolling requires a fixed number of timesteps.")
+        raise ValueError(f"rnn: there must be at least one time step; got {tuple(sequences[0].shape)}.")
     if not keep_all:
         return last, [tf.expand_dims(o, time_axis) for o in last], states
     return last, [tf.stack(list(o), time_axis) for o in zip(*kept, strict=True)], states
@@ -127,7 +133,9 @@ def rnn(
         mask = mask if time_major else _swapped(mask)
         mask = tf.squeeze(mask, -1) if mask.ndim == 3 and mask.shape[-1] == 1 else mask
     elif isinstance(input_length, (_core.Tensor, _core.Variable)):
-        mask = tf.reshape(tf.range(count), [count, 1]) < tf.reshape(tf.cast(input_length, "int32"), [1, batch])
+        mask = tf.reshape(tf.range(count), [count, 1]) < tf.reshape(
+            tf.cast(input_length, "int32"), [1, batch]
+        )
     constants = tuple(constants or ())
     shapes: dict[str, Any] = {}
 
@@ -244,7 +252,7 @@ def lstm(
 
 
 def _lstm(options: tuple, x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any = None) -> tuple:
-    act, gate, *how, time_major = options
+    act, gate, backwards, keep_all, unroll, time_major = options
 
     def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
         h, c = states
@@ -254,7 +262,7 @@ def _lstm(options: tuple, x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, b
         return [h], [h, c]
 
     z = _projected(x, kernel, bias, time_major)
-    (last,), (outputs,), states = _run(step, [z], [h, c], *how, 0 if time_major else 1)
+    (last,), (outputs,), states = _run(step, [z], [h, c], backwards, keep_all, unroll, 0 if time_major else 1)
     return last, outputs, states
 
 
@@ -284,7 +292,7 @@ def gru(
 
 
 def _gru(options: tuple, x: Any, h: Any, kernel: Any, recurrent: Any, bias: Any = None) -> tuple:
-    act, gate, reset_after, *how, time_major = options
+    act, gate, reset_after, backwards, keep_all, unroll, time_major = options
     of_state, candidate = None, None
     if reset_after:
         bias, of_state = (None, None) if bias is None else tf.unstack(bias)
@@ -307,7 +315,7 @@ def _gru(options: tuple, x: Any, h: Any, kernel: Any, recurrent: Any, bias: Any 
         return [h], [h]
 
     z = _projected(x, kernel, bias, time_major)
-    (last,), (outputs,), states = _run(step, [z], [h], *how, 0 if time_major else 1)
+    (last,), (outputs,), states = _run(step, [z], [h], backwards, keep_all, unroll, 0 if time_major else 1)
     return last, outputs, states
 
 

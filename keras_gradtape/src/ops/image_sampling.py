@@ -229,12 +229,13 @@ def elastic_transform(
     layout = Layout(images, data_format)
     x = layout.last(images)
     batch, height, width, _ = x.shape
-    alpha, sigma = (wide(convert_to_tensor(v, "float32")) for v in (alpha, sigma))
+    dtype = tf.float64 if x.dtype is tf.float64 else tf.float32
+    alpha, sigma = (tf.cast(convert_to_tensor(v), dtype) for v in (alpha, sigma))
     numbers = tf.bitcast(convert_to_tensor(draw_seed(seed), "uint32"), tf.int32)
-    noise = tf.random.stateless_normal([2, batch, height, width], numbers) * sigma
+    noise = tf.cast(tf.random.stateless_normal([2, batch, height, width], numbers), dtype) * sigma
     moved = alpha * tf.matmul(tf.matmul(_smoothing(height, sigma), noise), _smoothing(width, sigma))
-    y, x_ = _grid(height, width, tf.float32)
-    return layout.back(_planes(x, y + moved[1], x_ + moved[0], interpolation, fill_mode, fill_value))
+    rows, columns = _grid(height, width, dtype)
+    return layout.back(_planes(x, rows + moved[1], columns + moved[0], interpolation, fill_mode, fill_value))
 
 
 def _smoothing(size: int, sigma: Any) -> Any:

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape.ops.static import array_of
 from keras.src import tree
 
+import gradtape as tf
+from gradtape.ops.static import array_of
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import floating, floats
 
@@ -109,7 +109,9 @@ def lu_factor(a: Any) -> tuple[Any, Any]:
 def _exchanges(orders: np.ndarray) -> np.ndarray:
     """The exchanges that make each permutation."""
     out = np.empty(orders.shape, np.int32)
-    for order, pivots in zip(orders.reshape(-1, orders.shape[-1]), out.reshape(-1, orders.shape[-1]), strict=True):
+    for order, pivots in zip(
+        orders.reshape(-1, orders.shape[-1]), out.reshape(-1, orders.shape[-1]), strict=True
+    ):
         rows = np.arange(order.size)
         for i, row in enumerate(order):
             pivots[i] = at = i + int(np.argmax(rows[i:] == row))
@@ -259,7 +261,10 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
 
 def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
     xs = tree.map_structure(convert_to_tensor, tuple(primals))
-    ts = [convert_to_tensor(t, x.dtype.name) for t, x in zip(tree.flatten(tangents), tree.flatten(xs), strict=True)]
+    ts = [
+        convert_to_tensor(t, x.dtype.name)
+        for t, x in zip(tree.flatten(tangents), tree.flatten(xs), strict=True)
+    ]
     with tf.autodiff.ForwardAccumulator(tree.flatten(xs), ts) as accumulator:
         out = fun(*xs)
     out, *aux = out if has_aux else (out,)

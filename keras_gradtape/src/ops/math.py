@@ -11,7 +11,6 @@ from typing import Any
 import gradtape as tf
 from gradtape.ops.comparison import select as _select
 from gradtape.ops.static import array_of
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, floating, floats
 
@@ -97,9 +96,7 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Any
 def _get_complex_tensor_from_tuple(x: Any) -> Any:
     """Keras calls it by this name."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise ValueError(
-            f"Input `x` should be a tuple of two tensors - real and imaginary. Received: x={x}"
-        )
+        raise ValueError(f"Input `x` should be a tuple of two tensors - real and imaginary. Received: x={x}")
     real, imag = (convert_to_tensor(part) for part in x)
     if tuple(real.shape) != tuple(imag.shape):
         raise ValueError(

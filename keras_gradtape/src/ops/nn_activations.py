@@ -12,7 +12,6 @@ import gradtape as tf
 from gradtape.ops.activations import gelu_op, gelu_tanh_op, leaky_relu_op, silu_op
 from gradtape.ops.arithmetic import clip as _clip
 from gradtape.ops.comparison import select as _select
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import Tensor, countable, floating
 
@@ -189,4 +188,3 @@ def sparsemax(x: Any, axis: int = -1) -> Any:
     k = tf.reduce_sum(tf.cast(above, x.dtype), axis, True)
     tau = (tf.reduce_sum(_select(above, ordered, 0), axis, True) - 1) / k
     return tf.maximum(x - tau, 0)
-

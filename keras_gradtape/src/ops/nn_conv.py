@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradtape as tf
-from gradtape.ops.conv import conv as _conv
-from gradtape.ops.conv import conv_input as _conv_input
-from gradtape.ops.patches import patches as _patches
-from gradtape.ops.patches import unpatches as _unpatches
-from gradtape.ops.windows import to_first, to_last
 from keras.src.backend.common.backend_utils import (
     check_conv_input_channels,
     check_conv_transpose_input_channels,
     compute_conv_transpose_output_shape,
 )
 
+import gradtape as tf
+from gradtape.ops.conv import conv as _conv
+from gradtape.ops.conv import conv_input as _conv_input
+from gradtape.ops.patches import patches as _patches
+from gradtape.ops.patches import unpatches as _unpatches
+from gradtape.ops.windows import to_first, to_last
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.nn_pool import channels_are_first, paddings_of, per_axis
 from keras_gradtape.src.ops.types import Tensor, floats
@@ -44,7 +44,9 @@ def _operands(inputs: Any, kernel: Any, least: int = 3, most: int = 5) -> tuple[
     return inputs, kernel, inputs.ndim - 2
 
 
-def _window(strides: Any, dilation_rate: Any, padding: str, dims: int) -> tuple[list[int], list[int], list[int]]:
+def _window(
+    strides: Any, dilation_rate: Any, padding: str, dims: int
+) -> tuple[list[int], list[int], list[int]]:
     return per_axis(strides, dims), per_axis(dilation_rate, dims), paddings_of(padding)
 
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gradtape as tf
 import numpy as np
+from keras.src.backend import config
+
+import gradtape as tf
 from gradtape.ops.pooling import avg_pool as _avg
 from gradtape.ops.pooling import max_pool as _max
 from gradtape.ops.windows import to_first, to_last
-from keras.src.backend import config
-
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import Tensor, floating
 
@@ -53,9 +53,7 @@ def _images(x: Any, what: str) -> int:
     return x.ndim - 2
 
 
-def _pooled(
-    op: Callable, x: Any, pool_size: Any, strides: Any, padding: str, data_format: str | None
-) -> Any:
+def _pooled(op: Callable, x: Any, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Any:
     dims = _images(x, "Pooling")
     sizes = per_axis(pool_size, dims)
     steps = sizes if strides is None else per_axis(strides, dims)

@@ -193,11 +193,23 @@ def allclose(x1: Any, x2: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
 
 # ---- bits and divisors --------------------------------------------------------------------------
 
-bitwise_and = _of_two("bitwise_and", tf.bitwise.bitwise_and, tf.logical_and)
-bitwise_or = _of_two("bitwise_or", tf.bitwise.bitwise_or, tf.logical_or)
-bitwise_xor = _of_two("bitwise_xor", tf.bitwise.bitwise_xor, tf.math.logical_xor)
-bitwise_left_shift = left_shift = _of_two("left_shift", tf.bitwise.left_shift)
-bitwise_right_shift = right_shift = _of_two("right_shift", tf.bitwise.right_shift)
+
+def _of_bits(name: str, op: Callable, of_truths: Callable | None = None) -> Callable:
+    """As `_of_two`; Keras calls the operands `x` and `y` here."""
+    of_two = _of_two(name, op, of_truths)
+
+    def function(x: Any, y: Any) -> Any:
+        return of_two(x, y)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+bitwise_and = _of_bits("bitwise_and", tf.bitwise.bitwise_and, tf.logical_and)
+bitwise_or = _of_bits("bitwise_or", tf.bitwise.bitwise_or, tf.logical_or)
+bitwise_xor = _of_bits("bitwise_xor", tf.bitwise.bitwise_xor, tf.math.logical_xor)
+bitwise_left_shift = left_shift = _of_bits("left_shift", tf.bitwise.left_shift)
+bitwise_right_shift = right_shift = _of_bits("right_shift", tf.bitwise.right_shift)
 
 
 def gcd(x1: Any, x2: Any) -> Any:

@@ -112,8 +112,16 @@ def _refuse_empty(name: str, x: Any, axis: Any) -> None:
         )
 
 
-max = amax = _extreme("max", tf.reduce_max, tf.reduce_any, tf.maximum)
-min = amin = _extreme("min", tf.reduce_min, tf.reduce_all, tf.minimum)
+max = _extreme("max", tf.reduce_max, tf.reduce_any, tf.maximum)
+min = _extreme("min", tf.reduce_min, tf.reduce_all, tf.minimum)
+
+
+def amax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return max(x, axis, keepdims)
+
+
+def amin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return min(x, axis, keepdims)
 
 
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -1,0 +1,105 @@
+"""The command line: `python -m gradtape info` and `python -m gradtape doctor PATH`."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.metadata
+import os
+import platform
+import sys
+
+import gradtape as tf
+from gradtape import _blas, _core
+from gradtape.debug.memory import size
+
+_COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
+
+
+def blas() -> str:
+    """What OpenBLAS says about itself, and where it is."""
+    path = _blas.library_path()
+    try:
+        config = ctypes.CDLL(path).scipy_openblas_get_config
+    except (OSError, AttributeError):
+        return path or "not found: pip install scipy-openblas32"
+    config.restype = ctypes.c_char_p
+    return f"{config().decode().strip()}, one thread of its own\n{'':12}{path}"
+
+
+def processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            found = next(
+                (line.partition(":")[2].strip() for line in file if line.startswith("model name")), ""
+            )
+    except OSError:
+        found = ""
+    return found or platform.processor() or platform.machine()
+
+
+def info() -> str:
+    """Everything that a report of a bug or a figure should come with."""
+    versions = []
+    for name in _COMPANIONS:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"no {name}")
+    counters = tf.config.memory_info()
+    live, peak = size(counters["live_bytes"]), size(counters["peak"])
+    cached = size(counters["cached_bytes"])
+    rows = {
+        "gradtape": f"{tf.version.GRADTAPE}, as TensorFlow {tf.version.VERSION}",
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "packages": ", ".join(versions),
+        "processor": f"{processor()}, {os.cpu_count()} processors",
+        "kernels": f"{_core.isa_name()} (GRADTAPE_ISA asks for less)",
+        "threads": f"{_core.num_threads()} (GRADTAPE_NUM_THREADS)",
+        "blas": blas(),
+        "compiling": "on" if _core.is_compiling() else "off (GRADTAPE_COMPILE)",
+        "memory": f"{live} live in {counters['live_tensors']} tensors, {cached} kept for reuse, peak {peak}",
+        "settings": " ".join(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("GRADTAPE_"))
+        or "none",
+    }
+    return "\n".join(f"{name:<12}{text}" for name, text in rows.items())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command; 1 if the doctor has found something."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gradtape", description="TensorFlow's GradientTape as a library."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("info", help="version, processor, threads, BLAS, memory")
+    doctor = commands.add_parser(
+        "doctor",
+        help="what to know before a TensorFlow project runs on gradtape",
+        description="Reads .py and .ipynb files, runs nothing. A line with `# gradtape: ok` is left alone. "
+        "The exit status is 1 if there is more to say than notes.",
+    )
+    doctor.add_argument("path", help="a file or a folder")
+    doctor.add_argument("--quiet", action="store_true", help="no notes")
+    given = parser.parse_args(arguments)
+    if given.command == "info":
+        print(info())
+        return 0
+    return _doctor(given.path, given.quiet)
+
+
+def _doctor(path: str, quiet: bool) -> int:
+    from gradtape.doctor import check
+
+    try:
+        report = check(path)
+    except FileNotFoundError as e:
+        print(e, file=sys.stderr)
+        return 2
+    for finding in report.problems if quiet else report.findings:
+        print(finding)
+    print(report.summary)
+    return 1 if report.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

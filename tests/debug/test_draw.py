@@ -1,0 +1,200 @@
+"""tape.draw(): the graph as SVG, and as a page that a browser runs."""
+
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import gradtape as tf
+from gradtape.debug.layout import layered
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def boxes(svg):
+    """The texts of the boxes, by their number."""
+    found = {}
+    for g in ET.fromstring(svg).iter(SVG + "g"):
+        if "node" in g.get("class", "").split():
+            found.setdefault(g.get("data-number"), []).append(
+                (g.get("class"), [t.text for t in g.iter(SVG + "text")])
+            )
+    return found
+
+
+def recorded():
+    x, w = tf.constant([[1.0, 2.0]]), tf.Variable([[1.0], [-3.0]], name="kernel")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.tanh(x @ w)
+        other = tf.exp(x)
+        loss = tf.reduce_sum(y)
+    return tape, loss, other, w
+
+
+def test_boxes_and_edges():
+    tape, loss, other, _ = recorded()
+    svg = tape.draw()
+    texts = [text for same in boxes(svg).values() for _, text in same]
+    for wanted in (["kernel", "float32[2,1]"], ["watched tensor", "float32[1,2]"], ["matmul", "float32[1,1]"],
+                   ["exp", "float32[1,2]"], ["sum", "float32[]"]):  # fmt: skip
+        assert wanted in texts
+    assert svg.count('class="edge"') == 5
+
+
+def test_only_what_leads_to_the_target():
+    tape, loss, other, w = recorded()
+    svg = tape.draw(loss)
+    assert not any("exp" in text for same in boxes(svg).values() for _, text in same)
+    assert svg.count('class="edge"') == 4
+    assert "gradient: norm 1" in svg
+    assert tape.gradient(loss, w) is not None  # the tape is not used up
+
+
+def test_what_a_box_tells():
+    with tf.debug.lines():
+        w = tf.Variable([1.0, -3.0], name="weights")
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.exp(w))  # this line
+        svg = tape.draw(y)
+    told = next(t.text for t in ET.fromstring(svg).iter(SVG + "title") if t.text.startswith("operation: exp"))
+    assert "values: 0.0497871 to 2.71828, mean 1.38403" in told
+    assert "gradient: norm 1.41421" in told
+    assert "source: y = tf.reduce_sum(tf.exp(w))  # this line" in told
+    assert "test_draw.py:" in told
+    assert "keeps: 64 B in 1 value" in told
+
+
+def test_bad_values_are_marked():
+    x = tf.Variable([0.0, 1.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.sqrt(tf.math.log(x)))
+    marked = [
+        text[0] for same in boxes(tape.draw(y)).values() for classes, text in same if "bad" in classes.split()
+    ]
+    assert "sqrt" in marked
+
+
+def test_variable_used_far_away_is_drawn_again():
+    w, x = tf.Variable(tf.ones([2, 2]), name="w"), tf.ones([1, 2])
+    with tf.GradientTape() as tape:
+        for _ in range(30):
+            x = tf.tanh(x @ w)
+    found = boxes(tape.draw(x))
+    copies = next(same for same in found.values() if same[0][1][0] == "w")
+    assert len(copies) > 20
+    assert sum("again" in classes for classes, _ in copies) == len(copies) - 1
+
+
+def test_custom_gradients_functions_many_results_and_names_to_escape():
+    @tf.custom_gradient
+    def f(x):
+        return x * 1.0, lambda g: g
+
+    @tf.function
+    def g(x):
+        return tf.exp(x) * x
+
+    v = tf.Variable([1.0, 2.0], name='a<b>&"c')
+    with tf.GradientTape() as tape:
+        y = g(f(v))
+        a, b = tf.split(y, 2)
+        z = tf.reduce_sum(a * b)
+    svg = tape.draw(z)
+    texts = [text[0] for same in boxes(svg).values() for _, text in same]
+    assert "function" in texts and "custom gradient" in texts and 'a<b>&"c' in texts
+
+
+def test_files(tmp_path):
+    tape, loss, _, _ = recorded()
+    assert tape.draw(loss, tmp_path / "a.svg") == str(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    with pytest.raises(ValueError, match=r"\.svg or \.html"):
+        tape.draw(loss, tmp_path / "a.pdf")
+
+
+def test_nothing_recorded():
+    with tf.GradientTape() as tape:
+        pass
+    assert "Nothing is recorded" in tape.draw()
+    with pytest.raises(ValueError, match="not on the tape"):
+        tape.draw(tf.constant(1.0))
+
+
+def test_large_graph_is_quick():
+    x = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = x * 1.0
+        early = y
+        for i in range(1500):
+            y = tf.sin(y) + (early if i % 100 == 0 else 1.0)
+    assert tape.draw().count("<rect") > 3000
+
+
+def test_layout_keeps_boxes_apart():
+    sizes = {i: (40.0 + i % 5 * 20, 30.0) for i in range(60)}
+    edges = [(i, j) for j in range(60) for i in range(j) if (i * 7 + j * 3) % 17 == 0]
+    places = layered(sizes, edges, set()).places
+    for a, (x, y) in places.items():
+        for b, (u, v) in places.items():
+            if a < b and y == v:
+                assert abs(x - u) >= (sizes[a][0] + sizes[b][0]) / 2
+    for a, b in edges:
+        assert places[a][1] < places[b][1]  # edges point down
+
+
+# ---- the page -------------------------------------------------------------------------------------
+
+
+def test_page_needs_nothing_else(tmp_path):
+    tape, loss, _, _ = recorded()
+    path = tape.draw(loss, tmp_path / "tape.html")
+    text = (tmp_path / "tape.html").read_text()
+    assert path == str(tmp_path / "tape.html")
+    assert re.findall(r'(?:src|href)="(?!data:)', text) == []
+    assert set(re.findall(r"https?://[^\s\"']+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def chromium(*arguments):
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1200,800",
+    ]
+    return subprocess.run([program, *options, *arguments], capture_output=True, timeout=120, check=True)
+
+
+def test_page_in_a_browser(tmp_path):
+    x = tf.Variable([1.0, 2.0], name="</script><b>x")
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.tanh(x))
+    tape.draw(y, tmp_path / "tape.html")
+    number = next(r[0] for r in tape._records() if r[1] is not None and r[1].op_name == "tanh")
+    address = f"{(tmp_path / 'tape.html').as_uri()}#{number}"
+    page = chromium(f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", address).stdout.decode()
+    # The script ran: the graph was fitted into the window, and the op of the address is explained.
+    assert re.search(r'<g id="graph" transform="translate\([-\d. ]+\) scale\([\d.]+\)"', page)
+    panel = page[page.index('<div id="panel"') : page.index('<div id="key"')]
+    assert "hidden" not in panel.split(">")[0]
+    assert "<h2>tanh</h2>" in panel
+    assert "0.761594 to 0.964028, mean 0.862811" in panel
+    assert "comes from" in panel and "&lt;/script&gt;" in panel
+
+
+def test_screenshot_shows_boxes(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    tape, loss, _, _ = recorded()
+    tape.draw(loss, tmp_path / "tape.html")
+    shot = tmp_path / "tape.png"
+    address = (tmp_path / "tape.html").as_uri()
+    chromium(f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={shot}", address)
+    colours = {c for _, c in image.open(shot).convert("RGB").getcolors(1 << 20)}
+    assert (0xDC, 0xEB, 0xD3) in colours  # a variable
+    assert (0xFD, 0xEB, 0xD0) in colours  # a product
