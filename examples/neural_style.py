@@ -15,7 +15,7 @@ import numpy as np
 import gradtape as tf
 
 KINDS = ["stripes", "checks", "dots", "bricks", "waves", "blobs"]
-SIDE = 80  # of the images that are drawn
+SIDE = 96  # of the images that are drawn
 
 
 def texture(kind, side, rng, period=None):
@@ -24,11 +24,12 @@ def texture(kind, side, rng, period=None):
     angle, (u0, v0) = rng.uniform(0, np.pi), rng.uniform(0, 2 * np.pi, 2)
     y, x = np.mgrid[:side, :side] * 2 * np.pi / period
     u, v = np.cos(angle) * x + np.sin(angle) * y + u0, np.cos(angle) * y - np.sin(angle) * x + v0
+    shifted = np.pi / 2 * (np.cos(u / 2) > 0)  # every other row of bricks
     pattern = {
         "stripes": lambda: np.sin(u),
         "checks": lambda: 3 * np.sin(u) * np.sin(v),
         "dots": lambda: 3 * (np.cos(u) + np.cos(v) - 0.8),
-        "bricks": lambda: 5 - 6 * np.maximum(np.abs(np.cos(u / 2)), np.abs(np.cos(v / 4 + (np.cos(u / 2) > 0) * np.pi / 2))) ** 8,
+        "bricks": lambda: 5 - 6 * np.maximum(np.abs(np.cos(u / 2)), np.abs(np.cos(v / 4 + shifted))) ** 8,
         "waves": lambda: 2 * np.sin(u + 1.5 * np.sin(v)),
         "blobs": lambda: sum(np.sin(np.cos(a) * x + np.sin(a) * y + p) for a, p in rng.uniform(0, 6.3, (8, 2))),
     }[kind]()  # fmt: skip
@@ -71,8 +72,6 @@ def distance(x, wanted):
     return tf.reduce_mean(tf.square(x - wanted)) / tf.reduce_mean(tf.square(wanted))
 
 
-import os
-CW=float(os.environ.get("CW","0.1"))
 def main(quick=False):
     tf.keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
@@ -89,7 +88,7 @@ def main(quick=False):
     styles = {kind: texture(kind, side, rng, period=10) for kind in ("bricks", "waves", "dots", "stripes")}
     losses, drawn = list(history["loss"]), {}
     for kind, style in styles.items():
-        wanted_content = extractor(content)[-1]
+        wanted_content = extractor(content)[1]
         wanted_grams = [gram(f) for f in extractor(tf.constant(style[None], tf.float32))]
         image = tf.Variable(tf.clip_by_value(content + rng.normal(0, 0.2, content.shape), 0.0, 1.0))
         optimizer = tf.keras.optimizers.Adam(0.02, beta_2=0.9)  # gradients shrink a hundredfold
@@ -98,10 +97,10 @@ def main(quick=False):
         def step(image, wanted_content, wanted_grams, optimizer=optimizer):
             with tf.GradientTape() as tape:
                 features = extractor(image)
-                content_loss = distance(features[-1], wanted_content)
+                content_loss = distance(features[1], wanted_content)
                 style_loss = tf.add_n([distance(gram(f), w) for f, w in zip(features, wanted_grams)])
                 smoothness = tf.reduce_sum(tf.image.total_variation(image)) / side**2
-                loss = CW * content_loss + style_loss + 0.02 * smoothness
+                loss = 0.3 * content_loss + style_loss + 0.02 * smoothness
             optimizer.apply_gradients([(tape.gradient(loss, image), image)])
             image.assign(tf.clip_by_value(image, 0.0, 1.0))
             return loss
@@ -110,11 +109,11 @@ def main(quick=False):
         drawn[kind] = image.numpy()[0]
         print(f"{kind:8} loss {losses[-steps]:9.3f} -> {losses[-1]:.3f}")
     if not quick:
-        draw(content.numpy()[0], styles, drawn)
+        draw(content.numpy()[0], styles, drawn, np.reshape(losses[-steps * len(styles) :], [len(styles), -1]))
     return losses
 
 
-def draw(content, styles, drawn):
+def draw(content, styles, drawn, curves):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -123,12 +122,14 @@ def draw(content, styles, drawn):
     figure, grid = plt.subplots(2, 5, figsize=(12, 5), layout="constrained")
     grid[0, 0].imshow(content)
     grid[0, 0].set_title("content")
-    grid[1, 0].axis("off")
     for column, kind in zip(grid.T[1:], styles):
         column[0].imshow(styles[kind])
         column[0].set_title(kind)
         column[1].imshow(drawn[kind])
-    for cell in grid.flat:
+    grid[1, 0].semilogy(curves.T, label=list(styles))
+    grid[1, 0].set(xlabel="step", ylabel="loss")
+    grid[1, 0].legend(fontsize=8)
+    for cell in [grid[0, 0], *grid[:, 1:].flat]:
         cell.set(xticks=[], yticks=[])
     figure.savefig("neural_style.png", dpi=110)
     print("drawn to neural_style.png")

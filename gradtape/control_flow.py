@@ -395,6 +395,8 @@ def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
 
         return scan_rows(_traceable(fn), elems, initializer, reverse, keep=False)
     value, rows, order, _ = _start(elems, initializer, reverse)
+    if initializer is not None:
+        value = initializer  # a Python number takes the type of what it meets
     for i in order:
         value = fn(value, nest.pack_sequence_as(elems, [r[i] for r in rows]))
     return nest.map_structure(_loop_result, value)

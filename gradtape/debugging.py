@@ -155,6 +155,8 @@ def assert_near(
 
     x = _tensor(x)
     y = _tensor(y, x)
+    if y.dtype is not x.dtype:
+        raise ValueError(f"assert_near: expected `y` to be {x.dtype.name}; got {y.dtype.name}.")
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise ValueError(f"assert_near: expected floats; got {x.dtype.name}.")
     kind = np.float32 if x.dtype is dtypes.bfloat16 else x.dtype.as_numpy_dtype

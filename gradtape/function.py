@@ -522,6 +522,8 @@ def function(func: Callable | None = None, **options: Any) -> Any:
         chosen["reduce_retracing"] = True
 
     def wrap(f: Callable) -> Function:
+        if not callable(f):
+            raise TypeError(f"{f!r} is not a callable object")
         return Function(f, **chosen)
 
     return wrap if func is None else wrap(func)

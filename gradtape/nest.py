@@ -131,14 +131,14 @@ def _kind(value: Any, expand: bool = False) -> _Kind | None:
     return kind
 
 
-def is_nested(structure: Any) -> bool:
-    """Whether `structure` is a container.
+def is_nested(seq: Any) -> bool:
+    """Whether `seq` is a container.
 
     >>> from gradtape import nest
     >>> nest.is_nested([1]), nest.is_nested({}), nest.is_nested("ab"), nest.is_nested(None)
     (True, True, False, False)
     """
-    return _kind(structure) is not None
+    return _kind(seq) is not None
 
 
 is_sequence = is_nested  # the name before TensorFlow 2.13

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape import _core, dtypes
+from gradtape.errors import InvalidArgumentError
 
 _LARGEST_SEED = 2**31 - 1
 _DEFAULT_SEED = 87654321  # the global seed when only an op seed is given
@@ -238,7 +239,9 @@ def want_philox(alg: Any) -> None:
         return
     if alg is None or (not isinstance(alg, str) and int(alg) in (Algorithm.PHILOX, Algorithm.AUTO_SELECT)):
         return
-    raise ValueError(f"random: only the algorithm 'philox' is available; got {alg!r}.")
+    known = str(alg).lower() == "threefry" or alg == Algorithm.THREEFRY
+    words = f"random: only the algorithm 'philox' is available; got {alg!r}."
+    raise InvalidArgumentError(words) if known else ValueError(words)
 
 
 def _integers(value: Any) -> list[int]:

@@ -161,7 +161,8 @@ void run_gamma(const Call& c, Outs& outs) {
 double poisson_sample(double rate, const Philox& gen, double highest) {
   uint64_t group = 0;
   Uniforms uniform;
-  if (!(rate >= 0) || !std::isfinite(rate)) return std::numeric_limits<double>::quiet_NaN();
+  if (rate < 0) return 0;  // as TensorFlow
+  if (!std::isfinite(rate)) return std::numeric_limits<double>::quiet_NaN();
   if (rate < 10) {
     const double limit = std::exp(-rate);
     double product = 1, x = 0;

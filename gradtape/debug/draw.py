@@ -84,9 +84,9 @@ def picture_of(tape: Any, targets: list | None) -> Picture:
     norms = _gradient_norms(tape, targets, records) if targets else {}
     known = _values(records)
     described = {r.number: _box(r, norms, known, r.number in ends) for r in records}
-    boxes, edges, roots = _graph(records, described)
+    boxes, edges = _graph(records, described)
     sizes = {k: (_width(b), _HEIGHT) for k, b in boxes.items()}
-    return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges, roots)))
+    return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges)))
 
 
 def _number(target: Any, records: list[Recorded]) -> int:
@@ -192,13 +192,12 @@ def _range(x: Any) -> tuple[str, bool]:
     return f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}", True
 
 
-def _graph(records: list[Recorded], described: dict[int, Box]) -> tuple[dict, list, set]:
-    """Boxes, edges and roots. Variables are drawn again where they are used far away from their first use."""
+def _graph(records: list[Recorded], described: dict[int, Box]) -> tuple[dict, list]:
+    """Boxes and edges. Variables are drawn again where they are used far away from their first use."""
     order = {r.number: i for i, r in enumerate(records)}
     first: dict[int, int] = {}
     boxes: dict[Any, Box] = {}
     edges: list[tuple[Any, Any]] = []
-    roots: set[Any] = {r.number for r in records if r.is_source}
     copies: dict[int, list[Any]] = {}
     for a, _, b, _ in uses(records):
         if a not in described:
@@ -206,7 +205,6 @@ def _graph(records: list[Recorded], described: dict[int, Box]) -> tuple[dict, li
         start: Any = a
         if described[a].record.is_source and order[b] - first.setdefault(a, order[b]) > _NEAR:
             start = (a, b)
-            roots.add(start)
             copies.setdefault(b, []).append(start)
         edges.append((start, b))
     for r in records:
@@ -214,7 +212,7 @@ def _graph(records: list[Recorded], described: dict[int, Box]) -> tuple[dict, li
             box = described[start[0]]
             boxes[start] = box._replace(classes=box.classes + " again")
         boxes[r.number] = described[r.number]
-    return boxes, edges, roots
+    return boxes, edges
 
 
 def _short(text: str, most: int = 34) -> str:

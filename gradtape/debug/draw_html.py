@@ -56,7 +56,9 @@ stage.addEventListener("wheel", e => {
   zoom(Math.exp(-e.deltaY * 0.0015), e.clientX, e.clientY);
 }, {passive: false});
 let held = null;
-stage.addEventListener("pointerdown", e => { held = {x: e.clientX - x, y: e.clientY - y, px: e.clientX, py: e.clientY, moved: false}; });
+stage.addEventListener("pointerdown", e => {
+  held = {x: e.clientX - x, y: e.clientY - y, px: e.clientX, py: e.clientY, moved: false};
+});
 addEventListener("pointermove", e => {
   if (!held) return;
   if (Math.hypot(e.clientX - held.px, e.clientY - held.py) > 3) held.moved = true, stage.classList.add("held");

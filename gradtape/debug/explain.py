@@ -27,9 +27,7 @@ class Explanation(NamedTuple):
         return f"{self.text}{where}{fix}"
 
 
-_SWITCH = (
-    "To see the line, run it again under `with tf.debug.lines():` or with GRADTAPE_LINES=1 in the environment."
-)
+_SWITCH = "To see the line, run it again under `with tf.debug.lines():` or with GRADTAPE_LINES=1 in the environment."
 
 
 def explain(tape: Any, target: Any, source: Any) -> Explanation:
@@ -124,7 +122,10 @@ def _from_record(
             return unwatched._replace(line=made.line)
         if made.what == "stop_gradient":
             return Explanation(
-                "stop_gradient", "tf.stop_gradient makes its result a constant.", "take it out, if the gradient is wanted.", made.line
+                "stop_gradient",
+                "tf.stop_gradient makes its result a constant.",
+                "take it out, if the gradient is wanted.",
+                made.line,
             )
         if not (tensor.dtype.is_floating or tensor.dtype.is_complex):
             return Explanation(
@@ -135,7 +136,10 @@ def _from_record(
             )
         if not any(x.dtype.is_floating or x.dtype.is_complex for x in made.operands):
             return Explanation(
-                "no gradient", f"{made.what} is given integers, which have no derivative.", "compute with floating numbers.", made.line
+                "no gradient",
+                f"{made.what} is given integers, which have no derivative.",
+                "compute with floating numbers.",
+                made.line,
             )
         return Explanation("no gradient", f"{made.what} has no gradient.", _instead(made.what), made.line)
     return unwatched or Explanation(

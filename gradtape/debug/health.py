@@ -174,7 +174,8 @@ def health(tape: Any, targets: list, sources: Any) -> Health:
     flat = nest.flatten(tape.watched_variables() if sources is None else sources)
     ends = [tape._end(s, "source") for s in flat]
     grads = gradients(tape, targets, [tape._source(s) for s in ends])
-    rows = [_source(i, s, g) for i, (s, g) in enumerate(zip(ends, grads, strict=True))]
+    names = [_name(i, s) for i, s in enumerate(flat)]
+    rows = [_source(n, s, g) for n, s, g in zip(names, ends, grads, strict=True)]
     return Health(rows, [u for u in map(_units, recorded(tape)) if u is not None])
 
 
@@ -188,10 +189,15 @@ def norm(x: np.ndarray) -> float:
     )
 
 
-def _source(i: int, source: Any, gradient: np.ndarray | None) -> Source:
-    variable = isinstance(source, _core.Variable)
-    name = source.name.removesuffix(":0") if variable else f"source {i}"
-    weights = elements(source._read() if variable else source)
+def _name(i: int, source: Any) -> str:
+    if isinstance(source, _core.Tensor):
+        return f"source {i}"
+    # Keras: "sequential/dense/kernel", where the name alone is "kernel".
+    return str(getattr(source, "path", source.name)).removesuffix(":0")
+
+
+def _source(name: str, source: Any, gradient: np.ndarray | None) -> Source:
+    weights = elements(source._read() if isinstance(source, _core.Variable) else source)
     bad = int(weights.size - np.isfinite(weights).sum())
     shape = tuple(source.shape)
     if gradient is None:

@@ -26,13 +26,9 @@ class Layout(NamedTuple):
     height: float
 
 
-def layered(sizes: dict[Key, tuple[float, float]], edges: list[tuple[Key, Key]], roots: set[Key]) -> Layout:
-    """A layout of boxes of these sizes, given in an order in which edges point forwards.
-
-    Args:
-      roots: boxes without edges into them that are drawn right above the first box that uses them.
-    """
-    layer = _layers(sizes, edges, roots)
+def layered(sizes: dict[Key, tuple[float, float]], edges: list[tuple[Key, Key]]) -> Layout:
+    """A layout of boxes of these sizes, given in an order in which edges point forwards."""
+    layer = _layers(sizes, edges)
     rows: dict[int, list[Key]] = defaultdict(list)
     for k in sizes:
         rows[layer[k]].append(k)
@@ -57,7 +53,8 @@ def layered(sizes: dict[Key, tuple[float, float]], edges: list[tuple[Key, Key]],
     return _finish(ordered, sizes, x, bends)
 
 
-def _layers(sizes: dict, edges: list, roots: set) -> dict[Key, int]:
+def _layers(sizes: dict, edges: list) -> dict[Key, int]:
+    """Ends as high as their longest way allows, everything else right above the first box that uses it."""
     layer = dict.fromkeys(sizes, 0)
     into: dict[Key, list[Key]] = defaultdict(list)
     users: dict[Key, list[Key]] = defaultdict(list)
@@ -67,7 +64,7 @@ def _layers(sizes: dict, edges: list, roots: set) -> dict[Key, int]:
     for k in sizes:
         if into[k]:
             layer[k] = max(layer[a] for a in into[k]) + 1
-    for k in roots:
+    for k in reversed(list(sizes)):
         if users[k]:
             layer[k] = min(layer[b] for b in users[k]) - 1
     return layer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NamedTuple
 
 from gradtape import _core
@@ -33,11 +32,11 @@ class Profile:
 
     def by_line(self) -> dict[Line, float]:
         """Seconds for each line of the user's program; a step made of several lines counts for each in part."""
-        times: Counter[Line] = Counter()
+        times: dict[Line, float] = {}
         for s in self.steps:
             for line in s.lines:
-                times[line] += s.seconds / len(s.lines)
-        return dict(times.most_common())
+                times[line] = times.get(line, 0.0) + s.seconds / len(s.lines)
+        return dict(sorted(times.items(), key=lambda item: -item[1]))
 
     def __str__(self) -> str:
         whole = max(self.seconds, 1e-30)

@@ -70,17 +70,22 @@ def check(path: str | Path) -> Report:
         if isinstance(source, Finding):
             report.findings.append(source)
             continue
-        found = names.aliases(source)
-        if not found.uses_tensorflow:
-            continue
-        report.with_tensorflow += 1
-        uses = names.uses(source, found)
-        report.uses += len(uses)
-        report.names |= {name for name, _ in uses}
-        here = [*names.check(source, found, uses)]
-        here += tapes.check(source, found)
-        here += numbers.check(source, found)
-        report.findings += sorted(
-            {f for f in here if not source.allows(f.line)}, key=lambda f: (f.line, f.text)
-        )
+        try:
+            _examine(source, report)
+        except RecursionError:
+            report.findings.append(
+                Finding(source.place(1), 1, "unread", "its expressions are nested too deeply.")
+            )
     return report
+
+
+def _examine(source: Source, report: Report) -> None:
+    found = names.aliases(source)
+    if not found.uses_tensorflow:
+        return
+    uses = names.uses(source, found)
+    here = [*names.check(source, found, uses), *tapes.check(source, found), *numbers.check(source, found)]
+    report.with_tensorflow += 1
+    report.uses += len(uses)
+    report.names |= {name for name, _ in uses}
+    report.findings += sorted({f for f in here if not source.allows(f.line)}, key=lambda f: (f.line, f.text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 from collections.abc import Iterator
@@ -152,6 +153,7 @@ def _stored(scope: ast.AST) -> frozenset[str]:
 # ---- what is there ----------------------------------------------------------------------------------
 
 
+@functools.cache
 def look(name: str) -> tuple[bool, str]:
     """Whether gradtape has a name of TensorFlow, and if not, the words about it."""
     import gradtape
@@ -182,6 +184,7 @@ def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> I
     for name, node in named:
         there, words = look(name)
         if not there:
+            words = f"it {words}" if words.startswith("is ") else words
             yield source.found(
                 node, "missing", f"gradtape has no {name}" + (f": {words}" if words else "."), name
             )

@@ -113,7 +113,9 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
       ValueError: if the last dimension is not 1.
     """
     x = as_tensor(images)
-    if x.ndim == 0 or x.shape[-1] != 1:
+    if x.ndim < 2:
+        raise ValueError(f"A grayscale image (shape {x.shape}) must be at least two-dimensional.")
+    if x.shape[-1] != 1:
         raise ValueError(f"Last dimension of a grayscale image should be size 1. Received shape {x.shape}.")
     return ops.tile(x, [1] * (x.ndim - 1) + [3])
 

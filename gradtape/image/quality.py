@@ -51,7 +51,7 @@ def sobel_edges(image: Any) -> Any:
     """Sobel's edge maps of images `[batch, height, width, channels]`: a new last axis holds [dy, dx]."""
     x = as_tensor(image)
     if x.ndim != 4:
-        raise ValueError(f"sobel_edges expects a 4D tensor [batch_size, h, w, d], not {x.shape}.")
+        raise InvalidArgumentError(f"sobel_edges expects a 4D tensor [batch_size, h, w, d], not {x.shape}.")
     if not x.dtype.is_floating:
         raise InvalidArgumentError(
             f"sobel_edges: image must be floats; got image: {x.dtype.name}{list(x.shape)}."

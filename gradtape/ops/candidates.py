@@ -13,7 +13,7 @@ from gradtape.ops.exponential import log
 from gradtape.ops.indexed import embedding_lookup
 from gradtape.ops.join import concat
 from gradtape.ops.losses import sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits
-from gradtape.ops.movement import expand_dims, reshape
+from gradtape.ops.movement import expand_dims, reshape, stop_gradient
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import reduce_any, reduce_sum
 from gradtape.ops.samples import at, call, ints
@@ -162,6 +162,11 @@ def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=Non
       The number of the example, that of the sampled class, and the lowest number, for each hit.
     """
     true, sampled = array_of(as_tensor(true_classes)), array_of(as_tensor(sampled_candidates))
+    if true.ndim != 2 or true.shape[1] != num_true:
+        raise errors.InvalidArgumentError(
+            f"compute_accidental_hits: true_classes must be a batch_size * num_true matrix; got shape {true.shape} and "
+            f"num_true={num_true}."
+        )
     place = {int(c): i for i, c in enumerate(sampled)}
     hits = [(row, place[int(c)]) for row, classes in enumerate(true) for c in classes if int(c) in place]
     rows, columns = zip(*hits, strict=True) if hits else ((), ())
@@ -182,7 +187,7 @@ def _logits(
     flat = reshape(labels, [-1])
     if sampled_values is None:
         sampled_values = log_uniform_candidate_sampler(labels, num_true, num_sampled, True, num_classes, seed)
-    sampled, true_expected, sampled_expected = (as_tensor(v) for v in sampled_values)
+    sampled, true_expected, sampled_expected = (stop_gradient(as_tensor(v)) for v in sampled_values)
     sampled = casting.cast(sampled, dtypes.int64)
     x = as_tensor(inputs)
     ids = concat([flat, sampled], 0)

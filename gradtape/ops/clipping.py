@@ -55,6 +55,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     from gradtape import ops
 
     x = _values(t)
+    clip_norm = max(clip_norm, 0) if isinstance(clip_norm, (int, float)) else maximum(clip_norm, 0)
     total = ops.sum_squares(x, axes, True)
     positive = total > 0
     # sqrt sees a 1 where the sum is 0, so that its infinite derivative does not become NaN.

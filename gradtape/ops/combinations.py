@@ -91,8 +91,6 @@ def identity_n(input, name=None):
 @composite("tuple")
 def tuple_(tensors, control_inputs=None, name=None):
     """A list of tensors (or None) as it is; control inputs have run already."""
-    if all(t is None for t in tensors):
-        raise ValueError(f"`tensors` must have at least one Tensor. Received: tensors={tensors}.")
     return [
         None if t is None else t if isinstance(t, (IndexedSlices, _core.Variable)) else as_tensor(t)
         for t in tensors

@@ -157,14 +157,14 @@ _ONES = {
 _SHAPES = [call(shape=[2, 3]), call(shape=[]), call(shape=[0, 3], dtype="int64"), call(shape=4, dtype="bool")]
 
 zeros = opaque(
-    "zeros", ANY, "shape:Shape dtype:Dtype=float32",
+    "zeros", ANY, "shape:Shape dtype:Dtype=float32 layout:Ignored=None",
     numpy=lambda shape, dtype="float32": np.zeros(shape, dtype), samples=_SHAPES, names="zeros",
     bad=[(call(shape=[-1]), "InvalidArgumentError", "must be >= 0")],
     doc="A tensor of `shape` filled with zeros.",
 )  # fmt: skip
 
 ones = opaque(
-    "ones", ANY, "shape:Shape dtype:Dtype=float32",
+    "ones", ANY, "shape:Shape dtype:Dtype=float32 layout:Ignored=None",
     numpy=lambda shape, dtype="float32": np.ones(shape, dtype), samples=_SHAPES, names="ones",
     bad=[(call(shape=[-1]), "InvalidArgumentError", "must be >= 0")],
     doc="A tensor of `shape` filled with ones.",
@@ -178,7 +178,7 @@ def _sum_all(g, value, out, dims):
 
 
 fill = opaque(
-    "fill", ANY, "dims:Shape value", rule=_sum_all,
+    "fill", ANY, "dims:Shape value layout:Ignored=None", rule=_sum_all,
     batch=batching.fill,
     numpy=lambda value, dims: np.full(dims, value),
     samples=[call((), dims=[2, 3]), call((), dims=[]), call((), dims=[0]), call((), dims=[2, 1, 2])],
@@ -191,20 +191,20 @@ fill = opaque(
 )  # fmt: skip
 
 
-def _zeros_like(input, dtype=None, name=None):  # noqa: A002
+def _zeros_like(input, dtype=None, layout=None, name=None):  # noqa: A002
     x = convert_to_tensor(input)
     return zeros(x.shape, dtype)
 
 
 zeros_like = elementwise(
-    "zeros_like", ANY, "input dtype:Extra=None", deriv=None, native="zero", fallback=_zeros_like,
+    "zeros_like", ANY, "input dtype:Extra=None layout:Ignored=None", deriv=None, native="zero", fallback=_zeros_like,
     numpy=np.zeros_like, samples=floats(), names="zeros_like",
     doc="Zeros of the shape of `input`, and of its type unless `dtype` is given. It has no gradient.",
 )  # fmt: skip
 
 
 @composite("ones_like")
-def ones_like(input, dtype=None, name=None):  # noqa: A002
+def ones_like(input, dtype=None, name=None, layout=None):  # noqa: A002
     """Ones of the shape of `input`, and of its type unless `dtype` is given. It has no gradient."""
     x = input if isinstance(input, _core.Tensor) else convert_to_tensor(input)
     if dtype is None and x._numel <= _SMALL and x.dtype is not dtypes.bool:
@@ -324,7 +324,12 @@ def linspace(start, stop, num, name=None, axis=0):
         start, stop = ops.cast(start, dtypes.float64), ops.cast(stop, dtypes.float64)
     num = int(num)
     if start.shape != stop.shape:
-        shape = np.broadcast_shapes(tuple(start.shape), tuple(stop.shape))
+        try:
+            shape = np.broadcast_shapes(tuple(start.shape), tuple(stop.shape))
+        except ValueError:
+            raise errors.InvalidArgumentError(
+                f"linspace: Incompatible shapes: {list(start.shape)} vs. {list(stop.shape)}"
+            ) from None
         start, stop = ops.broadcast_to(start, shape), ops.broadcast_to(stop, shape)
     rank = start.ndim
     if not -rank - 1 <= axis <= rank:

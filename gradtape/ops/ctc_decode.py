@@ -84,6 +84,10 @@ def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True, blank_index
         raise errors.InvalidArgumentError(
             f"ctc_greedy_decoder: len(sequence_length) != batch_size; got {lengths.shape} and {x.shape[1]}."
         )
+    if (lengths > x.shape[0]).any():
+        raise errors.FailedPreconditionError(
+            f"ctc_greedy_decoder: sequence_length must be at most {x.shape[0]}; got {lengths.tolist()}."
+        )
     classes = x.shape[2]
     blank = classes - 1 if blank_index is None else int(blank_index)
     blank = blank + classes if blank < 0 else blank

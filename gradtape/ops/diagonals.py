@@ -250,6 +250,8 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
 def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
     """A tensor of twice the rank with `diagonal` where both halves of the index are the same."""
     x = as_tensor(diagonal)
+    if x.ndim == 0:
+        raise InvalidArgumentError("tensor_diag: Input must be at least rank 1, got 0")
     return reshape(matrix_diag(reshape(x, [-1]), 0), [*x.shape, *x.shape])
 
 

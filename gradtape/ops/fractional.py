@@ -22,6 +22,10 @@ __all__ = ["fractional_avg_pool", "fractional_max_pool", "with_space_to_batch"]
 
 def _ratios(op, pooling_ratio):
     ratios = [float(v) for v in np.reshape(array_of(pooling_ratio), -1)]
+    if len(ratios) == 4 and (ratios[0] != 1 or ratios[3] != 1):
+        raise ValueError(
+            f"{op}: pooling_ratio should have first and last elements with value 1.0. Received: {pooling_ratio}"
+        )
     ratios = ratios * 2 if len(ratios) == 1 else ratios[1:3] if len(ratios) == 4 else ratios
     if len(ratios) != 2:
         raise ValueError(f"{op}: pooling_ratio should be of length 1, 2 or 4. Received: {pooling_ratio}")

@@ -219,6 +219,8 @@ def _absolute(indices, batch_dims):
 
 
 def _ungather_nd(g, x, indices, out, batch_dims):
+    if not batch_dims and indices.ndim == 2 and indices.shape[1] == 1:
+        return _ungather(g, x, movement.reshape(indices, [indices.shape[0]]), out, 0, 0)
     return scatter_nd(_absolute(indices, batch_dims) if batch_dims else indices, g, x.shape)
 
 
@@ -229,7 +231,7 @@ def _numpy_gather_nd(x, indices, batch_dims=0):
 
 
 gather_nd = indexed(
-    "gather_nd", ANY, "params indices:Index batch_dims:Int=0",
+    "gather_nd", ANY, "params indices:Index batch_dims:Int=0 bad_indices_policy:Ignored=None",
     batch=batching.gather_nd,
     rule=(_ungather_nd, None), numpy=_numpy_gather_nd,
     samples=[

@@ -191,6 +191,8 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     from gradtape import ops
 
     losses = ops.convert_to_tensor(per_example_loss)
+    if losses.dtype.is_integer:
+        losses = ops.cast(losses, "float64")
     if losses.ndim == 0:
         raise ValueError(
             "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. Received "

@@ -120,6 +120,10 @@ def _checked_rate(x, rate):
         rate = float(rate)
     elif not isinstance(rate, (_core.Tensor, _core.Variable)):
         raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
+    elif rate.dtype is not x.dtype and x.dtype.is_floating:
+        raise ValueError(
+            f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
+        )
     if not x.dtype.is_floating:
         raise ValueError(
             f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"

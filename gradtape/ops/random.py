@@ -157,6 +157,8 @@ _UNIFORM_TYPES = (
 
 def size_of(shape):
     """The shape as a list of ints, and the number of elements."""
+    if shape is None:
+        raise ValueError("random: `shape` must be a list of integers; got None.")
     if type(shape) is list and all(type(d) is int for d in shape):
         return shape, math.prod(shape)
     if isinstance(shape, (_core.Tensor, _core.Variable)):
@@ -214,8 +216,10 @@ def uniform_of(streams, shape, minval, maxval, dtype):
         lo, hi = ops.convert_to_tensor(minval, dtype), ops.convert_to_tensor(maxval, dtype)
         dims, size = size_of(shape)
         return random_uniform_int(lo, hi, streams(size), dims, dtype)
+    if not dtype.is_floating:
+        raise ValueError(f"uniform: Argument `dtype` got invalid value {dtype!r}.")
     dims, size = size_of(shape)
-    numbers = random_uniform(streams(size), dims, _want_float(dtype))
+    numbers = random_uniform(streams(size), dims, dtype)
     maxval = 1 if maxval is None else maxval
     from_zero = minval is None or (type(minval) in (int, float) and minval == 0)
     if from_zero:

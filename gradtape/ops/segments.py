@@ -139,8 +139,9 @@ unsorted_segment_prod = indexed(
 
 def _counts(x: Any, ids: Any, num_segments: Any) -> Any:
     """How many rows each segment has, at least 1, in a shape that divides the sums."""
-    ones = _hooks.convert(np.ones(tuple(ids.shape)), x.dtype._code)
+    ones = _hooks.convert(np.ones(tuple(ids.shape)), x.dtype.real_dtype._code)
     count = maximum(unsorted_segment_sum(ones, ids, num_segments), 1)
+    count = casting.cast(count, x.dtype) if x.dtype.is_complex else count
     return reshape(count, [-1, *[1] * (x.ndim - ids.ndim)])
 
 

@@ -120,6 +120,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
       maxlen: the length of the rows; by default the largest of `lengths`.
     """
     lengths = as_tensor(lengths)
+    if maxlen is not None and np.ndim(array_of(maxlen)):
+        raise ValueError(f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen}")
     longest = max(int(array_of(lengths).max(initial=0)), 0) if maxlen is None else int(array_of(maxlen))
     places = _hooks.convert(np.arange(longest), lengths.dtype._code)
     return casting.cast(less(places, expand_dims(lengths, -1)), dtype)

@@ -70,6 +70,8 @@ def isotonic_regression(inputs, decreasing=True, axis=-1):
     x = as_tensor(inputs)
     if not x.dtype.is_floating:
         x = casting.cast(x, dtypes.float32 if x.dtype in (dtypes.int8, dtypes.int16) else dtypes.float64)
+    if x.ndim == 0:
+        return x, as_tensor(np.int32(0))
     axis = axis_of("isotonic_regression", axis, x.ndim)
     perm = [*(i for i in range(x.ndim) if i != axis), axis]
     last = x if axis == x.ndim - 1 else movement.transpose(x, perm)

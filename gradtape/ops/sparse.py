@@ -31,6 +31,10 @@ class SparseTensor:
             raise ValueError(
                 f"SparseTensor: expected indices [n, rank] and values [n]; got {self.indices.shape} and {self.values.shape}."
             )
+        if tuple(self.dense_shape.shape) != (self.indices.shape[1],):
+            raise ValueError(
+                f"SparseTensor: expected dense_shape [rank]; got {self.dense_shape.shape} for indices {self.indices.shape}."
+            )
 
     @property
     def dtype(self) -> dtypes.DType:
@@ -54,11 +58,24 @@ def _long(value: Any) -> _core.Tensor:
     return x if x.dtype is dtypes.int64 else ops.cast(x, dtypes.int64)
 
 
+def _want_sparse(value: Any) -> None:
+    if not isinstance(value, SparseTensor):
+        raise TypeError(f"Input must be a SparseTensor; got {value!r}.")
+
+
 @composite("sparse.to_dense")
 def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     """A sparse tensor as a dense one, with `default_value` (0) where it has no value."""
-    if isinstance(sp_input, (_core.Tensor, _core.Variable)):
-        return as_tensor(sp_input)
+    _want_sparse(sp_input)
+    if validate_indices and sp_input.indices._symbol is None:
+        places = array_of(sp_input.indices)
+        steps = np.diff(np.ravel_multi_index(tuple(places.T), sp_input.shape.as_list(), mode="clip"))
+        if (steps <= 0).any():
+            wrong = int(np.argmax(steps <= 0)) + 1
+            raise errors.InvalidArgumentError(
+                f"to_dense: indices[{wrong}] = {places[wrong].tolist()} is out of order or repeated. "
+                "Hint: tf.sparse.reorder."
+            )
     shape = sp_input.shape.as_list()
     if default_value is None:
         return scatter_nd(sp_input.indices, sp_input.values, shape)
@@ -83,6 +100,7 @@ def reorder(sp_input, name=None):
     """A sparse tensor with its elements in row-major order."""
     from gradtape import ops
 
+    _want_sparse(sp_input)
     places = array_of(sp_input.indices)
     order = np.lexsort(places.T[::-1])
     return SparseTensor(places[order], ops.gather(sp_input.values, order), sp_input.dense_shape)
@@ -115,6 +133,8 @@ def _rows(value: Any) -> tuple[dict, tuple[int, ...], Any]:
 def _combined(a: Any, b: Any, how: Any) -> SparseTensor:
     first, shape, dtype = _rows(a)
     second, other, _ = _rows(b)
+    if not shape:
+        raise errors.InvalidArgumentError("sets: Shape has rank 1 < 2; expected rows of sets.")
     if shape != other:
         raise errors.InvalidArgumentError(f"sets: Mismatched group shape {list(shape)} vs {list(other)}.")
     out = {place: sorted(how(first[place], second[place])) for place in first}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from gradtape.errors import InvalidArgumentError
 from gradtape.ops.arithmetic import reciprocal, sign, square
 from gradtape.ops.comparison import equal, select
 from gradtape.ops.exponential import cos, exp, log, sin, xlog1py, xlogy
@@ -151,7 +152,7 @@ def lbeta(x, name=None):
 
     x = as_tensor(x)
     if x.ndim == 0:
-        raise ValueError("lbeta: `x` needs at least one axis; got a scalar.")
+        raise InvalidArgumentError("lbeta: `x` needs at least one axis; got a scalar.")
     return ops.reduce_sum(lgamma(x), -1) - lgamma(ops.reduce_sum(x, -1))
 
 

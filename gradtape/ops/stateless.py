@@ -36,6 +36,7 @@ __all__ = ["stateless_normal"]
 @composite("random.stateless_normal")
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"):
     """As `normal`; the same two seeds always give the same numbers."""
+    _state.want_philox(alg)
     return normal_of(of_seed(seed), shape, mean, stddev, dtype)
 
 
@@ -44,6 +45,7 @@ def stateless_truncated_normal(
     shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"
 ):
     """As `truncated_normal`; the same two seeds always give the same numbers."""
+    _state.want_philox(alg)
     return truncated_normal_of(of_seed(seed), shape, mean, stddev, dtype)
 
 
@@ -79,6 +81,7 @@ def split(seed, num=2, alg="auto_select"):
     """`num` new seeds for stateless ops from one: an integer tensor `[num, 2]`."""
     from gradtape import ops
 
+    _state.want_philox(alg)
     seed = ops.convert_to_tensor(seed)
     return bits_of(of_seed(seed), [num, 2], seed.dtype)
 
@@ -88,6 +91,7 @@ def fold_in(seed, data, alg="auto_select"):
     """A new seed for stateless ops from a seed and a number."""
     from gradtape import ops
 
+    _state.want_philox(alg)
     data = ops.convert_to_tensor(data)
     return ops.stack([bits_of(of_seed(seed), [], data.dtype), data])
 
@@ -154,6 +158,10 @@ def index_shuffle(index, seed, max_index):
 def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
     """`tf.random.experimental.index_shuffle` with a seed of three numbers."""
     at, seeds, most = (np.asarray(array_of(as_tensor(v))) for v in (index, seed, max_index))
+    if seeds.ndim not in (1, 2) or seeds.shape[-1] != 3:
+        raise errors.InvalidArgumentError(
+            f"index_shuffle: Seed must be a vector of size [3] or a matrix of size [n, 3]; got {list(seeds.shape)}."
+        )
     count = max(at.size, most.size, seeds.size // 3)
     for what, x in (("index", at), ("max_index", most), ("seed", seeds[..., 0])):
         if x.ndim and x.size != count:

@@ -30,7 +30,8 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
     """The mean squared distance of the elements from their mean, over `axis`. Real also for complex input."""
     x = as_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
-        raise TypeError(
+        error = InvalidArgumentError if x.dtype.is_bool else TypeError
+        raise error(
             f"Input must be either real or complex. Received integer type {x.dtype}. Hint: tf.cast(x, "
             f"tf.float32)."
         )
@@ -91,7 +92,9 @@ def bincount(
       binary_output: 1 for integers that occur at all, else 0.
     """
     arr = as_tensor(arr)
-    if not arr.dtype.is_integer:
+    if arr.dtype.is_floating:
+        arr = casting.cast(arr, dtypes.int32)
+    elif not arr.dtype.is_integer:
         raise TypeError(f"bincount: `arr` must hold integers; got {arr.dtype.name}.")
     if weights is not None and binary_output:
         raise ValueError("bincount: Arguments `binary_output` and `weights` are mutually exclusive.")

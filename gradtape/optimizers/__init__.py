@@ -1,7 +1,7 @@
 """Optimizers that need no Keras: `tf.optimizers.Adam` and the like, and `tf.optimizers.schedules`.
 
 In reading order: `rules` (one short method each), `base` (options and state), `step` (what a step
-computes, as one native program), `schedules`.
+computes, as one native program), `schedules`; then `loss_scale` (for float16) and `scipy_minimize`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from gradtape.optimizers import schedules as schedules
 from gradtape.optimizers.base import Optimizer
+from gradtape.optimizers.loss_scale import LossScaleOptimizer
 from gradtape.optimizers.rules import (
     SGD,
     Adadelta,
@@ -25,11 +26,12 @@ from gradtape.optimizers.rules import (
     Nadam,
     RMSprop,
 )
+from gradtape.optimizers.scipy_minimize import scipy_minimize
 
 __all__ = [
-    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion", "Nadam",
-    "Optimizer",
-    "RMSprop", "deserialize", "get", "schedules", "serialize",
+    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
+    "LossScaleOptimizer",
+    "Nadam", "Optimizer", "RMSprop", "deserialize", "get", "schedules", "scipy_minimize", "serialize",
 ]  # fmt: skip
 
 _CLASSES = {c.__name__.lower(): c for c in (

@@ -26,6 +26,11 @@ def _folding(n: int) -> np.ndarray:
     return np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]]).astype(np.int32)
 
 
+def _picked(x: Any, places: np.ndarray) -> Any:
+    """Elements of the last axis; never its first, whose gradient would be sparse."""
+    return gather(x, places, axis=-1) if len(x.shape) > 1 else gather(x[None], places, axis=1)[0]
+
+
 def _turns(n: int, dtype: Any) -> np.ndarray:
     kind = np.complex128 if dtype is dtypes.float64 else np.complex64
     return np.exp(-0.5j * np.pi * np.arange(n // 2 + 1) / n).astype(kind)
@@ -42,7 +47,7 @@ def _type_1(x: Any) -> Any:
 
 def _type_2(x: Any) -> Any:
     n = x.shape[-1]
-    z = rfft_of(gather(x, _folding(n), axis=-1), 2.0) * _turns(n, x.dtype)
+    z = rfft_of(_picked(x, _folding(n)), 2.0) * _turns(n, x.dtype)
     return concat([real(z), -_backwards(imag(z)[..., 1 : (n + 1) // 2])], -1)
 
 
@@ -52,7 +57,7 @@ def _type_3(x: Any) -> Any:
     half = n // 2 + 1
     mirrored = pad(_backwards(x[..., n - half + 1 :]), [[0, 0]] * (len(x.shape) - 1) + [[1, 0]])
     z = complex_(x[..., :half], -mirrored) * np.conj(_turns(n, x.dtype))
-    return gather(irfft_of(z, n), np.argsort(_folding(n)).astype(np.int32), axis=-1)
+    return _picked(irfft_of(z, n), np.argsort(_folding(n)).astype(np.int32))
 
 
 def _type_4(x: Any) -> Any:

@@ -6,14 +6,23 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from gradtape import _core, dtypes
 from gradtape.errors import InvalidArgumentError
 from gradtape.ops import cast, convert_to_tensor, fft_of, irfft_of, pad, rfft_of, roll, transpose
 from gradtape.ops.static import axis_of, ints_of
 
 
+def _as_complex(value: Any) -> Any:
+    """Floats of a list are complex64; Python's own complex numbers complex128, as everywhere."""
+    if isinstance(value, (list, tuple)) and np.iscomplexobj(value):
+        return convert_to_tensor(value)
+    return convert_to_tensor(value, dtype_hint=dtypes.complex64)
+
+
 def _complex(op: str, value: Any, rank: int) -> Any:
-    x = convert_to_tensor(value, dtype_hint=dtypes.complex64)
+    x = _as_complex(value)
     if len(x.shape) < rank:
         raise InvalidArgumentError(f"{op}: Input must have rank of at least {rank} but got: {list(x.shape)}")
     return x
@@ -111,7 +120,7 @@ def _real_forward(op: str, value: Any, fft_length: Any, axes: Sequence[int], sca
 def _real_inverse(
     op: str, value: Any, fft_length: Any, axes: Sequence[int], scale: float | None = None
 ) -> Any:
-    x = convert_to_tensor(value, dtype_hint=dtypes.complex64)
+    x = _as_complex(value)
     if not x.dtype.is_complex:
         raise ValueError(
             f"{op}: IRFFT requires tf.complex64 or tf.complex128 inputs, got: {x.dtype.name}{list(x.shape)}"
@@ -201,7 +210,7 @@ def _scales(op: str, norm: Any, size: int) -> tuple[float, float]:
 
 
 def _complex_over(op: str, value: Any, fft_length: Any, axes: Any, norm: Any, inverse: bool) -> Any:
-    x = convert_to_tensor(value, dtype_hint=dtypes.complex64)
+    x = _as_complex(value)
     if not x.dtype.is_complex:
         x = cast(x, dtypes.complex128 if x.dtype is dtypes.float64 else dtypes.complex64)
     over = _axes(op, x, axes, fft_length)
@@ -254,7 +263,7 @@ def irfftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
 ) -> Any:
     """The inverse of `rfftnd`."""
-    x = convert_to_tensor(input_tensor, dtype_hint=dtypes.complex64)
+    x = _as_complex(input_tensor)
     over = _axes("irfftnd", x, axes, fft_length)
     if fft_length is None:
         sizes = [*(x.shape[a] for a in over[:-1]), 2 * (x.shape[over[-1]] - 1)]

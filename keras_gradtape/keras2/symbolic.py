@@ -83,10 +83,10 @@ def install(keras: ModuleType) -> None:
 # ---- functions of Python --------------------------------------------------------------------------
 
 
-def _holds_symbols(values: Any) -> bool:
+def _holds_symbols(values: Any, depth: int = 0) -> bool:
     for v in values:
         kind = type(v)
-        if kind is KerasTensor or (kind in (list, tuple) and _holds_symbols(v)):
+        if kind is KerasTensor or (kind in (list, tuple) and depth < 8 and _holds_symbols(v, depth + 1)):
             return True
     return False
 

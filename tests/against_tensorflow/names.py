@@ -94,6 +94,8 @@ def signature_differences(ours: Any, theirs: Any) -> Iterator[str]:
     a, b = parameters(ours), parameters(theirs)
     if a is None or b is None:
         return
+    # A name is never given by position.
+    a, b = ([p for p in some if p[0] != "name"] for some in (a, b))
     for k, (name, optional) in enumerate(b):
         if k >= len(a) or a[k][0] != name:
             shown = [n for n, _ in a], [n for n, _ in b]

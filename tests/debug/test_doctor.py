@@ -307,6 +307,11 @@ def test_folder_summary_and_status(tmp_path, capsys):
     )
 
 
+def test_deep_expressions(tmp_path):
+    found = findings(tmp_path, "y = " + " + ".join(["x"] * 3000) + "\n")
+    assert [code for _, code, _ in found] in ([], ["unread"])
+
+
 def test_no_such_path(tmp_path, capsys):
     assert main(["doctor", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err

@@ -136,7 +136,7 @@ def test_large_graph_is_quick():
 def test_layout_keeps_boxes_apart():
     sizes = {i: (40.0 + i % 5 * 20, 30.0) for i in range(60)}
     edges = [(i, j) for j in range(60) for i in range(j) if (i * 7 + j * 3) % 17 == 0]
-    places = layered(sizes, edges, set()).places
+    places = layered(sizes, edges).places
     for a, (x, y) in places.items():
         for b, (u, v) in places.items():
             if a < b and y == v:
@@ -186,6 +186,37 @@ def test_page_in_a_browser(tmp_path):
     assert "<h2>tanh</h2>" in panel
     assert "0.761594 to 0.964028, mean 0.862811" in panel
     assert "comes from" in panel and "&lt;/script&gt;" in panel
+
+
+_HAND = """<script>
+const at = (x, y) => ({bubbles: true, cancelable: true, clientX: x, clientY: y});
+const box = document.querySelector('.node[data-number="NUMBER"] rect');
+box.dispatchEvent(new PointerEvent("pointerdown", at(5, 5)));
+box.dispatchEvent(new PointerEvent("pointerup", at(5, 5)));
+document.title = [panel.querySelector("h2").textContent, scale];
+stage.dispatchEvent(new WheelEvent("wheel", {...at(100, 100), deltaY: -400}));
+document.title += "," + scale + "," + x;
+stage.dispatchEvent(new PointerEvent("pointerdown", at(0, 0)));
+stage.dispatchEvent(new PointerEvent("pointermove", at(30, 0)));
+stage.dispatchEvent(new PointerEvent("pointerup", at(30, 0)));
+document.title += "," + x + "," + panel.hidden;
+search.value = "tanh"; search.oninput();
+document.title += "," + document.querySelectorAll(".found").length;
+</script>"""
+
+
+def test_click_zoom_drag_and_search(tmp_path):
+    tape, loss, _, _ = recorded()
+    tape.draw(loss, tmp_path / "tape.html")
+    number = next(r[0] for r in tape._records() if r[1] is not None and r[1].op_name == "matmul")
+    page = tmp_path / "tape.html"
+    page.write_text(page.read_text().replace("</body>", _HAND.replace("NUMBER", str(number)) + "</body>"))
+    done = chromium(f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()).stdout.decode()
+    clicked, before, zoomed, x, dragged, hidden, found = re.search("<title>(.*?)</title>", done)[1].split(",")
+    assert clicked == "matmul"
+    assert float(zoomed) > 1.5 * float(before)
+    assert float(dragged) - float(x) == pytest.approx(30)
+    assert (hidden, found) == ("false", "1")  # a drag is no click
 
 
 def test_screenshot_shows_boxes(tmp_path):
