@@ -129,8 +129,9 @@ class Finder(importlib.abc.MetaPathFinder):
     def _keras_done(self, keras: Any) -> None:
         if self._config is None:
             return
-        import gradtape
         from keras.src.utils import rng_utils
+
+        import gradtape
 
         # keras.utils.set_random_seed seeds the library below as well, if that is TensorFlow.
         rng_utils.tf = SimpleNamespace(available=True, random=gradtape.random)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from gradtape import _core, config
 from gradtape.source import Line, user_line
 
+
 class Made(NamedTuple):
     """A tensor, and how it came about."""
 

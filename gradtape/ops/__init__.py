@@ -11,6 +11,7 @@ _hooks.install()
 from gradtape.ops import engine  # noqa: E402
 from gradtape.ops.activations import *  # noqa: E402, F403
 from gradtape.ops.arithmetic import *  # noqa: E402, F403
+from gradtape.ops.attention import *  # noqa: E402, F403
 from gradtape.ops.batchnorm import *  # noqa: E402, F403
 from gradtape.ops.candidates import *  # noqa: E402, F403
 from gradtape.ops.casting import *  # noqa: E402, F403
@@ -56,7 +57,6 @@ from gradtape.ops.sequences import *  # noqa: E402, F403
 from gradtape.ops.slicing import *  # noqa: E402, F403
 from gradtape.ops.sobol import *  # noqa: E402, F403
 from gradtape.ops.softmax import *  # noqa: E402, F403
-from gradtape.ops.attention import *  # noqa: E402, F403
 from gradtape.ops.sort import *  # noqa: E402, F403
 from gradtape.ops.sparse import *  # noqa: E402, F403
 from gradtape.ops.special import *  # noqa: E402, F403

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape import _core
 from keras.src import backend as keras_backend
 from keras.src import ops
 from keras.src.backend import config
 from keras.src.backend.common import global_state
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.legacy import backend as legacy
+
+import gradtape as tf
+from gradtape import _core
 
 _training = 0
 

@@ -7,14 +7,14 @@ import inspect
 from types import FunctionType, ModuleType
 from typing import Any
 
-import gradtape as tf
-from gradtape import _core
-from gradtape.autograph.conversion import _is_library, conv
 from keras.src import metrics
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.layers.core import input_layer
 from keras.src.layers.layer import Layer
 
+import gradtape as tf
+from gradtape import _core
+from gradtape.autograph.conversion import _is_library, conv
 from keras_gradtape.keras2.losses import name_first
 
 # Accepted by Keras 2 and without a meaning any more.

@@ -7,11 +7,11 @@ import importlib.util
 from types import ModuleType
 from typing import Any
 
-import gradtape as tf
 from keras.src.legacy import backend as legacy_backend
 from keras.src.legacy import layers as legacy_layers
 from keras.src.utils import module_utils
 
+import gradtape as tf
 from keras_gradtape.keras2 import submodule
 
 # Functions that TensorFlow's Keras has under their short names only, in `losses` and in `metrics`.

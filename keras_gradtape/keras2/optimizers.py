@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape import _core
-from gradtape.optimizers import Optimizer as NativeOptimizer
 from keras.src import backend, optimizers
 from keras.src.optimizers import base_optimizer, loss_scale_optimizer, optimizer
 
+import gradtape as tf
+from gradtape import _core
+from gradtape.optimizers import Optimizer as NativeOptimizer
 from keras_gradtape.keras2.tracking import keras_variable
 
 Base = base_optimizer.BaseOptimizer

@@ -13,11 +13,12 @@ import tempfile
 from types import FunctionType, ModuleType
 from typing import Any
 
-import gradtape as tf
-from gradtape.train import files
 from keras.src.callbacks import model_checkpoint
 from keras.src.models.model import Model
 from keras.src.saving import saving_api, saving_lib
+
+import gradtape as tf
+from gradtape.train import files
 
 _FILES = (".h5", ".hdf5", ".keras", ".weights.json")
 _INSIDE = "model.keras"  # in the folder of a model

@@ -13,13 +13,14 @@ import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
-from gradtape import _core
-from gradtape.ops import PUBLIC, TABLE
-from gradtape.shape import TensorShape
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.ops.operation import Operation
 from keras.src.saving import register_keras_serializable
 from keras.src.utils.naming import uniquify
+
+from gradtape import _core
+from gradtape.ops import PUBLIC, TABLE
+from gradtape.shape import TensorShape
 
 # Functions that take functions: these are called with tensors, whatever they close over.
 _LEFT_ALONE = frozenset(

@@ -9,10 +9,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-import gradtape as tf
 from keras.src import backend
 from keras.src.layers.layer import Layer
 from keras.src.utils import tracking
+
+import gradtape as tf
 
 Tracker = tracking.Tracker
 

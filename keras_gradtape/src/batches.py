@@ -10,15 +10,16 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape import _core, _hooks
 from keras.src import tree
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
+
+import gradtape as tf
+from gradtape import _core, _hooks
 
 Tensor = _core.Tensor
 

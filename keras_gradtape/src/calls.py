@@ -12,9 +12,7 @@ import functools
 import math
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape import _core
 from keras.src import tree
 from keras.src.backend.common import global_state, keras_tensor
 from keras.src.backend.common.keras_tensor import KerasTensor
@@ -24,6 +22,8 @@ from keras.src.losses.losses import LossFunctionWrapper
 from keras.src.models.functional import Functional
 from keras.src.utils import python_utils, traceback_utils
 
+import gradtape as tf
+from gradtape import _core
 from keras_gradtape.src.ops.core import Variable, convert_to_tensor
 
 Tensor = _core.Tensor

@@ -14,8 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gradtape as tf
 import numpy as np
+from keras.src import backend
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+from keras.src.optimizers import adagrad, base_optimizer, optimizer, sgd
+from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSchedule
+
+import gradtape as tf
 from gradtape import _core
 from gradtape.errors import Untraceable
 from gradtape.graph.ir import symbolic
@@ -23,10 +28,6 @@ from gradtape.graph.lower import compile_graph
 from gradtape.graph.trace import Trace, lift
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.optimizers import step as native
-from keras.src import backend
-from keras.src.backend.common.stateless_scope import in_stateless_scope
-from keras.src.optimizers import adagrad, base_optimizer, optimizer, sgd
-from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSchedule
 
 Base = base_optimizer.BaseOptimizer
 

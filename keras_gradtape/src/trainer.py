@@ -7,11 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import gradtape as tf
 import numpy as np
-from gradtape import _core
-from gradtape.autograph.conversion import conv
-from gradtape.function import Function
 from keras.src import callbacks as callbacks_module
 from keras.src import metrics as metrics_module
 from keras.src import optimizers as optimizers_module
@@ -22,6 +18,10 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import python_utils, traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
+import gradtape as tf
+from gradtape import _core
+from gradtape.autograph.conversion import conv
+from gradtape.function import Function
 from keras_gradtape.src.batches import Batches
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 

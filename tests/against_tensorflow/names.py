@@ -7,7 +7,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-
 from gradtape.ops.table import PUBLIC
 
 from .rows import find

@@ -7,7 +7,6 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import tensorflow
 

@@ -45,9 +45,10 @@ def test_ways_to_import(code):
 
 
 def test_submodules_are_the_same_objects():
-    from gradtape.keras import layers
     from gradtape.keras.layers import Dense
     from gradtape.keras.optimizers.schedules import ExponentialDecay
+
+    from gradtape.keras import layers
 
     assert layers is keras.layers and Dense is keras.layers.Dense
     assert ExponentialDecay is keras.optimizers.schedules.ExponentialDecay
