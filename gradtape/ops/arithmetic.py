@@ -189,16 +189,16 @@ clip = elementwise(
     "clip", REAL, args="t clip_value_min clip_value_max",
     vjp=(
         lambda g, x, lo, hi, out: _select((x >= lo) & (x <= hi), g),
-        lambda g, x, lo, hi, out: _select(x < lo, g),
-        lambda g, x, lo, hi, out: _select(x > hi, g),
+        lambda g, x, lo, hi, out: _select(minimum(x, hi) < lo, g),
+        lambda g, x, lo, hi, out: _select((x > hi) & (hi >= lo), g),
     ),
-    numpy=np.clip,
+    numpy=lambda x, lo, hi: np.maximum(np.minimum(x, hi), lo),
     samples=[
         call((2, 3), at(-0.5), at(0.7)), call((3,), at([-1.0, 0.0, 0.5]), at(0.7)), call((), at(-1.0), at(1.0)),
-        call((2, 3), at(1.0), at(2.0)), call((0, 3), at(0.0), at(1.0)),
+        call((2, 3), at(1.0), at(2.0)), call((0, 3), at(0.0), at(1.0)), call((2, 3), at(1.0), at(-1.0)),
     ],
     edges=[((at(1.0), at(-1.0), at(1.0)), (1.0, 0.0, 0.0)), ((at(2.0), at(-1.0), at(1.0)), (0.0, 0.0, 1.0))],
-    doc="`x` cut to the interval [lo, hi]; the gradient passes inside and at the bounds.",
+    doc="`x` cut to the interval [lo, hi]; the gradient passes inside and at the bounds. If `lo > hi`, `lo` holds.",
 )  # fmt: skip
 
 divisor = opaque(

@@ -99,7 +99,8 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     from gradtape import ops
 
     _want_sequence(t_list)
-    norm = global_norm(t_list) if use_norm is None else ops.convert_to_tensor(use_norm)
+    hint = next((t.dtype for t in t_list if hasattr(t, "dtype")), None)
+    norm = global_norm(t_list) if use_norm is None else ops.convert_to_tensor(use_norm, dtype_hint=hint)
     # The difference is 0 unless the norm is infinite or NaN, which must not pass unnoticed.
     if isinstance(clip_norm, (int, float)):
         most, inverse = clip_norm, 1 / clip_norm if clip_norm else math.inf

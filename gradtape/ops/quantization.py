@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gradtape import dtypes, errors
 from gradtape.ops.arithmetic import maximum, minimum
 from gradtape.ops.comparison import select
@@ -9,6 +11,7 @@ from gradtape.ops.exponential import floor, round_
 from gradtape.ops.movement import reshape
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.reduction import reduce_max, reduce_min, reduce_sum
+from gradtape.ops.static import array_of
 from gradtape.ops.table import composite
 
 __all__: list[str] = []
@@ -41,8 +44,8 @@ def _check_bits(op, num_bits):
 
 
 def _fake(op, inputs, low, high, num_bits, narrow_range):
+    x = _float32(inputs)
     _check_bits(op, num_bits)
-    x = as_tensor(inputs)
     lo, hi, scale = (_stopped(t) for t in _nudged(low, high, num_bits, narrow_range))
     clamped = minimum(maximum(x, lo), hi)
     levels = _stopped(floor((clamped - lo) * (1 / scale) + 0.5) * scale + lo)
@@ -51,7 +54,21 @@ def _fake(op, inputs, low, high, num_bits, narrow_range):
 
 
 def _float32(value):
-    return as_tensor(value) if hasattr(value, "dtype") else as_tensor(float(value))
+    """The functions of TensorFlow here take float32 only."""
+    x = as_tensor(value) if hasattr(value, "dtype") else as_tensor(value, as_tensor(0.0))
+    if x.dtype is not dtypes.float32:
+        raise ValueError(f"fake_quant: Tensor conversion requested dtype float32 for Tensor with dtype {x.dtype.name}")
+    return x
+
+
+def _bounds(op, inputs, min, max, per_channel):
+    """The bounds: one number each, or one for each channel."""
+    low, high = _float32(min), _float32(max)
+    shape = tuple(as_tensor(inputs).shape)[-1:] if per_channel else ()
+    for name, t in (("min", low), ("max", high)):
+        if tuple(t.shape) != shape:
+            raise errors.InvalidArgumentError(f"{op}: `{name}` must have shape {list(shape)}; got {list(t.shape)}.")
+    return low, high
 
 
 @composite("quantization.fake_quant_with_min_max_args")
@@ -71,13 +88,18 @@ def fake_quant_with_min_max_args(inputs, min=-6, max=6, num_bits=8, narrow_range
     )
 
 
-@composite("quantization.fake_quant_with_min_max_vars quantization.fake_quant_with_min_max_vars_per_channel")
+@composite("quantization.fake_quant_with_min_max_vars")
 def fake_quant_with_min_max_vars(inputs, min, max, num_bits=8, narrow_range=False, name=None):
-    """As `fake_quant_with_min_max_args`, with gradients by the bounds: those of the elements beyond them.
+    """As `fake_quant_with_min_max_args`, with gradients by the bounds: those of the elements beyond them."""
+    op = "fake_quant_with_min_max_vars"
+    return _fake(op, inputs, *_bounds(op, inputs, min, max, False), num_bits, narrow_range)
 
-    `min` and `max` are scalars, or have one number for each channel (last axis).
-    """
-    return _fake("fake_quant_with_min_max_vars", inputs, _float32(min), _float32(max), num_bits, narrow_range)
+
+@composite("quantization.fake_quant_with_min_max_vars_per_channel")
+def fake_quant_with_min_max_vars_per_channel(inputs, min, max, num_bits=8, narrow_range=False, name=None):
+    """As `fake_quant_with_min_max_vars`, with a `min` and a `max` for each channel (last axis)."""
+    op = "fake_quant_with_min_max_vars_per_channel"
+    return _fake(op, inputs, *_bounds(op, inputs, min, max, True), num_bits, narrow_range)
 
 
 @composite("quantization.fake_quant_with_min_max_args_gradient")
@@ -85,8 +107,8 @@ def fake_quant_with_min_max_args_gradient(
     gradients, inputs, min=-6, max=6, num_bits=8, narrow_range=False, name=None
 ):
     """The gradient of `fake_quant_with_min_max_args`: `gradients` where `inputs` are inside the range."""
+    x = _float32(inputs)
     lo, hi, _ = _nudged(as_tensor(float(min)), as_tensor(float(max)), num_bits, narrow_range)
-    x = as_tensor(inputs)
     return select((x >= lo) & (x <= hi), gradients, 0)
 
 
@@ -95,7 +117,7 @@ def fake_quant_with_min_max_vars_gradient(
     gradients, inputs, min, max, num_bits=8, narrow_range=False, name=None
 ):
     """The gradients of `fake_quant_with_min_max_vars` by its inputs, `min` and `max`."""
-    g, x, low, high = as_tensor(gradients), as_tensor(inputs), _float32(min), _float32(max)
+    g, x, low, high = (_float32(t) for t in (gradients, inputs, min, max))
     lo, hi, _ = _nudged(low, high, num_bits, narrow_range)
     over = list(range(x.ndim - low.ndim))
     return (
@@ -126,7 +148,7 @@ def _levels(x, low, high, signed_input, num_bits, round_mode, narrow_range, clam
     elif round_mode == "HALF_TO_EVEN":
         rounded = round_(scaled)
     else:
-        raise ValueError(f"quantize_and_dequantize: unknown round_mode {round_mode!r}.")
+        raise errors.InvalidArgumentError(f"quantize_and_dequantize: unknown round_mode {round_mode!r}.")
     return rounded / scale
 
 
@@ -144,6 +166,8 @@ def _quantized(
     x = as_tensor(input)
     if range_given:
         low, high = (_along(as_tensor(t, x), x, axis) for t in (input_min, input_max))
+        if low._symbol is None and high._symbol is None and np.any(array_of(low) > array_of(high)):
+            raise errors.InvalidArgumentError("quantize_and_dequantize: Invalid range: input_min > input_max")
     else:
         over = None if axis is None else [i for i in range(x.ndim) if i != axis % x.ndim]
         low, high = reduce_min(x, over, True), reduce_max(x, over, True)
