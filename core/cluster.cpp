@@ -42,8 +42,6 @@ int64_t Cluster::tiles() const {
   return (outer + tile_rows - 1) / tile_rows;
 }
 
-namespace {
-
 // Memory of a thread for tile buffers; grows to what the largest cluster needs.
 char* scratch_memory(size_t bytes) {
   struct Block {
@@ -57,6 +55,8 @@ char* scratch_memory(size_t bytes) {
   }
   return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(block.data.get()) + 63) & ~uintptr_t(63));
 }
+
+namespace {
 
 // Rows long enough for a vector loop are filled by one: x | x is x, of any type.
 void write_column(char* out, const char* column, int width, int64_t rows, int64_t inner) {

@@ -60,4 +60,12 @@ struct Cluster {
   void run(const char* const* inputs, char* const* outputs) const;
 };
 
+// Whether two clusters do the same to arrays of different lengths, one element after the other: they
+// read and write whole arrays and single elements, and reduce nothing.
+bool alike(const Cluster& a, const Cluster& b);
+
+// Runs clusters that are alike as one loop where they are short: the elements of many go through the
+// operations together. `pointers_in[m]` and `pointers_out[m]` are those of cluster `m`.
+void run_alike(const Cluster* const* clusters, size_t count, const char* const* const* pointers_in, char* const* const* pointers_out);
+
 }  // namespace gt

@@ -2,7 +2,9 @@
 // different frames.
 #include "program.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "ops/elementwise.h"
 
@@ -23,6 +25,10 @@ struct Frame {
   std::vector<Tensor> alias_values;
   std::vector<const char*> pointers_in;
   std::vector<char*> pointers_out;
+  // The same of clusters that run together: pointers by step, and where those of each step begin.
+  std::vector<const Cluster*> together;
+  std::vector<const char* const*> begins_in;
+  std::vector<char* const*> begins_out;
   ~Frame() { unref(memory); }
 };
 
@@ -71,9 +77,87 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
     most_in = std::max(most_in, p.steps[s].in.size());
     most_out = std::max(most_out, p.steps[s].out.size());
   }
+  for (size_t s = 0; s < p.alike.size(); ++s)
+    if (p.alike[s] > 1) {
+      size_t in = 0, out = 0;
+      for (size_t k = s; k < s + p.alike[s]; ++k) in += p.steps[k].in.size(), out += p.steps[k].out.size();
+      most_in = std::max(most_in, in);
+      most_out = std::max(most_out, out);
+    }
   f->pointers_in.resize(most_in);
   f->pointers_out.resize(most_out);
   return f;
+}
+
+// ---- clusters that run together -------------------------------------------------------------
+
+static bool same_scalars(const Program& p, const Step& a, const Step& b) {
+  const Cluster& c = p.clusters[size_t(a.cluster)];
+  for (const Register& r : c.registers) {
+    if (r.kind != Register::Kind::Input || r.spread != Spread::Scalar || a.in[r.index] == b.in[r.index]) continue;
+    const Value &x = p.values[a.in[r.index]], &y = p.values[b.in[r.index]];
+    if (x.place != Place::Constant || y.place != Place::Constant || x.form.dtype != y.form.dtype) return false;
+    if (std::memcmp(x.form.data, y.form.data, size_t(dtype_size(x.form.dtype))) != 0) return false;
+  }
+  return true;
+}
+
+// Results of their own, so that they overlap with nothing, and no use of each other's.
+static bool joins(const Program& p, size_t first, size_t last) {
+  const Step &a = p.steps[first], &b = p.steps[last];
+  if (b.kind != Step::Kind::Cluster) return false;
+  for (uint32_t v : b.out)
+    if (p.values[v].place != Place::Fresh) return false;
+  if (first == last) return true;
+  if (!alike(p.clusters[size_t(a.cluster)], p.clusters[size_t(b.cluster)]) || !same_scalars(p, a, b)) return false;
+  for (size_t k = first; k < last; ++k)
+    for (uint32_t made : p.steps[k].out)
+      for (uint32_t v : b.in)
+        for (const Value* x = &p.values[v];; x = &p.values[size_t(x->at)]) {
+          if (x == &p.values[made]) return false;
+          if (x->place != Place::Alias) break;
+        }
+  return true;
+}
+
+// Longer programs let other threads of Python run; see run_over.
+constexpr double kShortNanoseconds = 50000;
+
+void Program::finish() {
+  alike.assign(steps.size(), 0);
+  for (size_t s = 0; s < steps.size();) {
+    size_t end = s;
+    while (end < steps.size() && end - s < 512 && joins(*this, s, end)) ++end;
+    if (end - s > 1) alike[s] = uint32_t(end - s);
+    s = std::max(end, s + 1);
+  }
+  double cost = 0;
+  over_ = !results.empty() && in_place.size() == results.size();
+  for (size_t k = 0; over_ && k < results.size(); ++k)
+    over_ = in_place[k] >= 0 && values[results[k]].place == Place::Fresh && std::count(results.begin(), results.end(), results[k]) == 1;
+  for (const Step& step : steps) {
+    over_ = over_ && (step.kind == Step::Kind::Cluster || step.kind == Step::Kind::Elementwise);
+    if (step.kind == Step::Kind::Cluster) {
+      const Cluster& c = clusters[size_t(step.cluster)];
+      cost += double(c.outer * c.inner) * c.cost;
+    } else if (step.kind == Step::Kind::Elementwise) {
+      cost += double(values[step.out[0]].form.numel) * step.kernel->cost;
+    }
+  }
+  over_ = over_ && cost < kShortNanoseconds;
+}
+
+static void run_together(const Program& p, Frame& f, size_t first, size_t count) {
+  f.together.clear(), f.begins_in.clear(), f.begins_out.clear();
+  size_t in = 0, out = 0;
+  for (size_t s = first; s < first + count; ++s) {
+    f.together.push_back(&p.clusters[size_t(p.steps[s].cluster)]);
+    f.begins_in.push_back(f.pointers_in.data() + in);
+    f.begins_out.push_back(f.pointers_out.data() + out);
+    for (const Tensor* x : f.in[s]) f.pointers_in[in++] = x->data;
+    for (const Tensor& y : f.outs[s]) f.pointers_out[out++] = y.data;
+  }
+  run_alike(f.together.data(), count, f.begins_in.data(), f.begins_out.data());
 }
 
 std::unique_ptr<Frame> Program::take_frame() {
@@ -102,6 +186,11 @@ void Program::execute(Frame& f, double* times) {
     switch (step.kind) {
       case Step::Kind::Elementwise: run_elementwise(*step.kernel, f.in[s].data(), outs[0]); break;
       case Step::Kind::Cluster: {
+        if (alike[s] > 1) {
+          run_together(*this, f, s, alike[s]);
+          s += alike[s] - 1;
+          break;
+        }
         for (size_t i = 0; i < f.in[s].size(); ++i) f.pointers_in[i] = f.in[s][i]->data;
         for (size_t i = 0; i < outs.size(); ++i) f.pointers_out[i] = outs[i].data;
         clusters[size_t(step.cluster)].run(f.pointers_in.data(), f.pointers_out.data());
@@ -175,6 +264,47 @@ void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double
       outs.push_back(std::move(out));
     }
   }
+}
+
+bool Program::run_over(const Tensor* const* inputs) {
+  if (!over_) return false;
+  for (int32_t i : in_place) {
+    const Buffer* buffer = inputs[i]->buffer;
+    if (buffer->refs.load(std::memory_order_relaxed) != 1 || buffer->release) return false;
+  }
+  auto frame = take_frame();
+  Frame& f = *frame;
+  // Inputs and results are lent: what owns them keeps them, and is as it was afterwards.
+  auto lend = [](Tensor& to, const Tensor* from) {
+    to.buffer = from ? from->buffer : nullptr;
+    to.data = from ? from->data : nullptr;
+  };
+  struct Return {
+    Program* p;
+    std::unique_ptr<Frame>& frame;
+    decltype(lend)& give;
+    ~Return() {
+      for (size_t v = 0; v < p->values.size(); ++v)
+        if (p->values[v].place == Place::Input) give(frame->inputs[v], nullptr);
+      for (Tensor* t : frame->fresh) give(*t, nullptr);
+      if (p->arena_bytes > kKeptArena) {
+        unref(frame->memory);
+        frame->memory = nullptr;
+        for (auto& [t, offset] : frame->arena) t->data = nullptr;
+      }
+      std::lock_guard lock(p->mutex_);
+      p->frames_.push_back(std::move(frame));
+    }
+  } giving{this, frame, lend};
+  for (size_t v = 0; v < values.size(); ++v)
+    if (values[v].place == Place::Input) lend(f.inputs[v], inputs[values[v].at]);
+  for (size_t k = 0; k < results.size(); ++k) lend(*f.value[results[k]], inputs[in_place[k]]);
+  if (arena_bytes && !f.memory) {
+    f.memory = allocate(size_t(arena_bytes));
+    for (auto& [t, offset] : f.arena) t->data = f.memory->data + offset;
+  }
+  execute(f, nullptr);
+  return true;
 }
 
 }  // namespace gt

@@ -49,6 +49,7 @@ class Program {
   std::vector<Cluster> clusters;
   std::vector<uint32_t> results;
   std::vector<int32_t> in_place;  // for each result, or none: the input whose memory it may take, -1 for none
+  std::vector<uint32_t> alike;    // for each step: how many from it on are clusters that run together (0 or 1: none)
   int64_t arena_bytes = 0;
   uint32_t n_inputs = 0;
   Callback callback = nullptr;
@@ -60,8 +61,14 @@ class Program {
   // `times` (one per step) the seconds each step took are added there.
   // With `take`, results are written over inputs where `in_place` says so and nobody else holds them.
   void run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times = nullptr, bool take = false);
+  // Runs a short program whose results are all written over inputs, where they are then. False, with
+  // nothing done, if it is not one, or somebody else holds one of those inputs. Nobody may let go of an
+  // input meanwhile: the caller has the interpreter's lock.
+  bool run_over(const Tensor* const* inputs);
+  void finish();  // call once, when everything above is set
 
  private:
+  bool over_ = false;  // whether `run_over` can be
   std::unique_ptr<Frame> take_frame();
   void execute(Frame& f, double* times);
   std::vector<std::unique_ptr<Frame>> frames_;  // idle ones

@@ -179,9 +179,13 @@ def _short(value: Any) -> str:
     return reprlib.repr(value)
 
 
+class TextError(errors.InvalidArgumentError, TypeError):
+    """Text where numbers belong: TensorFlow has tensors of it, and ops that refuse them."""
+
+
 def _unsupported(value: Any, array: np.ndarray) -> Exception:
     if array.dtype.kind in "US":
-        return TypeError(
+        return TextError(
             f"convert_to_tensor: {_short(value)} is text, and gradtape has no string tensors. Hint: keep "
             "text in Python lists."
         )

@@ -99,6 +99,7 @@ class Finder(importlib.abc.MetaPathFinder):
             "keras": self._keras_done,
             "keras.src.backend.config": self._config_done,
             "keras.src.callbacks.tensorboard": self._adapt,
+            "keras.src.legacy.saving.legacy_h5_format": self._adapt,
             "keras.src.saving.serialization_lib": self._adapt,
             "keras.src.utils.module_utils": _allow,
             "keras.src.utils.backend_utils": _allow,

@@ -29,18 +29,18 @@ KERAS = "keras==3.15.1"
 # Keras' tests import these; those without a line here (onnx, orbax, ...) skip what needs them.
 PACKAGES = (
     KERAS, "jax[cpu]==0.10.2", "tensorflow-cpu==2.21.0", "torch==2.13.0", "grain", "pandas", "scikit-learn",
-    "dm-tree", "requests", "scipy", "pillow", "pytest", "numpy", "scipy-openblas32",
+    "dm-tree", "tensorboard", "orbax-checkpoint", "requests", "scipy", "pillow", "pytest", "numpy", "scipy-openblas32",
 )  # fmt: skip
 
 # The parts of the suite. The longest first, so that two processes end at about the same time.
 PARTS = (
-    "ops/numpy_test.py", "layers/preprocessing", "ops/nn_test.py", "layers/convolutional", "layers/core",
+    "ops/numpy_test.py", "applications", "layers/preprocessing", "ops/nn_test.py", "layers/convolutional", "layers/core",
     "layers/attention", "layers/rnn", "trainers", "models", "saving", "callbacks", "ops/image_test.py",
     "optimizers", "layers/reshaping", "layers/normalization", "layers/pooling", "layers/regularization",
     "layers/merging", "layers/activations", "layers/layer_test.py", "metrics", "losses", "quantizers",
     "ops/linalg_test.py", "ops/math_test.py", "ops/core_test.py", "ops", "random", "initializers",
     "regularizers", "constraints", "activations", "backend/common", "backend/tests", "utils",
-    "dtype_policies", "tree", "legacy", "wrappers", "testing", "distillation", "export", "applications",
+    "dtype_policies", "tree", "legacy", "wrappers", "testing", "distillation", "export", "datasets", "distribution",
 )  # fmt: skip
 # "ops" is what of it has no line of its own.
 _ALONE = tuple(p for p in PARTS if p.startswith("ops/"))

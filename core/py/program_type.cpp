@@ -206,6 +206,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
     });
     each(results, [&](PyObject* r) { prog.results.push_back(uint32_t(integer(r))); });
     if (in_place) each(in_place, [&](PyObject* i) { prog.in_place.push_back(int32_t(integer(i))); });
+    prog.finish();
     return self;
   });
   if (!made) Py_DECREF(self);

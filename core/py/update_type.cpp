@@ -131,6 +131,7 @@ bool run(UpdateObject* u, Inputs& in, size_t given) {
     if (!fits(u->forms[i], *in.at[i])) return false;
   for (const Rows& r : u->rows)
     if (!rows_exist(*in.at[r.input], r.count)) return false;
+  if (u->program->program->run_over(in.at)) return true;
   std::vector<Tensor> outs;
   run_program(u->program, in.at, outs, true);
   for (size_t k = 0; k < outs.size(); ++k) as_variable(PyTuple_GET_ITEM(u->targets, Py_ssize_t(k)))->value = std::move(outs[k]);

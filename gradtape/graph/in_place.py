@@ -70,10 +70,10 @@ def _reads_before_writing(step: Any, out: Value, x: Value) -> bool:
         if step.object.op_name.startswith("tensor_scatter"):
             return step.operands[0] is x and x not in step.operands[1:]
         return step.object.row.kind == "elementwise"
-    _, _, registers, ops, tails, _ = step.object
+    outer, inner, registers, ops, tails, _ = step.object
     mine = {
         n for n, (kind, spread, _, which) in enumerate(registers)
-        if kind == _INPUT and step.operands[which] is x and spread == fuse.FULL
+        if kind == _INPUT and step.operands[which] is x and (spread == fuse.FULL or outer * inner == 1)
     }  # fmt: skip
     written = [
         k

@@ -13,11 +13,12 @@ from gradtape.ops.table import COMPLEX, FLOAT, REAL, elementwise
 _FC = FLOAT | COMPLEX
 
 
-def _where_nonzero(x, value):
-    """`value` where `x` is not 0, and 0 where it is."""
-    from gradtape.ops.comparison import not_equal, select
+def _nonzero(x):
+    """1 where `x` is not 0, and 0 where it is."""
+    from gradtape.ops.casting import cast
+    from gradtape.ops.comparison import not_equal
 
-    return select(not_equal(x, 0), value, 0)
+    return cast(not_equal(x, 0), x.dtype)
 
 
 exp = elementwise(
@@ -161,7 +162,7 @@ trunc = elementwise(
 xlogy = elementwise(
     "xlogy", _FC, args="x y",
     vjp=(
-        lambda g, x, y, out: g * conjugate(_where_nonzero(x, log(y))),
+        lambda g, x, y, out: g * conjugate(xlogy(_nonzero(x), y)),
         lambda g, x, y, out: g * conjugate(xdivy(x, y)),
     ),
     numpy=lambda x, y: np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y))), samples=pairs(0.3, 2),
@@ -171,7 +172,7 @@ xlogy = elementwise(
 xlog1py = elementwise(
     "xlog1py", _FC, args="x y",
     vjp=(
-        lambda g, x, y, out: g * conjugate(_where_nonzero(x, log1p(y))),
+        lambda g, x, y, out: g * conjugate(xlog1py(_nonzero(x), y)),
         lambda g, x, y, out: g * conjugate(xdivy(x, y + 1)),
     ),
     numpy=lambda x, y: np.where(x == 0, 0, x * np.log1p(y)), samples=pairs(0.3, 2),
@@ -181,7 +182,7 @@ xlog1py = elementwise(
 xdivy = elementwise(
     "xdivy", _FC, args="x y",
     vjp=(
-        lambda g, x, y, out: g * conjugate(_where_nonzero(x, reciprocal(y))),
+        lambda g, x, y, out: g * conjugate(xdivy(_nonzero(x), y)),
         lambda g, x, y, out: g * conjugate(-xdivy(x, square(y))),
     ),
     numpy=lambda x, y: np.where(x == 0, 0, x / y), samples=pairs(0.3, 2),

@@ -57,7 +57,9 @@ def _float32(value):
     """The functions of TensorFlow here take float32 only."""
     x = as_tensor(value) if hasattr(value, "dtype") else as_tensor(value, as_tensor(0.0))
     if x.dtype is not dtypes.float32:
-        raise ValueError(f"fake_quant: Tensor conversion requested dtype float32 for Tensor with dtype {x.dtype.name}")
+        raise errors.InvalidArgumentError(
+            f"fake_quant: Tensor conversion requested dtype float32 for Tensor with dtype {x.dtype.name}"
+        )
     return x
 
 
@@ -67,7 +69,9 @@ def _bounds(op, inputs, min, max, per_channel):
     shape = tuple(as_tensor(inputs).shape)[-1:] if per_channel else ()
     for name, t in (("min", low), ("max", high)):
         if tuple(t.shape) != shape:
-            raise errors.InvalidArgumentError(f"{op}: `{name}` must have shape {list(shape)}; got {list(t.shape)}.")
+            raise errors.InvalidArgumentError(
+                f"{op}: `{name}` must have shape {list(shape)}; got {list(t.shape)}."
+            )
     return low, high
 
 

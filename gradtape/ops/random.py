@@ -395,4 +395,5 @@ def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, 
 
     Integers come from their whole range if both bounds are None.
     """
+    _state.want_philox(alg)
     return uniform_of(of_seed(seed), shape, minval, maxval, dtype)

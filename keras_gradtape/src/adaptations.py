@@ -1,7 +1,7 @@
-"""Small changes to modules of Keras, made as they are imported, where Keras knows TensorFlow only by name.
+"""Small changes to modules of Keras, made as they are imported. `hook.py` calls `adapt`.
 
-Saving takes shapes and types of gradtape as it takes TensorFlow's, and the callback TensorBoard writes
-with `gradtape.summary`, so that it needs no TensorFlow. `hook.py` calls `adapt`.
+Saving takes shapes and types of gradtape as it takes TensorFlow's; models from .h5 files train on where
+they were; and the callback TensorBoard writes with `gradtape.summary`, so that it needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import gradtape as tf
@@ -34,6 +35,22 @@ def _saving(module: Any) -> None:
     module.serialize_keras_object = serialize_keras_object
 
 
+def _old_format(module: Any) -> None:
+    """Gives the state of the optimizer back to a model from a .h5 file.
+
+    Keras builds the optimizer for no variables there; a built one it leaves alone.
+    """
+    known = module.saving_utils
+
+    def try_build_compiled_arguments(model: Any) -> None:
+        known.try_build_compiled_arguments(model)
+        if not getattr(model.optimizer, "built", True):
+            model.optimizer.build(model.trainable_variables)
+
+    changed = {**vars(known), "try_build_compiled_arguments": try_build_compiled_arguments}
+    module.saving_utils = SimpleNamespace(**changed)
+
+
 def _tensorboard(module: Any) -> None:
     """Gives the callback our summaries."""
     module.TensorBoard.summary = property(lambda self: tf.summary)
@@ -53,5 +70,6 @@ def _model_summary(name: str, data: Any, step: Any = None) -> Any:
 
 ADAPTED: dict[str, Callable[[Any], None]] = {
     "keras.src.callbacks.tensorboard": _tensorboard,
+    "keras.src.legacy.saving.legacy_h5_format": _old_format,
     "keras.src.saving.serialization_lib": _saving,
 }

@@ -203,7 +203,12 @@ def _gradient(lib: Any, g: Any) -> Any:
 
 
 def run(
-    lib: Any, call: Callable[[Maker], Any], words: str, dtype: str, gradients: bool = True, second: bool = True
+    lib: Any,
+    call: Callable[[Maker], Any],
+    words: str,
+    dtype: str,
+    gradients: bool = True,
+    second: bool = True,
 ) -> Outcome:
     """Calls `call` with operands of `lib`. `words` decide which numbers they are."""
     maker = Maker(lib, words, dtype)

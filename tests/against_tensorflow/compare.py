@@ -128,14 +128,18 @@ def _values_only(x: Any) -> Any:
     return tuple(map(_values_only, x)) if isinstance(x, tuple) else x
 
 
-def compare(ours: Outcome, theirs: Outcome, factor: float = 1.0, numbers: bool = True) -> Iterator[Difference]:
+def compare(
+    ours: Outcome, theirs: Outcome, factor: float = 1.0, numbers: bool = True
+) -> Iterator[Difference]:
     """Every way in which two outcomes differ; `wider` is not a difference but more."""
     if theirs.error is not None:
         if ours.error is None:
             kind = "wider" if has_no_kernel(theirs.error) else "accepted"
             yield Difference(kind, f"here a result, TensorFlow {_first_line(theirs.error)}")
         elif not same_class(ours.error, theirs.error):
-            yield Difference("error", f"here {_first_line(ours.error)}; TensorFlow {_first_line(theirs.error)}")
+            yield Difference(
+                "error", f"here {_first_line(ours.error)}; TensorFlow {_first_line(theirs.error)}"
+            )
         return
     if ours.error is not None:
         yield Difference("refused", f"here {_first_line(ours.error)}; TensorFlow a result")
@@ -156,7 +160,9 @@ def compare(ours: Outcome, theirs: Outcome, factor: float = 1.0, numbers: bool =
     if ours.gradient_error is not None:
         yield Difference("gradient", f"here {_first_line(ours.gradient_error)}")
         return
-    yield from _nested("gradient", "gradient", ours.gradients, theirs.gradients, tolerance * _LOSS["gradient"])
+    yield from _nested(
+        "gradient", "gradient", ours.gradients, theirs.gradients, tolerance * _LOSS["gradient"]
+    )
     if isinstance(theirs.second, BaseException):
         return
     if isinstance(ours.second, BaseException):

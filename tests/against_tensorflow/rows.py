@@ -83,7 +83,9 @@ def _of_row(row: Row, name: str, whole: bool) -> Iterator[Call]:
     types = allowed(row)
     by_name = {d.name: d for d in types}
     for number, (operands, _) in enumerate(row.edges):
-        yield made(Case(row, number, Sample(operands, {}), by_name.get("float64", types[-1])), f"edge {number}")
+        yield made(
+            Case(row, number, Sample(operands, {}), by_name.get("float64", types[-1])), f"edge {number}"
+        )
     for number, (sample, _, _) in enumerate(row.bad):
         case = Case(row, number, sample, by_name.get("float32", types[0]), strict=False)
         yield made(case, f"wrong {number}", gradients=False)

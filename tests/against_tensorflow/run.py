@@ -5,7 +5,7 @@
   ops        every public function on the samples of the op table and on the calls written in `calls/`:
              values, types, shapes, gradients, second derivatives, exceptions, signatures
   semantics  tests/semantics with TensorFlow in gradtape's place
-  examples   the examples in both libraries, if they say how (`examples/parity.py`)
+  examples   the examples in both libraries, their losses step by step; `--only gan` for one of them
 
 A difference that is not in `known.py`, and one in `known.py` that is none any more, is a failure.
 """
@@ -36,11 +36,8 @@ def semantics(options: argparse.Namespace) -> int:
 
 
 def examples(options: argparse.Namespace) -> int:
-    script = ROOT / "examples" / "parity.py"
-    if not script.exists():
-        print("examples: no examples/parity.py yet")
-        return 0
-    return subprocess.run([sys.executable, str(script)], cwd=ROOT).returncode
+    script = Path(__file__).parent / "examples.py"
+    return subprocess.run([sys.executable, str(script), *options.only.split()], cwd=ROOT).returncode
 
 
 def main() -> int:

@@ -44,6 +44,15 @@ def test_ways_to_import(code):
     assert done.stdout == "gradtape Dense\n", done.stderr
 
 
+def test_backend_chosen_by_the_environment():
+    """`keras_gradtape.pth` is installed beside the packages, where Python reads it at its start."""
+    start = f"import site; site.addsitedir({str(ROOT)!r}); "
+    done = python(start + "import keras; print(keras.backend.backend())", KERAS_BACKEND="gradtape")
+    assert done.stdout == "gradtape\n", done.stderr
+    done = python(start + "import sys; print('keras_gradtape' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_submodules_are_the_same_objects():
     from gradtape.keras.layers import Dense
     from gradtape.keras.optimizers.schedules import ExponentialDecay
