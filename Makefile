@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
 
-.PHONY: demo test check dev bench coverage clean
+# TensorFlow and gradtape in one environment, outside of the repository.
+PARITY := $(HOME)/.cache/gradtape-parity
+
+.PHONY: demo test check dev bench coverage parity keras-tests clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -29,6 +32,14 @@ bench: $(VENV)/.built  ## against TensorFlow, PyTorch and JAX in environments of
 
 coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
 	$(BIN)/python tools/coverage.py
+
+parity: $(VENV)/.built  ## the same calls, tests and examples on TensorFlow, compared
+	test -x $(PARITY)/bin/python || $(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python -m pip install -q tensorflow-cpu scipy-openblas32 pytest hypothesis pillow matplotlib
+	PYTHONPATH=. $(PARITY)/bin/python tests/against_tensorflow/run.py
+
+keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environment of their own
+	$(BIN)/python tools/keras_tests.py
 
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
 

@@ -86,7 +86,8 @@ def main(quick=False):
     cams = grad_cam(model, tf.constant(images), tf.constant(labels))
     peaks = np.stack(np.unravel_index(np.argmax(cams.reshape(len(cams), -1), axis=1), cams.shape[1:]), 1)
     inside = np.all((peaks >= corners) & (peaks < corners + SIDE), axis=1)
-    print(f"the peak of Grad-CAM lies on the digit in {np.mean(inside):.1%} (its share of the canvas: {SIDE**2 / CANVAS**2:.1%})")
+    share = SIDE**2 / CANVAS**2
+    print(f"the peak of Grad-CAM lies on the digit in {np.mean(inside):.1%} (by chance: {share:.1%})")
 
     blank = model(tf.zeros([1, CANVAS, CANVAS, 1])).numpy()[0]
     attributions = [integrated_gradients(model, tf.constant(x), int(y)) for x, y in zip(images[:6], labels)]
@@ -95,7 +96,8 @@ def main(quick=False):
         print(f"{label:5}   {np.sum(attribution):27.3f}   {score[label] - blank[label]:20.3f}")
     if not quick:
         draw(images, labels, cams, attributions)
-    return history.history["loss"] + [float(np.sum(a)) for a in attributions] + cams[:6].mean(axis=(1, 2)).tolist()
+    sums = [float(np.sum(x)) for x in attributions]
+    return history.history["loss"] + sums + cams[:6].mean(axis=(1, 2)).tolist()
 
 
 def draw(images, labels, cams, attributions):

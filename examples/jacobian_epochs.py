@@ -74,7 +74,8 @@ def main(quick=False):
     print(f"{model.count_params()} weights, {len(x)} examples")
     print("epoch      loss     trace K   effective rank   alignment with y   angle to K(0)")
     for k, (trace, rank, alignment, angle) in table.items():
-        print(f"{k:5}  {losses[max(k - 1, 0)]:8.5f}  {trace:10.1f}   {rank:14.2f}   {alignment:16.3f}   {angle:9.1f} deg")
+        print(f"{k:5}  {losses[max(k - 1, 0)]:8.5f}  {trace:10.1f}   {rank:14.2f}", end="")
+        print(f"   {alignment:16.3f}   {angle:9.1f} deg")
     if not quick:
         draw(x[:, 0], y[:, 0], model(x).numpy()[:, 0], watcher.kernels)
     return losses + [float(v) for row in table.values() for v in row[:3]]

@@ -2,6 +2,8 @@
 
     python examples/linear_regression.py            # prints the fit, draws linear_regression.png
     python examples/linear_regression.py --quick    # a few steps
+
+Record the loss on a tape, ask for its gradients, hand them to an optimizer; `tf.function` compiles the step.
 """
 
 import sys

@@ -128,7 +128,8 @@ def draw(errors, starts, rng, shots):
     panels[0].legend(fontsize=8, loc="lower left")
     for name, values in errors.items():
         panels[2].plot(values, "o-", label=name)
-    panels[2].set(xlabel="steps on ten points", ylabel="mean squared error", title="200 new sines", ylim=(0, None))
+    panels[2].set(xlabel="steps on ten points", ylabel="mean squared error", title="200 new sines")
+    panels[2].set_ylim(0, None)
     panels[2].legend()
     figure.savefig("maml.png", dpi=120)
     print("drawn to maml.png")

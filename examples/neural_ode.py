@@ -81,7 +81,7 @@ def main(quick=False):
     starts = tf.constant([[2.0, 0.0], [-1.2, 1.2], [0.5, -1.6]])
     found, true = (integrate(f, starts, length).numpy() for f in (network, true_change))
     apart = np.sqrt(np.mean((found - true) ** 2, axis=(0, 2)))
-    print("root mean square distance over the whole way, from the start of the data and two new ones:", end=" ")
+    print("distance over the whole way (root mean square), from the start of the data and two new ones:")
     print("  ".join(f"{d:.3f}" for d in apart))
     if not quick:
         draw(network, measured, found, true)
@@ -98,10 +98,11 @@ def draw(network, measured, found, true):
     left.plot(*measured.T, ".", ms=3, color="0.6", label="measured")
     left.plot(*found[:, 0].T, color="tab:blue", label="neural ODE")
     left.set(xlabel="$y_1$", ylabel="$y_2$", title="the data, and where the network goes from its start")
-    grid = np.stack(np.meshgrid(np.linspace(-2.2, 2.2, 18), np.linspace(-2.2, 2.2, 18)), -1).astype(np.float32)
-    arrows = network(tf.constant(grid.reshape(-1, 2))).numpy()
+    side = np.linspace(-2.2, 2.2, 18, dtype=np.float32)
+    grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
+    arrows = network(tf.constant(grid)).numpy()
     size = np.linalg.norm(arrows, axis=1)
-    middle.quiver(*grid.reshape(-1, 2).T, *(arrows / size[:, None]).T, np.log10(size), cmap="viridis", scale=28)
+    middle.quiver(*grid.T, *(arrows / size[:, None]).T, np.log10(size), scale=28)
     for k in (1, 2):
         middle.plot(*true[:, k].T, color="0.6", lw=3, label="true, new starts" if k == 1 else None)
         middle.plot(*found[:, k].T, "--", color="tab:red", label="neural ODE" if k == 1 else None)

@@ -47,7 +47,7 @@ class VAE(tf.keras.Model):
 def main(quick=False):
     tf.keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
-    images, labels = draw_digits(20000 if not quick else 1000, rng, noise=0.02, variety=0.4)
+    images, labels = draw_digits(1000 if quick else 20000, rng, noise=0.02, variety=0.4)
     model = VAE()
     steps, batch = (20, 64) if quick else (5000, 100)
     schedule = tf.keras.optimizers.schedules.CosineDecay(2e-3, steps)

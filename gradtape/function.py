@@ -291,7 +291,11 @@ class Function:
     def _note_retrace(self, key: Any) -> None:
         if self._last_key is not None and len(self._concrete) < _MOST_RETRACES:
             _log.info("%s: tracing again: %s", self.name, _difference(self._last_key, key))
-        elif len(self._concrete) == _MOST_RETRACES and self.input_signature is None and not self.reduce_retracing:
+        elif (
+            len(self._concrete) == _MOST_RETRACES
+            and self.input_signature is None
+            and not self.reduce_retracing
+        ):
             _log.warning(
                 "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
                 "tensors instead of Python numbers, and keep their shapes the same.",

@@ -7,6 +7,7 @@ need of it is here.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -93,3 +94,36 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Whole files are not even imported: most need a library at the top that is not there."""
     name = str(collection_path).partition("keras/src/")[2]
     return True if name.endswith("_test.py") and name in dict(exclusions()) else None
+
+
+# ---- what other libraries are needed for ----------------------------------------------------------
+
+_NEEDED = re.compile(
+    r"No module named '(tensorflow|tensorboard|torch|jax|grain|pandas|sklearn|scipy|tree|orbax|requests|PIL)\b"
+    r"|requires the '?([\w.-]+)'? (?:module|package)|requires (?:installing )?(TensorFlow)"
+)
+
+
+def _skipped_if_missing(report: Any, words: str, where: str) -> Any:
+    """A report as one of a test that is skipped, if a library is missing that is compared with."""
+    needed = _NEEDED.search(words)
+    if report.failed and needed:
+        report.outcome = "skipped"
+        report.longrepr = (where, 0, f"Skipped: not installed: {next(filter(None, needed.groups()))}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any, call: Any) -> Any:
+    report = yield
+    return (
+        report
+        if call.excinfo is None
+        else _skipped_if_missing(report, str(call.excinfo.value), str(item.path))
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: Any) -> Any:
+    report = yield
+    return _skipped_if_missing(report, str(report.longrepr), str(getattr(collector, "path", "")))

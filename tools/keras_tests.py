@@ -67,7 +67,7 @@ def folder_of_keras(interpreter: Path) -> Path:
     )
 
 
-def run(interpreter: Path, tests: Path, part: str, seconds: float) -> dict[str, Any]:
+def run(interpreter: Path, tests: Path, part: str, seconds: float, *more: str) -> dict[str, Any]:
     """One part of the suite: numbers, and the tests that failed with the first line of what they said."""
     report = HOME / "reports" / (part.replace("/", "-") + ".xml")
     report.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,8 @@ def run(interpreter: Path, tests: Path, part: str, seconds: float) -> dict[str, 
         "-p",
         "no:cacheprovider",
     ]
-    command += ["-o", "addopts=", "--tb=short", f"--junitxml={report}", tests / part]
+    command += ["-o", "addopts=", "--tb=short", f"--junitxml={report}"]
+    command += [*more] or [tests / part]
     if part == "ops":
         command += [f"--ignore={tests / other}" for other in _ALONE]
     environment = dict(

@@ -162,6 +162,8 @@ def size_of(shape):
     if type(shape) is list and all(type(d) is int for d in shape):
         return shape, math.prod(shape)
     if isinstance(shape, (_core.Tensor, _core.Variable)):
+        if not shape.dtype.is_integer:
+            raise errors.InvalidArgumentError(f"random: `shape` must be integers; got {shape.dtype.name}.")
         shape = (shape if isinstance(shape, _core.Tensor) else shape._read()).numpy()
     dims = (
         [shape]

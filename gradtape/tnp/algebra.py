@@ -102,13 +102,13 @@ def argmin(a: Any, axis: int | None = None) -> Any:
     return tf.argmin(ravel(a) if axis is None else a, axis or 0)
 
 
-def sort(a: Any, axis: int | None = -1) -> Any:
+def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: None = None) -> Any:
     """In order."""
     a = array(a)
     return tf.sort(ravel(a) if axis is None else a, -1 if axis is None else axis)
 
 
-def argsort(a: Any, axis: int | None = -1) -> Any:
+def argsort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: None = None) -> Any:
     """The places in order."""
     a = array(a)
     return tf.cast(
@@ -153,15 +153,16 @@ def take(a: Any, indices: Any, axis: int | None = None) -> Any:
     return tf.gather(ravel(a) if axis is None else a, array(indices), axis=axis or 0)
 
 
-def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Any:
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Whether all elements are nearly equal."""
-    return tf.reduce_all(isclose(a, b, rtol, atol))
+    return tf.reduce_all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Any:
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Whether elements are nearly equal."""
     a, b = as_inexact(a, b)
-    return tf.logical_or(tf.equal(a, b), tf.abs(a - b) <= atol + rtol * tf.abs(b))
+    near = tf.logical_or(tf.equal(a, b), tf.abs(a - b) <= atol + rtol * tf.abs(b))
+    return near | tf.math.is_nan(a) & tf.math.is_nan(b) if equal_nan else near
 
 
 def array_equal(a1: Any, a2: Any) -> Any:

@@ -50,7 +50,12 @@ def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any
     return tf.reshape(out, [1] * builtins.max(0, ndmin - len(out.shape)) + list(out.shape)) if ndmin else out
 
 
-asarray = asanyarray = ascontiguousarray = array
+def asarray(a: Any, dtype: Any = None) -> Any:
+    """A tensor, `a` itself if it is one."""
+    return array(a, dtype)
+
+
+asanyarray = ascontiguousarray = asarray
 
 
 def copy(a: Any) -> Any:
@@ -130,9 +135,9 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: builtins.bool = Tru
     return out if dtype is None else tf.cast(out, dtype)
 
 
-def eye(N: int, M: int | None = None, dtype: Any = float) -> Any:  # noqa: N803
-    """Ones on the diagonal."""
-    return tf.eye(N, M, dtype=np.dtype(dtype))
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:  # noqa: N803
+    """Ones on the diagonal, or on the `k`-th above it."""
+    return tf.eye(N, M, dtype=np.dtype(dtype)) if k == 0 else tf.constant(np.eye(N, M, k, dtype))
 
 
 def identity(n: int, dtype: Any = float) -> Any:

@@ -127,9 +127,9 @@ def atleast_2d(*arys: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+def tile(a: Any, reps: Any) -> Any:
     """Repeated as a whole."""
-    a, times = array(A), [reps] if isinstance(reps, int) else list(reps)
+    a, times = array(a), [reps] if isinstance(reps, int) else list(reps)
     rank = builtins.max(len(a.shape), len(times))
     return tf.tile(array(a, ndmin=rank), [1] * (rank - len(times)) + times)
 

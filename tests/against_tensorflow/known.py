@@ -86,6 +86,9 @@ DERIVATIVES = (
         "nn.isotonic_regression", "shape", "gradient", "the gradient of a vector has shape `[n, 1]`", "`[n]`", "",
     ),
     Known(
+        "linalg.LinearOperatorTridiag", "gradient", "diag_part", "None for the other diagonals", "zeros", "",
+    ),
+    Known(
         "linalg.expm", "gradient second", r"[\[(]0, ", "None for an empty batch", "an empty gradient", "",
     ),
     Known(
@@ -139,6 +142,11 @@ TYPES = (
     Known(
         "random.stateless_parameterized_truncated_normal", "value", "", "rejects", "takes quantiles: other numbers",
         "differentiable by all parameters",
+    ),
+    Known(
+        "experimental.numpy.*", "signature class dtype", "",
+        "parameters that are seldom used (`order`, `out`, `mode`, ...); shapes and sizes are NumPy's objects",
+        "not there; Python's", "",
     ),
     Known(
         "histogram_fixed_width_bins", "dtype", "int64", "`dtype` is ignored", "heeded", "",

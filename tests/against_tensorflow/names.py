@@ -13,7 +13,7 @@ from .rows import find
 
 SPACES = (
     "", "math", "math.special", "nn", "nn.experimental", "linalg", "signal", "image", "random",
-    "random.experimental", "bitwise", "sets", "sparse", "quantization", "dtypes", "debugging", "nest", "autodiff",
+    "random.experimental", "bitwise", "sets", "sparse", "quantization", "dtypes", "debugging", "nest", "experimental.numpy",
 )  # fmt: skip
 
 # Functions that have nothing to compare call by call; what else is said of them is tested elsewhere.
@@ -22,6 +22,7 @@ NOT_COMPARED = {
     "print timestamp get_logger": "output, time",
     "make_ndarray make_tensor_proto": "protocol buffers (tests/test_infra.py)",
     "no_gradient": "graphs of TensorFlow 1",
+    "experimental.numpy.experimental_enable_numpy_behavior experimental.numpy.finfo": "settings; NumPy's own",
     "random.set_seed random.get_global_generator random.set_global_generator "
     "random.experimental.get_global_generator random.experimental.set_global_generator": "state (tests/test_random.py)",
     "debugging.enable_check_numerics debugging.disable_check_numerics debugging.enable_traceback_filtering "

@@ -19,6 +19,7 @@ from .known import KNOWN
 from .rows import Call, find
 
 _SHOWN = 3  # differences of one kind and function
+_CLASSES = "classes and their methods"
 
 
 class Tally:
@@ -77,18 +78,20 @@ def _compare_signatures(wanted: Callable[[str], bool], tally: Tally) -> None:
 
 def _table(tally: Tally, wanted: Callable[[str], bool]) -> Iterator[str]:
     """The agreements by namespace, as Markdown."""
-    yield "| | functions | agree | differ | only here | only there | calls | agree | more types here | differ |"
+    yield "| | functions | agree | differ | only here | only there | calls | agree | more here | differ |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     total: collections.Counter[str] = collections.Counter()
-    for space in (*names.SPACES, "methods"):
+    rest = set(tally.calls)
+    for space in (*names.SPACES, _CLASSES):
         counts: collections.Counter[str] = collections.Counter()
-        if space == "methods":
-            both = [n for n in tally.calls if n.split(".")[0] in ("Tensor", "Variable", "SparseTensor")]
+        if space == _CLASSES:
+            both = sorted(rest)
         else:
             both = [n for n in names.to_compare(tensorflow, gradtape, space) if wanted(n)]
             there = [n for n in names.theirs(tensorflow, space) if wanted(n)]
             counts["only there"] = sum(not names.has(gradtape, n) for n in there)
             counts["only here"] = sum(wanted(n) for n in names.only_here(tensorflow, space))
+        rest.difference_update(both)
         for name in both:
             counts["functions"] += 1
             counts["agree"] += not tally.differing[name]
@@ -97,10 +100,8 @@ def _table(tally: Tally, wanted: Callable[[str], bool]) -> Iterator[str]:
             counts["wider"] += tally.wider[name]
             counts["calls differ"] += tally.differing[name]
         total += counts
-        yield _line(
-            f"`tf.{space}`" if space not in ("", "methods") else "`tf`" if not space else "Tensor, Variable",
-            counts,
-        )
+        if counts:
+            yield _line(space if space == _CLASSES else f"`tf.{space}`".replace(".`", "`"), counts)
     yield _line("all", total)
 
 

@@ -1,0 +1,66 @@
+"""A part of Keras' own tests: those of its wheel that need no other library, without the slowest.
+
+All of them run by `make keras-tests`, in an environment of their own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_keras = importlib.util.find_spec("keras")
+if _keras is None:
+    pytest.skip("Keras is not installed", allow_module_level=True)
+TESTS = Path(_keras.submodule_search_locations[0]) / "src"
+
+# Parts, and how many tests pass in them at least: fewer would be skipped for a reason that is new.
+PARTS = {
+    "ops": (("ops", "random"), 2100),
+    "layers": (("layers",), 1150),
+    "training": (("optimizers", "losses", "metrics", "models", "trainers", "callbacks", "regularizers", "constraints"), 900),
+    "saving": (("saving", "legacy", "backend", "dtype_policies", "initializers", "activations", "tree", "utils"), 700),
+}  # fmt: skip
+_FOREIGN = re.compile(
+    r"^(?:import|from) (?:tensorflow|torch|jax|grain|pandas|sklearn|onnxruntime|requests|tree)\b", re.M
+)
+_SLOW = re.compile(r"reversible_embedding|einsum_dense|orbax|applications|backend/(?:jax|tensorflow|torch)")
+# Types of thousands of calls, each compared with what JAX, which is not here, says.
+_WITHOUT = "not DtypeTest and not quantiz and not int4 and not int8 and not gptq"
+
+_spec = importlib.util.spec_from_file_location("keras_tests", ROOT / "tools" / "keras_tests.py")
+suite = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(suite)
+
+
+def _files(folders):
+    for folder in folders:
+        for path in sorted((TESTS / folder).rglob("*_test.py")):
+            if not _SLOW.search(str(path)) and not _FOREIGN.search(path.read_text()):
+                yield str(path)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_tests_of_keras(part, tmp_path, monkeypatch):
+    monkeypatch.setattr(suite, "HOME", tmp_path)
+    folders, least = PARTS[part]
+    done = suite.run(Path(sys.executable), TESTS, part, 280, *_files(folders), "-k", _WITHOUT)
+    words = "\n".join(f"{test}: {why}" for test, why in done["failures"].items())
+    assert not done["failures"], words
+    assert not done["ended"], done["ended"]
+    assert done["passed"] >= least, {k: v for k, v in done.items() if k != "failures"}
+
+
+def test_exclusions_have_reasons():
+    lines = (ROOT / "keras_gradtape" / "excluded_tests.txt").read_text().splitlines()
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        test, mark, reason = line.partition("  # ")
+        assert mark, line
+        assert len(reason) > 10, line
+        assert (TESTS / test.partition("::")[0]).exists(), line
