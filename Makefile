@@ -1,4 +1,4 @@
-# One word a job, from a fresh clone: demo, test, check, bench, dev, clean.
+# One word a job, from a fresh clone: demo, test, check, bench, parity, dev, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,10 +33,16 @@ bench: $(VENV)/.built  ## against TensorFlow, PyTorch and JAX in environments of
 coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
 	$(BIN)/python tools/coverage.py
 
-parity: $(VENV)/.built  ## the same calls, tests and examples on TensorFlow, compared
-	test -x $(PARITY)/bin/python || $(PYTHON) -m venv $(PARITY)
-	$(PARITY)/bin/python -m pip install -q tensorflow-cpu scipy-openblas32 pytest hypothesis pillow matplotlib
+# The core that was built for .venv serves the other environment, of the same Python, through a link.
+parity: $(VENV)/.built $(PARITY)/.done  ## the same calls, tests and examples on TensorFlow, compared
+	core=$$($(BIN)/python -c 'import gradtape._core as core; print(core.__file__)') && \
+	  { test "$$core" -ef "gradtape/$${core##*/}" || ln -sf "$$core" gradtape/; }
 	PYTHONPATH=. $(PARITY)/bin/python tests/against_tensorflow/run.py
+
+$(PARITY)/.done:
+	$(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python -m pip install -q 'tensorflow-cpu==2.21.*' scipy-openblas32 pytest hypothesis pillow matplotlib
+	@touch $@
 
 keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environment of their own
 	$(BIN)/python tools/keras_tests.py

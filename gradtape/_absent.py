@@ -32,8 +32,8 @@ _OPERATORS = (
 _ELSEWHERE |= {f"linalg.LinearOperator{k}": f"gradtape.linear_operator:LinearOperator{k}" for k in _OPERATORS}
 
 _NO_SPARSE = (
-    "gradtape has no sparse tensors; sparse gradients are tf.IndexedSlices. Hint: use dense tensors, tf.gather "
-    "and tf.scatter_nd."
+    "a tf.SparseTensor of gradtape is what sets and decoders return, without ops of its own. Hint: "
+    "tf.sparse.to_dense, tf.gather and tf.scatter_nd; sparse gradients are tf.IndexedSlices."
 )
 _NO_RAGGED = "gradtape has no ragged tensors. Hint: pad to a dense tensor and use tf.sequence_mask."
 _NO_STRINGS = (
@@ -45,7 +45,6 @@ _NO_ESTIMATORS = (
 _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 
 _WORDS = {
-    "SparseTensor": _NO_SPARSE,
     "sparse": _NO_SPARSE,
     "SparseTensorSpec": _NO_SPARSE,
     "RaggedTensor": _NO_RAGGED,
@@ -54,8 +53,6 @@ _WORDS = {
     "strings": _NO_STRINGS,
     "as_string": _NO_STRINGS,
     "string_to_hash_bucket": _NO_STRINGS,
-    "sets": f"sets of TensorFlow are sparse tensors, and {_NO_SPARSE} Sets of Python do the same.",
-    "edit_distance": f"it works on sparse tensors, and {_NO_SPARSE}",
     "lookup": f"tables of TensorFlow map strings, and {_NO_STRINGS} A dict of Python does the same.",
     "feature_column": (
         "feature columns were replaced by preprocessing layers in TensorFlow itself. Hint: NumPy or pandas, then "

@@ -239,6 +239,19 @@ def _bounds(k: slice) -> tuple:
     return k.start, k.stop, k.step
 
 
+def _window(k: slice) -> int | None:
+    """The length of a slice that is written `i : i + n`, which is known though `i` is not."""
+    if k.step not in (None, 1) or not (_is_symbol(k.start) and _is_symbol(k.stop)):
+        return None
+    node = getattr(k.stop._symbol, "node", None)
+    if node is None or node.name != "add":
+        return None
+    for start, length in (node.operands, node.operands[::-1]):
+        if start is k.start._symbol and length.constant is not None:
+            return max(int(length.constant), 0)
+    return None
+
+
 def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
     """`x[parts]` in a trace, with integers that have no value yet: their axes are gathered first."""
     from gradtape import ops
@@ -250,7 +263,11 @@ def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
             axis += x.ndim - sum(p is not None and p is not Ellipsis for p in parts)
             continue
         if isinstance(k, slice) and any(map(_is_symbol, _bounds(k))):
-            raise errors.Untraceable("the length of a slice depends on values")
+            count = _window(k)
+            if count is None:
+                raise errors.Untraceable("the length of a slice depends on values")
+            x = ops.gather(x, k.start + ops.range_(count, dtype=k.start.dtype), axis=axis)
+            parts[i] = slice(None)
         if _is_symbol(k):
             place = ops.select(k < 0, k + x.shape[axis], k)
             x = ops.gather(x, ops.reshape(place, [1]), axis=axis)

@@ -87,10 +87,15 @@ def test_constraints():
     start = tf.constant([3.0, 4.0], tf.float64)
     by_words = {"type": "eq", "fun": lambda x: x[0] + x[1] - 1.0}
     assert np.allclose(minimize(fun, start, constraints=by_words).x.numpy(), 0.5)
-    two = [{"type": "ineq", "fun": lambda x: x[0] - 1.0}, {"type": "ineq", "fun": lambda x: tf.stack([x[1] - 2.0, x[1]])}]
+    two = [
+        {"type": "ineq", "fun": lambda x: x[0] - 1.0},
+        {"type": "ineq", "fun": lambda x: tf.stack([x[1] - 2.0, x[1]])},
+    ]
     assert np.allclose(minimize(fun, start, constraints=two).x.numpy(), [1, 2], atol=1e-6)
     product = optimize.NonlinearConstraint(lambda x: x[0] * x[1], 1.0, np.inf)
-    assert np.allclose(minimize(fun, start, method="trust-constr", constraints=product).x.numpy(), 1, atol=1e-2)
+    assert np.allclose(
+        minimize(fun, start, method="trust-constr", constraints=product).x.numpy(), 1, atol=1e-2
+    )
     line = optimize.LinearConstraint([[1.0, 1.0]], 1.0, 1.0)
     assert np.allclose(minimize(fun, start, method="SLSQP", constraints=line).x.numpy(), 0.5)
 

@@ -127,7 +127,9 @@ class _Watcher:
         count = int(bad.sum())
         what = f"{op.op_name} in the gradient of {of}" if number else op.op_name
         more = f" and {count - 1} more" if count > 1 else ""
-        lines = [f"{what} made the first {value} at {list(index)}{more}, of {out.dtype.name}{list(out.shape)}."]
+        lines = [
+            f"{what} made the first {value} at {list(index)}{more}, of {out.dtype.name}{list(out.shape)}."
+        ]
         if line is not None:
             lines.append(f"  at {line}: {line.text}")
         lines += [f"  {name}" for name in map(_range, operands)]
@@ -160,4 +162,3 @@ _HINTS = {
 
 def _hint(op: str, of: str, backward: int) -> str:
     return _SAFE if backward else _HINTS.get(op, "")
-

@@ -99,9 +99,7 @@ def profile(concrete: Any, tensors: list, repeats: int) -> Profile:
     """Times the steps of a program on these arguments. Variables keep their values."""
     _, steps, _ = _steps(concrete)
     function = concrete.graph_function
-    inputs = [
-        x._read() if isinstance(x, _core.Variable) else x for x in (*tensors, *concrete.externals)
-    ]
+    inputs = [x._read() if isinstance(x, _core.Variable) else x for x in (*tensors, *concrete.externals)]
     times = function.program.profile(inputs, repeats)
     return Profile(
         concrete.name,

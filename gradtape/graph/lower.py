@@ -63,9 +63,13 @@ def lowered(
             elif isinstance(item.op, Callback):
                 steps.append(Step("call", item.op.run, list(item.operands), list(item.results), (), (item,)))
             elif not item.op.row.native:
-                steps.append(Step("call", item.op.step(item), list(item.operands), list(item.results), (), (item,)))
+                steps.append(
+                    Step("call", item.op.step(item), list(item.operands), list(item.results), (), (item,))
+                )
             else:
-                steps.append(Step("op", item.op, list(item.operands), list(item.results), item.attrs, (item,)))
+                steps.append(
+                    Step("op", item.op, list(item.operands), list(item.results), item.attrs, (item,))
+                )
         else:
             steps.append(_cluster_step(item, leaving[item]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []

@@ -108,12 +108,13 @@ def _length(rows: int, cols: int, d: int) -> int:
     return max(min(rows + min(d, 0), cols - max(d, 0)), 0)
 
 
+_ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
+
+
 def _places(rows: int, cols: int, lo: int, hi: int, align: str) -> np.ndarray:
     """For each place of the diagonals hi..lo, one a row, its place in the matrix; -1 in the padding."""
-    if align not in ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"):
-        raise InvalidArgumentError(
-            f"diag: align must be one of LEFT_RIGHT, RIGHT_LEFT, LEFT_LEFT, RIGHT_RIGHT; got {align!r}."
-        )
+    if align not in _ALIGNMENTS:
+        raise InvalidArgumentError(f"diag: align must be one of {', '.join(_ALIGNMENTS)}; got {align!r}.")
     above, below = (side == "LEFT" for side in align.split("_"))
     longest = max(_length(rows, cols, d) for d in range(lo, hi + 1))
     places = np.full((hi - lo + 1, longest), -1)
@@ -168,6 +169,7 @@ def diag(
         and num_cols == -1
         and isinstance(padding_value, int)
         and padding_value == 0
+        and align in _ALIGNMENTS
     ):
         return matrix_diag(x, k)
     lo, hi = _limits("diag", k)

@@ -276,7 +276,9 @@ def _general(
     return _enter(row, "" if python else native or name, flags, fallback, python)
 
 
-_SHIFTED_KINDS = frozenset(("Operand", "Free", "Axes", "Axis", "NewAxis", "Perm", "Shape", "Reshape", "Bool", "Dtype"))
+_SHIFTED_KINDS = frozenset(
+    ("Operand", "Free", "Axes", "Axis", "NewAxis", "Perm", "Shape", "Reshape", "Bool", "Dtype")
+)
 
 
 def _shifts(kind: str, params: list[Param]) -> str | None:

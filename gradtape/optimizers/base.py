@@ -454,7 +454,9 @@ class Optimizer:
             if g is not None
         ]
         if not kept:
-            raise ValueError("No gradients provided for any variable. Hint: tape.explain(loss, variable) says why.")
+            raise ValueError(
+                "No gradients provided for any variable. Hint: tape.explain(loss, variable) says why."
+            )
         if len(kept) < len(variables):
             missing = [v.name for g, v in zip(grads, variables, strict=True) if g is None]
             warnings.warn(

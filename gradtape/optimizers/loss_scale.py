@@ -105,7 +105,9 @@ class LossScaleOptimizer:
 
     # ---- steps -----------------------------------------------------------------------------
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **_: Any) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **_: Any
+    ) -> Any:
         """Takes one step with the gradients of the scaled loss, or none if they are not finite.
 
         Returns:

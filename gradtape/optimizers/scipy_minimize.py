@@ -112,12 +112,16 @@ class _Place:
     def __init__(self, x0: Any) -> None:
         self.x0 = x0
         self.leaves = [
-            v if isinstance(v, _core.Variable) else _floating(_hooks.convert(v) if not isinstance(v, _core.Tensor) else v)
+            v
+            if isinstance(v, _core.Variable)
+            else _floating(_hooks.convert(v) if not isinstance(v, _core.Tensor) else v)
             for v in (_held(v) for v in nest.flatten(x0))
         ]
         if not self.leaves:
             raise ValueError("scipy_minimize: `x0` holds no numbers.")
-        self.shapes = [tuple(v._value_shape if isinstance(v, _core.Variable) else v.shape) for v in self.leaves]
+        self.shapes = [
+            tuple(v._value_shape if isinstance(v, _core.Variable) else v.shape) for v in self.leaves
+        ]
         self.sizes = [int(np.prod(s)) for s in self.shapes]
         self.size = sum(self.sizes)
 
@@ -179,7 +183,9 @@ class _Target:
     # Pieces that belong to variables are assigned before: the function reads them there.
 
     def _sources(self, pieces: Any) -> list[Any]:
-        return [v if isinstance(v, _core.Variable) else p for v, p in zip(self.place.leaves, pieces, strict=True)]
+        return [
+            v if isinstance(v, _core.Variable) else p for v, p in zip(self.place.leaves, pieces, strict=True)
+        ]
 
     def _call(self, sources: list[Any]) -> Any:
         y = self.fun() if self.bare else self.fun(self.place.packed(sources))
@@ -193,9 +199,13 @@ class _Target:
 
     def _join(self, parts: list[Any], sources: list[Any], what: str = "gradient") -> Any:
         if all(p is None for p in parts):
-            raise ValueError(f"scipy_minimize: the {what} does not exist: the function is not connected to `x0`.")
+            raise ValueError(
+                f"scipy_minimize: the {what} does not exist: the function is not connected to `x0`."
+            )
         filled = [ops.zeros_like(s) if p is None else p for p, s in zip(parts, sources, strict=True)]
-        return ops.concat([ops.cast(ops.reshape(ops.convert_to_tensor(p), [-1]), "float64") for p in filled], 0)
+        return ops.concat(
+            [ops.cast(ops.reshape(ops.convert_to_tensor(p), [-1]), "float64") for p in filled], 0
+        )
 
     def _watch(self, tape: Any, sources: list[Any]) -> None:
         tape.watch([s for s in sources if isinstance(s, _core.Tensor)])
@@ -243,7 +253,9 @@ class _Target:
         rows = self.place.size if rows is None else rows
         return ops.concat(
             [
-                ops.zeros([rows, n], "float64") if p is None else ops.cast(ops.reshape(p, [rows, n]), "float64")
+                ops.zeros([rows, n], "float64")
+                if p is None
+                else ops.cast(ops.reshape(p, [rows, n]), "float64")
                 for p, n in zip(parts, self.place.sizes, strict=True)
             ],
             1,
@@ -293,6 +305,7 @@ def _constraint(c: Any, place: _Place, compiled: bool) -> Any:
 
     def weighted(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The Hessian of the constraints, added up with weights."""
+
         def total(*args: Any) -> Any:
             y = ops.convert_to_tensor(c.fun(*args))
             return ops.reduce_sum(ops.reshape(y, [-1]) * ops.cast(weights, y.dtype))

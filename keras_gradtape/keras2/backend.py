@@ -169,8 +169,12 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     if not len(condition.shape) and callable(then_expression) and callable(else_expression):
         return tf.cond(condition, then_expression, else_expression)
     then, other = (f() if callable(f) else f for f in (then_expression, else_expression))
-    missing = max(len(tf.convert_to_tensor(then).shape) - len(condition.shape), 0) if len(condition.shape) else 0
-    return tf.where(tf.reshape(condition, [*condition.shape, *[1] * missing]) if missing else condition, then, other)
+    missing = (
+        max(len(tf.convert_to_tensor(then).shape) - len(condition.shape), 0) if len(condition.shape) else 0
+    )
+    return tf.where(
+        tf.reshape(condition, [*condition.shape, *[1] * missing]) if missing else condition, then, other
+    )
 
 
 def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
@@ -211,7 +215,12 @@ def temporal_padding(x: Any, padding: tuple[int, int] = (1, 1)) -> Any:
 
 
 def conv1d(
-    x: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, dilation_rate: Any = 1
+    x: Any,
+    kernel: Any,
+    strides: Any = 1,
+    padding: str = "valid",
+    data_format: Any = None,
+    dilation_rate: Any = 1,
 ) -> Any:
     """Convolution of sequences."""
     return _conv(x, kernel, strides, padding, data_format, dilation_rate)
@@ -243,7 +252,9 @@ def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: An
     """The CTC loss of probabilities whose last class is the blank."""
     lengths = (tf.cast(tf.squeeze(n, -1), tf.int32) for n in (label_length, input_length))
     scores = tf.math.log(y_pred + keras_backend.epsilon())
-    loss = tf.nn.ctc_loss(tf.cast(y_true, tf.int32), scores, *lengths, logits_time_major=False, blank_index=-1)
+    loss = tf.nn.ctc_loss(
+        tf.cast(y_true, tf.int32), scores, *lengths, logits_time_major=False, blank_index=-1
+    )
     return tf.expand_dims(loss, 1)
 
 

@@ -128,7 +128,9 @@ def _by_position(call: Any) -> Any:
             names = list(inspect.signature(self.call).parameters)
             kept = [args[0]]
             for name, value in zip(names[1:], args[1:], strict=False):
-                if isinstance(value, (_core.Tensor, _core.Variable, KerasTensor)) and len(kept) == len(args[: names.index(name)]):
+                if isinstance(value, (_core.Tensor, _core.Variable, KerasTensor)) and len(kept) == len(
+                    args[: names.index(name)]
+                ):
                     kept.append(value)
                 else:
                     kwargs[name] = value
@@ -138,7 +140,9 @@ def _by_position(call: Any) -> Any:
     return __call__
 
 
-def add_metric(self: Any, value: Any, name: str | None = None, aggregation: str | None = None, **_: Any) -> None:
+def add_metric(
+    self: Any, value: Any, name: str | None = None, aggregation: str | None = None, **_: Any
+) -> None:
     """Keeps the mean of a tensor, under a name, among the metrics of the layer."""
     if isinstance(value, KerasTensor):
         raise ValueError("add_metric: a symbolic input has no value. Hint: call it inside `call` of a layer.")
@@ -168,6 +172,8 @@ def _shapes(layer: Any, which: str) -> Any:
 
 def _tensors_at(layer: Any, node: int, which: str) -> Any:
     if not 0 <= node < len(layer._inbound_nodes):
-        raise ValueError(f"{layer.name}: asked for call {node} on inputs of Keras; there were {len(layer._inbound_nodes)}.")
+        raise ValueError(
+            f"{layer.name}: asked for call {node} on inputs of Keras; there were {len(layer._inbound_nodes)}."
+        )
     found = list(getattr(layer._inbound_nodes[node], which))
     return found[0] if len(found) == 1 else found

@@ -24,7 +24,9 @@ def install(keras: ModuleType) -> None:
 
     @functools.wraps(call)
     def with_lists(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        return call(self, _numbers_as_array(y_true), _numbers_as_array(y_pred), _numbers_as_array(sample_weight))
+        return call(
+            self, _numbers_as_array(y_true), _numbers_as_array(y_pred), _numbers_as_array(sample_weight)
+        )
 
     Loss.__call__ = with_lists
     Metric.reset_states = lambda self: self.reset_state()
@@ -49,7 +51,11 @@ def name_first(method: Any) -> Any:
         if kwargs.get("synchronization", self) is not self or kwargs.get("aggregation", self) is not self:
             kwargs.pop("synchronization", None)
             kwargs.pop("aggregation", None)
-        if "shape" in kwargs and kwargs["shape"] is not None and not isinstance(kwargs["shape"], (list, tuple)):
+        if (
+            "shape" in kwargs
+            and kwargs["shape"] is not None
+            and not isinstance(kwargs["shape"], (list, tuple))
+        ):
             shape = kwargs["shape"]
             kwargs["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
         return method(self, *args, **kwargs)

@@ -23,6 +23,8 @@ _LONG_NAMES = {
     "kl_divergence": "kld",
     "log_cosh": "logcosh",
 }
+
+
 def install(keras: ModuleType) -> None:
     _stand_for_tensorflow()
     real: Any = importlib.import_module("keras")
@@ -54,13 +56,20 @@ def _layers(layers: ModuleType) -> None:
         if isinstance(value, type) and ".preprocessing." in value.__module__
     }
     experimental = submodule(
-        layers, "experimental", SyncBatchNormalization=layers.BatchNormalization, EinsumDense=layers.EinsumDense
+        layers,
+        "experimental",
+        SyncBatchNormalization=layers.BatchNormalization,
+        EinsumDense=layers.EinsumDense,
     )
     submodule(experimental, "preprocessing", **preprocessing)
     submodule(layers, "preprocessing", **preprocessing)
     # Kernels of one kind or another are an implementation of the layer, not a layer.
     layers.CuDNNLSTM, layers.CuDNNGRU = layers.LSTM, layers.GRU
-    layers.Convolution1D, layers.Convolution2D, layers.Convolution3D = layers.Conv1D, layers.Conv2D, layers.Conv3D
+    layers.Convolution1D, layers.Convolution2D, layers.Convolution3D = (
+        layers.Conv1D,
+        layers.Conv2D,
+        layers.Conv3D,
+    )
     layers.Convolution2DTranspose = layers.Conv2DTranspose
     layers.Sequential = importlib.import_module("keras").Sequential
 
@@ -99,6 +108,10 @@ def _rest(keras: ModuleType) -> None:
         if not hasattr(image, name) and hasattr(utils, name):
             setattr(image, name, getattr(utils, name))
     keras.preprocessing.sequence.pad_sequences = utils.pad_sequences
-    for name in ("image_dataset_from_directory", "text_dataset_from_directory", "timeseries_dataset_from_array"):
+    for name in (
+        "image_dataset_from_directory",
+        "text_dataset_from_directory",
+        "timeseries_dataset_from_array",
+    ):
         setattr(keras.preprocessing, name, getattr(utils, name))
     keras.models.Model, keras.models.Sequential = keras.Model, keras.Sequential

@@ -19,7 +19,13 @@ from keras_gradtape.keras2.tracking import keras_variable
 Base = base_optimizer.BaseOptimizer
 Scaling = loss_scale_optimizer.LossScaleOptimizer
 # What Keras 2 called the slots.
-_SLOTS = {"m": "momentum", "v": "velocity", "rms": "velocity", "vhat": "velocity_hat", "mg": "average_gradient"}
+_SLOTS = {
+    "m": "momentum",
+    "v": "velocity",
+    "rms": "velocity",
+    "vhat": "velocity_hat",
+    "mg": "average_gradient",
+}
 
 
 def install(keras: ModuleType) -> None:
@@ -77,7 +83,11 @@ def _decayed(current: Any) -> Any:
     def rate(self: Any) -> Any:
         decay = self.__dict__.get("_decay")
         now = current(self)
-        return now if not decay else tf.convert_to_tensor(now) / (1 + decay * tf.cast(self._iterations, tf.float32))
+        return (
+            now
+            if not decay
+            else tf.convert_to_tensor(now) / (1 + decay * tf.cast(self._iterations, tf.float32))
+        )
 
     return rate
 
@@ -201,7 +211,11 @@ def _slots(self: Any, var: Any) -> dict[str, Any]:
     """The slots of a variable by name: its entries in the lists that go along with the variables."""
     at, count = self._get_variable_index(var), len(self._trainable_variables)
     start = f"{getattr(var, 'path', var.name).replace('/', '_').replace(':', '_')}_"
-    lists = [v for n, v in vars(self).items() if isinstance(v, list) and n not in ("_trainable_variables", "_variables")]
+    lists = [
+        v
+        for n, v in vars(self).items()
+        if isinstance(v, list) and n not in ("_trainable_variables", "_variables")
+    ]
     found = [v[at] for v in lists if len(v) == count]
     return {v.name.removeprefix(start): v for v in found if isinstance(v, backend.Variable)}
 

@@ -37,7 +37,9 @@ def install(keras: ModuleType) -> None:
         if str(filepath).endswith((".h5", ".hdf5")):
             # Keras 3 does not find functions by the names that it writes into such files ("mse").
             losses = {**vars(keras.metrics), **vars(keras.losses)}
-            custom_objects = {n: f for n, f in losses.items() if type(f) is FunctionType} | (custom_objects or {})
+            custom_objects = {n: f for n, f in losses.items() if type(f) is FunctionType} | (
+                custom_objects or {}
+            )
         inside = os.path.join(str(filepath), _INSIDE)
         return load(inside if os.path.isfile(inside) else filepath, custom_objects, compile, **options)
 
@@ -113,7 +115,9 @@ def _load_weights(load: Any) -> Any:
             load(self, path, skip_mismatch, **options)
         else:
             raise tf.errors.NotFoundError(
-                None, None, f"load_weights: there are no weights at {path!r}: neither a file nor a checkpoint."
+                None,
+                None,
+                f"load_weights: there are no weights at {path!r}: neither a file nor a checkpoint.",
             )
         return Loaded()
 

@@ -73,8 +73,13 @@ def install(keras: ModuleType) -> None:
     KerasTensor.get_shape = lambda self: TensorShape(self.shape)
     _core.set_stand_in_call(IsSymbolic, _call_later)
     _public.update(PUBLIC)
-    for space, part in (("image", importlib.import_module("gradtape.image")), ("keras.backend", keras.backend)):
-        _public.update((f"{space}.{n}", f) for n, f in vars(part).items() if type(f) is FunctionType and n[0] != "_")
+    for space, part in (
+        ("image", importlib.import_module("gradtape.image")),
+        ("keras.backend", keras.backend),
+    ):
+        _public.update(
+            (f"{space}.{n}", f) for n, f in vars(part).items() if type(f) is FunctionType and n[0] != "_"
+        )
     for name, value in _public.items():
         _names.setdefault(id(value), name)
         if type(value) is FunctionType and name not in _LEFT_ALONE and not name.startswith("random."):
@@ -104,7 +109,11 @@ def _teach(function: FunctionType) -> None:
     if "_asked" in (function.__kwdefaults__ or {}) or function.__code__.co_freevars:
         return
     inner = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
     )
     inner.__kwdefaults__ = function.__kwdefaults__
     inner.__doc__ = function.__doc__

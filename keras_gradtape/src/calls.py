@@ -69,7 +69,9 @@ def _note(layer: Any, x: Any, out: Any) -> None:
         or (layer._convert_input_args and x.dtype.name != layer.input_dtype)
         or layer._call_context_args != {"training"}
         or any(getattr(t, "_keras_mask", None) is not None for t in (x, *tree.flatten(out)))
-        or not (python_utils.is_default(layer.compute_mask) or type(layer).__module__.startswith("keras.src."))
+        or not (
+            python_utils.is_default(layer.compute_mask) or type(layer).__module__.startswith("keras.src.")
+        )
     ):
         return
     note = own.get("_note")
@@ -82,7 +84,11 @@ def _note(layer: Any, x: Any, out: Any) -> None:
 def _layer_call(long_way: Any) -> Any:
     @functools.wraps(long_way)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or type(args[0]) is not Tensor or (kwargs and (len(kwargs) > 1 or "training" not in kwargs)):
+        if (
+            len(args) != 1
+            or type(args[0]) is not Tensor
+            or (kwargs and (len(kwargs) > 1 or "training" not in kwargs))
+        ):
             return long_way(self, *args, **kwargs)
         x = args[0]
         note = self.__dict__.get("_note")
@@ -160,7 +166,12 @@ def _functional_call(long_way: Any) -> Any:
         plan = self.__dict__.get("_plan")
         if plan is None:
             plan = self.__dict__["_plan"] = _Plan(self)
-        if not plan.takes(inputs) or mask is not None or kwargs or getattr(inputs, "_keras_mask", None) is not None:
+        if (
+            not plan.takes(inputs)
+            or mask is not None
+            or kwargs
+            or getattr(inputs, "_keras_mask", None) is not None
+        ):
             return long_way(self, inputs, training=training, mask=mask, **kwargs)
         return plan.run(inputs, training)
 
@@ -173,7 +184,9 @@ class _Plan:
     def __init__(self, model: Any) -> None:
         inputs = model._inputs_struct
         self.input = inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else inputs
-        single = isinstance(self.input, KerasTensor) and isinstance(model._outputs_struct, (KerasTensor, list))
+        single = isinstance(self.input, KerasTensor) and isinstance(
+            model._outputs_struct, (KerasTensor, list)
+        )
         self.usable = single and len(model._outputs) == 1 and not hasattr(model, "_nnx_op_mapping")
         self.steps: list[tuple] = []
         if not self.usable:

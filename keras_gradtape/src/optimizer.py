@@ -284,8 +284,8 @@ def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any)
         accumulator = self._accumulators[self._get_variable_index(variable)]._value
         squares = tf.square(g.values)
         total = tf.gather(accumulator._read(), g.indices) + squares
-        accumulator.assign(tf.tensor_scatter_nd_add(accumulator._read(), tf.expand_dims(g.indices, -1), squares))
+        accumulator.assign(
+            tf.tensor_scatter_nd_add(accumulator._read(), tf.expand_dims(g.indices, -1), squares)
+        )
         change = rate * g.values / tf.sqrt(total + self.epsilon)
     v.assign(tf.tensor_scatter_nd_sub(v._read(), tf.expand_dims(g.indices, -1), change))
-
-

@@ -20,7 +20,7 @@ _LOSS = {"gradient": 5.0, "second": 25.0}  # derivatives add up more roundings
 # Words of TensorFlow when it has no kernel for an element type or layout: gradtape has more there, which is no
 # difference.
 _NO_KERNEL = re.compile(
-    r"could not find device|value for attr 't\w*' of \w+ is not in the list of allowed values|not supported|"
+    r"could not find device|value for attr 't\w*' of \w+ is not in the list of allowed values|data type is not supported|"
     r"only supports nhwc|was expected to be a float tensor but is a double tensor|"
     r"was expected to be a double tensor but is a float tensor|"
     r"requested dtype float32 for tensor with dtype float64"

@@ -64,7 +64,9 @@ def test_decay_divides_the_rate():
 
 
 @pytest.mark.parametrize(
-    "rate", [1, np.float32(0.5), np.array(0.5), tf.constant(0.5), tf.Variable(0.5)], ids=lambda r: type(r).__name__
+    "rate",
+    [1, np.float32(0.5), np.array(0.5), tf.constant(0.5), tf.Variable(0.5)],
+    ids=lambda r: type(r).__name__,
 )
 def test_learning_rates_of_all_kinds(rate):
     v, opt = tf.Variable(1.0), keras.optimizers.SGD(rate)
@@ -576,7 +578,9 @@ def test_missing_and_broken_files(tmp_path):
 
 @pytest.mark.parametrize("name", ["whole.keras", "whole.h5", "folder"])
 def test_models_under_any_name(tmp_path, name):
-    model = keras.Sequential([keras.Input(3), keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(1)])
+    model = keras.Sequential(
+        [keras.Input(3), keras.layers.Dense(4, activation="tanh"), keras.layers.Dense(1)]
+    )
     model.compile("adam", "mse")
     model.fit(X, Y, verbose=0)
     path = str(tmp_path / name)
@@ -589,7 +593,9 @@ def test_models_under_any_name(tmp_path, name):
 def test_model_checkpoint_with_any_path(tmp_path):
     model = small()
     model.compile("sgd", "mse")
-    save = keras.callbacks.ModelCheckpoint(str(tmp_path / "cp-{epoch:02d}.ckpt"), save_weights_only=True, verbose=0)
+    save = keras.callbacks.ModelCheckpoint(
+        str(tmp_path / "cp-{epoch:02d}.ckpt"), save_weights_only=True, verbose=0
+    )
     model.fit(X, Y, epochs=2, verbose=0, callbacks=[save])
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("cp-02.ckpt")
 
@@ -601,7 +607,9 @@ def test_checkpoint_of_model_and_optimizer(tmp_path):
     def step(model, opt):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((model(X) - Y) ** 2)
-        opt.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True))
+        opt.apply_gradients(
+            zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True)
+        )
 
     model, opt = made()
     step(model, opt)

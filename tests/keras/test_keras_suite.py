@@ -17,13 +17,15 @@ _keras = importlib.util.find_spec("keras")
 if _keras is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
 TESTS = Path(_keras.submodule_search_locations[0]) / "src"
+if not (TESTS / "ops" / "core_test.py").exists():
+    pytest.skip("this wheel of Keras comes without its tests", allow_module_level=True)
 
 # Parts, and how many tests pass in them at least: fewer would be skipped for a reason that is new.
 PARTS = {
-    "ops": (("ops", "random"), 2100),
+    "ops": (("ops", "random"), 1450),
     "layers": (("layers",), 1150),
-    "training": (("optimizers", "losses", "metrics", "models", "trainers", "callbacks", "regularizers", "constraints"), 900),
-    "saving": (("saving", "legacy", "backend", "dtype_policies", "initializers", "activations", "tree", "utils"), 700),
+    "training": (("optimizers", "losses", "metrics", "models", "trainers", "callbacks", "regularizers", "constraints"), 1050),
+    "saving": (("saving", "legacy", "backend", "dtype_policies", "initializers", "activations", "tree", "utils"), 690),
 }  # fmt: skip
 _FOREIGN = re.compile(
     r"^(?:import|from) (?:tensorflow|torch|jax|grain|pandas|sklearn|onnxruntime|requests|tree)\b", re.M

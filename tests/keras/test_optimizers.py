@@ -65,7 +65,12 @@ OPTIONS = {
     "ema": lambda: optimizers.Adam(0.1, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=3),
     "accumulation": lambda: optimizers.Adam(0.1, gradient_accumulation_steps=3),
     "all": lambda: optimizers.SGD(
-        0.1, gradient_accumulation_steps=2, use_ema=True, ema_overwrite_frequency=2, clipnorm=0.2, weight_decay=0.01
+        0.1,
+        gradient_accumulation_steps=2,
+        use_ema=True,
+        ema_overwrite_frequency=2,
+        clipnorm=0.2,
+        weight_decay=0.01,
     ),
     "exponential": lambda: optimizers.Adam(schedules.ExponentialDecay(0.1, 2, 0.9)),
     "piecewise": lambda: optimizers.Adam(schedules.PiecewiseConstantDecay([2, 4], [0.1, 0.05, 0.01])),
@@ -82,7 +87,10 @@ OPTIONS = {
 
 
 def run(opt, take, n=7, compile=False):
-    variables = [keras.Variable(np.arange(6, dtype="float32").reshape(2, 3) / 3), keras.Variable(np.ones(3, "float32"))]
+    variables = [
+        keras.Variable(np.arange(6, dtype="float32").reshape(2, 3) / 3),
+        keras.Variable(np.ones(3, "float32")),
+    ]
     random = np.random.default_rng(1)
     take = tf.function(take) if compile else take
     for _ in range(n):
@@ -196,7 +204,10 @@ def test_gradients_of_another_type_are_cast():
 @pytest.mark.parametrize("options", [{}, {"clipnorm": 0.5}, {"weight_decay": 0.1}], ids=str)
 def test_sparse_gradients_count_as_the_dense_ones(name, options):
     def trained(sparse):
-        v, opt = tf.Variable(np.arange(12, dtype="float32").reshape(4, 3)), getattr(optimizers, name)(0.1, **options)
+        v, opt = (
+            tf.Variable(np.arange(12, dtype="float32").reshape(4, 3)),
+            getattr(optimizers, name)(0.1, **options),
+        )
         for rows in ([1, 3, 1], [0, 0, 1], [2, 3, 3]):
             g = tf.IndexedSlices(tf.reshape(tf.range(9.0), [3, 3]) / 10, tf.constant(rows), [4, 3])
             opt.apply_gradients([(g if sparse else tf.convert_to_tensor(g), v)])
@@ -213,7 +224,9 @@ def test_embeddings_are_changed_in_the_rows_that_were_read():
     before = layer.embeddings.numpy()
     optimizers.SGD(1.0).apply_gradients(zip(g, layer.trainable_variables, strict=True))
     changed = before - layer.embeddings.numpy()
-    assert np.allclose(changed[[3, 7]], [[2, 2], [1, 1]], atol=1e-6) and np.allclose(changed.sum(), 6, atol=1e-5)
+    assert np.allclose(changed[[3, 7]], [[2, 2], [1, 1]], atol=1e-6) and np.allclose(
+        changed.sum(), 6, atol=1e-5
+    )
 
 
 def test_rows_out_of_range():

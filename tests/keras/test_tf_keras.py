@@ -243,7 +243,9 @@ def test_images_from_folders(tmp_path):
         (tmp_path / name).mkdir()
         for i in range(3):
             image.fromarray(np.full((8, 8, 3), 40 * i, "uint8")).save(tmp_path / name / f"{i}.png")
-    data = keras.utils.image_dataset_from_directory(str(tmp_path), image_size=(4, 4), batch_size=4, shuffle=False)
+    data = keras.utils.image_dataset_from_directory(
+        str(tmp_path), image_size=(4, 4), batch_size=4, shuffle=False
+    )
     found = [(x.shape, y.numpy().tolist()) for x, y in data]
     assert found == [((4, 4, 4, 3), [0, 0, 0, 1]), ((2, 4, 4, 3), [1, 1])]
     loaded = keras.preprocessing.image.load_img(tmp_path / "a" / "1.png", target_size=(4, 4))

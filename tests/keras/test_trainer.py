@@ -46,13 +46,17 @@ def zeroed(model):
 # ---- numbers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"run_eagerly": True}, {"jit_compile": True}, {"steps_per_execution": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"run_eagerly": True}, {"jit_compile": True}, {"steps_per_execution": 3}], ids=str
+)
 def test_fit_computes_gradient_descent(options):
     model = zeroed(linear(**options))
     found = model.fit(X, Y, batch_size=8, epochs=3, shuffle=False, verbose=0).history["loss"]
     losses, w, b = by_hand(3, 8)
     assert np.allclose(found, losses, rtol=1e-5)
-    assert np.allclose(model.get_weights()[0], w, atol=1e-5) and np.allclose(model.get_weights()[1], b, atol=1e-5)
+    assert np.allclose(model.get_weights()[0], w, atol=1e-5) and np.allclose(
+        model.get_weights()[1], b, atol=1e-5
+    )
 
 
 def test_sample_weights_and_class_weights():
@@ -162,7 +166,9 @@ def test_datasets_without_end_and_steps():
     assert len(model.fit(data, steps_per_epoch=3, epochs=2, verbose=0).history["loss"]) == 2
     assert model.predict(data.map(lambda x, y: x), steps=2, verbose=0).shape == (8, 1)
     with pytest.warns(UserWarning, match="ran out of data"):
-        model.fit(tf.data.Dataset.from_tensor_slices((X, Y)).batch(10), steps_per_epoch=5, epochs=1, verbose=0)
+        model.fit(
+            tf.data.Dataset.from_tensor_slices((X, Y)).batch(10), steps_per_epoch=5, epochs=1, verbose=0
+        )
     with pytest.raises(ValueError, match="`y` should not be passed"):
         model.fit(data, Y)
 
@@ -170,7 +176,9 @@ def test_datasets_without_end_and_steps():
 def test_several_inputs_and_outputs_by_name():
     a, b = keras.Input((3,), name="a"), keras.Input((3,), name="b")
     h = keras.layers.Concatenate()([a, b])
-    model = keras.Model([a, b], {"p": keras.layers.Dense(1, name="p")(h), "q": keras.layers.Dense(2, name="q")(h)})
+    model = keras.Model(
+        [a, b], {"p": keras.layers.Dense(1, name="p")(h), "q": keras.layers.Dense(2, name="q")(h)}
+    )
     model.compile("sgd", {"p": "mse", "q": "mae"}, metrics={"p": ["mae"]}, loss_weights={"p": 1.0, "q": 0.5})
     y = {"p": Y, "q": np.zeros((20, 2))}
     history = model.fit([X, X], y, verbose=0).history
@@ -281,7 +289,9 @@ def test_mixed_precision(policy):
 
 
 def test_loss_scaling_skips_steps_that_overflow():
-    model = linear(optimizer=keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), initial_scale=2.0**127))
+    model = linear(
+        optimizer=keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), initial_scale=2.0**127)
+    )
     before = model.get_weights()
     model.train_on_batch(100 * X, 100 * Y)
     assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
@@ -291,7 +301,12 @@ def test_loss_scaling_skips_steps_that_overflow():
 def test_layers_with_state_and_randomness():
     keras.utils.set_random_seed(3)
     model = keras.Sequential(
-        [keras.Input((3,)), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
+        [
+            keras.Input((3,)),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(1),
+        ]
     )
     model.compile("sgd", "mse")
     model.fit(X, Y, epochs=3, verbose=0)
@@ -359,7 +374,9 @@ def test_logs_of_batches_and_stopping():
     stop = Stop()
     linear().fit(X, Y, batch_size=4, epochs=5, callbacks=[stop], verbose=0)
     assert isinstance(stop.logs["loss"], float)
-    history = linear().fit(X, Y, epochs=50, verbose=0, callbacks=[keras.callbacks.EarlyStopping("loss", min_delta=10)])
+    history = linear().fit(
+        X, Y, epochs=50, verbose=0, callbacks=[keras.callbacks.EarlyStopping("loss", min_delta=10)]
+    )
     assert len(history.history["loss"]) == 2
 
 

@@ -115,7 +115,7 @@ tf.image.stateless_random_crop(f(5, 6, 3), [3, 3, 3], seed=(1, 2))
 tf.image.stateless_random_crop(f(5, 6, 3), [3, 7, 3], seed=(1, 2))
 tf.image.per_image_standardization(f(3, 4, 3))
 tf.image.per_image_standardization(f(2, 3, 4, 3))
-tf.image.per_image_standardization(v(np.ones([3, 4, 1])))  #: value
+tf.image.per_image_standardization(v(np.ones([3, 4, 1])))  #: first
 tf.image.per_image_standardization(n(0, 256, 2, 2, 3, dtype="uint8"))
 tf.image.per_image_standardization(f(3, 4))
 tf.image.rgb_to_grayscale(f(3, 4, 3))
@@ -153,7 +153,7 @@ tf.image.total_variation(f(4, 4))
 tf.image.psnr(f(4, 4, 3, lo=0.0, hi=1.0), f(4, 4, 3, lo=0.0, hi=1.0), 1.0)
 tf.image.psnr(f(2, 4, 4, 3, lo=0.0, hi=1.0), f(2, 4, 4, 3, lo=0.0, hi=1.0), max_val=255)
 tf.image.psnr(n(0, 256, 2, 2, 3, dtype="uint8"), n(0, 256, 2, 2, 3, dtype="uint8"), 255)
-tf.image.psnr(v(np.ones([2, 2, 1])), v(np.ones([2, 2, 1])), 1.0)  #: value
+tf.image.psnr(v(np.ones([2, 2, 1])), v(np.ones([2, 2, 1])), 1.0)  #: first
 tf.image.psnr(f(4, 4, 3), f(4, 5, 3), 1.0)
 tf.image.ssim(f(12, 12, 2, lo=0.0, hi=1.0), f(12, 12, 2, lo=0.0, hi=1.0), 1.0)  #: loose=10
 tf.image.ssim(f(2, 12, 12, 1, lo=0.0, hi=1.0), f(2, 12, 12, 1, lo=0.0, hi=1.0), 1.0, filter_size=5, k1=0.02)  #: loose=10

@@ -224,12 +224,12 @@ tf.norm(i([3, 4]))
 tf.norm([3.0, 4.0])
 tf.norm(f(0))
 tf.norm(2.0)
-tf.norm(v([0.0, 0.0]))  #: value
+tf.norm(v([0.0, 0.0]))  #: first
 tf.norm(f(2, 3), ord=2.5, axis=0)
 tf.linalg.norm(f(2, 3), "euclidean", 1)
 tf.linalg.normalize(f(2, 3))
 tf.linalg.normalize(f(2, 3), axis=-1)
 tf.linalg.normalize(f(2, 3), ord=1, axis=0)
-tf.linalg.normalize(v([0.0, 0.0]))  #: value
+tf.linalg.normalize(v([0.0, 0.0]))  #: first
 tf.linalg.normalize(f(2, 3), ord=np.inf)
 """

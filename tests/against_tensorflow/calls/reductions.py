@@ -22,7 +22,7 @@ tf.math.<reduce_sum|reduce_mean|reduce_max|reduce_min|reduce_prod|reduce_logsume
 tf.<reduce_sum|reduce_mean|reduce_max|reduce_min|reduce_prod|reduce_logsumexp>(f(2, 3), 1, True)
 tf.math.<reduce_max|reduce_min>(v([[1.0, 1.0, 0.0], [2.0, 3.0, 3.0]]), axis=1)
 tf.math.<reduce_std|reduce_variance|reduce_euclidean_norm>(v([1.0, 1.0]))  #: first
-tf.math.<reduce_euclidean_norm|reduce_std>(v([0.0, 0.0]))  #: value
+tf.math.<reduce_euclidean_norm|reduce_std>(v([0.0, 0.0]))  #: first
 tf.math.reduce_euclidean_norm(i([3, 4]))
 tf.math.reduce_logsumexp(v([-np.inf, -np.inf]))  #: value
 tf.math.reduce_logsumexp(v([1000.0, 1000.0]))
