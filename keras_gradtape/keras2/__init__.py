@@ -38,9 +38,10 @@ def replace(name: str) -> None:
 def _alias(name: str, found: ModuleType) -> None:
     sys.modules[name] = found
     for part, inner in list(vars(found).items()):
-        if isinstance(inner, ModuleType) and part[0] != "_" and inner.__name__.split(".")[-1] == part:
-            if inner.__name__.startswith("keras.") and inner.__name__.count(".") < 6:
-                _alias(f"{name}.{part}", inner)
+        if not isinstance(inner, ModuleType) or part[0] == "_" or inner.__name__.split(".")[-1] != part:
+            continue
+        if inner.__name__.startswith("keras.") and inner.__name__.count(".") < 6:
+            _alias(f"{name}.{part}", inner)
 
 
 def submodule(parent: ModuleType, name: str, **contents: object) -> ModuleType:

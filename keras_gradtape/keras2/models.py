@@ -16,7 +16,10 @@ from keras_gradtape.src.trainer import Trainer
 
 _OF_QUEUES = frozenset(("workers", "use_multiprocessing", "max_queue_size"))
 _OF_COMPILE = frozenset(
-    ("experimental_run_tf_function", "sample_weight_mode", "target_tensors", "distribute", "pss_evaluation_shards", "cloning")
+    (
+        "experimental_run_tf_function", "sample_weight_mode", "target_tensors", "distribute",
+        "pss_evaluation_shards", "cloning",
+    )
 )  # fmt: skip
 
 

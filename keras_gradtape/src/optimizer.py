@@ -72,9 +72,9 @@ def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> N
         Base.apply(self, _dense_unless_rows(self, grads), trainable_variables)
         return
     programs = self.__dict__.get("_programs")
-    if programs is not None and programs.last is not None and trainable_variables is not None:
-        if programs.last.step(list(zip(grads, trainable_variables, strict=False))):
-            return
+    known = None if programs is None or trainable_variables is None else programs.last
+    if known is not None and known.step(list(zip(grads, trainable_variables, strict=False))):
+        return
     take(self, grads, trainable_variables)
 
 

@@ -42,7 +42,7 @@ class Step:
         self.nested = Function(lambda data: conv(step)(data), "step", autograph=False)
 
     def __call__(self, data: Any) -> Any:
-        if type(data) is tuple and all([type(t) is Tensor for t in data]):
+        if type(data) is tuple and all(type(t) is Tensor for t in data):
             return self.python(data) if self.eager else self.plain(*data)
         data = tree.map_structure(lambda x: x if x is None else convert_to_tensor(x), data)
         return self.python(data) if self.eager else self.nested(data)

@@ -24,7 +24,10 @@ if not (TESTS / "ops" / "core_test.py").exists():
 PARTS = {
     "ops": (("ops", "random"), 1450),
     "layers": (("layers",), 1150),
-    "training": (("optimizers", "losses", "metrics", "models", "trainers", "callbacks", "regularizers", "constraints"), 1050),
+    "training": (
+        ("optimizers", "losses", "metrics", "models", "trainers", "callbacks", "regularizers", "constraints"),
+        1050,
+    ),
     "saving": (("saving", "legacy", "backend", "dtype_policies", "initializers", "activations", "tree", "utils"), 690),
 }  # fmt: skip
 _FOREIGN = re.compile(
