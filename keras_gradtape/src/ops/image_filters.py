@@ -34,11 +34,17 @@ def _gaussian(size: int, sigma: Any) -> Any:
 
 
 def _along(x: Any, weights: Any, axis: int) -> Any:
-    """Every channel convolved with `weights` along the height (1) or the width (2)."""
-    shape = [1, 1, 1, 1]
-    shape[axis - 1] = weights.shape[0]
-    kernel = tf.tile(tf.reshape(weights, shape), [1, 1, x.shape[-1], 1])
-    return tf.nn.depthwise_conv2d(x, kernel, [1, 1, 1, 1], "SAME")
+    """Every channel convolved with `weights` along the height (1) or the width (2).
+
+    Along the height, as many numbers as a row has are taken as channels: they are computed together.
+    """
+    if axis == 2:
+        turn = [0, 2, 1, 3]
+        return tf.transpose(_along(tf.transpose(x, turn), weights, 1), turn)
+    batch, height, width, channels = x.shape
+    kernel = tf.tile(tf.reshape(weights, [-1, 1, 1, 1]), [1, 1, width * channels, 1])
+    rows = tf.reshape(x, [batch, height, 1, width * channels])
+    return tf.reshape(tf.nn.depthwise_conv2d(rows, kernel, [1, 1, 1, 1], "SAME"), x.shape)
 
 
 _SLOPE = (-1.0, 0.0, 1.0)

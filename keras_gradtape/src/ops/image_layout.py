@@ -1,6 +1,6 @@
 """What the functions of `keras.ops.image` have in common: their arguments, and the order of axes.
 
-They are computed as `[batch, height, width, channels]`, in floats of 32 bits or more.
+Most are computed as `[batch, height, width, channels]`, in floats of 32 bits or more.
 """
 
 from __future__ import annotations
@@ -64,6 +64,16 @@ class Layout:
         if self._single:
             x = tf.expand_dims(x, 0)
         return tf.transpose(x, [0, 2, 3, 1]) if self._first else x
+
+    def planes(self, x: Any) -> Any:
+        """The images as `[channels, batch, height, width]`."""
+        if self._single:
+            x = tf.expand_dims(x, 0)
+        return tf.transpose(x, [1, 0, 2, 3] if self._first else [3, 0, 1, 2])
+
+    def from_planes(self, x: Any) -> Any:
+        x = tf.transpose(x, [1, 0, 2, 3] if self._first else [1, 2, 3, 0])
+        return tf.squeeze(x, [0]) if self._single else x
 
     def back(self, x: Any) -> Any:
         """A result in the order in which the images came; axes behind the fourth stay behind."""

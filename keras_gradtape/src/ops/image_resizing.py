@@ -130,21 +130,21 @@ def scale_and_translate(
     shifts = tf.unstack(convert_to_tensor(translation, y.dtype.name))
     for axis, factor, shift in zip(spatial_dims, factors, shifts, strict=True):
         axis = int(axis) % y.ndim
-        matrix = _weights(y.shape[axis], int(output_shape[axis]), factor, shift, _KERNELS[method], antialias)
-        behind = [*(d for d in range(y.ndim) if d != axis), axis]
-        y = tf.tensordot(y, matrix, [[axis], [0]])
-        y = tf.transpose(y, [behind.index(d) for d in range(y.ndim)])
+        size, new = y.shape[axis], int(output_shape[axis])
+        before, behind = tuple(y.shape[:axis]), tuple(y.shape[axis + 1 :])
+        matrix = _weights(size, new, factor, shift, _KERNELS[method], antialias)
+        y = tf.matmul(matrix, tf.reshape(y, [math.prod(before), size, math.prod(behind)]))
+        y = tf.reshape(y, [*before, new, *behind])
     return tf.cast(y, x.dtype)
 
 
 def _weights(size: int, new: int, scale: Any, shift: Any, kernel: Callable, antialias: bool) -> Any:
-    """How much of each of `size` pixels the `new` ones get, `[size, new]`."""
+    """How much of each of `size` pixels the `new` ones get, `[new, size]`."""
     step = 1 / scale
     stretch = tf.maximum(step, 1) if antialias else 1
-    place = (tf.range(new, dtype=scale.dtype) + 0.5 - shift) * step - 0.5
-    distance = tf.abs(place - tf.range(size, dtype=scale.dtype)[:, None]) / stretch
-    weights = kernel(distance)
-    total = tf.reduce_sum(weights, 0, keepdims=True)
+    place = ((tf.range(new, dtype=scale.dtype) + 0.5 - shift) * step - 0.5)[:, None]
+    weights = kernel(tf.abs(place - tf.range(size, dtype=scale.dtype)) / stretch)
+    total = tf.reduce_sum(weights, 1, keepdims=True)
     enough = tf.abs(total) > 1000 * 1.1920929e-07
     weights = tf.where(enough, weights / tf.where(enough, total, tf.ones_like(total)), tf.zeros_like(weights))
     inside = tf.logical_and(place >= -0.5, place <= size - 0.5)

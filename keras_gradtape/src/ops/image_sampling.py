@@ -49,19 +49,14 @@ def _read(pixels: Any, sizes: Any, places: list, order: int, mode: str, fill: An
     """Values of `pixels` at `places`.
 
     Args:
-      pixels: floats `[number of pixels, ...]`: the pixels of arrays of the shape `sizes`, one array after
+      pixels: floats `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after
         the other.
-      places: for each axis where to read, in pixels; all of one shape.
+      places: for each axis where to read, in pixels; all of one shape, which the result has behind `...`.
       start: the number of the first pixel of the array to read, for each place.
     """
     # What is not a number lies outside.
-    places = [tf.where(tf.math.is_finite(p), p, tf.fill([], tf.constant(-2, p.dtype))) for p in places]
+    places = [tf.where(tf.math.is_finite(p), p, tf.constant(-2, p.dtype)) for p in places]
     axes = [_neighbours(p, n, order, mode) for p, n in zip(places, sizes, strict=True)]
-    rest = [1] * (pixels.ndim - 1)
-
-    def beside(x: Any) -> Any:
-        return tf.reshape(x, [*x.shape, *rest]) if rest else x
-
     out = None
     for corner in itertools.product(*axes):
         index, there, weight = None, None, None
@@ -71,11 +66,11 @@ def _read(pixels: Any, sizes: Any, places: list, order: int, mode: str, fill: An
                 there = inside if there is None else tf.logical_and(there, inside)
             if part is not None:
                 weight = part if weight is None else weight * part
-        value = tf.gather(pixels, index if start is None else index + start)
+        value = tf.gather(pixels, index if start is None else index + start, axis=pixels.ndim - 1)
         if there is not None:
-            value = tf.where(beside(there), value, fill)
+            value = tf.where(there, value, fill)
         if weight is not None:
-            value = value * beside(weight)
+            value = value * weight
         out = value if out is None else out + value
     return out
 
@@ -113,11 +108,11 @@ def map_coordinates(
 
 
 def _planes(images: Any, ys: Any, xs: Any, interpolation: str, mode: str, fill_value: Any) -> Any:
-    """Images `[batch, height, width, channels]` read at places `[batch, ...]`."""
+    """Images `[channels, batch, height, width]` read at places `[batch, ...]`."""
     x = exact(images)
-    batch, height, width, channels = x.shape
+    channels, batch, height, width = x.shape
     start = tf.reshape(tf.range(batch) * (height * width), [batch, *[1] * (ys.ndim - 1)])
-    pixels = tf.reshape(x, [batch * height * width, channels])
+    pixels = tf.reshape(x, [channels, batch * height * width])
     fill = convert_to_tensor(fill_value, x.dtype.name)
     places = [tf.cast(ys, x.dtype), tf.cast(xs, x.dtype)]
     order = AFFINE_TRANSFORM_INTERPOLATIONS[interpolation]
@@ -161,10 +156,10 @@ def affine_transform(
             f"Received input with shape: transform.shape={tuple(transform.shape)}"
         )
     layout = Layout(images, data_format)
-    x = layout.last(images)
+    x = layout.planes(images)
     transform = wide(tf.reshape(transform, [-1, transform.shape[-1]]))
-    rows, columns = _projected(transform, *x.shape[:3])
-    return layout.back(_planes(x, rows, columns, interpolation, fill_mode, fill_value))
+    rows, columns = _projected(transform, *x.shape[1:])
+    return layout.from_planes(_planes(x, rows, columns, interpolation, fill_mode, fill_value))
 
 
 def perspective_transform(
@@ -191,10 +186,10 @@ def perspective_transform(
             f"start_points.shape={tuple(start.shape)}, end_points.shape={tuple(end.shape)}"
         )
     layout = Layout(images, data_format)
-    x = layout.last(images)
+    x = layout.planes(images)
     points = [tf.reshape(p, [-1, 4, 2]) for p in (start, end)]
-    rows, columns = _projected(compute_homography_matrix(*points), *x.shape[:3])
-    return layout.back(_planes(x, rows, columns, interpolation, "constant", fill_value))
+    rows, columns = _projected(compute_homography_matrix(*points), *x.shape[1:])
+    return layout.from_planes(_planes(x, rows, columns, interpolation, "constant", fill_value))
 
 
 def compute_homography_matrix(start_points: Any, end_points: Any) -> Any:
@@ -227,15 +222,17 @@ def elastic_transform(
     want_one_of("fill_mode", fill_mode, FILL_MODES)
     images = converted(images)
     layout = Layout(images, data_format)
-    x = layout.last(images)
-    batch, height, width, _ = x.shape
+    x = layout.planes(images)
+    _, batch, height, width = x.shape
     dtype = tf.float64 if x.dtype is tf.float64 else tf.float32
     alpha, sigma = (tf.cast(convert_to_tensor(v), dtype) for v in (alpha, sigma))
     numbers = tf.bitcast(convert_to_tensor(draw_seed(seed), "uint32"), tf.int32)
     noise = tf.cast(tf.random.stateless_normal([2, batch, height, width], numbers), dtype) * sigma
     moved = alpha * tf.matmul(tf.matmul(_smoothing(height, sigma), noise), _smoothing(width, sigma))
     rows, columns = _grid(height, width, dtype)
-    return layout.back(_planes(x, rows + moved[1], columns + moved[0], interpolation, fill_mode, fill_value))
+    return layout.from_planes(
+        _planes(x, rows + moved[1], columns + moved[0], interpolation, fill_mode, fill_value)
+    )
 
 
 def _smoothing(size: int, sigma: Any) -> Any:
