@@ -143,7 +143,7 @@ def main() -> int:
     parser.add_argument(
         "parts", nargs="*", help=f"folders or files of keras/src; all of them: {' '.join(PARTS)}"
     )
-    parser.add_argument("--seconds", type=float, default=1500, help="the limit for one part")
+    parser.add_argument("--seconds", type=float, default=3600, help="the limit for one part")
     parser.add_argument("--failures", action="store_true", help="list the tests that failed")
     asked = parser.parse_args()
     parts = asked.parts or PARTS
