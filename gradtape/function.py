@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core, _hooks, autograph, config, nest
-from gradtape.errors import NeedsConstants, Untraceable
+from gradtape.errors import NeedsConstants, Untraceable, more
 from gradtape.graph.callable import GraphFunction
 from gradtape.graph.ir import symbolic
 from gradtape.graph.trace import Trace
@@ -29,7 +29,7 @@ _log = logging.getLogger("gradtape")
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
-    "created once or created outside tf.function."
+    "created once or created outside tf.function." + more("variables-in-functions")
 )
 _MOST_RETRACES = 5
 # Stands in the cache for calls that cannot be traced.
@@ -272,7 +272,7 @@ class Function:
                 try:
                     concrete, created = self._trace(args, kwargs)
                 except Untraceable as e:
-                    _log.warning("%s runs eagerly: %s.", self.name, e)
+                    self._note_eager(e)
                     concrete, created = _EAGER, []
                 if created:
                     if self._made_variables:
@@ -288,6 +288,13 @@ class Function:
                     concrete.compare(tensors)
             return concrete, tensors
 
+    def _note_eager(self, cause: Exception) -> None:
+        """Says once why this function cannot be compiled: the first cause, without what Keras wrote around it."""
+        while isinstance(cause.__context__, Untraceable):
+            cause = cause.__context__
+        level = logging.INFO if _EAGER in self._concrete.values() else logging.WARNING
+        _log.log(level, "%s runs eagerly: %s.%s", self.name, str(cause).rstrip("."), more("traced-values"))
+
     def _note_retrace(self, key: Any) -> None:
         if self._last_key is not None and len(self._concrete) < _MOST_RETRACES:
             _log.info("%s: tracing again: %s", self.name, _difference(self._last_key, key))
@@ -298,8 +305,8 @@ class Function:
         ):
             _log.warning(
                 "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
-                "tensors instead of Python numbers, and keep their shapes the same.",
-                self.name, _MOST_RETRACES, _difference(self._last_key, key),
+                "tensors instead of Python numbers, and keep their shapes the same.%s",
+                self.name, _MOST_RETRACES, _difference(self._last_key, key), more("retracing"),
             )  # fmt: skip
         self._last_key = key
 
@@ -481,9 +488,8 @@ def _difference(before: Any, now: Any) -> str:
     from gradtape.dtypes import BY_CODE
 
     def parts(key: Any) -> tuple:
-        return (
-            key[1] if len(key) == 2 and isinstance(key[1], tuple) and not isinstance(key[0], tuple) else key
-        )
+        structured = len(key) == 2 and isinstance(key[0], tuple) and isinstance(key[0][0], type)
+        return key[1] if structured else key
 
     def words(part: Any) -> str:
         if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int):

@@ -191,16 +191,26 @@ _STAND_INS = (83, 89)  # lengths that stand for None: what differs between them 
 
 
 def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and types of what `fn` gives, found by tracing it: nothing is computed."""
+    """The shapes and types of what `fn` gives, found by tracing it: nothing is computed.
+
+    Where a shape depends on values (the largest index, say), zeros take the place of values.
+    """
+    try:
+        return _output_spec(fn, args, kwargs, traced=True)
+    except Untraceable:
+        return _output_spec(fn, args, kwargs, traced=False)
+
+
+def _output_spec(fn: Callable, args: tuple, kwargs: dict, traced: bool) -> Any:
     given = tree.flatten((args, kwargs))
     unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in given)
     # Each in a scope of its own: what one trace assigns, a random seed say, the other must not see.
     with StatelessScope(), SymbolicScope():
-        first = _traced_shapes(fn, args, kwargs, _STAND_INS[0])
+        first = _shapes(fn, args, kwargs, traced, _STAND_INS[0])
     if not unknown:
         return first
     with StatelessScope(), SymbolicScope():
-        second = _traced_shapes(fn, args, kwargs, _STAND_INS[1])
+        second = _shapes(fn, args, kwargs, traced, _STAND_INS[1])
 
     def merged(a: Any, b: Any) -> Any:
         if not isinstance(a, KerasTensor):
@@ -211,7 +221,7 @@ def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     return tree.pack_sequence_as(first, flat)
 
 
-def _traced_shapes(fn: Callable, args: tuple, kwargs: dict, length: int) -> Any:
+def _shapes(fn: Callable, args: tuple, kwargs: dict, traced: bool, length: int) -> Any:
     outer = _core.current_trace()
     trace = Trace(outer if isinstance(outer, Trace) else None)
 
@@ -219,13 +229,14 @@ def _traced_shapes(fn: Callable, args: tuple, kwargs: dict, length: int) -> Any:
         if not isinstance(x, KerasTensor):
             return x
         dims = tuple(length if d is None else d for d in x.shape)
-        return symbolic(trace.input(dims, tf.as_dtype(x.dtype)._code))
+        dtype = tf.as_dtype(x.dtype)
+        return symbolic(trace.input(dims, dtype._code)) if traced else tf.zeros(dims, dtype)
 
     def leave(x: Any) -> Any:
         return KerasTensor(tuple(x.shape), standardize_dtype(x.dtype)) if is_tensor(x) else x
 
     token = _core.suspend()
-    before = _core.set_trace(trace)
+    before = _core.set_trace(trace if traced else None)
     try:
         inner_args, inner_kwargs = tree.map_structure(enter, (args, kwargs))
         return tree.map_structure(leave, fn(*inner_args, **inner_kwargs))
