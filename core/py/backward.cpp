@@ -23,6 +23,14 @@ Ref<> ones(PyObject* like) {
   return Ref<>(reinterpret_cast<PyObject*>(t.release()));
 }
 
+// The same as a part of a graph.
+Ref<> symbolic_ones(PyObject* graph, PyObject* like) {
+  return Ref<>(checked(PyObject_CallMethod(graph, "ones_like", "O", like)));
+}
+
+// A zero gradient as a tensor. It depends on the source, whatever order of derivative this is.
+Ref<> zeros(PyObject* source) { return Ref<>(checked(call_unary(engine.zero, source))); }
+
 // What a target or source is to the graph.
 struct End {
   PyObject* object;
@@ -58,16 +66,15 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     pass.stand_in(symbols);
     for (size_t i = 0; i < from.size(); ++i)
       if (pass.visit(from[i].node)) {
-        // Ones are part of the program: products with them vanish.
-        Ref<> seed = seeds[i] < 0 ? Ref<>(checked(PyObject_CallMethod(PyTuple_GetItem(made.get(), 0), "constant_symbol", "O", ones(from[i].object).get())))
-                                  : Ref<>::borrow(symbols[size_t(seeds[i])].object());
+        Ref<> seed = seeds[i] < 0 ? symbolic_ones(PyTuple_GetItem(made.get(), 0), from[i].object) : Ref<>::borrow(symbols[size_t(seeds[i])].object());
         pass.add(from[i].node, from[i].output, std::move(seed));
       }
     pass.run();
     Ref<> results(checked(PyList_New(Py_ssize_t(to.size()))));
     for (size_t i = 0; i < to.size(); ++i) {
       PyObject* g = pass.visit(to[i].node) ? pass.cotangent(to[i].node, to[i].output) : nullptr;
-      PyList_SET_ITEM(results.get(), Py_ssize_t(i), Py_NewRef(g ? g : Py_None));
+      // A graph for others to use has no zeros that are not tensors.
+      PyList_SET_ITEM(results.get(), Py_ssize_t(i), !g ? Py_NewRef(Py_None) : is_zero(g) && !lower ? zeros(to[i].object).release() : Py_NewRef(g));
     }
     Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0), results.get(), lower ? Py_False : Py_True, nullptr)));
     PyObject* found = PyTuple_GetItem(program.get(), 1);
@@ -181,7 +188,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   pass.leave();
   for (Found& f : found) {
     if (f.tensor < 0) {
-      gradients.emplace_back();
+      gradients.push_back(f.tensor == Found::kZero ? zero_gradient() : Ref<>());
     } else if (f.indices < 0) {
       gradients.push_back(tensors[size_t(f.tensor)]);
     } else {
@@ -246,14 +253,16 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   return Ref<>(checked(PyTuple_Pack(2, c.function.get(), inputs.get())));
 }
 
-Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources) {
+Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources, bool bare_zeros) {
   Py_ssize_t n_targets = PyList_GET_SIZE(targets), n_sources = PyList_GET_SIZE(sources);
   std::vector<End> from, to;
   Pass pass(tape, size_t(n_targets));
   prepare(pass, tape, from, to, targets, sources);
   auto cotangent = [&](Py_ssize_t i) {
-    PyObject* g = PyList_GET_ITEM(cotangents, i);
-    return g == Py_None ? ones(from[size_t(i)].object) : Ref<>::borrow(g);
+    PyObject *g = PyList_GET_ITEM(cotangents, i), *target = from[size_t(i)].object;
+    if (g != Py_None) return Ref<>::borrow(g);
+    const bool traced = current_trace && is_tensor(target) && as_tensor(target)->symbol;
+    return traced ? symbolic_ones(current_trace, target) : ones(target);
   };
   std::vector<Ref<>> gradients;
   if (!compiling || !run_compiled(pass, from, to, cotangents, gradients)) {
@@ -273,6 +282,7 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
           g = g ? Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, g.get(), c.get(), nullptr))) : c;
         }
     }
+    if (g && !bare_zeros && is_zero(g.get())) g = zeros(to[s].object);
     PyList_SET_ITEM(result.get(), s, g ? g.release() : Py_NewRef(Py_None));
   }
   return result;

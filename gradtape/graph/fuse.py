@@ -146,7 +146,7 @@ def _join(
                 continue
             home = cluster
             inner = home.inner = home.inner or inner
-        elif not cluster.tails and not home.tails:
+        elif not _reads_tail(home, cluster, index) and not _reads_tail(cluster, home, index):
             members = home.members | cluster.members
             outside = (home.outside | cluster.outside) & ~members
             crossing = home.outside & cluster.members or cluster.outside & home.members
@@ -156,6 +156,7 @@ def _join(
             home.inner = home.inner or cluster.inner
             inner = home.inner
             home.nodes = sorted((*home.nodes, *cluster.nodes), key=index.__getitem__)
+            home.tails += cluster.tails
             home.members, home.outside, home.needs = members, outside, needs
             home.above |= cluster.above
             home.read |= cluster.read
@@ -167,6 +168,11 @@ def _join(
         home.inner = inner
         clusters[home] = None
     _enter(node, i, home, of, index, ancestors)
+
+
+def _reads_tail(reader: Cluster, cluster: Cluster, index: dict[Node, int]) -> bool:
+    """Whether a cluster reads what another one reduces: that is known only when all tiles are done."""
+    return any(reader.outside >> index[tail] & 1 for tail in cluster.tails)
 
 
 def _enter(

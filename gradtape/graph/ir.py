@@ -18,6 +18,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape.errors import Untraceable
+from gradtape.ops.table import TABLE
 
 
 class Value:
@@ -138,6 +139,14 @@ class Graph:
     def constant_symbol(self, tensor: Any) -> Any:
         """A tensor of the trace that stands for a constant, so that what is done with it is written down."""
         return symbolic(self.constant(tensor))
+
+    def ones_like(self, tensor: Any) -> Any:
+        """Ones, as one number that is spread: products with them vanish. Called by the core."""
+        one = self.constant(_core.scalar(1.0, tensor.dtype._code))
+        shape = tuple(tensor.shape)
+        if shape:
+            (one,) = self.add(TABLE["broadcast_to"].op, [one], (shape,), [(shape, one.dtype)])
+        return symbolic(one)
 
     def add(
         self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]

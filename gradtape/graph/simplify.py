@@ -45,13 +45,13 @@ class Builder:
             specs = specs or infer(op, operands, attrs)
             if all(_count(shape) <= _FOLDED for shape, _ in specs):
                 return self._fold(op, operands, attrs)
+        if op.row.kind == "elementwise":
+            operands = _without_broadcasts(self, operands)
         rule = _RULES.get(name)
         if rule is not None:
             simpler = rule(self, operands, attrs)
             if simpler is not None:
                 return (simpler,)
-        if op.row.kind == "elementwise":
-            operands = _without_broadcasts(self, operands)
         key = (op, tuple(map(id, operands)), attrs)
         known = self.seen.get(key)
         if known is not None:

@@ -438,6 +438,37 @@ def test_what_reads_a_tail_is_not_in_its_cluster():
     check(f, *numbers(21, (6, 5)))
 
 
+def test_clusters_with_tails_become_one():
+    def f(x):
+        y, z = tf.exp(x), tf.cos(x)
+        return [tf.reduce_sum(y), tf.reduce_max(z), y * z]
+
+    x = numbers(25, (6, 5))
+    (cluster,) = steps_of(trace(f, *x))
+    assert len(cluster.tails) == 2
+    check(f, *x)
+
+
+def test_clusters_that_read_each_others_tails_stay_apart():
+    def f(x):
+        y = tf.exp(x)
+        z = tf.cos(x) - tf.reduce_sum(y)
+        return [y * z, tf.reduce_max(z)]
+
+    check(f, *numbers(26, (6, 5)))
+
+
+def test_the_ones_that_a_gradient_starts_from_are_not_computed_with():
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.tanh(x) * tf.exp(-x * x) + tf.sin(x))
+        return y, tape.gradient(y, x)
+
+    shown = tf.function(f).pretty(tf.zeros([5000]))
+    assert "constant" not in shown and shown.count("one loop") == 1
+
+
 def test_clusters_do_not_wait_for_each_other():
     def f(p, q):
         a, d = tf.exp(p), tf.sin(q)
