@@ -306,16 +306,21 @@ def _transpose(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
     return None
 
 
-def _to_same(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
-    """sum_to and broadcast_to do nothing when the shape is there already."""
-    return operands[0] if tuple(attrs[0]) == operands[0].shape else None
-
-
-def _sum_to(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+def _to_shape(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    """sum_to and broadcast_to of as many elements as there are: another shape at most."""
     (x,) = operands
-    if tuple(attrs[0]) == x.shape:
-        return x
-    return None
+    shape = tuple(attrs[0])
+    return b.add("reshape", x, attrs=(shape,)) if _count(shape) == x.size else None
+
+
+def _sum(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    """A sum over axes of length one."""
+    (x,) = operands
+    axes, keepdims = attrs
+    if any(x.shape[a] != 1 for a in axes):
+        return None
+    shape = x.shape if keepdims else tuple(d for i, d in enumerate(x.shape) if i not in axes)
+    return b.add("reshape", x, attrs=(shape,))
 
 
 def _mean(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
@@ -360,8 +365,9 @@ _RULES: dict[str, Callable[[Builder, list[Value], tuple], Value | None]] = {
     "reshape": _reshape,
     "identity": _identity,
     "transpose": _transpose,
-    "broadcast_to": _to_same,
-    "sum_to": _sum_to,
+    "broadcast_to": _to_shape,
+    "sum_to": _to_shape,
+    "sum": _sum,
     "mean": _mean,
     "matmul": _matmul,
 }
