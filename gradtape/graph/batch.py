@@ -20,7 +20,7 @@ from typing import Any
 from gradtape import _core
 from gradtape.graph import units
 from gradtape.graph.callable import GraphFunction
-from gradtape.graph.control_ops import Branches, Control, Loop, aside, build, has_effect, specs_of
+from gradtape.graph.control_ops import Branches, Control, Loop, aside, build, has_effect, specs_of, zeros
 from gradtape.graph.effects import Draw
 from gradtape.graph.ir import Callback, Graph, Node, Value, symbolic
 
@@ -229,6 +229,7 @@ class Rows(Control):
             for k, g in zip(wanted, xs[n:], strict=True):
                 gs[k] = g
             grads = self.function.gradients(tracked, tuple(gs), tuple(xs[:n]), ())
+            grads = [zeros(specs[i]) if isinstance(g, int) else g for i, g in enumerate(grads)]
             flat: list = []
             for g in grads:
                 found.append(None if g is None else len(flat))

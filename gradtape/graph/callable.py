@@ -14,6 +14,7 @@ from gradtape.graph.simplify import live, simplify
 from gradtape.indexed_slices import IndexedSlices
 
 _EVERYTHING = (1 << 64) - 1
+_ZERO = -2  # in `found`: a gradient that is zero whatever the values are
 
 
 class Derivative(NamedTuple):
@@ -23,7 +24,7 @@ class Derivative(NamedTuple):
     backward: GraphFunction
     reads: list[tuple[str, int]]  # what `backward` is given before the cotangents: ("in" | "out", which)
     cotangents: list[int]  # the results whose cotangents it is given
-    found: list  # for each input: None, a number, or (values, indices, dense shape)
+    found: list  # for each input: None, a number, _ZERO, or (values, indices, dense shape)
 
 
 class GraphFunction:
@@ -91,7 +92,7 @@ class GraphFunction:
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
         for k in d.cotangents:
             given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))
-        return unpack(d.found, d.backward(given))
+        return unpack(d.found, d.backward(given), zero=0)
 
     def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
         """Gradients of the inputs when all that is known are inputs and results: runs forward again."""
@@ -137,7 +138,7 @@ class GraphFunction:
         tape._stop()
         wanted = [k for k, y in enumerate(ys) if tape._tracks(y)]
         seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
-        grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources))
+        grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))
         found, flat = pack([next(grads) if t else None for t in tracked])
         n_y = len(ys)
         joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
@@ -176,12 +177,16 @@ class GraphFunction:
 
 
 def pack(results: list) -> tuple[list, list]:
-    """Gradients as a flat list of tensors, and where each of them is in it."""
+    """Gradients as a flat list of tensors, and where each of them is in it.
+
+    The number 0 is a gradient too: zero whatever the values are."""
     found: list = []
     flat: list = []
     for g in results:
         if g is None:
             found.append(None)
+        elif isinstance(g, int):
+            found.append(_ZERO)
         elif isinstance(g, IndexedSlices):
             found.append((len(flat), len(flat) + 1, g._dense_shape))
             flat += [g.values, g.indices]
@@ -191,11 +196,13 @@ def pack(results: list) -> tuple[list, list]:
     return found, flat
 
 
-def unpack(found: list, flat: list) -> list:
-    """The opposite of `pack`."""
+def unpack(found: list, flat: list, zero: Any = None) -> list:
+    """The opposite of `pack`; `zero` stands for gradients that need no computing."""
     return [
         None
         if f is None
+        else zero
+        if f == _ZERO
         else IndexedSlices(flat[f[0]], flat[f[1]], f[2])
         if isinstance(f, tuple)
         else flat[f]

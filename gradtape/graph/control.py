@@ -65,7 +65,7 @@ def _trace() -> Trace:
     if not isinstance(trace, Trace):
         raise TypeError(
             "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
-            "has no value."
+            "has no value." + errors.more("traced-values")
         )
     return trace
 

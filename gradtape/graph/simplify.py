@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core
+from gradtape import _core, _hooks
 from gradtape.graph.ir import Callback, Graph, Node, Value
 from gradtape.ops.table import TABLE
 
@@ -46,7 +46,12 @@ class Builder:
             if all(_count(shape) <= _FOLDED for shape, _ in specs):
                 return self._fold(op, operands, attrs)
         if op.row.kind == "elementwise":
-            operands = _without_broadcasts(self, operands)
+            narrow = [_narrow(self, v) for v in operands]
+            shape = np.broadcast_shapes(*(v.shape for v in operands))
+            if _count(np.broadcast_shapes(*(v.shape for v in narrow))) < _count(shape):
+                (result,) = self.apply(op, narrow, attrs, None)
+                return (self.add("broadcast_to", result, attrs=(shape,)),)
+            operands = _without_broadcasts(operands, narrow, shape)
         rule = _RULES.get(name)
         if rule is not None:
             simpler = rule(self, operands, attrs)
@@ -74,8 +79,8 @@ class Builder:
             _core.resume(token)
         return tuple(self.graph.constant(r) for r in results)
 
-    def scalar(self, number: float, dtype: int) -> Value:
-        return self.graph.constant(_core.scalar(number, dtype))
+    def scalar(self, number: complex, dtype: int) -> Value:
+        return self.graph.constant(_hooks.convert(number, dtype))
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -164,20 +169,21 @@ def live(graph: Graph) -> list[Node]:
     return kept[::-1]
 
 
-def _without_broadcasts(b: Builder, operands: list[Value]) -> list[Value]:
-    """Element-wise ops broadcast by themselves: takes explicit broadcasts out of their operands, and makes
-    constants of one number that number."""
-    shape = np.broadcast_shapes(*(v.shape for v in operands))
+def _narrow(b: Builder, v: Value) -> Value:
+    """What a value is a broadcast of; of a constant of one number that number."""
+    if v.node is not None and v.node.name == "broadcast_to":
+        return v.node.operands[0]
+    if v.constant is not None and v.size > 1 and _number(v) is not None:
+        return b.scalar(_number(v), v.dtype)
+    return v
+
+
+def _without_broadcasts(operands: list[Value], narrow: list[Value], shape: tuple[int, ...]) -> list[Value]:
+    """Element-wise ops broadcast by themselves: takes explicit broadcasts out of their operands."""
     out = list(operands)
-    for i, v in enumerate(operands):
-        if v.node is not None and v.node.name == "broadcast_to":
-            narrow = v.node.operands[0]
-        elif v.constant is not None and v.size > 1 and _number(v) is not None:
-            narrow = b.scalar(_number(v), v.dtype)
-        else:
-            continue
-        trial = [*out[:i], narrow, *out[i + 1 :]]
-        if np.broadcast_shapes(*(t.shape for t in trial)) == shape:
+    for i, v in enumerate(narrow):
+        trial = [*out[:i], v, *out[i + 1 :]]
+        if v is not out[i] and np.broadcast_shapes(*(t.shape for t in trial)) == shape:
             out = trial
     return out
 
@@ -313,6 +319,17 @@ def _to_shape(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
     return b.add("reshape", x, attrs=(shape,)) if _count(shape) == x.size else None
 
 
+def _sum_to(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
+    (x,) = operands
+    shape = tuple(attrs[0])
+    if x.node is not None and x.node.name == "reshape" and shape:
+        # Which leading axes there are does not matter: the sum can be the tail of what computes `before`.
+        before = x.node.operands[0]
+        if before.shape[-len(shape) :] == x.shape[-len(shape) :] == shape:
+            return b.add("sum_to", before, attrs=attrs)
+    return _to_shape(b, operands, attrs)
+
+
 def _sum(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
     """A sum over axes of length one."""
     (x,) = operands
@@ -338,8 +355,12 @@ def _mean(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
 
 
 def _matmul(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
-    """Products read transposed operands as they are."""
+    """Products read transposed operands as they are, and constant rows that are all the same once."""
     flags = list(attrs)
+    for side in (0, 1):
+        row = _repeated_row(operands[side])
+        if row is not None and len(operands[1 - side].shape) == 2:
+            return _product_with_rows(b, operands, flags, side, b.graph.constant(row))
     out = list(operands)
     changed = False
     for i, v in enumerate(operands):
@@ -354,6 +375,31 @@ def _matmul(b: Builder, operands: list[Value], attrs: tuple) -> Value | None:
     return b.add("matmul", *out, attrs=tuple(flags)) if changed else None
 
 
+def _product_with_rows(b: Builder, operands: list[Value], flags: list, side: int, row: Value) -> Value:
+    """The product of two matrices, of which the one on this side has the same row everywhere."""
+    other = operands[1 - side]
+    shape = (operands[0].shape[int(flags[0])], operands[1].shape[1 - int(flags[1])])
+    if flags[side] == bool(side):  # rows of the result, or columns of it, are the same
+        product = b.add("matmul", *((row, other) if side == 0 else (other, row)), attrs=tuple(flags))
+        return b.add("broadcast_to", product, attrs=(shape,))
+    # What is summed over has the same factor everywhere.
+    total = b.add("sum", other, attrs=((int(flags[1 - side]) ^ side,), True))
+    column, across = (row, total) if side == 0 else (total, row)
+    return b.add(
+        "mul",
+        b.add("reshape", column, attrs=((shape[0], 1),)),
+        b.add("reshape", across, attrs=((1, shape[1]),)),
+    )
+
+
+def _repeated_row(v: Value) -> Any:
+    """The row that all rows of a constant matrix are, as a matrix; None if it is no such thing."""
+    if v.constant is None or len(v.shape) != 2 or not 1 < v.shape[0] or not 0 < v.size <= _FOLDED:
+        return None
+    array = v.constant.numpy()
+    return _hooks.convert(array[:1], v.dtype) if (array == array[0]).all() else None
+
+
 _RULES: dict[str, Callable[[Builder, list[Value], tuple], Value | None]] = {
     "mul": _mul,
     "add": _add,
@@ -366,7 +412,7 @@ _RULES: dict[str, Callable[[Builder, list[Value], tuple], Value | None]] = {
     "identity": _identity,
     "transpose": _transpose,
     "broadcast_to": _to_shape,
-    "sum_to": _to_shape,
+    "sum_to": _sum_to,
     "sum": _sum,
     "mean": _mean,
     "matmul": _matmul,

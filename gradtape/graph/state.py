@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core, _hooks, nest
-from gradtape.errors import Untraceable
+from gradtape.errors import Untraceable, more
 from gradtape.graph.control_ops import spec_of, zeros
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.tensor_array import TensorArray
@@ -231,7 +231,7 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
         return first
     for value, label in zip(values, labels, strict=True):
         if value is UNDEFINED:
-            raise ValueError(f"'{name}' must also be initialized in the {label}")
+            raise ValueError(f"'{name}' must also be initialized in the {label}" + more("traced-values"))
     for value, label in zip(values, labels, strict=True):
         if value is None and name is not None:
             raise ValueError(f"'{name}' is None at the end of the {label}.")

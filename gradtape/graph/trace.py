@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape.errors import more
 from gradtape.graph.ir import Graph, Value, symbolic
 from gradtape.source import user_line
 
@@ -111,7 +112,7 @@ class Trace(Graph):
         if symbol is not None and not self._encloses(symbol.graph):
             raise TypeError(
                 f"{tensor!r} is out of scope and cannot be used here. It was made while another function was traced, and "
-                "has no value. Hint: return it from that function."
+                "has no value. Hint: return it from that function." + more("traced-values")
             )
         return self.capture(tensor)
 
@@ -141,7 +142,7 @@ class Trace(Graph):
         if current is None:
             raise TypeError(
                 "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
-                "has no value. Hint: return it from that function."
+                "has no value. Hint: return it from that function." + more("traced-values")
             )
         Graph.trace(current, op, operands, results, attrs)
 

@@ -247,6 +247,31 @@ def test_transposes_of_both_operands_and_of_transposed_reads():
     assert "transpose" not in names(check(f, *numbers(6, (4, 4), (4, 4))))
 
 
+@pytest.mark.parametrize("flags", [(a, b) for a in (False, True) for b in (False, True)])
+@pytest.mark.parametrize("side", [0, 1])
+def test_products_with_equal_rows_read_one(side, flags):
+    shapes = [(7, 5) if not flags[0] else (5, 7), (5, 3) if not flags[1] else (3, 5)]
+    (other,) = numbers(27, shapes[1 - side])
+    same = np.tile(numbers(28, shapes[side][1:])[0], (shapes[side][0], 1))
+
+    def f(x):
+        pair = (tf.constant(same), x) if side == 0 else (x, tf.constant(same))
+        return tf.matmul(*pair, transpose_a=flags[0], transpose_b=flags[1])
+
+    simple = simplify(trace(f, other))
+    assert all(v.constant is None or 1 in v.shape or not v.shape for n in simple.nodes for v in n.operands)
+    check(f, other)
+
+
+def test_broadcasts_move_behind_element_wise_ops():
+    def f(x):
+        return tf.broadcast_to(x, (5, 7)) * 3.0 + 1.0
+
+    (x,) = numbers(29, (5, 1))
+    assert names(simplify(trace(f, x)))[-1] == "broadcast_to"
+    check(f, x)
+
+
 def test_means_become_sums():
     simple = check(
         lambda x: [tf.reduce_mean(x), tf.reduce_mean(x, 0), tf.reduce_mean(x, [1], True)], *numbers(7, (4, 5))
