@@ -6,16 +6,19 @@
 #include "cpu.h"
 #include "kernels/loops.h"
 
-// Defined in kernels/all.cpp, once for each instruction set; fills a KernelSet.
-extern "C" {
+// The copies this build has, lowest first. A sanitizer build has one (CMakeLists.txt, GRADTAPE_ISA_LEVELS).
+#if !defined(GT_ISA_COPIES)
 #if defined(__x86_64__) || defined(_M_X64)
-void gradtape_kernels_v2(void* set);
-void gradtape_kernels_v3(void* set);
-void gradtape_kernels_v4(void* set);
+#define GT_ISA_COPIES GT_COPY(2) GT_COPY(3) GT_COPY(4)
 #else
-void gradtape_kernels_v1(void* set);
+#define GT_ISA_COPIES GT_COPY(1)
 #endif
-}
+#endif
+
+// Defined in kernels/all.cpp, once for each instruction set; fills a KernelSet.
+#define GT_COPY(level) extern "C" void gradtape_kernels_v##level(void* set);
+GT_ISA_COPIES
+#undef GT_COPY
 
 namespace gt {
 
@@ -27,15 +30,12 @@ struct Tables {
   std::unordered_map<std::string_view, const Reduction*> reductions;
 
   Tables() {
-#if defined(__x86_64__) || defined(_M_X64)
-    switch (isa_level()) {
-      case 4: gradtape_kernels_v4(&set); break;
-      case 3: gradtape_kernels_v3(&set); break;
-      default: gradtape_kernels_v2(&set);
-    }
-#else
-    gradtape_kernels_v1(&set);
-#endif
+    void (*fill)(void*) = nullptr;
+#define GT_COPY(level) \
+  if (level <= isa_level()) fill = gradtape_kernels_v##level;
+    GT_ISA_COPIES
+#undef GT_COPY
+    fill(&set);
     elementwise.reserve(256);
     for (const auto& rows : set.elementwise)
       for (int k = 0; k < rows.count; ++k) elementwise[rows.first[k].name] = &rows.first[k];

@@ -17,6 +17,7 @@ Rows<Elementwise> integer_rows();
 Rows<Elementwise> comparison_rows();
 Rows<Elementwise> binary_math_rows();
 Rows<Elementwise> select_rows();
+Rows<Elementwise> pair_rows();
 Rows<Reduction> sum_rows();
 Rows<Reduction> extremum_rows();
 Rows<Reduction> arg_rows();

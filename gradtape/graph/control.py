@@ -104,6 +104,7 @@ def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:
         trace.inputs[n:] = [
             mine[key] if key in mine else Value(trace, *_external_spec(e)) for key, e in known.items()
         ]
+        trace.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
     return list(known.values())
 
 

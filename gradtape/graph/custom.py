@@ -65,6 +65,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         _core.set_trace(trace)
         _core.resume(tapes)
     captured = [e._read() if isinstance(e, _core.Variable) else e for e in sub.externals]
+    sub.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
     reads = [x._read() if isinstance(x, _core.Variable) else x for x in inputs]
     op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, found)
     results = Callback.__call__(

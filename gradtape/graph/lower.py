@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
 
 from gradtape import _core
@@ -10,6 +11,7 @@ from gradtape.graph.ir import Callback, Graph, Node, Value
 
 _WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 _INPUT, _OUTPUT, _SCRATCH = range(3)
+_PAIRED = (11, 12)  # float32 and float64
 
 
 class Step:
@@ -88,9 +90,10 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
     register: dict[Value, int] = {}
     results = {v: i for i, v in enumerate(leaving)}
 
+    loops = _loops(cluster, results)
     last_use: dict[Value, int] = {}
-    for i, node in enumerate(cluster.nodes):
-        for v in node.operands:
+    for i, (_, _, inputs) in enumerate(loops):
+        for v in inputs:
             last_use[v] = i
 
     def of(v: Value) -> int:
@@ -110,17 +113,15 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
     free: list[int] = []
     scratch = 0
     ops, tails = [], []
-    for i, node in enumerate(cluster.nodes):
-        ins = [of(v) for v in node.operands]
+    for i, (kernel, node, inputs) in enumerate(loops):
+        ins = [of(v) for v in inputs]
         out = node.results[0]
         if node in cluster.tails:
             over = fuse.tail_over(node)
             assert over is not None
             tails.append((fuse.TAILS[node.name], out.dtype, over[0], ins[0], results[out]))
             continue
-        dying = [
-            v for v in dict.fromkeys(node.operands) if last_use[v] == i and v not in reduced and is_scratch(v)
-        ]
+        dying = [v for v in dict.fromkeys(inputs) if last_use[v] == i and v not in reduced and is_scratch(v)]
         # A result may take the place of an operand that dies, unless its elements are larger.
         narrow = [v for v in dying if _WIDTHS[v.dtype] >= _WIDTHS[out.dtype]]
         free += [registers[register[v]][3] for v in narrow]
@@ -134,10 +135,45 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         free += [registers[register[v]][3] for v in dying if v not in narrow]
         register[out] = len(registers)
         registers.append(place)
-        kernel = "cast" if node.name == "cast" else node.op.row.native
-        ops.append((kernel, node.operands[-1].dtype, out.dtype, register[out], ins))
+        ops.append((kernel, inputs[-1].dtype, out.dtype, register[out], ins))
     description = (size // inner, inner, registers, ops, tails, scratch)
     return Step("cluster", description, operands, leaving, (), tuple(cluster.nodes))
+
+
+# Operations that run as one loop with the one before them, and their names when that gives the right operand:
+# core/kernels/pairs.cpp.
+_FIRST = {"add": "add", "sub": "sub", "mul": "mul", "square": "mul"}
+_SECOND = {"add": ("add", "add"), "sub": ("sub", "from"), "mul": ("mul", "mul"), "div": ("div", "under")}
+
+
+def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, Sequence[Value]]]:
+    """The loops of a cluster over a tile: kernel, the node that its result belongs to, operands.
+
+    An operation whose result only the next one reads is computed with it, which saves a pass over the tile.
+    """
+    uses: dict[Value, int] = {}
+    for node in cluster.nodes:
+        for v in node.operands:
+            uses[v] = uses.get(v, 0) + 1
+    loops: dict[Node, tuple[str, Node, Sequence[Value]]] = {}
+    for node in cluster.nodes:
+        kernel = "cast" if node.name == "cast" else node.op.row.native
+        loop = (kernel, node, node.operands)
+        for side, v in enumerate(
+            node.operands if node.name in _SECOND and node.results[0].dtype in _PAIRED else ()
+        ):
+            first = loops.get(v.node) if v.node is not None else None
+            if first is not None and first[0] in _FIRST and uses[v] == 1 and v not in leaving:
+                x, y = first[2] if len(first[2]) == 2 else first[2] * 2
+                loop = (
+                    f"{_FIRST[first[0]]}.{_SECOND[node.name][side]}",
+                    node,
+                    (x, y, node.operands[1 - side]),
+                )
+                del loops[first[1]]
+                break
+        loops[node] = loop
+    return list(loops.values())
 
 
 def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:

@@ -394,7 +394,7 @@ def _product_with_rows(b: Builder, operands: list[Value], flags: list, side: int
 
 def _repeated_row(v: Value) -> Any:
     """The row that all rows of a constant matrix are, as a matrix; None if it is no such thing."""
-    if v.constant is None or len(v.shape) != 2 or not 1 < v.shape[0] or not 0 < v.size <= _FOLDED:
+    if v.constant is None or len(v.shape) != 2 or v.shape[0] < 2 or not 0 < v.size <= _FOLDED:
         return None
     array = v.constant.numpy()
     return _hooks.convert(array[:1], v.dtype) if (array == array[0]).all() else None

@@ -17,6 +17,29 @@ from gradtape.graph.ir import Graph, Value, symbolic
 from gradtape.source import user_line
 
 
+class Holdings:
+    """What variables hold at this point of a trace, as tensors, by id of the variable.
+
+    Symbols are kept as the values they stand for: a tensor hides its symbol from Python's garbage collector, so
+    that a trace with tensors of its own would never be freed.
+    """
+
+    __slots__ = ("_now",)
+
+    def __init__(self) -> None:
+        self._now: dict[int, Any] = {}
+
+    def get(self, key: int) -> Any:
+        held = self._now.get(key)
+        return symbolic(held) if isinstance(held, Value) else held
+
+    def __getitem__(self, key: int) -> Any:
+        return self.get(key)
+
+    def __setitem__(self, key: int, tensor: Any) -> None:
+        self._now[key] = tensor if tensor._symbol is None else tensor._symbol
+
+
 class Trace(Graph):
     """A graph that is being written by a running function."""
 
@@ -42,7 +65,7 @@ class Trace(Graph):
         self.externals: list[
             Any
         ] = []  # variables and tensors from outside, one per input behind the arguments
-        self.state: dict[int, Any] = {}  # by id of the variable: the tensor it now holds
+        self.state = Holdings()
         self.assigned: dict[int, Any] = {}  # by id: the variable
         self._captured: dict[int, Value] = {}
         # Variables made during the trace, also in the branches and loops inside it.
@@ -65,11 +88,7 @@ class Trace(Graph):
             value = self.input(tuple(variable._value_shape), variable.dtype._code)
             self.externals.append(variable)
             now = self.state[id(variable)] = symbolic(value)
-        return (
-            _core.symbolic(tuple(now.shape), now.dtype._code, now._symbol)
-            if now._symbol is not None
-            else now._detach()
-        )
+        return now if now._symbol is not None else now._detach()
 
     def assign(self, variable: Any, tensor: Any) -> None:
         self.state[id(variable)] = tensor

@@ -413,6 +413,37 @@ def test_tails_are_in_the_cluster(over, inner):
     assert len(cluster.tails) == 1 and cluster.inner == inner
 
 
+def _kernels(graph):
+    return [op[0] for s in lower.lowered(graph)[1] if s.what == "cluster" for op in s.object[3]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("second", [tf.add, tf.subtract, tf.multiply, tf.divide])
+@pytest.mark.parametrize("first", [tf.add, tf.subtract, tf.multiply, lambda x, y: tf.square(x)])
+def test_two_operations_in_one_loop(first, second, dtype):
+    """A pair gives the bits of its operations, whichever operand the first one is."""
+    x, y, z = numbers(30, (7, 13), (7, 13), (13,), dtype=dtype)
+    for f in (lambda x, y, z: second(first(x, y), z), lambda x, y, z: second(z, first(x, y))):
+        graph = trace(f, x, y, z)
+        (kernel,) = _kernels(graph)
+        assert "." in kernel
+        (out,) = compile_graph(graph).run([tf.constant(a) for a in (x, y, z)])
+        np.testing.assert_array_equal(out.numpy(), np.asarray(f(x, y, z)))
+
+
+def test_what_is_read_twice_is_no_pair():
+    (x, y) = numbers(31, (7,), (7,))
+
+    def f(x, y):
+        t = x * y
+        return [t + x, t - y]
+
+    assert _kernels(trace(f, x, y)) == ["mul", "add", "sub"]
+    check(f, x, y)
+    check(lambda x, y: [x * y, x * y + x], x, y)
+    check(lambda x, y: [tf.reduce_sum(x * y), (x - y) * (x - y), (x + y) / (x * y)], x, y)
+
+
 @pytest.mark.parametrize("shape", [(5,), (7, 13), (3, 5000), (0, 3)])
 def test_tails_of_booleans(shape):
     check(
