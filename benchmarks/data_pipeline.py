@@ -11,8 +11,6 @@ from typing import Any
 
 import cases
 import parts
-import peers
-import report
 
 # Name -> (rows, numbers a row, rows a batch, whether shuffled, whether mapped).
 CASES = {
@@ -73,27 +71,8 @@ def case(library: str, tf: Any, name: str) -> dict[str, cases.Case]:
 
 def measure(options: Any) -> dict[str, Any]:
     """The part of the benchmark: every case, in turns."""
-    running = peers.start(list(_LIBRARIES))
-    result = {}
-    for name in CASES:
-        parts._progress("data", name)
-        commands = {lib: {"library": lib, "part": "data", "name": name} for lib in running}
-        result[name] = parts.in_turns(running, commands, options.rounds, options.seconds, patience=2)
-    versions = {lib: p.version for lib, p in running.items()}
-    parts._close(running)
-    return {"versions": versions, "cases": result}
-
-
-def table(part: dict[str, Any]) -> str:
-    """The figures of the part."""
-    rows = []
-    for name, cells in part["cases"].items():
-        ours = report._figure(cells, "gradtape", "epoch")
-        rows.append([
-            name, report._us(ours) if ours else report._absent(cells, "gradtape", "epoch"),
-            report._against(cells, "gradtape", "tensorflow", "epoch"),
-            report._against(cells, "gradtape", "torch", "epoch"),
-        ])  # fmt: skip
-    return report._table(
-        ["epoch in memory", "gradtape us a batch", "tf.data / ours", "DataLoader / ours"], rows
-    )
+    todo = {
+        name: {f"{lib} eager": {"library": lib, "part": "data", "name": name} for lib in _LIBRARIES}
+        for name in parts.some(CASES, options)
+    }
+    return parts.measure("data", todo, options)

@@ -1,105 +1,101 @@
-"""What gradtape costs before it computes anything: the time to import it, its size on disk."""
+"""What a library costs before it computes anything: the part `footprint`, time to import it and size on disk."""
 
 from __future__ import annotations
 
+import json
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
-import zipfile
-from pathlib import Path
+import tomllib
 from typing import Any
 
+import parts
 import peers
 
-# Prints the seconds that `import <library>` adds to `import numpy`.
-_TIMER = "import numpy, time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
+_LIBRARIES = ("gradtape", "tensorflow", "torch", "jax", "autograd")
+
+# Prints the seconds that `import <library>` takes, and of those `import numpy`, which all of them need.
+_TIMER = """
+import time
+a = time.perf_counter(); import numpy
+b = time.perf_counter(); import {0}
+print(b - a, time.perf_counter() - b)
+"""
+
+# Prints the bytes of distributions and of all that they need, as installed.
+_SIZER = r"""
+import importlib.metadata as meta, json, os, re, sys
+sizes, todo = {}, sys.argv[1:]
+while todo:
+    name = re.sub("[-_.]+", "-", todo.pop()).lower()
+    try:
+        dist = None if name in sizes else meta.distribution(name)
+    except meta.PackageNotFoundError:
+        continue
+    if dist:
+        paths = [dist.locate_file(f) for f in dist.files or () if f.suffix != ".pyc"]
+        sizes[name] = sum(os.path.getsize(p) for p in paths if os.path.isfile(p))
+        todo += [re.match("[A-Za-z0-9._-]+", r)[0] for r in dist.requires or () if "extra ==" not in r]
+print(json.dumps(sizes))
+"""
+
+# Prints the bytes of our own files that are in use, installed or not.
+_OWN = """
+import gradtape, gradtape._core as core, os, pathlib
+files = {*pathlib.Path(gradtape.__path__[0]).rglob("*.py"), pathlib.Path(core.__file__).resolve()}
+print(sum(map(os.path.getsize, files)))
+"""
+_DISTRIBUTION = {"tensorflow": "tensorflow-cpu"}
 
 
-def _python(library: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+def _python(library: str, *arguments: str) -> str:
+    done = subprocess.run(
         [peers.python_of(library), *arguments],
         env=peers.environment(library), cwd=tempfile.gettempdir(), capture_output=True, text=True, check=True,
     )  # fmt: skip
+    return done.stdout
 
 
-def import_time(library: str) -> float:
-    """Milliseconds that a fresh process needs for `import library` after `import numpy`."""
-    return float(_python(library, "-c", _TIMER.format(library)).stdout.split()[-1]) * 1e3
+def import_times(library: str) -> tuple[float, float]:
+    """Milliseconds that a fresh process needs for `import numpy`, and then for `import library`."""
+    numpy, own = _python(library, "-c", _TIMER.format(library)).split()[-2:]
+    return float(numpy) * 1e3, float(own) * 1e3
 
 
-def import_detail() -> list[tuple[str, float]]:
-    """Our modules that take longest to import, with their own milliseconds (-X importtime)."""
-    lines = _python("gradtape", "-X", "importtime", "-c", "import numpy, gradtape").stderr.splitlines()
-    rows = []
-    for line in lines:
-        own, _, name = line.removeprefix("import time:").split("|")
-        if name.strip().startswith("gradtape") and own.strip().isdigit():
-            rows.append((name.strip(), round(int(own) / 1e3, 2)))
-    return sorted(rows, key=lambda row: -row[1])[:8]
+def sizes_mb(library: str) -> dict[str, float]:
+    """Megabytes on disk of a library and of what it needs, by distribution."""
+    roots = [_DISTRIBUTION.get(library, library)]
+    if library == "gradtape":
+        project = tomllib.loads((peers.ROOT / "pyproject.toml").read_text())["project"]
+        roots = [re.split("[<>=~ ]", need)[0] for need in project["dependencies"]]
+    sizes = json.loads(_python(library, "-c", _SIZER, *roots).splitlines()[-1])
+    if library == "gradtape":
+        sizes["gradtape"] = int(_python(library, "-c", _OWN).split()[-1])
+    return {name: round(size / 1e6, 2) for name, size in sorted(sizes.items(), key=lambda s: -s[1])}
 
 
-def package_size(build: bool) -> dict[str, float]:
-    """Megabytes of the package: of a wheel built for this purpose, or of the files in use."""
-    if build:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "wheel",
-                "-q",
-                "--no-deps",
-                "--no-build-isolation",
-                "-w",
-                folder,
-                ".",
-            ]
-            subprocess.run(command, cwd=peers.ROOT, check=True)
-            wheel = next(Path(folder).glob("*.whl"))
-            with zipfile.ZipFile(wheel) as z:
-                sizes = {i.filename: i.file_size for i in z.infolist()}
-            packed = wheel.stat().st_size
-    else:
-        code = "import gradtape, gradtape._core as c; print(gradtape.__path__[0]); print(c.__file__)"
-        folder, core = _python("gradtape", "-c", code).stdout.split()
-        files = {f.resolve() for f in Path(folder).rglob("*.py")} | {Path(core).resolve()}
-        sizes, packed = {str(f): f.stat().st_size for f in files}, 0
-    native = sum(size for name, size in sizes.items() if name.endswith((".so", ".pyd", ".dylib")))
-    mb = 1 / 1e6
-    return {
-        "total": round(sum(sizes.values()) * mb, 2),
-        "native": round(native * mb, 2),
-        "wheel": round(packed * mb, 2),
-    }
-
-
-def footprint(options: Any) -> dict[str, Any]:
-    """Time to import, size, and whether importing prints anything."""
-    times: dict[str, list[float]] = {"gradtape": [], "torch": [], "tensorflow": [], "jax": []}
-    for library in list(times):
+def measure(options: Any) -> dict[str, Any]:
+    """Imports by turns in fresh processes, after one that brings the files into memory; then sizes."""
+    parts._progress("footprint", "imports")
+    taken: dict[str, list[tuple[float, float]]] = {}
+    for library in _LIBRARIES:
         try:
-            import_time(library)  # brings the files into memory
+            import_times(library)
+            taken[library] = []
         except (peers.Missing, subprocess.CalledProcessError) as e:
             print(f"left out: {library}: {e}", file=sys.stderr)
-            del times[library]
-    for turn in range(options.repeats):
-        for library, taken in times.items():
-            if library == "gradtape" or turn < 3:  # the others take seconds
-                taken.append(import_time(library))
-    said = _python("gradtape", "-c", "import gradtape")
-    result: dict[str, Any] = {
-        "import_ms": {
-            library: {
-                "min": round(min(taken), 2),
-                "median": round(statistics.median(taken), 2),
-                "spread": round((max(taken) - min(taken)) / statistics.median(taken), 3),
-                "samples": len(taken),
-            }
-            for library, taken in times.items()
-        },
-        "import_detail_ms": import_detail(),
-        "import_prints": said.stdout + said.stderr,
-        "package_mb": package_size(options.wheel),
+    for _ in range(3 if options.quick else 10):
+        for library, times in taken.items():
+            times.append(import_times(library))
+
+    def figures(times: list[float]) -> dict[str, float]:
+        middle = statistics.median(times)
+        return {"min": round(min(times), 1), "median": round(middle, 1), "samples": len(times)}
+
+    return {
+        "numpy_ms": figures([n for times in taken.values() for n, _ in times]),
+        "import_ms": {library: figures([own for _, own in times]) for library, times in taken.items()},
+        "size_mb": {library: sizes_mb(library) for library in taken},
     }
-    return result

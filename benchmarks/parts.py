@@ -1,20 +1,24 @@
-"""The parts of the benchmark: each measures its cases in turns and returns them as plain data."""
+"""How a part of the benchmark is measured: the libraries take turns, and what they say becomes plain data.
+
+A part is {"versions": {library: version}, "cases": {case: {label: {metric: figures}}}}. A label is a library and
+a way to run it ("torch compile, ..."); figures are those of `stats`, or {"missing": why}.
+"""
 
 from __future__ import annotations
 
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import cases
 import peers
 
-Stats = dict[str, Any]
+Samples = list[dict[str, list[float]]]
 
 
-def stats(rounds: list[dict[str, list[float]]]) -> Stats:
-    """Minimum, median and spread (a quartile's distance over the median) in microseconds.
+def stats(rounds: Samples) -> dict[str, Any]:
+    """Minimum, median and spread (the quartiles' distance over the median) in microseconds.
 
     Only undisturbed samples count. Without enough of them the figures are of all samples and
     `quiet` is false: such a figure tells of the machine's load and must not be compared.
@@ -34,7 +38,7 @@ def stats(rounds: list[dict[str, list[float]]]) -> Stats:
     }
 
 
-def _quiet_turns(samples: list[dict[str, list[float]]]) -> int:
+def _quiet_turns(samples: Samples) -> int:
     return sum(bool(s["clean"]) for s in samples)
 
 
@@ -43,7 +47,7 @@ def in_turns(
     commands: dict[str, dict[str, Any]],
     rounds: int,
     seconds: float,
-    patience: int = 4,
+    patience: int = 2,
 ) -> dict[str, Any]:
     """Prepares one case in several processes, then lets them measure in turns.
 
@@ -52,7 +56,7 @@ def in_turns(
     Returns, by label and metric, figures or {"missing": why}.
     """
     result: dict[str, Any] = {}
-    todo = []
+    todo: list[tuple[str, str, str, Samples]] = []
     for label, command in commands.items():
         library = command["library"]
         if library not in running:
@@ -61,20 +65,14 @@ def in_turns(
         if "error" in made:
             result[label] = {"missing": made["error"]}
             continue
-        result[label] = {}
-        for metric, about in made["metrics"].items():
-            if about["missing"]:
-                result[label][metric] = {"missing": about["missing"]}
-            else:
-                result[label][metric] = {"check": about["check"]}
-                todo.append((label, metric, library, []))
+        result[label] = made["metrics"]
+        todo += [(label, metric, library, []) for metric, m in made["metrics"].items() if "missing" not in m]
     for turn in range(patience * rounds):
         # After the usual number of turns only those go on that were disturbed in too many.
         late = [t for t in todo if turn < rounds or _quiet_turns(t[3]) < max(2, rounds // 2)]
         if not late:
             break
         for label, metric, library, samples in late:
-            time.sleep(0.004)  # threads of the one before stop spinning
             alone = commands[label].get("alone", True)
             got = running[library].ask(do="sample", key=f"{label}/{metric}", seconds=seconds, alone=alone)
             if "error" in got:
@@ -84,9 +82,51 @@ def in_turns(
     for label, metric, _, samples in todo:
         if samples and "missing" not in result[label][metric]:
             result[label][metric].update(stats(samples))
-    for peer in running.values():
-        peer.ask(do="drop")
+    for library in {command["library"] for command in commands.values()} & set(running):
+        running[library].ask(do="drop")
     return result
+
+
+def command(label: str, part: str, name: str, **about: Any) -> dict[str, Any]:
+    """What the library of a label is to prepare."""
+    library, mode = label.split(" ", 1)
+    return {"library": library, "part": part, "name": name, "mode": mode, **about}
+
+
+# Ways to run that take long before they run; a quick run is without them.
+_SLOW_STARTERS = ("torch compile", "tensorflow xla", "jax eager")
+
+
+def some(names: Iterable[str], options: Any) -> list[str]:
+    """The cases of a part; one in four in a quick run."""
+    return list(names)[:: 4 if options.quick else 1]
+
+
+def measure(
+    part: str,
+    todo: dict[str, dict[str, dict[str, Any]]],
+    options: Any,
+    longer: float = 1.0,
+    threads: int = peers.THREADS,
+) -> dict[str, Any]:
+    """Measures the commands of each case, in processes that live as long as the part."""
+    if options.quick:
+        todo = {
+            name: {label: c for label, c in commands.items() if label not in _SLOW_STARTERS}
+            for name, commands in todo.items()
+        }
+    libraries = dict.fromkeys(c["library"] for commands in todo.values() for c in commands.values())
+    _progress(part, f"starting {', '.join(libraries)}")
+    running = peers.start(list(libraries), threads)
+    result = {}
+    for name, commands in todo.items():
+        _progress(part, name)
+        gone = [library for library, peer in running.items() if not peer.alive]
+        running |= peers.start(gone, threads)  # what crashed in one case can do the next
+        result[name] = in_turns(running, commands, options.rounds, longer * options.seconds)
+    versions = {library: peer.version for library, peer in running.items()}
+    _close(running)
+    return {"versions": versions, "threads": threads, "cases": result}
 
 
 def _close(running: dict[str, peers.Peer]) -> None:
@@ -94,70 +134,28 @@ def _close(running: dict[str, peers.Peer]) -> None:
         peer.close()
 
 
+class Plan:
+    """What is left to do, told in lines while a part runs."""
+
+    def __init__(self, expected: dict[str, float], now: Callable[[], float] = time.monotonic) -> None:
+        self.expected, self.now = expected, now
+        self.part, self.since = "", now()
+
+    def begin(self, part: str) -> None:
+        self.part, self.since = part, self.now()
+
+    def left(self) -> float:
+        """Seconds until the end, by what each part took the last time."""
+        names = list(self.expected)
+        later = names[names.index(self.part) + 1 :] if self.part in names else names
+        here = max(0.0, self.expected.get(self.part, 0.0) - (self.now() - self.since))
+        return here + sum(self.expected[name] for name in later)
+
+
+plan = Plan({})
+
+
 def _progress(part: str, name: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{part}: {name:40s}", end="", file=sys.stderr, flush=True)
-
-
-def overhead(options: Any) -> dict[str, Any]:
-    """The cost of one eagerly recorded op with a tape active, microseconds."""
-    running = peers.start(["gradtape", "tensorflow", "torch"])
-    result = {}
-    for name in cases.OVERHEAD:
-        _progress("overhead", name)
-        commands = {
-            lib: {"library": lib, "part": "overhead", "name": name, "alone": False} for lib in running
-        }
-        result[name] = in_turns(running, commands, options.rounds, options.seconds)
-    versions = {lib: p.version for lib, p in running.items()}
-    _close(running)
-    return {"versions": versions, "cases": result}
-
-
-def elementwise(options: Any) -> dict[str, Any]:
-    """Large float32 ops, microseconds an op."""
-    running = peers.start(["gradtape", "torch"])
-    result = {}
-    for name in cases.ELEMENTWISE:
-        for size in cases.SIZES:
-            _progress("elementwise", f"{name} {size}")
-            commands = {
-                lib: {"library": lib, "part": "elementwise", "name": name, "size": size} for lib in running
-            }
-            result[f"{name} {size}"] = in_turns(running, commands, options.rounds, 3 * options.seconds)
-    versions = {lib: p.version for lib, p in running.items()}
-    _close(running)
-    return {"versions": versions, "cases": result}
-
-
-def workloads(options: Any) -> dict[str, Any]:
-    """The shared workloads W1 to W12, microseconds a step."""
-    if not (peers.SHARED / "bench_tf.py").exists():
-        return {
-            "missing": f"not measured: the workloads live beside the project, and {peers.SHARED} is not "
-            "there. The other parts need nothing but this checkout. (GRADTAPE_BENCH names another place.)"
-        }
-    modes = {
-        lib: usual + (more if options.full else ())
-        for lib, (usual, more) in cases.MODES.items()
-        if usual or options.full
-    }
-    running = peers.start([lib for lib, ways in modes.items() if ways])
-    result = {}
-    for name in options.workloads or cases.WORKLOADS:
-        _progress("workloads", name)
-        commands = {
-            f"{lib} {mode}": {
-                "library": lib,
-                "part": "workloads",
-                "name": name,
-                "mode": mode,
-                "alone": not (mode == "eager" and name in cases.ONE_THREAD),
-            }
-            for lib in running
-            for mode in modes[lib]
-        }
-        result[name] = in_turns(running, commands, options.rounds, 3 * options.seconds, patience=2)
-    versions = {lib: p.version for lib, p in running.items()}
-    _close(running)
-    return {"versions": versions, "cases": result}
+    if plan.part:
+        left = plan.left()
+        print(f"{part}: {name} (about {left / 60:.0f} min left)", file=sys.stderr, flush=True)

@@ -6,27 +6,33 @@ the libraries can take turns many times: a noisy machine is then noisy for all o
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import json
 import os
+import select
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-SHARED = Path(os.environ.get("GRADTAPE_BENCH", ROOT.parent / "shared" / "bench"))
 ENVIRONMENTS = Path(os.environ.get("PEERS", Path.home() / ".cache" / "gradtape-peers"))
-THREADS = 2  # for every library; the shared workloads say the same
+_PATIENCE = 600  # seconds for one answer; the slowest compilation takes a tenth of that
+THREADS = 2  # for every library, unless a part says otherwise
 
 # The environment of each library, and what pip puts into it.
 PACKAGES = {
     "tf": ("tensorflow-cpu==2.21.0",),
     "torch": ("torch==2.13.0", "numpy"),
-    "jax": ("jax==0.10.2", "jaxlib==0.10.2", "autograd"),
+    "jax": ("jax==0.10.2", "jaxlib==0.10.2"),
+    "autograd": ("autograd==1.9.1", "numpy"),
 }
-ENVIRONMENT_OF = {"tensorflow": "tf", "torch": "torch", "jax": "jax", "autograd": "jax"}
+ENVIRONMENT_OF = {"tensorflow": "tf", "torch": "torch", "jax": "jax", "autograd": "autograd"}
 
 
 class Missing(Exception):
@@ -51,32 +57,41 @@ def python_of(library: str) -> str:
     return str(python)
 
 
-def environment(library: str) -> dict[str, str]:
+def environment(library: str, threads: int = THREADS) -> dict[str, str]:
     """What the process of a library finds in its environment: equal numbers of threads, and quiet."""
-    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", GRADTAPE_NUM_THREADS=str(THREADS))
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        env[name] = str(THREADS)
+    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", JAX_PLATFORMS="cpu")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GRADTAPE_NUM_THREADS"):
+        env[name] = str(threads)
+    # What torch.compile made in an earlier run would make its first call look quick.
+    env["TORCHINDUCTOR_CACHE_DIR"] = _inductor()
     path = env.pop("PYTHONPATH", None)
     if library == "gradtape":
-        env |= {"BENCH_LIB": "gradtape", "BENCH_OPT": "native"}  # our own Adam: there is no tf.keras yet
         found = importlib.util.find_spec("gradtape")
         if path or found is None or Path(found.origin or "").is_relative_to(ROOT):
             env["PYTHONPATH"] = str(ROOT)  # not installed, or from this checkout
     return env
 
 
+@functools.cache
+def _inductor() -> str:
+    """A folder that lives as long as this process."""
+    folder = tempfile.mkdtemp(prefix="gradtape-inductor-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 class Peer:
     """A process of one library."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, threads: int = THREADS) -> None:
         self.library = library
         self._process = subprocess.Popen(
-            [python_of(library), "-u", str(HERE / "worker.py"), library, str(SHARED)],
+            [python_of(library), "-u", str(HERE / "worker.py"), library, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment(library),
+            env=environment(library, threads),
         )
         hello = self.ask()
         if "error" in hello:
@@ -90,7 +105,7 @@ class Peer:
             if command:
                 self._process.stdin.write(json.dumps(command) + "\n")
                 self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            line = self._process.stdout.readline() if self._answers() else ""
         except BrokenPipeError:
             line = ""
         if line:
@@ -100,6 +115,19 @@ class Peer:
         except subprocess.TimeoutExpired:
             how = "still running"
         return {"error": f"the process of {self.library} ended ({how})"}
+
+    def _answers(self) -> bool:
+        """Waits for an answer; a process that gives none for too long is ended."""
+        if os.name == "nt":  # no select for pipes
+            return True
+        if select.select([self._process.stdout], [], [], _PATIENCE)[0]:
+            return True
+        self._process.kill()
+        return False
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
 
     def close(self) -> None:
         assert self._process.stdin
@@ -111,12 +139,12 @@ class Peer:
             self._process.wait()
 
 
-def start(libraries: list[str]) -> dict[str, Peer]:
+def start(libraries: list[str], threads: int = THREADS) -> dict[str, Peer]:
     """A process for each library that can be had; the others are named and left out."""
     peers = {}
     for library in libraries:
         try:
-            peers[library] = Peer(library)
+            peers[library] = Peer(library, threads)
         except Missing as e:
             print(f"left out: {e}", file=sys.stderr)
     return peers

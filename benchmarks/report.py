@@ -1,85 +1,183 @@
-"""Turns results into tables. A figure that is compared is a ratio: theirs over ours, minimum over minimum.
+"""Turns results into tables. What is compared is a ratio: theirs over ours, minimum over minimum.
 
-Only figures of undisturbed samples are compared; "busy" stands where the machine gave too few.
+A figure with "!" comes from samples that other work on the machine disturbed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+# Columns of a table: label -> head. A column holds the best of the ways whose label begins like that.
+COLUMNS = {
+    "gradtape eager": "gradtape",
+    "gradtape function": "gradtape function",
+    "tensorflow eager": "TF eager",
+    "tensorflow function": "TF function",
+    "tensorflow xla": "TF XLA",
+    "torch eager": "torch eager",
+    "torch compile": "torch compile",
+    "jax eager": "JAX eager",
+    "jax jit": "JAX jit",
+    "autograd numpy": "autograd",
+}
+SLOWER = 0.98  # of the best peer's speed: a difference below that is none
+_EAGER = ("gradtape eager", "tensorflow eager", "torch eager", "jax eager", "autograd numpy")
+_NAMES = {
+    "gradtape": "gradtape", "tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX", "autograd": "autograd",
+}  # fmt: skip
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    widths = [max(len(r[k]) for r in [head, *rows]) for k in range(len(head))]
-    lines = [head, ["-" * w for w in widths], *rows]
-    return "\n".join(
-        "| "
-        + " | ".join(
-            c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True))
-        )
-        + " |"
-        for line in lines
-    )
-
-
-def _us(cell: dict[str, Any]) -> str:
-    value = cell["min"]
-    text = f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
-    return text if cell["quiet"] else text + "!"
+# ---- figures --------------------------------------------------------------------------------------
 
 
 def _figure(cells: dict[str, Any], label: str, metric: str) -> dict[str, Any] | None:
     cell = cells.get(label, {}).get(metric, {})
-    return cell if "min" in cell else None
+    return cell if isinstance(cell, dict) and "min" in cell else None
 
 
-def _absent(cells: dict[str, Any], label: str, metric: str) -> str:
-    """What stands for a figure that is not there: a process that died is no missing feature."""
-    cell = cells.get(label, {})
-    why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
-    return "DIED" if why.startswith("the process") else "not yet"
+def best(cells: dict[str, Any], metric: str, *starts: str) -> tuple[str, dict[str, Any]] | None:
+    """The quickest of the labels that begin so, with its figures, disturbed or not: others must not suffer
+    from the machine's load."""
+    found = [
+        (label, f) for label in cells if label.startswith(starts) and (f := _figure(cells, label, metric))
+    ]
+    return min(found, key=lambda one: one[1]["min"], default=None)
 
 
-def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:
-    a, b = _figure(cells, ours, metric), _figure(cells, theirs, metric)
-    if not a or not b:
-        return "-"
-    return f"{b['min'] / a['min']:.2f}" if a["quiet"] and b["quiet"] else "busy"
+def metrics_of(part: dict[str, Any]) -> list[str]:
+    """What is measured of each case: mostly one thing."""
+    found = (m for cells in part["cases"].values() for ways in cells.values() for m in ways if m != "missing")
+    return list(dict.fromkeys(found))
+
+
+class Ratio(NamedTuple):
+    """How many times as long as we others take, and whether neither was disturbed."""
+
+    value: float
+    quiet: bool = True
+
+
+def _over(theirs: dict[str, Any] | None, ours: dict[str, Any] | None) -> Ratio | None:
+    if not theirs or not ours:
+        return None
+    return Ratio(theirs["min"] / ours["min"], theirs["quiet"] and ours["quiet"])
+
+
+def ratio(cells: dict[str, Any], metric: str, ours: str, theirs: tuple[str, ...]) -> Ratio | None:
+    """The best of theirs over the best of ours."""
+    a, b = best(cells, metric, ours), best(cells, metric, *theirs)
+    return _over(b[1], a[1]) if a and b else None
+
+
+def peers_of(cells: dict[str, Any]) -> tuple[str, ...]:
+    """The labels of others."""
+    return tuple(label for label in cells if not label.startswith("gradtape")) or ("-",)
+
+
+def against_all(cells: dict[str, Any], metric: str) -> Ratio | None:
+    """The best peer over our best."""
+    return ratio(cells, metric, "gradtape", peers_of(cells))
+
+
+def eager_against_eager(cells: dict[str, Any], metric: str) -> Ratio | None:
+    return ratio(cells, metric, "gradtape eager", _EAGER[1:])
 
 
 def disagreements(part: dict[str, Any]) -> list[str]:
-    """Cases whose value differs from the others' by more than 0.1 %: measured for nothing."""
+    """Cases whose value differs from ours by more than 0.1 %: measured for nothing."""
     found = []
-    for name, cells in part["cases"].items():
+    for name, cells in part.get("cases", {}).items():
         checks = {
             (label, metric): cell["check"]
             for label, metrics in cells.items()
-            if isinstance(metrics, dict)
             for metric, cell in metrics.items()
             if isinstance(cell, dict) and cell.get("check")
         }
         for (label, metric), values in checks.items():
             ours = checks.get(("gradtape eager", metric), checks.get(("gradtape", metric)))
             if ours and any(
-                abs(a - b) > 1e-3 * max(abs(b), 1e-12) for a, b in zip(ours, values, strict=False)
+                not abs(a - b) <= 1e-3 * max(abs(b), 1e-12) for a, b in zip(ours, values, strict=True)
             ):
                 found.append(f"{name}: {label} {metric} gives {values}, gradtape {ours}")
     return found
 
 
-def overhead(part: dict[str, Any]) -> str:
+# ---- words ----------------------------------------------------------------------------------------
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(r[k]) for r in [head, *rows]) for k in range(len(head))]
+    rule = ["-" * w if k == 0 else "-" * (w - 1) + ":" for k, w in enumerate(widths)]
+    return "\n".join(
+        "| "
+        + " | ".join(
+            c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True))
+        )
+        + " |"
+        for line in [head, rule, *rows]
+    )
+
+
+def number(value: float) -> str:
+    """Three digits, more only in front of the point."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def _us(cell: dict[str, Any]) -> str:
+    return number(cell["min"]) + ("" if cell["quiet"] else "!")
+
+
+def factor(value: float) -> str:
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 3 else f"{value:.2f}"
+
+
+def times(ratio: Ratio | None) -> str:
+    """A ratio in words; in bold where we are slower than the best peer by more than 2 %."""
+    if ratio is None:
+        return ""
+    text = factor(ratio.value) + ("" if ratio.quiet else "!")
+    return f"**{text}**" if ratio.value < SLOWER else text
+
+
+def _absent(cells: dict[str, Any], label: str, metric: str) -> str:
+    """What stands for a figure that is not there: a process that died is no missing feature."""
+    cell = cells.get(label, {})
+    why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
+    return "died" if why.startswith("the process") else "fails" if why else ""
+
+
+def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:
+    return times(_over(_figure(cells, theirs, metric), _figure(cells, ours, metric)))
+
+
+def title(label: str) -> str:
+    """A label in words: "torch eager, fused" -> "PyTorch eager, fused"."""
+    library, _, way = label.partition(" ")
+    return f"{_NAMES.get(library, library)} {way}".strip()
+
+
+# ---- tables of parts ------------------------------------------------------------------------------
+
+
+def ways(part: dict[str, Any]) -> str:
+    """A part's cases by library and way to run it, microseconds."""
+    metric = next(iter(metrics_of(part)), "")
+    labels = {label for cells in part["cases"].values() for label in cells}
+    columns = {c: head for c, head in COLUMNS.items() if any(label.startswith(c) for label in labels)}
     rows = []
     for name, cells in part["cases"].items():
-        ours = _figure(cells, "gradtape", "op")
-        rows.append([
-            name, _us(ours) if ours else _absent(cells, "gradtape", "op"),
-            f"{ours['median']:.3f}" if ours else "-",
-            _against(cells, "gradtape", "tensorflow", "op"), _against(cells, "gradtape", "torch", "op"),
-        ])  # fmt: skip
-    head = ["recorded op", "gradtape us (min)", "median", "TensorFlow eager / ours", "PyTorch eager / ours"]
-    return _table(head, rows)
+        row = [name]
+        for column in columns:
+            found = best(cells, metric, column)
+            row.append(_us(found[1]) if found else _absent(cells, column, metric))
+        rows.append([*row, times(against_all(cells, metric))])
+    return _table(["", *columns.values(), "best peer / ours"], rows)
 
 
-def elementwise(part: dict[str, Any]) -> str:
+def by_size(part: dict[str, Any]) -> str:
+    """The ops of the part `large`: ours, and how many times as long the best peer takes, by size."""
     names = list(dict.fromkeys(name.rsplit(" ", 1)[0] for name in part["cases"]))
     sizes = list(dict.fromkeys(name.rsplit(" ", 1)[1] for name in part["cases"]))
     rows = []
@@ -87,57 +185,75 @@ def elementwise(part: dict[str, Any]) -> str:
         row = [name]
         for size in sizes:
             cells = part["cases"][f"{name} {size}"]
-            ours = _figure(cells, "gradtape", "op")
-            ratio = _against(cells, "gradtape", "torch", "op")
-            row.append(f"{_us(ours)} ({ratio})" if ours else _absent(cells, "gradtape", "op"))
+            ours = best(cells, "op", "gradtape")
+            row += [_us(ours[1]) if ours else "", times(against_all(cells, "op"))]
         rows.append(row)
-    return _table(["gradtape us (PyTorch / ours)", *[f"{int(s):,}" for s in sizes]], rows)
+    head = [text for size in sizes for text in (f"{int(size):,}", "peer / ours")]
+    return _table(["elements", *head], rows)
 
 
-def workloads(part: dict[str, Any]) -> str:
-    if "missing" in part:
-        return part["missing"]
-    labels = list(dict.fromkeys(label for cells in part["cases"].values() for label in cells))
-    others = [label for label in labels if not label.startswith("gradtape")]
+def threads(one: dict[str, Any], two: dict[str, Any]) -> str:
+    """How much quicker the second thread makes each workload."""
+    labels = list(dict.fromkeys(label for cells in one["cases"].values() for label in cells))
+    rows = []
+    for name, cells in one["cases"].items():
+        row = [name]
+        for label in labels:
+            a, b = _figure(cells, label, "step"), _figure(two.get(name, {}), label, "step")
+            row.append(f"{_us(a)} ({a['min'] / b['min']:.2f})" if a and b else _us(a) if a else "")
+        rows.append([*row, times(against_all(cells, "step"))])
+    return _table(["", *(COLUMNS[label] for label in labels), "best peer / ours"], rows)
+
+
+def first_calls(part: dict[str, Any]) -> str:
+    """The first call of each compiled way, compilation included, milliseconds."""
+    columns = [c for c in COLUMNS if c not in _EAGER]
     rows = []
     for name, cells in part["cases"].items():
-        for metric in ("step", "grad"):
-            if not any(_figure(cells, label, metric) for label in labels):
-                continue
-            row = [f"{name} {metric}"]
-            for way in _WAYS:
-                ours = _figure(cells, way, metric)
-                row.append(_us(ours) if ours else _absent(cells, way, metric))
-            rows.append([*row, *(_like_with_like(cells, other, metric) for other in others)])
-    return _table(["workload", *(f"{w} us" for w in _WAYS), *(f"{o} / ours" for o in others)], rows)
+        found = [cells.get(c, {}).get("step", {}).get("first_ms") for c in columns]
+        rows.append([name, *(number(ms) if ms else "" for ms in found)])
+    return _table(["", *(COLUMNS[c] for c in columns)], rows)
 
 
-_WAYS = ("gradtape eager", "gradtape function")
-
-
-def _like_with_like(cells: dict[str, Any], other: str, metric: str) -> str:
-    """Eager against eager, compiled against compiled; (e) where only our eager mode can be compared."""
-    eager, function = _WAYS
-    if other.endswith((" eager", " numpy")):
-        return _against(cells, eager, other, metric)
-    if _figure(cells, function, metric):
-        return _against(cells, function, other, metric)
-    ratio = _against(cells, eager, other, metric)
-    return ratio if ratio in ("-", "busy") else f"{ratio} (e)"
+def memory(part: dict[str, Any]) -> str:
+    """Peak MB of the process, and how much of it is there after the import."""
+    labels = [c for c in COLUMNS if any(c in cells for cells in part["cases"].values())]
+    rows = []
+    for name, cells in part["cases"].items():
+        peaks = {label: cells[label]["peak"]["mb"] for label in labels if label in cells}
+        ours = min((mb for label, mb in peaks.items() if label.startswith("gradtape")), default=None)
+        others = min((mb for label, mb in peaks.items() if not label.startswith("gradtape")), default=None)
+        row = [f"{peaks[label]:,.0f}" if label in peaks else "" for label in labels]
+        rows.append([name, *row, times(Ratio(others / ours) if ours and others else None)])
+    imported = [
+        min(cells[label]["peak"]["imported_mb"] for cells in part["cases"].values() if label in cells)
+        for label in labels
+    ]
+    rows.append(["after the import", *(f"{mb:,.0f}" for mb in imported), ""])
+    return _table(["", *(COLUMNS[label] for label in labels), "least peer / ours"], rows)
 
 
 def footprint(part: dict[str, Any]) -> str:
-    ours = part["import_ms"]["gradtape"]["min"]
-    rows = [
-        [f"import {library} after numpy", f"{cell['min']:.1f} ms", f"{cell['min'] / ours:.1f}"]
-        for library, cell in part["import_ms"].items()
-    ]
-    size = part["package_mb"]
-    packed = f", wheel {size['wheel']} MB" if size["wheel"] else ""
-    lines = [
-        _table(["", "min", "/ ours"], rows),
-        f"package: {size['total']} MB (native {size['native']} MB{packed})",
-        "import prints: " + (repr(part["import_prints"]) if part["import_prints"] else "nothing"),
-        "slowest of our modules: " + ", ".join(f"{name} {ms} ms" for name, ms in part["import_detail_ms"]),
-    ]
-    return "\n".join(lines)
+    rows = []
+    for library, cell in part["import_ms"].items():
+        sizes = part["size_mb"][library]
+        rows.append([
+            _NAMES[library], number(cell["min"]), number(cell["median"]),
+            number(sum(mb for name, mb in sizes.items() if name.startswith(library))),
+            number(sum(sizes.values())), str(len(sizes)),
+        ])  # fmt: skip
+    head = ["", "import, ms (min)", "median", "own files, MB", "with what it needs, MB", "packages"]
+    return _table(head, rows)
+
+
+def limits(part: dict[str, Any]) -> str:
+    rows = []
+    for count, rates in part["gflops"].items():
+        who, rate = max(rates.items(), key=lambda one: one[1], default=("-", 0.0))
+        memory = part["memory_gb_s"][count]
+        ours = rates.get("gradtape eager", 0.0)
+        rows.append([
+            count, f"{rate:,.0f} ({title(who)})", f"{ours:,.0f}", number(memory["copy"]), number(memory["add"]),
+        ])  # fmt: skip
+    head = ["threads", "products of matrices, GFLOP/s", "gradtape's", "copy, GB/s", "a + b, GB/s"]
+    return _table(head, rows)

@@ -1,14 +1,13 @@
-"""Measures gradtape beside TensorFlow, PyTorch and JAX on this machine, in one session.
+"""Measures gradtape beside TensorFlow, PyTorch, JAX and autograd on this machine, in one session.
 
-    python benchmarks/run.py                        # all parts
-    python benchmarks/run.py overhead elementwise   # some of them
-    python benchmarks/run.py workloads --only W1 W11 --full
+    python benchmarks/run.py                          # everything, about 25 minutes on a quiet machine
+    python benchmarks/run.py --resume                 # what an interrupted run has not measured yet
+    python benchmarks/run.py workloads --only W1 W11  # some parts again, the others are kept
+    python benchmarks/run.py --quick                  # a look, 3 minutes or so: nothing is published
 
-Parts: `overhead` (one recorded op), `elementwise` (large float32 ops against PyTorch), `workloads`
-(W1 to W12 of ../shared/bench, where that folder lies beside the checkout), `data` (an epoch over data in
-memory), `import` (time and size).
-Figures go to benchmarks/results.json, tables to standard output. The first run sets up the peers'
-environments (about 3 GB) in ~/.cache/gradtape-peers, or where $PEERS says.
+Figures go to benchmarks/results.json; docs/benchmarks.md, its pictures and the figures of README.md are made
+from them (`python benchmarks/page.py` makes them again). The first run sets up the peers' environments
+(about 3 GB) in ~/.cache/gradtape-peers, or where $PEERS says.
 """
 
 from __future__ import annotations
@@ -20,20 +19,38 @@ import platform
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import data_pipeline
 import footprint
+import keras_layers
+import limits
+import loops
+import ops
+import optimizers
+import overhead
+import page
 import parts
 import peers
 import report
+import steps
 
+# Part -> how it is measured, and about how many seconds that takes.
 PARTS = {
-    "overhead": (parts.overhead, report.overhead, "Recording one op, tape active"),
-    "elementwise": (parts.elementwise, report.elementwise, "Large float32 ops, microseconds"),
-    "workloads": (parts.workloads, report.workloads, "Workloads, microseconds"),
-    "data": (data_pipeline.measure, data_pipeline.table, "Data pipelines, microseconds a batch"),
-    "import": (footprint.footprint, report.footprint, "Import and size"),
+    "limits": (limits.measure, 40),
+    "overhead": (overhead.measure, 60),
+    "large": (ops.measure_large, 120),
+    "layers": (ops.measure_layers, 240),
+    "linalg": (ops.measure_linalg, 60),
+    "workloads": (steps.measure, 480),
+    "one_thread": (steps.measure_one_thread, 120),
+    "loops": (loops.measure, 40),
+    "optimizers": (optimizers.measure, 40),
+    "data": (data_pipeline.measure, 60),
+    "keras": (keras_layers.measure, 120),
+    "memory": (steps.measure_memory, 120),
+    "footprint": (footprint.measure, 120),
 }
 
 
@@ -64,14 +81,31 @@ def commit() -> str:
     return described.stdout.strip()
 
 
-def load(path: str, here: dict[str, Any]) -> dict[str, Any]:
-    """Earlier results of this machine, so that a run of one part keeps the others."""
+def read(path: Path) -> dict[str, Any]:
     try:
-        with open(path) as f:
-            before = json.load(f)
+        return json.loads(path.read_text())
     except (OSError, ValueError):
-        before = {}
-    return before if before.get("machine") == here else {"machine": here, "parts": {}}
+        return {}
+
+
+def start(before: dict[str, Any], chosen: list[str], resume: bool) -> tuple[dict[str, Any], list[str]]:
+    """The results to add to, and the parts to measure.
+
+    Named parts replace those of an earlier run on the same machine, and --resume keeps what it finds;
+    otherwise everything is measured anew.
+    """
+    here = machine()
+    same = before.get("machine") == here
+    results = before if same and (chosen or resume) else {"machine": here, "parts": {}}
+    wanted = chosen or list(PARTS)
+    return results, [name for name in wanted if not (resume and name in results["parts"])]
+
+
+def expected(names: list[str], before: dict[str, Any], quick: bool) -> dict[str, float]:
+    """Seconds for each part: what it took the last time, or the guess."""
+    known = {} if quick else before.get("parts", {})
+    share = 0.15 if quick else 1.0
+    return {name: known.get(name, {}).get("seconds", PARTS[name][1] * share) for name in names}
 
 
 def main() -> None:
@@ -79,35 +113,40 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)}; all by default")
-    parser.add_argument("--rounds", type=int, default=8, help="turns each library gets per case")
-    parser.add_argument("--seconds", type=float, default=0.04, help="length of one turn")
-    parser.add_argument("--repeats", type=int, default=15, help="fresh processes that import gradtape")
+    parser.add_argument("--resume", action="store_true", help="only parts that the results do not have")
+    parser.add_argument("--quick", action="store_true", help="few cases, few turns, into quick.json")
+    parser.add_argument("--rounds", type=int, help="turns each library gets per case")
+    parser.add_argument("--seconds", type=float, help="length of one turn")
     parser.add_argument("--only", nargs="*", dest="workloads", help="only these workloads")
-    parser.add_argument("--full", action="store_true", help="also XLA, torch.compile and autograd")
-    parser.add_argument("--wheel", action="store_true", help="build a wheel to measure the package's size")
-    parser.add_argument("--output", default=str(peers.HERE / "results.json"))
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part named {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    here = machine()
-    results = load(options.output, here)
-    print(
-        f"{here['processor']}, {here['cores']} cores; Python {here['python']}; {peers.THREADS} threads each"
-    )
-    for name in options.parts or PARTS:
-        measure, table, title = PARTS[name]
-        part = measure(options)
-        if sys.stderr.isatty():
-            print("\r", end="", file=sys.stderr)
-        part |= {"when": time.strftime("%Y-%m-%d %H:%M"), "commit": commit()}
+    options.rounds = options.rounds or (2 if options.quick else 6)
+    options.seconds = options.seconds or (0.02 if options.quick else 0.04)
+    output = options.output or peers.HERE / ("quick.json" if options.quick else "results.json")
+    before = read(output)
+    results, names = start(before, options.parts, options.resume)
+    parts.plan = parts.Plan(expected(names, before, options.quick))
+    print(f"{results['machine']['processor']}, {results['machine']['cores']} cores; {len(names)} parts")
+    for name in names:
+        parts.plan.begin(name)
+        began = time.monotonic()
+        part = PARTS[name][0](options)
+        part |= {
+            "when": time.strftime("%Y-%m-%d %H:%M"),
+            "commit": commit(),
+            "quick": options.quick,
+            "seconds": round(time.monotonic() - began),
+        }
         results["parts"][name] = part
-        print(f"\n{title}\n\n{table(part)}")
-        for line in report.disagreements(part) if "cases" in part else ():
-            print(f"DIFFERENT VALUES: {line}")
-        with open(options.output, "w") as f:
-            json.dump(results, f, indent=1)
-            f.write("\n")
-    print(f"\nwritten: {options.output}")
+        print(f"\n{page.section(name, part)}\n", flush=True)
+        for line in report.disagreements(part):
+            print(f"DIFFERENT VALUES: {line}", file=sys.stderr)
+        output.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"written: {output}")
+    if not options.quick:
+        page.publish(results)
 
 
 if __name__ == "__main__":

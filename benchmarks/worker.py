@@ -1,10 +1,13 @@
 """Runs inside the environment of one library and measures what it is told to, one line a command.
 
-    python worker.py <library> <folder of the shared workloads>
+    python worker.py <library> <threads>
 
-Commands are JSON objects on standard input: `prepare` makes a case ready, `sample` times it for a
-while, `drop` forgets all cases. Answers are JSON objects, one a line.
+Commands are JSON objects on standard input: `prepare` makes a case ready and calls it once, `sample` times
+it for a while, `peak` tells the most memory the process ever held, `drop` forgets all cases. Answers are
+JSON objects, one a line.
 """
+
+from __future__ import annotations
 
 import gc
 import importlib
@@ -12,17 +15,21 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
-import cases
+_now = time.perf_counter
+
+# Where the cases of a part are made, when it is not the module of that name.
+MODULES = {"data": "data_pipeline", "keras": "keras_layers"}
 
 
 class Waiting:
     """How long the threads of this process have waited for a core, in seconds (Linux; else 0)."""
 
-    def __init__(self):
-        self.files = {}
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
 
-    def refresh(self):
+    def refresh(self) -> None:
         try:
             threads = os.listdir("/proc/self/task")
         except OSError:
@@ -34,7 +41,7 @@ class Waiting:
                 except OSError:
                     continue
 
-    def seconds(self):
+    def seconds(self) -> float:
         total = 0
         for thread, file in list(self.files.items()):
             try:
@@ -44,21 +51,18 @@ class Waiting:
         return total * 1e-9
 
 
-def others_busy(before=None):
-    """What other processes used of the machine since `before`, as a share of all cores (Linux; else 0)."""
+def busy_elsewhere() -> tuple[float, float]:
+    """Seconds of all cores that other processes have used so far, and the time now (Linux; else zeros)."""
     try:
         with open("/proc/stat") as f:
             user, nice, system, _, _, irq, softirq, steal = map(int, f.readline().split()[1:9])
     except OSError:
-        return 0.0 if before else (0.0, 0.0)
-    busy = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK") - time.process_time()
-    now = time.perf_counter()
-    if before is None:
-        return busy, now
-    return max(0.0, busy - before[0]) / ((now - before[1]) * os.cpu_count())
+        return 0.0, 0.0
+    used = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    return used - time.process_time(), _now()
 
 
-def sample(case, seconds, waiting, alone):
+def sample(case: Any, seconds: float, waiting: Waiting, alone: bool) -> dict[str, list[float]]:
     """Microseconds per call, measured for `seconds`; clean are those that nothing disturbed.
 
     Disturbed is a sample during which a thread of ours waited for a core. With `alone`, for work on
@@ -66,74 +70,116 @@ def sample(case, seconds, waiting, alone):
     wait for each other suffers from that far more than one whose threads do not, so that
     comparing the two would compare the machine's load.
     """
-    now = time.perf_counter
     case.run(case.count or 1)
-    start = now()
+    start = _now()
     case.run(case.count or 1)
-    once = (now() - start) / (case.count or 1)
+    once = (_now() - start) / (case.count or 1)
     # Long enough for the clock's own cost to vanish, short enough for many samples.
     count = case.count or max(1, int(50e-6 / max(once, 1e-8)))
     waiting.refresh()
-    clean, other = [], []
-    before = others_busy()
-    begin = now()
-    while now() - begin < seconds or len(clean) + len(other) < 3:
-        times, waited, group = [], waiting.seconds(), now()
+    clean: list[float] = []
+    other: list[float] = []
+    used, begin = busy_elsewhere()[0], _now()
+    while _now() - begin < seconds or len(clean) + len(other) < 3:
+        times, waited, group = [], waiting.seconds(), _now()
         while True:
-            start = now()
+            start = _now()
             case.run(count)
-            end = now()
+            end = _now()
             times.append((end - start) / count * 1e6)
             if end - group > 2e-3:
                 break
         quiet = waiting.seconds() - waited <= max(0.01 * (end - group), 10e-6)
         (clean if quiet else other).extend(times)
+    share = (busy_elsewhere()[0] - used) / ((_now() - begin) * (os.cpu_count() or 1))
     # The clock behind it ticks a hundred times a second: a stricter bound would find ghosts.
-    if alone and others_busy(before) > 0.15:
+    if alone and share > 0.15:
         clean, other = [], clean + other
     return {"clean": clean, "other": other}
 
 
-def prepare(library, tf, command, folder):
-    if command["part"] == "workloads":
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-        kind = "tf" if library in ("tensorflow", "gradtape") else library
-        return cases.workload(importlib.import_module(f"bench_{kind}"), command["name"], command["mode"])
-    if command["part"] == "data":
-        import data_pipeline
+def settle(limit: float = 0.25) -> None:
+    """Returns when the threads of this process have gone to sleep, so that they do not take the next one's core.
 
-        return data_pipeline.case(library, tf, command["name"])
-    return getattr(cases, command["part"])(library, tf, command["name"], command.get("size"))
+    Pools spin for a while after work, each its own way. To forbid it (OMP_WAIT_POLICY and the like) would
+    measure libraries as nobody runs them.
+    """
+    end = _now() + limit
+    while _now() < end:
+        used = time.process_time()
+        time.sleep(0.003)
+        if time.process_time() - used < 0.0006:
+            return
 
 
-def main():
-    library, folder = sys.argv[1:]
+def peak_mb() -> float:
+    """The most memory this process has held at once, in MB (Linux; else 0)."""
+    try:
+        with open("/proc/self/status") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) / 1024
+    except (OSError, StopIteration):
+        return 0.0
+
+
+def prepare(library: str, module: Any, command: dict[str, Any], ready: dict[str, Any]) -> dict[str, Any]:
+    """Makes the cases of a command with `case` of its part, and calls each of them once."""
+    about = {k: v for k, v in command.items() if k not in ("do", "key", "library", "part", "alone")}
+    part = importlib.import_module(MODULES.get(command["part"], command["part"]))
+    made = part.case(library, module, **about)
+    metrics = {}
+    for metric, case in made.items():
+        if case.missing:
+            metrics[metric] = {"missing": case.missing}
+            continue
+        start = _now()
+        case.run(case.count or 1)
+        first = _now() - start
+        check = case.check() if callable(case.check) else case.check
+        metrics[metric] = {"first_ms": round(first * 1e3, 3), "check": check and [float(v) for v in check]}
+        ready[f"{command['key']}/{metric}"] = case
+    return metrics
+
+
+def main() -> None:
+    library, threads = sys.argv[1], int(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
+    if hasattr(os, "sched_setaffinity"):  # XLA takes as many threads as it sees cores
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
 
-    def answer(**fields):
+    def answer(**fields: Any) -> None:
         answers.write(json.dumps(fields) + "\n")
 
+    import cases
+
     try:
-        tf = cases.load(library)
+        module = cases.load(library, threads)
     except Exception as e:
         answer(error=f"{type(e).__name__}: {e}")
         return
-    answer(version=getattr(tf, "__version__", "?"))
-    ready, waiting = {}, Waiting()
+    from importlib import metadata
+
+    names = {"tensorflow": "tensorflow-cpu"}
+    try:
+        version = metadata.version(names.get(library, library))
+    except metadata.PackageNotFoundError:
+        version = getattr(module, "__version__", "?")
+    answer(version=version)
+    ready: dict[str, Any] = {}
+    waiting = Waiting()
     for line in sys.stdin:
         command = json.loads(line)
         try:
             if command["do"] == "prepare":
-                made = prepare(library, tf, command, folder)
-                ready.update({f"{command['key']}/{metric}": case for metric, case in made.items()})
-                answer(metrics={m: {"check": c.check, "missing": c.missing} for m, c in made.items()})
+                answer(metrics=prepare(library, module, command, ready))
             elif command["do"] == "sample":
-                answer(**sample(ready[command["key"]], command["seconds"], waiting, command["alone"]))
+                got = sample(ready[command["key"]], command["seconds"], waiting, command["alone"])
+                settle()
+                answer(**got)
+            elif command["do"] == "peak":
+                answer(mb=peak_mb())
             else:
                 ready.clear()
-                cases.leave()
                 gc.collect()
                 answer()
         except Exception as e:

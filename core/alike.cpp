@@ -1,11 +1,12 @@
-// Clusters that are alike, such as the updates of the variables of an optimizer: short ones run together.
-// A hundred variables of a few elements each cost as much as one with all their elements, and two
-// copies. An element's result does not depend on its place in a tile, so results stay the same bit by bit.
+// Clusters that are alike, such as the updates of the variables of an optimizer, run together: short ones as
+// one, all of them spread over threads. A hundred variables of a few elements each cost as much as one
+// with all their elements, and two copies. An element's result does not depend on its place in a tile, so results stay the same bit by bit.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "cluster.h"
+#include "threads.h"
 
 namespace gt {
 
@@ -13,6 +14,10 @@ char* scratch_memory(size_t bytes);
 
 constexpr int64_t kTogetherBytes = 64 * 1024;  // as in cluster.cpp: what a tile reads and writes
 constexpr int64_t kLongest = 2048, kShortest = 256;
+// Longer pieces do not wait: to copy them costs more than a call of each loop. Measured with the updates of Adam
+// and SGD on Zen 4: 100 variables of 1,000 elements take 160 us when all are copied, 102 us when none is.
+constexpr int64_t kWaits = 96;
+constexpr double kPieceNanoseconds = 20000;
 
 static bool flat(const Cluster& c) {
   if (c.outer != 1 || !c.tile_columns || !c.tails.empty() || c.inner < 1) return false;
@@ -38,58 +43,53 @@ bool alike(const Cluster& a, const Cluster& b) {
 
 namespace {
 
-// Buffers that hold the elements of several clusters, side by side.
+// A thread at work on a stretch of the clusters' elements, laid end to end. Short pieces wait in buffers,
+// side by side, until a tile is full; the others are read and written in their place.
 class Together {
  public:
-  explicit Together(const Cluster& c) : c_(c), at_(c.registers.size()) {
-    int64_t arrays = c.scratch;
-    for (const Register& r : c.registers) arrays += is_array(r);
-    length_ = kTogetherBytes / (std::max<int64_t>(arrays, 1) * c.widest);
-    length_ = std::clamp<int64_t>(length_ / 64 * 64, kShortest, kLongest);
-    int64_t stride = length_ * c.widest;
-    char* memory = scratch_memory(size_t(stride * std::max<int64_t>(arrays, 1)));
-    int64_t next = c.scratch;
+  // `in`: of any of the clusters; operands of one element are the same in all.
+  Together(const Cluster& c, const char* const* in) : c_(c), at_(c.registers.size()) {
     for (size_t i = 0; i < at_.size(); ++i) {
       const Register& r = c.registers[i];
-      if (r.kind == Register::Kind::Scratch) at_[i] = memory + stride * r.index;
-      if (is_array(r)) at_[i] = memory + stride * next++;
+      if (r.kind == Register::Kind::Output) outputs_.push_back({i, r.index, r.width, nullptr});
+      else if (r.kind == Register::Kind::Input && r.spread == Spread::Full) inputs_.push_back({i, r.index, r.width, nullptr});
+      else if (r.kind == Register::Kind::Input) at_[i] = const_cast<char*>(in[r.index]);
     }
+    const int64_t arrays = std::max<int64_t>(1, c.scratch + int64_t(inputs_.size() + outputs_.size()));
+    length_ = std::clamp<int64_t>(kTogetherBytes / (arrays * c.widest) / 64 * 64, kShortest, kLongest);
+    const int64_t stride = length_ * c.widest + 64;
+    char* memory = scratch_memory(size_t(stride * arrays));
+    for (size_t i = 0; i < at_.size(); ++i)
+      if (c.registers[i].kind == Register::Kind::Scratch) at_[i] = memory + stride * c.registers[i].index;
+    memory += stride * c.scratch;
+    for (auto* some : {&inputs_, &outputs_})
+      for (Array& a : *some) a.buffer = memory, memory += stride;
   }
 
-  bool is_short(int64_t n) const { return n <= length_ / 2; }
-
-  void add(int64_t n, const char* const* in, char* const* out) {
-    if (used_ + n > length_) flush();
-    if (!used_)  // one element for all: the same in each cluster
-      for (size_t i = 0; i < at_.size(); ++i) {
-        const Register& r = c_.registers[i];
-        if (r.kind == Register::Kind::Input && r.spread == Spread::Scalar) at_[i] = const_cast<char*>(in[r.index]);
-      }
-    for (size_t i = 0; i < at_.size(); ++i) {
-      const Register& r = c_.registers[i];
-      if (r.kind == Register::Kind::Input && r.spread == Spread::Full) std::memcpy(at_[i] + used_ * r.width, in[r.index], size_t(n * r.width));
+  // `n` elements of a cluster, from one of them on.
+  void add(int64_t from, int64_t n, const char* const* in, char* const* out) {
+    for (; n > kWaits; from += length_, n -= length_) {
+      for (const Array& a : inputs_) at_[a.reg] = const_cast<char*>(in[a.index]) + from * a.width;
+      for (const Array& a : outputs_) at_[a.reg] = out[a.index] + from * a.width;
+      compute(std::min(n, length_));
     }
-    waiting_.push_back({n, out});
+    if (n <= 0) return;
+    if (used_ + n > length_) flush();
+    for (const Array& a : inputs_) std::memcpy(a.buffer + used_ * a.width, in[a.index] + from * a.width, size_t(n * a.width));
+    waiting_.push_back({from, n, out});
     used_ += n;
   }
 
   void flush() {
-    for (const ClusterOp& op : c_.ops) {
-      if (op.cast) {
-        op.cast(at_[op.out], at_[op.in[0]], used_);
-        continue;
-      }
-      const void* in[4];
-      for (int k = 0; k < op.arity; ++k) in[k] = at_[op.in[k]];
-      op.loop(at_[op.out], in, op.step, used_);
-    }
-    for (size_t i = 0; i < at_.size(); ++i) {
-      const Register& r = c_.registers[i];
-      if (r.kind != Register::Kind::Output) continue;
-      const char* from = at_[i];
+    if (!used_) return;
+    for (auto* some : {&inputs_, &outputs_})
+      for (const Array& a : *some) at_[a.reg] = a.buffer;
+    compute(used_);
+    for (const Array& a : outputs_) {
+      const char* result = a.buffer;
       for (const Waiting& w : waiting_) {
-        std::memcpy(w.out[r.index], from, size_t(w.n * r.width));
-        from += w.n * r.width;
+        std::memcpy(w.out[a.index] + w.from * a.width, result, size_t(w.n * a.width));
+        result += w.n * a.width;
       }
     }
     waiting_.clear();
@@ -97,15 +97,32 @@ class Together {
   }
 
  private:
+  struct Array {
+    size_t reg;
+    uint32_t index;
+    uint8_t width;
+    char* buffer;
+  };
   struct Waiting {
-    int64_t n;
+    int64_t from, n;
     char* const* out;
   };
-  static bool is_array(const Register& r) {
-    return r.kind == Register::Kind::Output || (r.kind == Register::Kind::Input && r.spread == Spread::Full);
+
+  void compute(int64_t n) {
+    for (const ClusterOp& op : c_.ops) {
+      if (op.cast) {
+        op.cast(at_[op.out], at_[op.in[0]], n);
+        continue;
+      }
+      const void* in[4];
+      for (int k = 0; k < op.arity; ++k) in[k] = at_[op.in[k]];
+      op.loop(at_[op.out], in, op.step, n);
+    }
   }
+
   const Cluster& c_;
-  std::vector<char*> at_;
+  std::vector<char*> at_;  // where each register is
+  std::vector<Array> inputs_, outputs_;
   std::vector<Waiting> waiting_;
   int64_t length_, used_ = 0;
 };
@@ -113,13 +130,18 @@ class Together {
 }  // namespace
 
 void run_alike(const Cluster* const* clusters, size_t count, const char* const* const* in, char* const* const* out) {
-  Together together(*clusters[0]);
-  for (size_t m = 0; m < count; ++m)
-    if (together.is_short(clusters[m]->inner)) together.add(clusters[m]->inner, in[m], out[m]);
-  together.flush();
-  // The others have tiles of their own, in the same memory.
-  for (size_t m = 0; m < count; ++m)
-    if (!together.is_short(clusters[m]->inner)) clusters[m]->run(in[m], out[m]);
+  int64_t total = 0;
+  for (size_t m = 0; m < count; ++m) total += clusters[m]->inner;
+  const int64_t piece = std::max<int64_t>(64, int64_t(kPieceNanoseconds / std::max(clusters[0]->cost, 0.05)));
+  parallel_for(total, piece, [&](int64_t begin, int64_t end) {
+    Together together(*clusters[0], in[0]);
+    int64_t at = 0;  // where cluster m begins
+    for (size_t m = 0; m < count && at < end; at += clusters[m++]->inner) {
+      const int64_t from = std::max(begin - at, int64_t(0)), to = std::min(end - at, clusters[m]->inner);
+      if (from < to) together.add(from, to - from, in[m], out[m]);
+    }
+    together.flush();
+  });
 }
 
 }  // namespace gt

@@ -45,19 +45,22 @@ class ScopedEnv {
   std::string old_;
 };
 
+[[noreturn]] void missing(const std::string& why) {
+  fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why + ". Hint: pip install scipy-openblas32");
+}
+
 void* open_library() {
   const std::string& path = library_path();
-  if (path.empty()) fail(Code::Runtime, "the BLAS library was asked for before gradtape said where it is");
+  if (path.empty()) missing("the package scipy-openblas32 is not installed");
   ScopedEnv one_thread("OPENBLAS_NUM_THREADS", "1");
 #if defined(_WIN32)
   void* h = reinterpret_cast<void*>(LoadLibraryA(path.c_str()));
-  if (!h) fail(Code::Runtime, "cannot load BLAS from " + path + ": error " + std::to_string(GetLastError()));
+  if (!h) missing(path + ": error " + std::to_string(GetLastError()));
 #else
   void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!h) {
     const char* why = dlerror();
-    fail(Code::Runtime, "cannot load BLAS from " + path + ": " + (why ? why : "unknown reason") +
-         ". Is the package scipy-openblas32 installed?");
+    missing(why ? why : path);
   }
 #endif
   return h;

@@ -73,6 +73,7 @@ Buffer* from_system(int bin) {
 }
 
 void to_system(Buffer* b) {
+  open_block(b, b->bytes);
 #if GT_POSIX
   if (b->bytes >= kMapped) {
     munmap(static_cast<void*>(b), pages(b->bytes));

@@ -6,6 +6,13 @@
 
 #include "memory.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
+#endif
+
 namespace gt {
 
 inline constexpr size_t kHeader = sizeof(Buffer);
@@ -32,6 +39,15 @@ constexpr size_t bin_bytes(int bin) {
 static_assert(bin_bytes(small_bin(513)) == 640 && bin_bytes(small_bin(kSmall)) == kSmall);
 static_assert(large_bin(kSmall + 1) == kSmallBins && bin_bytes(large_bin(kMapped)) == kMapped);
 inline constexpr size_t kLargest = bin_bytes(kBins - 1);
+
+// The address sanitizer is told which bytes of a block may be touched: as many as a tensor asked
+// for, none behind them, and none but the first few while the block is cached.
+inline Buffer* open_block(Buffer* b, size_t bytes) {
+  ASAN_UNPOISON_MEMORY_REGION(b->data, bytes);
+  ASAN_POISON_MEMORY_REGION(b->data + bytes, b->bytes - bytes);
+  return b;
+}
+inline void close_block(Buffer* b, size_t except = 0) { open_block(b, except); }
 
 size_t machine_memory();        // physical memory and swap; 0: unknown
 Buffer* from_system(int bin);   // nullptr when there is no more

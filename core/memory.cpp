@@ -10,6 +10,7 @@
 
 #include "blocks.h"
 #include "error.h"
+#include "help.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -215,7 +216,7 @@ void count_live(int64_t bytes, int64_t tensors) {
 [[noreturn]] void exhausted(size_t bytes) {
   std::string text = "cannot allocate " + human(double(bytes)) + ": " + human(double(memory_info().live_bytes)) + " are in use";
   if (machine_memory()) text += " and the machine has " + human(double(machine_memory()));
-  fail(Code::ResourceExhausted, text);
+  fail(Code::ResourceExhausted, text + "." GT_MORE("memory"));
 }
 
 Buffer* cached_large(int bin) {
@@ -252,7 +253,7 @@ Buffer* cached_large(int bin) {
   b->owner = nullptr;
   count_live(int64_t(b->bytes), 1);
   if (b->bytes > kSmall && thread_cache) thread_cache->flush();  // keeps `peak` exact for large blocks
-  return b;
+  return open_block(b, bytes);
 }
 
 [[gnu::noinline]] void recycle_slow(Buffer* b) {
@@ -275,6 +276,7 @@ Buffer* cached_large(int bin) {
     to_system(b);
     return;
   }
+  close_block(b, sizeof(Links));
   LargeCache& cache = large_cache();
   Buffer* surplus;
   {
@@ -298,7 +300,7 @@ Buffer* allocate(size_t bytes) {
       c->live(int64_t(b->bytes), 1);
       b->refs.store(1, std::memory_order_relaxed);
       b->owner = nullptr;
-      return b;
+      return open_block(b, bytes);
     }
   }
   return allocate_slow(bytes);
@@ -312,6 +314,7 @@ void recycle(Buffer* b) {
     ++c->count[b->bin];
     c->cached.add(int64_t(b->bytes));
     c->live(-int64_t(b->bytes), -1);
+    close_block(b);
     return;
   }
   recycle_slow(b);

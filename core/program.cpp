@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "ops/elementwise.h"
 
@@ -122,6 +123,8 @@ static bool joins(const Program& p, size_t first, size_t last) {
 
 // Longer programs let other threads of Python run; see run_over.
 constexpr double kShortNanoseconds = 50000;
+// Programs that read and write more look at the clock between their steps.
+constexpr int64_t kLongElements = 1 << 17;
 
 void Program::finish() {
   alike.assign(steps.size(), 0);
@@ -145,6 +148,11 @@ void Program::finish() {
     }
   }
   over_ = over_ && cost < kShortNanoseconds;
+  int64_t elements = 0;
+  for (const Step& step : steps)
+    for (const auto* some : {&step.in, &step.out})
+      for (uint32_t v : *some) elements += values[v].form.numel;
+  long_ = elements > kLongElements;
 }
 
 static void run_together(const Program& p, Frame& f, size_t first, size_t count) {
@@ -172,13 +180,30 @@ std::unique_ptr<Frame> Program::take_frame() {
   return make_frame(*this);
 }
 
-void Program::execute(Frame& f, double* times) {
+void (*check_interrupt)() = [] {};
+
+void Patience::look() {
+  using namespace std::chrono_literals;
+  const Clock::time_point now = Clock::now();
+  if (now - looked_ > 1ms) between_ = 1;
+  else between_ = std::min(2 * between_, most_);
+  looked_ = now;
+  left_ = between_;
+  if (now - asked_ < 100ms) return;
+  asked_ = now;
+  check_interrupt();
+}
+
+void Program::execute(Frame& f, double* times, bool interruptible) {
   using Clock = std::chrono::steady_clock;
   static const Attrs none;
   // Aliases see the elements of the value they stand for as soon as that exists; values with a
   // fixed place have it before the first step.
   for (auto& [alias, of] : f.aliases) alias->data = of->data;
+  std::optional<Patience> patience;
+  if (interruptible && long_) patience.emplace();
   for (size_t s = 0; s < steps.size(); ++s) {
+    if (patience) patience->step();
     Step& step = steps[s];
     Outs& outs = f.outs[s];
     Clock::time_point begin;
@@ -233,10 +258,13 @@ void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double
     }
   } cleanup{this, frame};
   // Before the frame holds the inputs too: one reference is the variable's own.
+  bool interruptible = true;  // not with some variables written over and others not
   for (size_t k = 0; take && k < in_place.size(); ++k) {
     if (in_place[k] < 0) continue;
     const Tensor& x = *inputs[in_place[k]];
-    if (x.buffer->refs.load() == 1 && !x.buffer->release) f.value[results[k]]->share(x);
+    if (x.buffer->refs.load() != 1 || x.buffer->release) continue;
+    f.value[results[k]]->share(x);
+    interruptible = false;
   }
   for (size_t v = 0; v < values.size(); ++v)
     if (values[v].place == Place::Input) f.inputs[v].share(*inputs[values[v].at]);
@@ -246,7 +274,7 @@ void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double
   }
   for (Tensor* t : f.fresh)
     if (!t->buffer) t->allocate();
-  execute(f, times);
+  execute(f, times, interruptible);
   outs.reserve(results.size());
   for (uint32_t r : results) {
     const Tensor& t = *f.value[r];
@@ -303,7 +331,7 @@ bool Program::run_over(const Tensor* const* inputs) {
     f.memory = allocate(size_t(arena_bytes));
     for (auto& [t, offset] : f.arena) t->data = f.memory->data + offset;
   }
-  execute(f, nullptr);
+  execute(f, nullptr, false);
   return true;
 }
 

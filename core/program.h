@@ -2,6 +2,7 @@
 // shapes are known, with one block of memory for everything that does not leave it. Runs
 // without Python.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -37,6 +38,26 @@ struct Step {
   const char* name = "";
 };
 
+// Throws if the user has interrupted the process. Set by the Python layer; asked between pieces of long work.
+extern void (*check_interrupt)();
+
+// Asks `check_interrupt` some ten times a second. The clock is not read more often than once in `most` steps
+// while those are fast.
+class Patience {
+ public:
+  explicit Patience(uint32_t most = 1) : most_(most) {}
+  void step() {
+    if (--left_ == 0) look();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void look();
+  const uint32_t most_;
+  uint32_t left_ = 1, between_ = 1;
+  Clock::time_point looked_ = Clock::now(), asked_ = looked_;
+};
+
 struct Frame;
 
 class Program {
@@ -69,8 +90,9 @@ class Program {
 
  private:
   bool over_ = false;  // whether `run_over` can be
+  bool long_ = false;  // whether a run may take long enough to be interrupted
   std::unique_ptr<Frame> take_frame();
-  void execute(Frame& f, double* times);
+  void execute(Frame& f, double* times, bool interruptible);
   std::vector<std::unique_ptr<Frame>> frames_;  // idle ones
   std::mutex mutex_;
 };

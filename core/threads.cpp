@@ -53,7 +53,7 @@ struct Pool {
   const Body* body = nullptr;
   int64_t n = 0, grain = 1, pieces = 0;
   alignas(64) std::atomic<int64_t> left{0};
-  alignas(64) std::atomic<int64_t> done{0};
+  alignas(64) std::atomic<int64_t> done{0};  // the caller may sleep on it; the last piece wakes it
 
   alignas(64) std::atomic<int> crew{0};  // workers of an earlier crew go home
   std::atomic<int> asleep{0};
@@ -67,7 +67,7 @@ struct Pool {
     } while (!left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
     const int64_t all = pieces, begin = (all - mine) * grain;
     (*body)(begin, std::min(begin + grain, n));
-    done.fetch_add(1, std::memory_order_release);
+    if (done.fetch_add(1, std::memory_order_release) + 1 == all) done.notify_one();
     return true;
   }
 
@@ -180,7 +180,10 @@ void parallel_for(int64_t n, int64_t grain, const Body& f) {
   }
   while (p.run_piece()) {}
   auto finished = [&] { return p.done.load(std::memory_order_acquire) == pieces; };
-  while (!spin(finished)) std::this_thread::yield();
+  // A worker that has lost its core in the middle of a piece gets it back sooner when nobody here
+  // spins or yields for it.
+  if (!spin(finished))
+    for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != pieces;) p.done.wait(seen, std::memory_order_acquire);
   inside = false;
 }
 

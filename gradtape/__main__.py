@@ -1,10 +1,11 @@
-"""The command line: `python -m gradtape info` and `python -m gradtape doctor PATH`."""
+"""The command line: `python -m gradtape info`, `doctor PATH` and `help [TOPIC]`."""
 
 from __future__ import annotations
 
 import argparse
 import ctypes
 import importlib.metadata
+import json
 import os
 import platform
 import sys
@@ -28,6 +29,7 @@ def blas() -> str:
 
 
 def processor() -> str:
+    """The processor's name, as Linux has it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             found = next(
@@ -66,7 +68,7 @@ def info() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; 1 if the doctor has found something."""
+    """Runs a command; 1 if the doctor has found something, 2 if what was named is not there."""
     parser = argparse.ArgumentParser(
         prog="python -m gradtape", description="TensorFlow's GradientTape as a library."
     )
@@ -80,14 +82,40 @@ def main(arguments: list[str] | None = None) -> int:
     )
     doctor.add_argument("path", help="a file or a folder")
     doctor.add_argument("--quiet", action="store_true", help="no notes")
+    doctor.add_argument(
+        "--json", action="store_true", help="for programs: the findings and the counts as JSON"
+    )
+    helping = commands.add_parser("help", help="pages about frequent questions; without a topic, their list")
+    helping.add_argument("topic", nargs="*", help="a topic, or words to look for")
     given = parser.parse_args(arguments)
     if given.command == "info":
         print(info())
         return 0
-    return _doctor(given.path, given.quiet)
+    if given.command == "help":
+        return _help(" ".join(given.topic))
+    return _doctor(given.path, given.quiet, given.json)
 
 
-def _doctor(path: str, quiet: bool) -> int:
+def _help(words: str) -> int:
+    from gradtape import help as pages
+
+    if not words:
+        print(f"{pages.contents()}\n\npython -m gradtape help TOPIC shows one of them.")
+        return 0
+    found = pages.near(words)
+    if len(found) == 1:
+        print(pages.page(found[0]), end="")
+        return 0
+    if found:
+        print(f"There is no page {words!r}. Did you mean one of these?\n", file=sys.stderr)
+        for topic in found:
+            print(f"  {topic:<24}{pages.title(topic)}", file=sys.stderr)
+    else:
+        print(f"There is no page {words!r}.\n\n{pages.contents()}", file=sys.stderr)
+    return 2
+
+
+def _doctor(path: str, quiet: bool, as_json: bool) -> int:
     from gradtape.doctor import check
 
     try:
@@ -95,9 +123,11 @@ def _doctor(path: str, quiet: bool) -> int:
     except FileNotFoundError as e:
         print(e, file=sys.stderr)
         return 2
-    for finding in report.problems if quiet else report.findings:
-        print(finding)
-    print(report.summary)
+    shown = report.problems if quiet else report.findings
+    if as_json:
+        print(json.dumps({"findings": [f._asdict() for f in shown], "summary": report.summary}, indent=2))
+    else:
+        print(*shown, report.summary, sep="\n")
     return 1 if report.problems else 0
 
 

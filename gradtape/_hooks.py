@@ -28,9 +28,6 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
             f"{value!r}. "
             f"Hint: tf.cast(x, tf.{wanted})."
         )
-    if isinstance(value, IndexedSlices):
-        dense = value._dense()
-        return dense if code in (-1, dense.dtype._code) else convert(dense, code)
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, code)
     if hasattr(type(value), "__tf_tensor__"):
@@ -79,7 +76,10 @@ def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
     )
 
 
-_NONE = "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
+_NONE = (
+    "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. Hint: a gradient "
+    "that does not exist is None." + errors.more("none-gradients")
+)
 
 
 def _from_array(value: Any, code: int) -> _core.Tensor:

@@ -144,7 +144,7 @@ def experimental_connect_to_host(*args: Any, **kwargs: Any) -> None:
 # --- functions ---------------------------------------------------------------------------------
 
 _run_eagerly = False
-_checking = False  # set by `tf.debugging.enable_check_numerics`, which wants to see every op
+_checking = False  # set while `gradtape.debug.watch` wants to see every op
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:

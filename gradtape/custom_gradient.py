@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradtape import _core, nest, random
+from gradtape.errors import more
 
 
 @contextmanager
@@ -104,7 +105,7 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
     if isinstance(grad_fn, _core.Tensor) or not callable(grad_fn):
         raise TypeError(
             f"custom_gradient: {_name(f)} must return its result and the function that gives its gradient; got "
-            f"{grad_fn!r} as second value, an unsupported callable."
+            f"{grad_fn!r} as second value, an unsupported callable." + more("custom-gradients")
         )
     sources = nest.flatten(args)
     inputs = sources + nest.flatten(list(kwargs.values()))
@@ -112,7 +113,7 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
     if variables and not _takes_variables(grad_fn):
         raise TypeError(
             "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses "
-            f"variables: {variables}"
+            f"variables: {variables}" + more("custom-gradients")
         )
     # New objects: a function that returns its argument must not give the argument another history.
     outputs: list = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
@@ -208,7 +209,7 @@ class _Rule:
         if len(flat) != sum(self.parts):
             raise ValueError(
                 f"custom_gradient function expected to return {sum(self.parts)} gradients, but returned "
-                f"{len(flat)} instead."
+                f"{len(flat)} instead." + more("custom-gradients")
             )
         grads = [*flat, *of_variables]
         for i, (g, shape) in enumerate(zip(grads, self.shapes, strict=True)):

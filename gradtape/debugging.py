@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -467,16 +467,16 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     ...     tf.debugging.disable_check_numerics()
     !!! Detected Infinity or NaN in output 0 of eagerly-executing op "log" (# of outputs: 1) !!!
     """
-    from gradtape import _numerics
+    from gradtape.debug import numerics
 
-    _numerics.enable(stack_height_limit, path_length_limit)
+    numerics.enable_as_tensorflow(stack_height_limit, path_length_limit)
 
 
 def disable_check_numerics() -> None:
     """Ends what `enable_check_numerics` began."""
-    from gradtape import _numerics
+    from gradtape.debug import numerics
 
-    _numerics.disable()
+    numerics.disable_as_tensorflow()
 
 
 # ---- accepted, without a meaning here -----------------------------------------------------------
@@ -524,3 +524,7 @@ class experimental:
     @staticmethod
     def disable_dump_debug_info() -> None:
         """Nothing to stop."""
+
+
+if TYPE_CHECKING:  # the op table adds these names when gradtape is imported
+    from gradtape._typing.debugging import *  # noqa: F403

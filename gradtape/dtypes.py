@@ -11,7 +11,7 @@ compares; no tensor has such a type.
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -338,3 +338,7 @@ def _not_a_dtype(value: Any) -> TypeError:
         "expected a DType, its name, a NumPy dtype or a Python type; got "
         f"{type(value).__name__}. Hint: the names are {', '.join(d.name for d in BY_CODE)}."
     )
+
+
+if TYPE_CHECKING:  # the op table adds these names when gradtape is imported
+    from gradtape._typing.dtypes import *  # noqa: F403

@@ -2,7 +2,8 @@
 
 The native core raises these classes with the message alone, `InvalidArgumentError("text")`;
 TensorFlow's form `InvalidArgumentError(node_def, op, message)` works as well. One class per
-error code; classes and codes are what existing `except` clauses name.
+error code; classes and codes are what existing `except` clauses name. `more` is the last line of
+a message that has a page of its own (`gradtape/help`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ INTERNAL = 13
 UNAVAILABLE = 14
 DATA_LOSS = 15
 UNAUTHENTICATED = 16
+
+
+def more(topic: str) -> str:
+    """The last line of a message: the page about it, which needs no network. `core/help.h` is the same in C++.
+
+    >>> more("none-gradients")
+    '\\n  More: python -m gradtape help none-gradients'
+    """
+    return f"\n  More: python -m gradtape help {topic}"
 
 
 class OpError(Exception):

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, autograph, config, nest
+from gradtape import _core, _hooks, _log, autograph, config, nest
 from gradtape.errors import NeedsConstants, Untraceable, more
 from gradtape.graph.callable import GraphFunction
 from gradtape.graph.ir import symbolic
@@ -25,7 +24,8 @@ from gradtape.graph.trace import Trace
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.shape import TensorSpec
 
-_log = logging.getLogger("gradtape")
+if TYPE_CHECKING:
+    from gradtape.debug.programs import Profile
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -71,30 +71,37 @@ class ConcreteFunction:
 
     @property
     def graph(self) -> Any:
+        """What was traced, in gradtape's own representation."""
         return self.graph_function.graph
 
     @property
     def variables(self) -> tuple:
+        """The variables that the function reads or writes."""
         return tuple(e for e in self.externals if isinstance(e, _core.Variable))
 
     @property
     def trainable_variables(self) -> tuple:
+        """Those of its variables that are trainable."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
     def captured_inputs(self) -> list:
+        """Tensors and variables from outside that the function uses."""
         return list(self.externals)
 
     @property
     def structured_outputs(self) -> Any:
+        """How the function returns its results: lists, tuples and dicts of them."""
         return self._structure
 
     @property
     def structured_input_signature(self) -> tuple:
+        """TensorSpecs of the arguments, and of those given by name."""
         return tuple(self.specs), {}
 
     @property
     def name(self) -> str:
+        """The name of the Python function."""
         return self.owner.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -115,6 +122,7 @@ class ConcreteFunction:
         check(self.graph_function, [*tensors, *self.externals])
 
     def call(self, tensors: list) -> Any:
+        """Runs the trace on the tensors among its arguments, in their order."""
         if _core.is_recording():
             inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
             outs = self.graph_function(inputs)
@@ -290,10 +298,14 @@ class Function:
 
     def _note_eager(self, cause: Exception) -> None:
         """Says once why this function cannot be compiled: the first cause, without what Keras wrote around it."""
+        from gradtape.source import line_of
+
         while isinstance(cause.__context__, Untraceable):
             cause = cause.__context__
-        level = logging.INFO if _EAGER in self._concrete.values() else logging.WARNING
-        _log.log(level, "%s runs eagerly: %s.%s", self.name, str(cause).rstrip("."), more("traced-values"))
+        line = line_of(cause)
+        why = f"{line}: {cause}" if line else str(cause)
+        level = _log.INFO if _EAGER in self._concrete.values() else _log.WARNING
+        _log.log(level, "%s runs eagerly: %s.%s", self.name, why.rstrip("."), more("traced-values"))
 
     def _note_retrace(self, key: Any) -> None:
         if self._last_key is not None and len(self._concrete) < _MOST_RETRACES:
@@ -419,10 +431,12 @@ class Function:
         return self._get(self._key(args, kwargs)[0], args, kwargs)[0]
 
     def experimental_get_tracing_count(self) -> int:
+        """How many times the function was traced."""
         return self._traces
 
     @property
     def function_spec(self) -> Any:
+        """The signature of the Python function."""
         return inspect.signature(self.python_function)
 
     def pretty(self, *args: Any, **kwargs: Any) -> str:
@@ -441,7 +455,7 @@ class Function:
             return "\n\n".join(pretty(c) for c in self._concrete.values() if c is not _EAGER)
         return pretty(self._compiled(args, kwargs)[0])
 
-    def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Any:
+    def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
         """The time of each step of the compiled function on these arguments, and of each line of the program.
 
         Returns:
@@ -462,6 +476,7 @@ class Function:
         return concrete, tensors
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """The kinds of arguments met so far, a paragraph for each trace."""
         return "\n\n".join(f"{self.name}({', '.join(map(str, c.specs))})" for c in self._concrete.values())
 
 

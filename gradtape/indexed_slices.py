@@ -16,8 +16,8 @@ from gradtape.shape import TensorShape
 class IndexedSlices:
     """Rows of a tensor that is zero elsewhere: `dense[indices[i]] += values[i]`.
 
-    It has no arithmetic besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
-    so does passing it to any op.
+    It has no arithmetic of its own besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
+    so does passing it to any op, or an operator with a tensor on the other side.
 
     Args:
       values: the rows, shape `[n, ...]`.
@@ -129,6 +129,12 @@ class IndexedSlices:
         return ops.scatter_rows_add(  # type: ignore[attr-defined]
             self._values, self._indices, tuple(self.shape)
         )
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
+        """TensorFlow's protocol: so the operators of tensors take it, as ops do."""
+        from gradtape import ops  # above this module
+
+        return ops.convert_to_tensor(self._dense(), dtype)
 
     # --- `nest` with expand_composites -----------------------------------------------------
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from gradtape import nest, scopes
 
-_CAMEL_TO_SNAKE = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
-_IDENTIFIER = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
+# Compiled when first used, not by the import.
+_CAMEL_TO_SNAKE = r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))"
+_IDENTIFIER = r"[a-zA-Z_][a-zA-Z0-9_]*\Z"
 
 
 class Module:
@@ -47,7 +48,7 @@ class Module:
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = _default_name(type(self))
-        elif not isinstance(name, str) or not _IDENTIFIER.match(name):
+        elif not isinstance(name, str) or not re.match(_IDENTIFIER, name):
             raise ValueError(
                 f"Module: {name!r} is not a valid module name; expected a Python identifier "
                 f"such as 'my_block'; got {name!r}."
@@ -241,4 +242,4 @@ def _is_any_module(leaf: Any) -> bool:
 
 def _default_name(cls: type) -> str:
     """`HTTPServer` -> `http_server`."""
-    return _CAMEL_TO_SNAKE.sub(r"_\1", cls.__name__).lower()
+    return re.sub(_CAMEL_TO_SNAKE, r"_\1", cls.__name__).lower()

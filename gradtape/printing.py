@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import functools
-import logging as _logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import _core
+from gradtape import _core, _log
 from gradtape.graph.effects import deferred
 from gradtape.indexed_slices import IndexedSlices
 
-_LEVELS = {
-    "logging.info": _logging.INFO,
-    "logging.warning": _logging.WARNING,
-    "logging.error": _logging.ERROR,
-}
+if TYPE_CHECKING:
+    import logging
+
+_LEVELS = {"logging.info": _log.INFO, "logging.warning": _log.WARNING, "logging.error": _log.ERROR}
 _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
 
 
-def get_logger() -> _logging.Logger:
+def get_logger() -> logging.Logger:
     """The logger of gradtape's own words, "gradtape".
 
     >>> import gradtape as tf
     >>> tf.get_logger().setLevel("ERROR")
     >>> tf.get_logger().setLevel("NOTSET")
     """
-    return _logging.getLogger("gradtape")
+    import logging
+
+    return logging.getLogger("gradtape")
 
 
 @functools.partial(deferred, always=True)
@@ -74,9 +74,9 @@ def _write(text: str, stream: Any) -> None:
         with open(stream[len("file://") :], "a", encoding="utf-8") as file:
             file.write(text)
     elif isinstance(stream, str) and stream in _LEVELS:
-        _logging.getLogger("gradtape").log(_LEVELS[stream], "%s", text.rstrip("\n"))
+        _log.log(_LEVELS[stream], "%s", text.rstrip("\n"))
     elif isinstance(stream, int) and stream in _LEVELS.values():
-        _logging.getLogger("gradtape").log(stream, "%s", text.rstrip("\n"))
+        _log.log(stream, "%s", text.rstrip("\n"))
     else:
         raise ValueError(
             f"Unsupported output stream, logging level, or file. {stream!r}. Supported streams are sys.stdout, "

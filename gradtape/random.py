@@ -15,7 +15,7 @@ import os
 import random as _python
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape import _core, dtypes
 from gradtape.errors import InvalidArgumentError
@@ -438,3 +438,7 @@ def set_global_generator(generator: Generator) -> None:
     """Replaces the generator of the process."""
     global _global_generator
     _global_generator = generator
+
+
+if TYPE_CHECKING:  # the op table adds these names when gradtape is imported
+    from gradtape._typing.random import *  # noqa: F403

@@ -134,7 +134,7 @@ class name_scope:
 # --- placement and order -----------------------------------------------------------------------
 
 # "GPU:0", "/cpu:0", "/job:worker/replica:0/task:1/device:TPU:*": what TensorFlow parses.
-_DEVICE_PART = re.compile(r"(job:\w+|(replica|task):(\d+|\*)|(device:)?[A-Za-z_]+(:(\d+|\*))?)\Z")
+_DEVICE_PART = r"(job:\w+|(replica|task):(\d+|\*)|(device:)?[A-Za-z_]+(:(\d+|\*))?)\Z"
 _DEVICE_TYPES = ("cpu", "gpu", "tpu", "xla_cpu", "xla_gpu", "tpu_system", "coprocessor", "device")
 
 
@@ -164,7 +164,7 @@ def device(device_name: Any = None) -> AbstractContextManager:
     for part in filter(None, (name or "").split("/")):
         kind = part.lower().removeprefix("physical_").split(":")[0]
         named = kind in (*_DEVICE_TYPES, "job", "replica", "task")
-        if not named or not _DEVICE_PART.match(part.removeprefix("physical_")):
+        if not named or not re.match(_DEVICE_PART, part.removeprefix("physical_")):
             raise ValueError(
                 f"device: Unknown attribute '{part}' is encountered while parsing the device "
                 f"spec; expected such as '/CPU:0' or '/device:GPU:1'; got {name!r}."

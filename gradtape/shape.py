@@ -103,7 +103,7 @@ class TensorShape:
         # The shape of a scalar is true: it is known. False means "no shape".
         return self._dims is not None
 
-    def __iter__(self) -> Iterator[int | None]:
+    def __iter__(self) -> Iterator[Any]:  # int, or None where it is not known
         if self._dims is None:
             raise ValueError("iter: Cannot iterate over a shape with unknown rank.")
         return iter(self._dims)

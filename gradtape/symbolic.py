@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradtape import _core, _hooks, ops
-from gradtape.errors import NeedsConstants
+from gradtape.errors import NeedsConstants, more
 from gradtape.graph.ir import Callback, Node, Value, symbolic
 from gradtape.graph.trace import Trace
 from gradtape.tape import GradientTape, UnconnectedGradients
@@ -64,7 +64,10 @@ def gradients(
         raise ValueError(f"Length mismatch. Passed {len(seeds)} grad_ys for {len(targets)} ys")
     for y, g in zip(targets, seeds, strict=True):
         if g is None and y.dtype.is_complex:
-            raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype.name})")
+            raise TypeError(
+                f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype.name})"
+                + more("complex-losses")
+            )
     stops = _as_list(stop_gradients) if stop_gradients is not None else []
     walk = _Walk(traces, sources, stops, targets)
     found = walk.gradients(targets, seeds)

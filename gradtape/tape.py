@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gradtape import _core, _hooks, nest, ops
+from gradtape import _core, _hooks, _log, nest, ops
 from gradtape.assignments import Tracker, opened, record
+from gradtape.errors import more
 from gradtape.indexed_slices import IndexedSlices
 
-_log = logging.getLogger("gradtape")
+if TYPE_CHECKING:
+    from gradtape.debug.explain import Explanation
+    from gradtape.debug.health import Health
+    from gradtape.debug.memory import Memory
 
-_USED = "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+_USED = (
+    "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+    + more("several-gradients")
+)
 _INSIDE = (
     "Calling GradientTape.gradient on a persistent tape inside its context is significantly less efficient than "
     "calling it outside the context (it causes the gradient ops to be recorded on the tape, leading to increased "
@@ -181,7 +187,10 @@ class GradientTape(_core.Tape):
         _warned[what] = _warned.get(what, 0) + 1
         if _warned[what] <= _MOST_DTYPE_WARNINGS:
             _log.warning(
-                "The dtype of the watched %s must be floating (e.g. tf.float32), got %r", what, value.dtype
+                "The dtype of the watched %s must be floating (e.g. tf.float32), got %r%s",
+                what,
+                value.dtype,
+                more("integers"),
             )
 
     def watched_variables(self) -> tuple:
@@ -232,7 +241,8 @@ class GradientTape(_core.Tape):
           target: a tensor or variable, or a nest of them, which are summed.
           sources: tensors or variables in any structure; the result has the same.
           output_gradients: weights of the targets, one per flattened target; ones by default.
-          unconnected_gradients: "none" or "zero": what stands for a source without influence.
+          unconnected_gradients: "none" or "zero": what stands for a source without influence; or "raise": an
+            error that says why there is none.
 
         Returns:
           A tensor per source; an IndexedSlices where rows of a table were gathered; None where
@@ -257,10 +267,13 @@ class GradientTape(_core.Tape):
             else:
                 cotangents.append(self._cotangent(given[i], t))
         if unconnected is UnconnectedGradients.RAISE or _core.assign_tracker() is not None:
-            with self._kept(release=record() is None):
+            now = record()
+            if now is not None and kept:
+                now.asked = self, kept[0]  # an optimizer may want to know why there is none
+            with self._kept(release=now is None):
                 grads = self._backward(kept, cotangents, flat_sources)
                 if unconnected is UnconnectedGradients.RAISE:
-                    self._want_connected(kept, sources, grads)
+                    self._want_connected(targets, sources, grads)
         else:
             grads = self._backward(kept, cotangents, flat_sources)
             if not self._persistent:
@@ -272,7 +285,7 @@ class GradientTape(_core.Tape):
             return grads[0]
         return nest.pack_sequence_as(sources, grads, expand_composites=True)
 
-    def explain(self, target: Any, source: Any) -> Any:
+    def explain(self, target: Any, source: Any) -> Explanation:
         """Why the gradient of `target` by `source` is None: the cause, the line, and what to do.
 
         >>> import gradtape as tf
@@ -281,7 +294,8 @@ class GradientTape(_core.Tape):
         ...     y = x * x
         >>> print(tape.explain(y, x))
         The source, a tensor of shape (), was never watched: a tape follows tensors only if it is told to.
-          Fix: tape.watch(x) inside the context, before x is used; or make it a tf.Variable.
+          Fix: tape.watch(x) inside the context, before x is used; or make it a tf.Variable, and change that by \
+v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
         Lines of your program are known under `with tf.debug.lines():`. A tape that is not persistent must
         be asked before `gradient`, or under `lines()`.
@@ -293,15 +307,17 @@ class GradientTape(_core.Tape):
 
         if self._state == "new":
             raise RuntimeError(_USED)
-        return explain(self, self._end(target, "target"), self._end(source, "source"))
+        return explain(self, target, source)
 
     def _want_connected(self, targets: list, sources: Any, grads: list) -> None:
         for s, g in zip(nest.flatten(sources, expand_composites=True), grads, strict=True):
             if g is None and targets:
                 from gradtape.debug.explain import explain
 
-                said = explain(self, targets[0], self._end(s, "source"))
-                raise ValueError(f"gradient: there is no gradient by {_described(s)}. {said}")
+                said = explain(self, targets[0], s)
+                raise ValueError(
+                    f"gradient: there is no gradient by {_described(s)}. {said}" + more("none-gradients")
+                )
 
     def _use(self) -> None:
         """Checks that the tape may be asked, and ends a non-persistent one's recording."""
@@ -346,6 +362,7 @@ class GradientTape(_core.Tape):
         )
         raise AttributeError(
             f"gradient: a {role} is no tensor; expected a Tensor or Variable; got {type(value).__name__!r}. Hint: {hint}."
+            + more("none-gradients")
         )
 
     @staticmethod
@@ -382,8 +399,10 @@ class GradientTape(_core.Tape):
         jacobians: list = [None] * len(flat_sources)
         with self._kept():
             found = jacobians_of(self, y, [flat_sources[i] for i in places])
-        for i, j in zip(places, found, strict=True):
-            jacobians[i] = j
+            for i, j in zip(places, found, strict=True):
+                jacobians[i] = j
+            if unconnected is UnconnectedGradients.RAISE:
+                self._want_connected([y], sources, jacobians)
         for i, (j, s) in enumerate(zip(jacobians, flat_sources, strict=True)):
             if j is None and unconnected is UnconnectedGradients.ZERO:
                 jacobians[i] = ops.zeros([*y.shape, *s.shape], s.dtype)
@@ -424,7 +443,7 @@ class GradientTape(_core.Tape):
         """
         from gradtape.graph.jacobian import batch_jacobian_of
 
-        _unconnected(unconnected_gradients)
+        unconnected = _unconnected(unconnected_gradients)
         y, x = self._single(target, "batch_jacobian"), _leaf(source)
         if x is None:
             raise AttributeError(
@@ -440,11 +459,13 @@ class GradientTape(_core.Tape):
         self._use()
         with self._kept():
             found = batch_jacobian_of(self, y, x) if _differentiable(y) and _differentiable(x) else None
+            if unconnected is UnconnectedGradients.RAISE:
+                self._want_connected([y], source, [found])
         return ops.zeros([*y.shape, *tuple(x.shape)[1:]], x.dtype) if found is None else found
 
     # ---- looking at the tape ------------------------------------------------------------------
 
-    def memory(self) -> Any:
+    def memory(self) -> Memory:
         """The bytes that the tape keeps alive, by op, and by line of your program under `tf.debug.lines()`.
 
         >>> import gradtape as tf
@@ -466,7 +487,7 @@ class GradientTape(_core.Tape):
 
         return memory(self)
 
-    def health(self, target: Any, sources: Any = None) -> Any:
+    def health(self, target: Any, sources: Any = None) -> Health:
         """How gradients and activations are: norms, ratios, zeros, NaNs, dead and saturated units; worst first.
 
         >>> import gradtape as tf

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradtape import _core, dtypes
 from gradtape._core import Tensor
+from gradtape.errors import more
 from gradtape.shape import TensorShape
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -103,7 +104,7 @@ def as_array(x: Tensor) -> np.ndarray:
         raise NotImplementedError(
             f"Cannot convert a symbolic tf.Tensor ({_symbol_name(x)}) to a numpy array: it has no value "
             "while a function is traced. Hint: use tf ops instead of NumPy inside tf.function, or "
-            "tf.numpy_function."
+            "tf.numpy_function." + more("traced-values")
         )
     return np.asarray(x.numpy()) if x.dtype is dtypes.bfloat16 else np.asarray(memoryview(x))
 
@@ -164,7 +165,8 @@ def _reduce(self: Tensor) -> tuple[Any, ...]:
 
 
 def _itself(self: Tensor, memo: Any = None) -> Tensor:
-    return self  # tensors do not change
+    """The tensor itself: tensors do not change, and there is one device."""
+    return self
 
 
 # ---- shape, place, identity -------------------------------------------------------------------
@@ -241,7 +243,7 @@ class _OfSlices:
         if origin is None:
             raise AttributeError(
                 f"'Tensor' object has no attribute '{self.name}': tensors do not change. Hint: "
-                "tf.Variable(x) can be assigned to."
+                "tf.Variable(x) can be assigned to." + more("assigning")
             )
         return getattr(SliceOfVariable(*origin), self.name)
 
@@ -315,11 +317,25 @@ def _directory(self: Tensor) -> list[str]:
     )
 
 
+_DOC = """An array of numbers, which does not change: what operations take and return.
+
+    Made by `tf.constant` and `tf.convert_to_tensor`, from numbers, lists and NumPy arrays. Arithmetic,
+    comparison, `@` and indexing work as with arrays; a number beside a tensor takes its type.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> (2.0 * x[0] + 1.0).numpy()
+    array([3., 5.], dtype=float32)
+    >>> x.shape, x.dtype
+    (TensorShape([2, 2]), tf.float32)
+    """
+
+
 def attach() -> None:
     """Hangs all of the above on the native type."""
     eager = "Tensor.{} is undefined when eager execution is enabled."
     methods: dict[str, Any] = {
-        "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,
+        "__doc__": _DOC, "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,
         "__array__": _array, "__array_priority__": 100,
         "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
         "__copy__": _itself, "__deepcopy__": _itself, "__reduce__": _reduce, "__round__": _round,

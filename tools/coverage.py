@@ -3,7 +3,7 @@
 `make coverage` runs it. The names are those found in 690 real files that use GradientTape
 (tools/symbols.csv: name, category, in how many of the files, whether TensorFlow 2.21 itself lacks it).
 Whether a name is there is asked of gradtape itself; which of them have no effect, or always refuse,
-is said here, since only a reader can tell.
+is said in gradtape/doctor/effects.py, since only a reader can tell.
 """
 
 from __future__ import annotations
@@ -13,65 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gradtape.doctor.effects import REFUSALS, STUBS
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
 SYMBOLS = ROOT / "tools" / "symbols.csv"
 
 WORKS, STUB, REFUSED, MISSING = "works", "accepted", "refused", "missing"
-
-# Accepted, so that programs run, without TensorFlow's effect.
-STUBS = {
-    "tf.device": "checks the name; everything runs on the CPU",
-    "tf.config.experimental_connect_to_cluster": "does nothing",
-    "tf.config.set_soft_device_placement": "remembered; operations run on the CPU",
-    "tf.config.optimizer.set_jit": "remembered; programs are compiled natively in any case",
-    "tf.debugging.set_log_device_placement": "remembered; there is one device",
-    "tf.distribute.MirroredStrategy": "one replica",
-    "tf.distribute.OneDeviceStrategy": "one replica",
-    "tf.distribute.MultiWorkerMirroredStrategy": "one replica; refused if TF_CONFIG describes several machines",
-    "tf.distribute.experimental.CentralStorageStrategy": "one replica",
-    "tf.distribute.Strategy": "one replica",
-    "tf.distribute.DistributedDataset": "a name for annotations: datasets stay what they are",
-    "tf.distribute.HierarchicalCopyAllReduce": "without effect on one replica",
-    "tf.distribute.ReductionToOneDevice": "without effect on one replica",
-    "tf.distribute.experimental.CollectiveCommunication": "without effect on one replica",
-    "tf.distribute.experimental.CommunicationOptions": "without effect on one replica",
-    "tf.profiler.experimental.start": "profiles nothing, and the log says so",
-    "tf.profiler.experimental.stop": "nothing to stop",
-    "tf.profiler.experimental.ProfilerOptions": "kept",
-    "tf.profiler.experimental.Trace": "without effect",
-    "tf.saved_model.LoadOptions": "kept",
-    "tf.saved_model.SaveOptions": "kept",
-    "tf.summary.graph": "writes nothing, and the log says so",
-    "tf.summary.trace_export": "writes nothing, and the log says so",
-    "tf.summary.trace_on": "traces nothing, and the log says so",
-    "tf.experimental.numpy.experimental_enable_numpy_behavior": "methods of tensors, but operators convert no types",
-    "tf.compat.v1.ConfigProto": "kept",
-    "tf.compat.v1.InteractiveSession": "can be made; `run` refuses",
-    "tf.compat.v1.Session": "can be made; `run` refuses",
-    "tf.compat.v1.enable_eager_execution": "there is nothing else",
-    "tf.compat.v1.enable_v2_behavior": "there is nothing else",
-    "tf.compat.v1.get_collection": "empty, as in eager mode there",
-    "tf.compat.v1.trainable_variables": "empty, as in eager mode there",
-    "tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES": "a name; collections are empty, as in eager mode there",
-    "tf.compat.v1.GraphKeys.UPDATE_OPS": "a name; collections are empty, as in eager mode there",
-    "tf.compat.v1.global_variables_initializer": "variables have their values from the start",
-    "tf.compat.v1.variables_initializer": "variables have their values from the start",
-}
-
-# There, but only to say what is wrong or what to use instead.
-REFUSALS = {
-    "tf.tpu.experimental.initialize_tpu_system": "ValueError, as there without a TPU",
-    "tf.distribute.cluster_resolver.TPUClusterResolver": "ValueError, as there without a TPU",
-    "tf.distribute.TPUStrategy": "ValueError, as there without a TPU",
-    "tf.distribute.experimental.TPUStrategy": "ValueError, as there without a TPU",
-    "tf.distribute.ParameterServerStrategy": "one process",
-    "tf.distribute.Server": "one process",
-    "tf.distribute.coordinator.ClusterCoordinator": "one process",
-    "tf.compat.v1.placeholder": "RuntimeError, as in eager mode there",
-    "tf.compat.v1.get_default_graph": "no graphs of TensorFlow 1",
-    "tf.compat.v1.data.make_initializable_iterator": "RuntimeError, as in eager mode there",
-}
 
 GROUPS = {
     "core": "Tensors, operations, derivatives",

@@ -2,9 +2,12 @@
 
 The tests come with Keras' wheel. They are run in an environment of their own, in
 `~/.cache/gradtape-keras` (`GRADTAPE_KERAS` names another place), because many compare with TensorFlow,
-JAX or PyTorch; gradtape itself is taken from this folder. Every part of the suite is a process of its
-own with a limit of time, two at once. What is not run stands in `keras_gradtape/excluded_tests.txt`
-with a reason. A table is printed, and written to `tests/keras/results.json` when everything ran.
+JAX or PyTorch; gradtape itself is taken from this folder. Every folder of tests is a process with a
+limit of time (importing all those libraries takes longer than most files; a slow file has its own),
+two at once; `--resume` goes on where a run was stopped. What is known to fail stands in
+`keras_gradtape/excluded_tests.txt` with a reason; such a test that passes is a failure, so that the
+list can only shrink. A line is printed for every file, and `tests/keras/results.json` is written when
+all of them ran.
 """
 
 from __future__ import annotations
@@ -15,9 +18,7 @@ import json
 import os
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as xml
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +27,14 @@ HOME = Path(os.environ.get("GRADTAPE_KERAS", Path.home() / ".cache" / "gradtape-
 RESULTS = ROOT / "tests" / "keras" / "results.json"
 
 KERAS = "keras==3.15.1"
-# Keras' tests import these; those without a line here (onnx, orbax, ...) skip what needs them.
+# Keras' tests import these; what needs others (openvino, litert, ...) is skipped.
 PACKAGES = (
     KERAS, "jax[cpu]==0.10.2", "tensorflow-cpu==2.21.0", "torch==2.13.0", "grain", "pandas", "scikit-learn",
     "dm-tree", "tensorboard", "orbax-checkpoint", "requests", "scipy", "pillow", "pytest", "numpy", "scipy-openblas32",
 )  # fmt: skip
 
-# The parts of the suite. The longest first, so that two processes end at about the same time.
-PARTS = (
-    "ops/numpy_test.py", "applications", "layers/preprocessing", "ops/nn_test.py", "layers/convolutional", "layers/core",
-    "layers/attention", "layers/rnn", "trainers", "models", "saving", "callbacks", "ops/image_test.py",
-    "optimizers", "layers/reshaping", "layers/normalization", "layers/pooling", "layers/regularization",
-    "layers/merging", "layers/activations", "layers/layer_test.py", "metrics", "losses", "quantizers",
-    "ops/linalg_test.py", "ops/math_test.py", "ops/core_test.py", "ops", "random", "initializers",
-    "regularizers", "constraints", "activations", "backend/common", "backend/tests", "utils",
-    "dtype_policies", "tree", "legacy", "wrappers", "testing", "distillation", "export", "datasets", "distribution",
-)  # fmt: skip
-# "ops" is what of it has no line of its own.
-_ALONE = tuple(p for p in PARTS if p.startswith("ops/"))
 COUNTS = ("passed", "failed", "skipped", "excluded")
+SLOW = 60  # seconds of a file that is a process of its own
 
 
 def python() -> Path:
@@ -67,25 +57,41 @@ def folder_of_keras(interpreter: Path) -> Path:
     )
 
 
-def run(interpreter: Path, tests: Path, part: str, seconds: float, *more: str) -> dict[str, Any]:
-    """One part of the suite: numbers, and the tests that failed with the first line of what they said."""
-    report = HOME / "reports" / (part.replace("/", "-") + ".xml")
+def pieces(tests: Path, parts: list[str], done: dict[str, Any]) -> list[list[str]]:
+    """The files that are asked for and not done: by folders, and those that were slow alone and first."""
+    known = json.loads(RESULTS.read_text())["files"] if RESULTS.exists() else {}
+    found: dict[str, list[str]] = {}
+    for part in parts or ["."]:
+        for path in [tests / part] if part.endswith(".py") else sorted((tests / part).rglob("*_test.py")):
+            name = path.relative_to(tests).as_posix()
+            slow = known.get(name, {}).get("seconds", 0) >= SLOW
+            if name not in done:
+                found.setdefault(name if slow else os.path.dirname(name), []).append(name)
+    return sorted(found.values(), key=lambda names: -sum(known.get(n, {}).get("seconds", 0) for n in names))
+
+
+def run_files(interpreter: Path, tests: Path, names: list[str], seconds: float) -> dict[str, Any]:
+    """A row for each of some files. They share a process, unless it does not end well."""
+    piece = names[0] if len(names) == 1 else os.path.dirname(names[0])
+    found = run(interpreter, piece, seconds, *(tests / name for name in names))
+    if found["ended"] and len(names) > 1:
+        return {n: r for name in names for n, r in run_files(interpreter, tests, [name], seconds).items()}
+    return {
+        name: found["files"].get(name, dict.fromkeys((*COUNTS, "seconds"), 0)) | found["ended"]
+        for name in names
+    }
+
+
+def run(interpreter: Path, name: str, seconds: float, *arguments: str | Path) -> dict[str, Any]:
+    """pytest with these arguments: a row for every file, and how it ended if that was not well."""
+    report = HOME / "reports" / (name.replace("/", "-") + ".xml")
+    log = report.with_suffix(".log")
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     command = [
-        interpreter,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "keras_gradtape.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += ["-o", "addopts=", "--tb=short", f"--junitxml={report}"]
-    command += [*more] or [tests / part]
-    if part == "ops":
-        command += [f"--ignore={tests / other}" for other in _ALONE]
+        interpreter, "-m", "pytest", "-q", "-p", "keras_gradtape.pytest_plugin", "-p", "no:cacheprovider",
+        "-o", "addopts=", "--tb=short", f"--junitxml={report}", *arguments,
+    ]  # fmt: skip
     environment = dict(
         os.environ,
         KERAS_BACKEND="gradtape",
@@ -97,8 +103,6 @@ def run(interpreter: Path, tests: Path, part: str, seconds: float, *more: str) -
         GRADTAPE_NUM_THREADS="1",
         OMP_NUM_THREADS="1",
     )
-    start = time.perf_counter()
-    log = report.with_suffix(".log")
     with log.open("w") as out:
         try:
             code = subprocess.run(
@@ -106,68 +110,79 @@ def run(interpreter: Path, tests: Path, part: str, seconds: float, *more: str) -
             ).returncode
             ended = "" if code in (0, 1, 5) else f"pytest ended with {code}: see {log}"
         except subprocess.TimeoutExpired:
-            ended = f"not done after {seconds:.0f} s"
-    found = _read(report) if report.exists() else {"failures": {}}
-    counts = {name: found.get(name, 0) for name in COUNTS}
-    return {"part": part, **counts, "seconds": round(time.perf_counter() - start, 1), "ended": ended,
-            "failures": found["failures"]}  # fmt: skip
+            ended = f"not done after {seconds:.0f} s: see {log}"
+    return {"files": _read(report) if report.exists() else {}, "ended": {"ended": ended} if ended else {}}
 
 
 def _read(report: Path) -> dict[str, Any]:
-    counts: Counter[str] = Counter()
-    failures = {}
+    """The numbers of each file in the report of pytest."""
+    rows: dict[str, Any] = {}
     for case in xml.parse(report).getroot().iter("testcase"):
+        # "....keras.src.ops.math_test.MathTest" and "test_erf"; a module that cannot be imported is a name alone.
+        words = f"{case.get('classname')}.{case.get('name')}".partition("keras.src.")[2].split(".")
+        depth = next(i for i, word in enumerate(words, 1) if word.endswith("_test"))
+        name = "/".join(words[:depth]) + ".py"
+        row = rows.setdefault(name, dict.fromkeys((*COUNTS, "seconds"), 0))
         bad = next((c for c in case if c.tag in ("failure", "error")), None)
         skipped = case.find("skipped")
+        row["seconds"] += float(case.get("time", 0))
         if bad is not None:
-            counts["failed"] += 1
-            name = f"{case.get('classname', '').partition('keras.src.')[2]}::{case.get('name')}"
-            failures[name] = (bad.get("message") or "").strip().split("\n")[0][:200]
-        elif skipped is not None:
-            counts["excluded" if (skipped.get("message") or "").startswith("excluded") else "skipped"] += 1
+            row["failed"] += 1
+            said = (bad.get("message") or "").strip().split("\n")[0][:200]
+            row.setdefault("failures", {})[".".join(words[depth:])] = said
+        elif skipped is None:
+            row["passed"] += 1
         else:
-            counts["passed"] += 1
-    return {**counts, "failures": failures}
+            row["excluded" if (skipped.get("message") or "").startswith("excluded") else "skipped"] += 1
+    return rows
 
 
-def _line(part: str, row: dict[str, Any]) -> str:
+def _sum(rows: dict[str, Any]) -> dict[str, Any]:
+    total: dict[str, Any] = {c: sum(row[c] for row in rows.values()) for c in (*COUNTS, "seconds")}
+    return total | {"stopped": sum("ended" in row for row in rows.values())}
+
+
+def _line(name: str, row: dict[str, Any]) -> str:
     return (
-        f"{part:32}"
-        + "".join(f"{row[name]:>9}" for name in COUNTS)
-        + f"{row['seconds']:>9.1f}  {row['ended']}"
+        f"{name:64}"
+        + "".join(f"{row[c]:>9}" for c in COUNTS)
+        + f"{row['seconds']:>9.1f}  {row.get('ended', '')}"
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "parts", nargs="*", help=f"folders or files of keras/src; all of them: {' '.join(PARTS)}"
+        "parts", nargs="*", help="folders or files of keras/src; all of them if none is named"
     )
-    parser.add_argument("--seconds", type=float, default=3600, help="the limit for one part")
-    parser.add_argument("--failures", action="store_true", help="list the tests that failed")
+    parser.add_argument("--seconds", type=float, default=3600, help="the limit for one process (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="keep what a run that was stopped has done")
     asked = parser.parse_args()
-    parts = asked.parts or PARTS
     interpreter = python()
     tests = folder_of_keras(interpreter) / "src"
-    print(f"{KERAS} on gradtape\n{'':32}" + "".join(f"{name:>9}" for name in COUNTS) + f"{'seconds':>9}")
-    rows = []
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(run, interpreter, tests, part, asked.seconds) for part in parts]
+    memory = HOME / "done.json"
+    rows = json.loads(memory.read_text()) if asked.resume and memory.exists() else {}
+    print(f"{KERAS} on gradtape\n{'':64}" + "".join(f"{c:>9}" for c in (*COUNTS, "seconds")), flush=True)
+    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        todo = pieces(tests, asked.parts, rows)
+        jobs = [pool.submit(run_files, interpreter, tests, names, asked.seconds) for names in todo]
         for job in concurrent.futures.as_completed(jobs):
-            row = job.result()
-            rows.append(row)
-            print(_line(row["part"], row), flush=True)
-            if asked.failures:
-                for test, why in row["failures"].items():
-                    print(f"    {test}\n        {why}")
-    rows.sort(key=lambda row: row["part"])
-    total: dict[str, Any] = {name: sum(row[name] for row in rows) for name in (*COUNTS, "seconds")}
-    print(_line("all", {**total, "ended": ""}))
-    ran = total["passed"] + total["failed"]
-    print(f"{100 * total['passed'] / max(ran, 1):.2f} % of {ran} tests that were run passed")
+            for name, row in job.result().items():
+                rows[name] = row
+                print(_line(name, row), flush=True)
+                for test, why in row.get("failures", {}).items():
+                    print(f"    {test}\n        {why}", flush=True)
+            memory.write_text(json.dumps(rows))
+    total = _sum(rows)
+    print(_line("all", total))
+    ran = total["passed"] + total["failed"] + total["excluded"]
+    print(f"{100 * total['passed'] / max(ran, 1):.2f} % of {ran} tests passed ({total['excluded']} excluded)")
     if not asked.parts:
-        RESULTS.write_text(json.dumps({"keras": KERAS, "parts": rows, "all": total}, indent=1) + "\n")
-    return 0 if not total["failed"] and not any(row["ended"] for row in rows) else 1
+        listed = {name: row | {"seconds": round(row["seconds"])} for name, row in sorted(rows.items())}
+        total["seconds"] = round(total["seconds"])
+        RESULTS.write_text(json.dumps({"keras": KERAS, "files": listed, "all": total}, indent=1) + "\n")
+    return 1 if total["failed"] or total["stopped"] else 0
 
 
 if __name__ == "__main__":

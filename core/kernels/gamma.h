@@ -41,11 +41,16 @@ inline double zeta(double s, double q) {
     if (s != ::floor(s)) return NAN;  // a power of a negative number
   }
   if (q == INFINITY) return 0;
+  if (q < -64) {  // the terms of negative numbers are those of positive ones: (a - k)^-s for k = 1, ..., m
+    const double m = -::floor(q), a = q + m;
+    const double negative = zeta(s, 1 - a) - zeta(s, m + 1 - a);
+    return zeta(s, a) + (::fmod(s, 2) == 0 ? negative : -negative);
+  }
   double sum = 0;
   for (; q < 12 + s; q += 1) {
     const double term = ::pow(q, -s);
     sum += term;
-    if (q > 1 && term < 1e-18 * sum) return sum;
+    if (q > 1 && term <= 1e-18 * sum) return sum;  // both are 0 if s is large
   }
   // B_2j / (2j)! for j = 1, 2, ...
   constexpr double bernoulli[] = {1.0 / 12,         -1.0 / 720,        1.0 / 30240,           -1.0 / 1209600,       1.0 / 47900160,

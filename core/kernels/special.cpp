@@ -55,7 +55,7 @@ inline double normal_quantile(double q, double tail) {
     return p / q;
   };
   if (!(tail >= 0)) return NAN;
-  if (tail == 0) return math::copysign(INFINITY, q);
+  if (tail == 0) return math::copysign(double(INFINITY), q);
   if (math::fabs(q) <= 0.425) return q * ratio(a, b, 0.180625 - q * q);
   const double r = math::sqrt(-math::log(tail));
   return math::copysign(r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5), q);

@@ -2,6 +2,7 @@
 // to be expected among them. The numbers are TensorFlow's.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace gt {
 namespace {
 
 enum Kind { kUniform, kLogUniform, kWeights, kCounts };
+constexpr double kLargest = std::numeric_limits<float>::max();
+constexpr int64_t kTries = int64_t(1) << 32;  // classes of next to no weight may never be drawn
 
 // One number after the other from a stream.
 struct Numbers {
@@ -73,11 +76,12 @@ void infer_sampler(const Call& c, Outs& outs) {
   if (c[0].shape.rank != 2) fail("true_classes must be a matrix, got shape " + c[0].shape.str());
   want_dtype(c[1], set_of(Dtype::F64), "the weights of a sampler");
   want_state(c, 2);
-  const int64_t sampled = c.integer(1), range = c.integer(3);
+  const int64_t kind = c.integer(0), sampled = c.integer(1), range = c.integer(3);
+  if (kind < kUniform || kind > kCounts) fail("kind must be from 0 to 3, got " + std::to_string(kind));
   if (sampled < 0) fail("num_sampled must be non-negative, got " + std::to_string(sampled));
   if (range <= 0) fail("range_max must be positive, got " + std::to_string(range));
   if (c.integer(2) && sampled > range) fail("Sampler's range is too small.");
-  if (c.integer(0) >= kWeights && c[1].numel != range) fail("range is " + std::to_string(range) + " must be equal to weights size " + std::to_string(c[1].numel));
+  if (kind >= kWeights && c[1].numel != range) fail("range is " + std::to_string(range) + " must be equal to weights size " + std::to_string(c[1].numel));
   outs.emplace_back(Spec{Dtype::I64, Shape(&sampled, 1)});
   outs.emplace_back(Spec{Dtype::F32, c[0].shape});
   outs.emplace_back(Spec{Dtype::F32, Shape(&sampled, 1)});
@@ -92,6 +96,8 @@ void run_sampler(const Call& c, Outs& outs) {
   double total = 0;
   for (int64_t i = 0; kind >= kWeights && i < range; ++i) sums.push_back(total += weights[i]);
   if (kind >= kWeights) {
+    if (!std::all_of(weights, weights + range, [](double w) { return w >= 0 && w <= kLargest; })) fail("weights must be finite and not negative");
+    if (kind == kCounts && !(total >= 1 && total <= 0xFFFFFFFF)) fail("counts must add up to a number from 1 to 2**32 - 1, got " + std::to_string(total));
     const int64_t possible = std::count_if(weights, weights + range, [](double w) { return w > 0; });
     if (unique ? possible < sampled : possible == 0 && sampled) fail("there are not enough classes of positive weight to draw " + std::to_string(sampled));
   }
@@ -117,7 +123,7 @@ void run_sampler(const Call& c, Outs& outs) {
   std::unordered_set<int64_t> seen;
   for (int64_t n = 0; n < sampled;) {
     const int64_t k = draw();
-    ++tries;
+    if (++tries > kTries) fail("drew " + std::to_string(kTries) + " classes and found " + std::to_string(n) + " different ones, expected " + std::to_string(sampled));
     if (!unique || seen.insert(k).second) out[n++] = k;
   }
   // If it always took that many tries, this is the probability to be among the classes.

@@ -20,8 +20,9 @@ Side input_side(const Geometry& f, int a, int64_t phase) {
   const int64_t s = f.stride[a], d = f.dilation[a], every = s / std::gcd(s, d);
   Side side{(f.in[a] - phase + s - 1) / s, phase, s, f.out[a], 1, 0, 0, d / std::gcd(s, d), 0, -every};
   int64_t first = 0;
-  while (first < every && (phase + f.pad[a] - first * d) % s != 0) ++first;
-  if (first == every || first >= f.k[a]) return side;
+  const int64_t most = std::min(every, f.k[a]);
+  while (first < most && (phase + f.pad[a] - first * d) % s != 0) ++first;
+  if (first == most) return side;
   side.taps = (f.k[a] - 1 - first) / every + 1;
   side.tap = first + (side.taps - 1) * every;
   side.at = (phase + f.pad[a] - side.tap * d) / s;

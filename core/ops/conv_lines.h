@@ -1,6 +1,8 @@
 // Windows line by line: which taps of a line of results lie inside the source. For the ops that treat
 // every channel by itself: depthwise convolutions, pooling, patches.
 #pragma once
+#include <algorithm>
+
 #include "conv.h"
 
 namespace gt {
@@ -14,14 +16,20 @@ struct Inner {
   }
 };
 
+// The taps [first, last) inside the source, of a window that begins at x. Windows may be far larger than the source.
+struct Taps {
+  int64_t first, last;
+  Taps(const Side& s, int64_t x) {
+    first = x < 0 ? std::min(s.taps, (-x + s.at_step - 1) / s.at_step) : 0;
+    last = std::max(first, x < s.size ? std::min(s.taps, (s.size - x + s.at_step - 1) / s.at_step) : 0);
+  }
+};
+
 // Calls f(first pixel, pixels, first tap, taps) for each stretch of a line with the same taps inside.
 template <class F> void each_stretch(const Side& s, const Inner& inner, F&& f) {
   auto single = [&](int64_t i) {
-    int64_t t = 0, last = s.taps;
-    const int64_t x = i * s.src_step + s.at;
-    while (t < last && x + t * s.at_step < 0) ++t;
-    while (t < last && x + (last - 1) * s.at_step >= s.size) --last;
-    f(i, int64_t(1), t, last - t);
+    const Taps in(s, i * s.src_step + s.at);
+    f(i, int64_t(1), in.first, in.last - in.first);
   };
   for (int64_t i = 0; i < inner.begin; ++i) single(i);
   if (inner.begin < inner.end) f(inner.begin, inner.end - inner.begin, int64_t(0), s.taps);
@@ -35,11 +43,8 @@ struct Line {
     for (int a = 1; a >= 0; --a) {
       const Side& s = side[a];
       i[a] = line % s.count, line /= s.count;
-      int64_t first = 0, last = s.taps;
-      const int64_t x = i[a] * s.src_step + s.at;
-      while (first < last && x + first * s.at_step < 0) ++first;
-      while (first < last && x + (last - 1) * s.at_step >= s.size) --last;
-      t[a][0] = first, t[a][1] = last;
+      const Taps in(s, i[a] * s.src_step + s.at);
+      t[a][0] = in.first, t[a][1] = in.last;
     }
     image = line;
   }

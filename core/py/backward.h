@@ -8,7 +8,7 @@ namespace gt {
 // for ones.
 // sources: Tensors or Variables. Returns a list with a Tensor, an IndexedSlices or None per
 // source. A tape that is not persistent loses each record as soon as it has been used.
-Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources);
+Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources, bool bare_zeros);
 
 // The same pass as a graph, not run: (GraphFunction, its inputs but for the cotangents, which come
 // last), or None when a record on the way has a gradient that is plain Python.

@@ -24,7 +24,8 @@ struct Structure {
 
 // How the gradient of one source is found among the results of the program.
 struct Found {
-  int tensor = -1;    // -1: there is none
+  static constexpr int kNone = -1, kZero = -2;
+  int tensor = kNone;
   int indices = -1;   // >= 0: an IndexedSlices with these indices
   Ref<> dense_shape;
 };

@@ -1,4 +1,5 @@
 // Values out of and into the core: Python numbers, the buffer protocol, NumPy, DLPack.
+#include "../help.h"
 #include "objects.h"
 
 namespace gt {
@@ -77,7 +78,7 @@ PyObject* tensor_to_numpy(TensorObject* self) {
   if (op_watcher) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
-    PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced");
+    PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced" GT_MORE("traced-values"));
     return nullptr;
   }
   PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));

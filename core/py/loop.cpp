@@ -76,13 +76,15 @@ template <class F> void without_lock(F&& work) {
   if (error) throw *error;
 }
 
-// A loop that does not end can be interrupted.
+// What is long can be interrupted.
 void check_signals() {
   PyGILState_STATE gil = PyGILState_Ensure();
   bool stop = PyErr_CheckSignals() != 0;
   PyGILState_Release(gil);
   if (stop) throw PythonError{};
 }
+
+constexpr uint32_t kFastIterations = 1024;
 
 // What an iteration gives may be written over what the one before gave.
 void run(Program& p, const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
@@ -119,12 +121,13 @@ PyObject* loop(PyObject*, PyObject* args) {
     without_lock([&] {
       run(first, state, outs);
       bool go = *outs[0].as<bool>();
-      for (uint64_t count = 1; go; ++count) {
+      Patience patience(kFastIterations);
+      while (go) {
         run(next, state, outs);
         for (Py_ssize_t i = 0; i < n_vars; ++i) state[size_t(i)] = std::move(outs[size_t(i)]);
         go = *outs[size_t(n_vars)].as<bool>();
         if (keeps) kept->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1), std::make_move_iterator(outs.end()));
-        if (count % 4096 == 0) check_signals();
+        patience.step();
       }
     });
     state.resize(size_t(n_vars));
@@ -158,6 +161,7 @@ PyObject* loop_back(PyObject*, PyObject* args) {
     Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
     std::vector<std::vector<Tensor>> parts;
     without_lock([&] {
+      Patience patience(kFastIterations);
       for (size_t i = kept.iterations.size(); i-- > 0;) {
         inputs = kept.iterations[i];
         inputs.insert(inputs.end(), std::make_move_iterator(state.begin()), std::make_move_iterator(state.end()));
@@ -169,7 +173,7 @@ PyObject* loop_back(PyObject*, PyObject* args) {
           outs.resize(n);
         }
         std::swap(state, outs);
-        if (i % 4096 == 0) check_signals();
+        patience.step();
       }
     });
     size_t n = state.size();
@@ -184,6 +188,9 @@ PyMethodDef functions[] = {{"loop", loop, METH_VARARGS, "Runs a program again an
 
 }  // namespace
 
-void init_loop(PyObject* module) { PyModule_AddFunctions(module, functions); }
+void init_loop(PyObject* module) {
+  PyModule_AddFunctions(module, functions);
+  check_interrupt = check_signals;
+}
 
 }  // namespace gt

@@ -132,7 +132,7 @@ struct Param {
 
 // How the gradient of one operand is made from the cotangent.
 struct Rule {
-  enum class Kind : uint8_t { None, One, MinusOne, Derivative, Vjp } kind = Kind::None;
+  enum class Kind : uint8_t { None, One, MinusOne, Derivative, Vjp, Zero } kind = Kind::None;
   PyObject* function = nullptr;  // Derivative: (operands..., out); Vjp: (g, operands..., out, attrs...)
 };
 
@@ -205,7 +205,7 @@ PyObject* call_unary(OpObject* op, PyObject* x);
 struct EngineOps {
   OpObject *add, *sub, *mul, *div, *floordiv, *mod, *pow, *neg, *abs, *invert, *logical_not, *matmul, *equal, *not_equal, *less,
       *less_equal, *greater, *greater_equal, *logical_and, *logical_or, *logical_xor, *bitwise_and, *bitwise_or, *bitwise_xor,
-      *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan, *index, *index_update, *cast;
+      *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan, *zero, *index, *index_update, *cast;
 };
 extern EngineOps engine;
 void set_engine_op(const char* name, PyObject* op);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "../ops/elementwise.h"
+#include "../help.h"
 #include "objects.h"
 
 namespace gt {
@@ -23,10 +24,10 @@ PyTypeObject* OpType;
 [[noreturn]] static void mixed_types(const OpObject* op, const char* name, int position, Dtype expected, const Spec& got) {
   if (op == engine.div)  // Python's own division checks first, with another class of error
     fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) + " != tf." + dtype_name(got.dtype) +
-                         ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ").");
+                         ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
   fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" + std::to_string(position) +
        ", zero-based) was expected to be a " + dtype_name(expected) + " tensor but is a " + dtype_name(got.dtype) + " tensor; got " + name +
-       ": " + got.str() + ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ").");
+       ": " + got.str() + ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
 }
 
 static int type_of(PyObject* o) {
@@ -68,7 +69,10 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
       if (t->value.numel == 0 && !is_tensor(o)) return to_tensor(o, int(Dtype::I32));
       if (!is_int(t->value.dtype))
         fail(op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` must hold integers; expected int32 or int64; got " + t->value.spec().str() + ".");
-      Ref<CallAttrs> none;
+      if (t->symbol) {
+        PyObject* dtype = PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(Dtype::I64));
+        return to_tensor(Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.cast), t.get(), dtype, nullptr))).get());
+      }
       Tensor cast = empty(Dtype::I64, t->value.shape);
       run_cast(t->value, cast);
       return Ref<TensorObject>(new_tensor(std::move(cast)));

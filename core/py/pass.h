@@ -18,6 +18,11 @@ struct Visit {
   size_t first = 0;     // index of its first cotangent
 };
 
+// Python's 0 stands for a gradient that is zero whatever the values are. Nothing is computed
+// with it: a record that only zeros reach hands them on.
+inline Ref<> zero_gradient() { return Ref<>(checked(PyLong_FromLong(0))); }
+inline bool is_zero(PyObject* g) { return PyLong_CheckExact(g) && PyObject_Not(g) == 1; }
+
 // Elements, and the result of a record they are.
 struct Source {
   const void* data;
@@ -126,7 +131,9 @@ class Pass {
       slot = std::move(g);
     } else if (is_tensor(slot.get()) && is_tensor(g.get())) {
       slot = Ref<>(checked(call_binary(engine.add, slot.get(), g.get())));
-    } else {
+    } else if (is_zero(slot.get())) {
+      slot = std::move(g);
+    } else if (!is_zero(g.get())) {
       slot = Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, slot.get(), g.get(), nullptr)));
     }
   }
@@ -250,8 +257,9 @@ class Pass {
     return Ref<TensorObject>(new_tensor(Tensor(v.node->values()[i].spec())));
   }
 
-  Ref<> dense(Ref<> g) {
+  Ref<> dense(Ref<> g) {  // nothing for a zero
     if (is_tensor(g.get())) return g;
+    if (is_zero(g.get())) return {};
     return Ref<>(checked(PyObject_CallOneArg(hooks.densify, g.get())));
   }
 
@@ -266,10 +274,13 @@ class Pass {
     Node* n = v.node;
     Stepping here(n);
     std::vector<Ref<>> g;
+    bool zero = true;
     for (int k = 0; k < n->n_out; ++k) {
       Ref<> one = cotangents_[v.first + k];
       g.push_back(one ? dense(std::move(one)) : Ref<>());
+      zero &= !g.back();
     }
+    if (zero) return step_zero(n);
     if (n->closure && !n->explicit_values) return step_closure(n, g);
     OpObject* op = n->op;
     std::vector<Ref<TensorObject>> values;
@@ -283,6 +294,13 @@ class Pass {
     }
   }
 
+  void step_zero(Node* n) {
+    for (int i = 0; i < n->n_in; ++i) {
+      bool dependent = !n->op || n->op->joint || n->op->rules[i].kind != Rule::Kind::None;
+      if (dependent && needs(n->edges()[i])) add(n->edges()[i].node, n->edges()[i].output, zero_gradient());
+    }
+  }
+
   Ref<> step_elementwise(Node* n, int i, const Ref<>& g, std::vector<Ref<TensorObject>>& values) {
     OpObject* op = n->op;
     const Rule& rule = op->rules[i];
@@ -290,6 +308,7 @@ class Pass {
     Ref<> gx;
     switch (rule.kind) {
       case Rule::Kind::None: return {};
+      case Rule::Kind::Zero: return zero_gradient();
       case Rule::Kind::One: gx = g; break;
       case Rule::Kind::MinusOne: gx = Ref<>(checked(call_unary(engine.neg, g.get()))); break;
       case Rule::Kind::Vjp: {
@@ -351,6 +370,7 @@ class Pass {
   Ref<> step_vjp(Node* n, int i, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
     const Rule& rule = n->op->rules[i];
     if (rule.kind == Rule::Kind::None) return {};
+    if (rule.kind == Rule::Kind::Zero) return zero_gradient();
     if (rule.kind == Rule::Kind::One) return g[0];
     Ref<> args = rule_arguments(n, g, values);
     return fit(Ref<>(checked(PyObject_CallObject(rule.function, args.get()))), n->values()[i]);

@@ -126,11 +126,13 @@ static PyObject* tape_variables(PyObject* self, PyObject*) {
   return tuple;
 }
 
-// backward(targets, cotangents, sources) -> list of gradients, None where there is none.
+// backward(targets, cotangents, sources, bare_zeros=False) -> list of gradients, None where there
+// is none; with `bare_zeros` the number 0 where it is zero whatever the values are.
 static PyObject* tape_backward(PyObject* self, PyObject* args) {
   PyObject *targets, *cotangents, *sources;
-  if (!PyArg_ParseTuple(args, "O!O!O!", &PyList_Type, &targets, &PyList_Type, &cotangents, &PyList_Type, &sources)) return nullptr;
-  return guarded<PyObject*>(nullptr, [&] { return backward(as_tape(self), targets, cotangents, sources).release(); });
+  int bare_zeros = 0;
+  if (!PyArg_ParseTuple(args, "O!O!O!|p", &PyList_Type, &targets, &PyList_Type, &cotangents, &PyList_Type, &sources, &bare_zeros)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] { return backward(as_tape(self), targets, cotangents, sources, bare_zeros).release(); });
 }
 
 static PyObject* tape_pullback(PyObject* self, PyObject* args) {

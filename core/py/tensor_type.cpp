@@ -1,4 +1,5 @@
 // The Python type Tensor: operators, indexing, conversion to Python numbers and NumPy.
+#include "../help.h"
 #include "objects.h"
 
 namespace gt {
@@ -59,7 +60,7 @@ template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
   if (!is_ours(x) ? !converts_quietly(x) : !is_ours(y) && !converts_quietly(y)) {
     if (x != Py_None && y != Py_None) Py_RETURN_NOTIMPLEMENTED;
     PyErr_SetString(PyExc_ValueError, "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. "
-                                      "Hint: a gradient that does not exist is None.");
+                                      "Hint: a gradient that does not exist is None." GT_MORE("none-gradients"));
     return nullptr;
   }
   return call_binary(engine.*op, x, y);
@@ -105,10 +106,8 @@ static void not_in_graph(const char* use) {
   Ref<> type(errors ? PyObject_GetAttrString(errors.get(), "OperatorNotAllowedInGraphError") : nullptr);
   if (type)
     PyErr_Format(type.get(),
-                 "%s is not allowed. You can attempt the following resolutions to the problem: If you are running in Graph mode, use Eager "
-                 "execution mode or decorate this function with @tf.function. If you are using AutoGraph, you can try decorating this "
-                 "function with @tf.function. If that does not work, then you may be using an unsupported feature or your source code may "
-                 "not be visible to AutoGraph.",
+                 "%s is not allowed: it has no value while a function is traced. Hint: use tf.cond, tf.while_loop or tf.map_fn; AutoGraph "
+                 "does it by itself where it can read the source and is not switched off." GT_MORE("traced-values"),
                  use);
 }
 
@@ -307,7 +306,7 @@ void set_engine_op(const char* name, PyObject* op) {
       GT_ENGINE(not_equal), GT_ENGINE(less), GT_ENGINE(less_equal), GT_ENGINE(greater), GT_ENGINE(greater_equal),
       GT_ENGINE(logical_and), GT_ENGINE(logical_or), GT_ENGINE(logical_xor), GT_ENGINE(bitwise_and), GT_ENGINE(bitwise_or),
       GT_ENGINE(bitwise_xor), GT_ENGINE(left_shift), GT_ENGINE(right_shift), GT_ENGINE(sum_to), GT_ENGINE(conj), GT_ENGINE(real),
-      GT_ENGINE(mul_no_nan), GT_ENGINE(index), GT_ENGINE(index_update), GT_ENGINE(cast)
+      GT_ENGINE(mul_no_nan), GT_ENGINE(zero), GT_ENGINE(index), GT_ENGINE(index_update), GT_ENGINE(cast)
 #undef GT_ENGINE
   };
   for (auto& row : table)

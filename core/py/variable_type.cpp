@@ -37,7 +37,8 @@ Ref<TensorObject> read_variable(VariableObject* v) {
     return t;
   }
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
-  if (assign_tracker && !active_tapes().empty())
+  // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
+  if (assign_tracker && (op_watcher || !active_tapes().empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(v->value));
   // Read outside all tapes it is a constant, also for a tape that is opened later.

@@ -8,14 +8,11 @@ accumulator keeps what a tape would keep.
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-from gradtape import _core, _hooks, nest, ops
+from gradtape import _core, _hooks, _log, nest, ops
 from gradtape.custom_gradient import forward
 from gradtape.tape import GradientTape, UnconnectedGradients, _differentiable, _leaf, _unconnected
-
-_log = logging.getLogger("gradtape")
 
 
 def _tangent(value: Any, primal: Any) -> Any:
@@ -159,4 +156,5 @@ class ForwardAccumulator:
         if not pairs:
             return None
         (tangent,) = over._backward([g for g, _ in pairs], [t for _, t in pairs], [cotangent])
-        return None if tangent is None else _hooks.densify(tangent)
+        # Gradients that do not depend on the cotangent are zeros.
+        return ops.zeros(y.shape, y.dtype) if tangent is None else _hooks.densify(tangent)

@@ -7,17 +7,15 @@ gradtape itself, NumPy, the standard library, classes, builtins, generators, and
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
-import logging
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
-from gradtape import _core
-
-_log = logging.getLogger("gradtape")
+from gradtape import _core, _log
 
 _MARK = "__ag_converted__"
 _NEVER = "__ag_do_not_convert__"
@@ -97,6 +95,9 @@ def conv(f: Any) -> Any:
     return f
 
 
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
 def convert(f: Callable) -> Callable:
     """The converted form of a function that the user asked to have converted."""
     if isinstance(f, types.MethodType):
@@ -134,9 +135,13 @@ def _new_code(f: types.FunctionType) -> types.CodeType | None:
     try:
         return transform(f)
     except (OSError, SyntaxError, ValueError, RecursionError) as e:
-        _log.warning(
-            "AutoGraph could not transform %r and will run it as-is.\nCause: %s\nTo silence this warning, decorate the "
-            "function with @tf.autograph.experimental.do_not_convert",
+        # Code that was typed in, or run by exec or -c, has no source. Where it does not branch, nothing is lost.
+        branches = any(i.opcode in _JUMPS for i in dis.get_instructions(f.__code__))
+        _log.log(
+            _log.WARNING if branches else _log.INFO,
+            "AutoGraph could not transform %r and will run it as-is.\nCause: %s\nAn if, for or while that depends on "
+            "tensors needs the source: put the function into a file, or use tf.cond and tf.while_loop. To silence this "
+            "warning, decorate it with @tf.autograph.experimental.do_not_convert",
             f,
             e,
         )

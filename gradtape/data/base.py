@@ -152,6 +152,18 @@ class DatasetBase:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} element_spec={self.element_spec!r}>"
 
+    def __copy__(self) -> Any:
+        return self  # it does not change
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a tf.data.Dataset cannot be pickled: it holds functions and iterators. Hint: pickle what it is made of, or "
+            "a function that makes it."
+        )
+
     def __iter__(self) -> Any:
         from gradtape.data.iterator import OwnedIterator
 

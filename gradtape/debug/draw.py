@@ -71,6 +71,7 @@ def draw(tape: Any, targets: list | None, file: Any) -> str:
 
 
 def picture_of(tape: Any, targets: list | None) -> Picture:
+    """Boxes and lines for what is on the tape, or for what the targets depend on."""
     records = recorded(tape)
     ends: set[int] = set()
     if targets is not None:
@@ -126,9 +127,8 @@ def _values(records: list[Recorded]) -> dict[tuple[int, int], Any]:
                 known[r.number, k] = v.tensor
     single = {r.number for r in records if len(r.results) == 1}
     now = record()
-    for x in now._held if now is not None else ():
-        number = _core.record_number(x) if isinstance(x, _core.Tensor) else 0
-        if number in single:
+    for number, x in now.known.items() if now is not None else ():
+        if number in single and isinstance(x, _core.Tensor):
             known.setdefault((number, 0), x)
     return known
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import _core
+from gradtape.debug import watch
 from gradtape.debug.lines import record
 from gradtape.source import Line
 
@@ -22,6 +23,7 @@ class Held(NamedTuple):
 
     @property
     def kept(self) -> bool:
+        """Whether its elements are still there."""
         return self.place != 0
 
     @property
@@ -44,13 +46,15 @@ class Recorded(NamedTuple):
 
     @property
     def is_source(self) -> bool:
+        """Whether nothing was computed: a variable, or a watched tensor."""
         return self.what in ("variable", "watched")
 
 
 def recorded(tape: Any) -> list[Recorded]:
     """What is on the tape, oldest first."""
     rows = tape._records()
-    lines = _lines()
+    now = record()
+    lines = {} if now is None else now.lines()
     kinds = _kinds_of_leaves(rows)
     out = []
     for number, op, origins, operands, results, owner in rows:
@@ -91,28 +95,15 @@ def _gradient_function(closure: Any) -> str:
     )
 
 
-def _lines() -> dict[int, Line]:
-    """The line of each record, while `debug.lines()` is on."""
-    now = record()
-    if now is None:
-        return {}
-    lines: dict[int, Line] = {}
-    for x in now._held:
-        made = now.made.get(id(x))
-        if made is not None and made.what != "read":
-            lines.setdefault(_core.record_number(x), made.line)
-    return lines
-
-
 @contextlib.contextmanager
 def unseen() -> Iterator[None]:
     """What runs here is neither recorded by a tape nor seen by a watcher of ops."""
-    watcher, tapes = _core.set_op_watcher(None), _core.suspend()
-    try:
-        yield
-    finally:
-        _core.resume(tapes)
-        _core.set_op_watcher(watcher)
+    with watch.unseen():
+        tapes = _core.suspend()
+        try:
+            yield
+        finally:
+            _core.resume(tapes)
 
 
 def gradients(tape: Any, targets: list, sources: list) -> list:

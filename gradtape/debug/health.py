@@ -38,6 +38,7 @@ class Source(NamedTuple):
 
     @property
     def trouble(self) -> str:
+        """What is wrong, in a word or two; empty if nothing is."""
         if self.gradient is None:
             return "no gradient: see tape.explain"
         if self.not_finite:
@@ -66,6 +67,7 @@ class Units(NamedTuple):
 
     @property
     def share(self) -> float:
+        """The part of the units that passes on no gradient."""
         return (self.dead + self.saturated) / max(self.units, 1)
 
 
@@ -88,14 +90,14 @@ class Health:
             if s.gradient is None:
                 rows.append([s.name, shape, "None", f"{s.weight:.3g}", "", "", "", s.trouble])
             else:
-                numbers_of = [f"{s.gradient:.3g}", f"{s.weight:.3g}", f"{s.ratio:.3g}", f"{s.zeros:.1%}"]
+                numbers_of = [f"{s.gradient:.3g}", f"{s.weight:.3g}", _shown(s.ratio), f"{s.zeros:.1%}"]
                 rows.append([s.name, shape, *numbers_of, str(s.not_finite), s.trouble])
         lines = table(rows, "llrrrrrl")
         if self.units:
             rows = [["activation", "shape", "units", "dead", "saturated", "near an end", ""]]
             for u in self.units:
                 shape = "[" + ",".join(map(str, u.shape)) + "]"
-                where = f"{u.line}: {u.line.text}" if u.line is not None else ""
+                where = u.line.shown if u.line is not None else ""
                 rows.append(
                     [u.op, shape, str(u.units), str(u.dead), str(u.saturated), f"{u.near_end:.1%}", where]
                 )
@@ -157,6 +159,11 @@ class Health:
         axes.set_xlabel("% of the units")
         axes.legend(loc="best")
         axes.set_title("Activations")
+
+
+def _shown(ratio: float) -> str:
+    """A ratio to weights that are all zero, as a new bias is, says nothing."""
+    return f"{ratio:.3g}" if math.isfinite(ratio) else ""
 
 
 def _rank(s: Source) -> tuple:

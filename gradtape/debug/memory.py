@@ -54,13 +54,14 @@ class Memory:
 
     @property
     def total(self) -> int:
+        """All bytes that the records keep."""
         return sum(k.bytes for k in self.by_op.values())
 
     def __str__(self) -> str:
         shared = f", and shares {size(self.variables)} with variables" if self.variables else ""
         head = f"The tape keeps {size(self.total)} in {self.records} records{shared}."
         parts = [head, *self._rows("op", [(name, k) for name, k in self.by_op.items()])]
-        known = [(f"{line}: {line.text}", k) for line, k in self.by_line.items() if line is not None]
+        known = [(line.shown, k) for line, k in self.by_line.items() if line is not None]
         if known:
             parts += ["", *self._rows("line", known)]
         elif self.records:

@@ -28,6 +28,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
+        """One run of the whole program."""
         return sum(s.seconds for s in self.steps)
 
     def by_line(self) -> dict[Line, float]:
@@ -46,7 +47,7 @@ class Profile:
 
         ranked = sorted(self.steps, key=lambda s: -s.seconds)
         shown = [row(s.seconds, f"{s.what}  [{', '.join(map(str, s.lines))}]") for s in ranked]
-        by_line = [row(t, f"{line}: {line.text}") for line, t in self.by_line().items()]
+        by_line = [row(t, line.shown) for line, t in self.by_line().items()]
         return "\n".join(
             [f"{self.name}: {whole * 1e6:.1f} us in {len(self.steps)} steps", *shown, "by line", *by_line]
         )

@@ -34,6 +34,7 @@ class Report:
 
     @property
     def summary(self) -> str:
+        """One sentence of counts."""
         missing = {f.name for f in self.findings if f.code == "missing"}
         parts = [
             f"{self.files} files, {self.with_tensorflow} with TensorFlow: {self.uses} uses of {len(self.names)} names",

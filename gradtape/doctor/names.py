@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from gradtape.doctor.effects import REFUSALS, STUBS
 from gradtape.doctor.read import Finding, Source
 
 _ROOTS = frozenset(("tensorflow", "gradtape"))
@@ -189,6 +190,11 @@ def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> I
                 node, "missing", f"gradtape has no {name}" + (f": {words}" if words else "."), name
             )
             continue
+        if name in REFUSALS:
+            if not _prepared(source.tree, node):
+                yield source.found(node, "missing", f"gradtape refuses {name}: {REFUSALS[name]}.", name)
+        elif name in STUBS:
+            yield source.found(node, "note", f"{name} is accepted: {STUBS[name]}.", name)
         for start, what in _KERAS_2.items():
             if name.startswith(start):
                 yield source.found(node, "note", f"{name}: {what}; it works.", name)
@@ -196,6 +202,18 @@ def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> I
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
             yield from _keras_2_calls(source, found, node)
+
+
+def _prepared(tree: ast.AST, node: Any) -> bool:
+    """Whether a name stands in a `try` that catches what a refusal raises."""
+    for t in ast.walk(tree):
+        if isinstance(t, ast.Try) and any(node is n for s in t.body for n in ast.walk(s)):
+            caught = {
+                getattr(n, "id", "") for h in t.handlers for n in ast.walk(h.type or ast.Name("Exception"))
+            }
+            if caught & {"ValueError", "RuntimeError", "Exception", "BaseException"}:
+                return True
+    return False
 
 
 def _keras_2_calls(source: Source, found: Aliases, node: ast.Call) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ class Source:
             self.tree = ast.parse(text)
 
     def place(self, line: int) -> str:
+        """A line of the file, as `program.py:3` or `notebook.ipynb:cell 2:3`."""
         name = os.path.relpath(self.path)
         name = str(self.path) if name.startswith(os.pardir) else name
         if self._cells is None:
@@ -52,6 +53,7 @@ class Source:
         return 0 < line <= len(self.lines) and _ALLOWED.search(self.lines[line - 1]) is not None
 
     def found(self, node: Any, code: str, text: str, name: str = "") -> Finding:
+        """A finding at a node of the tree."""
         return Finding(self.place(node.lineno), node.lineno, code, text, name)
 
 

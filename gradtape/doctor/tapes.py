@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gradtape.doctor.flow import comes_back, read_again, stepwise
 from gradtape.doctor.names import Aliases
 from gradtape.doctor.read import Finding, Source
 
@@ -65,6 +66,7 @@ class _Reader:
         self._events: list[Event] = []
 
     def read(self, body: list[ast.stmt]) -> list[Event]:
+        """The events of a list of statements."""
         self._block(body, (), (), ())
         return self._events
 
@@ -224,12 +226,16 @@ def _inside(source: Source, found: Aliases, events: list[Event]) -> Iterator[Fin
         name = _called(e.node)
         method = isinstance(e.node.func, ast.Attribute) and not found.called(e.node)
         if name == "numpy" and method and not e.node.args and not e.looking:
+            if not comes_back(found, e.node, events, _DERIVATIVES):
+                continue
             yield source.found(
                 e.node,
                 "none",
                 ".numpy() inside a tape's context: a value that comes back from NumPy has no gradient.",
             )
         elif name in _ASSIGN and method and not e.tapes[-1].follows and any(map(_computed, e.node.args)):
+            if not read_again(e.node, events, e.tapes[-1]):
+                continue
             yield source.found(
                 e.node,
                 "none",
@@ -343,22 +349,27 @@ def _of_itself(e: Event) -> bool:
 def _target(
     source: Source, found: Aliases, tape: Tape, asked: Event, events: list[Event]
 ) -> Iterator[Finding]:
-    """The target was computed behind the context."""
+    """The target was computed behind the context, or through a function without a gradient."""
     assert isinstance(asked.node, ast.Call)
-    if tape in asked.tapes:
-        return
     target = _argument(asked.node, 0, "target")
     if not isinstance(target, ast.Name):
         return
     before = events[: events.index(asked)]
     last = next((e for e in reversed(before) if e.kind == "assign" and e.name == target.id), None)
+    step = stepwise(found, last.value) if last is not None else ""
+    if step and last is not None:
+        yield source.found(
+            last.node, "none", f"{target.id} is computed through {step}, which has no gradient."
+        )
+        return
+    if tape in asked.tapes:
+        return
     if last is None or last.value is None or tape in last.tapes or last.node.lineno < tape.node.lineno:  # type: ignore[attr-defined]
         return
     if last.branches != asked.branches[: len(last.branches)]:
         return
-    if any(found.called(n) for n in ast.walk(last.value)) or isinstance(
-        last.value, (ast.BinOp, ast.AugAssign)
-    ):
+    computes = any(found.called(n) for n in ast.walk(last.value)) or _derivative(last.value)
+    if computes or isinstance(last.value, (ast.BinOp, ast.AugAssign)):
         yield source.found(
             last.node,
             "none",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from typing import Any
 
 from gradtape import _core
@@ -146,7 +146,7 @@ _FIRST = {"add": "add", "sub": "sub", "mul": "mul", "square": "mul"}
 _SECOND = {"add": ("add", "add"), "sub": ("sub", "from"), "mul": ("mul", "mul"), "div": ("div", "under")}
 
 
-def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, Sequence[Value]]]:
+def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, tuple[Value, ...]]]:
     """The loops of a cluster over a tile: kernel, the node that its result belongs to, operands.
 
     An operation whose result only the next one reads is computed with it, which saves a pass over the tile.
@@ -155,24 +155,22 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
     for node in cluster.nodes:
         for v in node.operands:
             uses[v] = uses.get(v, 0) + 1
-    loops: dict[Node, tuple[str, Node, Sequence[Value]]] = {}
+    loops: dict[Node, tuple[str, Node, tuple[Value, ...]]] = {}
     for node in cluster.nodes:
-        kernel = "cast" if node.name == "cast" else node.op.row.native
-        loop = (kernel, node, node.operands)
-        for side, v in enumerate(
-            node.operands if node.name in _SECOND and node.results[0].dtype in _PAIRED else ()
-        ):
-            first = loops.get(v.node) if v.node is not None else None
-            if first is not None and first[0] in _FIRST and uses[v] == 1 and v not in leaving:
-                x, y = first[2] if len(first[2]) == 2 else first[2] * 2
-                loop = (
-                    f"{_FIRST[first[0]]}.{_SECOND[node.name][side]}",
-                    node,
-                    (x, y, node.operands[1 - side]),
-                )
-                del loops[first[1]]
+        loops[node] = ("cast" if node.name == "cast" else node.op.row.native, node, node.operands)
+        if node.name not in _SECOND or node.results[0].dtype not in _PAIRED:
+            continue
+        for side, v in enumerate(node.operands):
+            before = v.node
+            if before is None or before not in loops:
+                continue
+            name, _, operands = loops[before]
+            if name in _FIRST and uses[v] == 1 and v not in leaving:
+                x, y = operands[0], operands[-1]  # both are the operand of a square
+                pair = f"{_FIRST[name]}.{_SECOND[node.name][side]}"
+                loops[node] = (pair, node, (x, y, node.operands[1 - side]))
+                del loops[before]
                 break
-        loops[node] = loop
     return list(loops.values())
 
 

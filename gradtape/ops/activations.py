@@ -29,7 +29,7 @@ def _sigmoid(x):
 
 relu_grad = elementwise(
     "relu_grad", FLOAT, args="out g",
-    vjp=(None, lambda h, out, g, dx: relu_grad(out, h)),
+    vjp=(0, lambda h, out, g, dx: relu_grad(out, h)),
     numpy=lambda out, g: np.where(out > 0, g, 0), samples=pairs(),
     doc="`g` where `out > 0`, else 0: the gradient of relu in one pass.",
 )  # fmt: skip
@@ -41,7 +41,7 @@ relu = elementwise(
 )  # fmt: skip
 
 relu6 = elementwise(
-    "relu6", REAL, args="features", vjp=lambda g, x, out: select((x > 0) & (x < 6), g, 0),
+    "relu6", REAL, args="features", vjp=lambda g, x, out: relu_grad(out, select(out < 6, g, 0)),
     numpy=lambda x: np.clip(x, 0, 6), samples=floats(-3, 9), names="nn.relu6",
     edges=[((at(0.0),), (0.0,)), ((at(6.0),), (0.0,))],
     doc="`min(max(x, 0), 6)`, element-wise. Its derivative at 0 and 6 is 0.",
@@ -50,7 +50,7 @@ relu6 = elementwise(
 leaky_relu_grad = elementwise(
     "leaky_relu_grad", FLOAT, args="x alpha g",
     vjp=(
-        None, lambda h, x, alpha, g, dx: select(x > 0, 0, g * h),
+        0, lambda h, x, alpha, g, dx: select(x > 0, 0, g * h),
         lambda h, x, alpha, g, dx: leaky_relu_grad(x, alpha, h),
     ),
     numpy=lambda x, alpha, g: np.where(x > 0, g, alpha * g),

@@ -45,7 +45,7 @@ complex_ = elementwise(
 )  # fmt: skip
 
 zero = elementwise(
-    "zero", ANY, deriv=None,
+    "zero", ANY, deriv=0,
     numpy=np.zeros_like, samples=floats(), doc="Zeros of the shape and type of `x`; used by rules.",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ _STEPS = {
     for name in (
         "add sub mul div floordiv pow neg abs invert logical_not matmul equal not_equal less less_equal greater "
         "greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift "
-        "sum_to conj real mul_no_nan index index_update cast"
+        "sum_to conj real mul_no_nan zero index index_update cast"
     ).split()
 } | {"mod": "floormod"}
 

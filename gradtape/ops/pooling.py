@@ -213,7 +213,7 @@ max_pool_argmax = opaque(
 
 max_pool_pick = opaque(
     "max_pool_pick", FLOAT, f"input t {_ARGS}",
-    rule=(None, lambda g, x, t, out, *window: max_unpool(x, g, *window)),
+    rule=(0, lambda g, x, t, out, *window: max_unpool(x, g, *window)),
     batch=_batch(lambda: max_pool_pick), numpy=_numpy_pick,
     samples=[call(x, x, **window) for x, window in _CASES],
     bad=[(call((1, 4, 4, 1), (1, 4, 4, 2), **_window([2, 2])), _INVALID, "t must have the shape")],
@@ -222,7 +222,7 @@ max_pool_pick = opaque(
 
 max_unpool = opaque(
     "max_unpool", FLOAT, f"input g {_ARGS}",
-    rule=(None, lambda gg, x, g, out, *window: max_pool_pick(x, gg, *window)),
+    rule=(0, lambda gg, x, g, out, *window: max_pool_pick(x, gg, *window)),
     batch=_batch(lambda: max_unpool), numpy=_numpy_unpool,
     samples=[call(x, _out_of(x, window), **window) for x, window in _CASES],
     bad=[(call((1, 4, 4, 1), (1, 4, 4, 1), **_window([2, 2])), _INVALID, "g must have the shape [1,2,2,1]")],

@@ -38,13 +38,16 @@ class SparseTensor:
 
     @property
     def dtype(self) -> dtypes.DType:
+        """The type of the values."""
         return self.values.dtype
 
     @property
     def shape(self) -> TensorShape:
+        """The shape of the dense tensor that it stands for."""
         return TensorShape([int(d) for d in array_of(self.dense_shape)])
 
     def get_shape(self) -> TensorShape:
+        """As `shape`."""
         return self.shape
 
     def __repr__(self) -> str:

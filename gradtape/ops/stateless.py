@@ -168,6 +168,10 @@ def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
             raise errors.InvalidArgumentError(
                 f"index_shuffle: {what} must be one, or as many as there are results, {count}; got {x.size}."
             )
+    if np.any(at < 0) or np.any(at > most):  # those would be shuffled among others for ever
+        raise errors.InvalidArgumentError(
+            f"index_shuffle: index must be from 0 to max_index; got {at.tolist()}, max_index {most.tolist()}."
+        )
     rows = [np.broadcast_to(x, (count,)).tolist() for x in (at, most, *np.moveaxis(seeds, -1, 0))]
     out = [
         _simon_index(i, m, [k & 0xFFFFFFFF for k in keys], rounds) for i, m, *keys in zip(*rows, strict=True)

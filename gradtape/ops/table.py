@@ -38,7 +38,7 @@ _NO_VALUE_KINDS = frozenset(("Ignored", "Extra"))
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
 # How a rule makes the gradient of an operand; the order is that of Rule::Kind.
-_NONE, _ONE, _MINUS_ONE, _DERIVATIVE, _VJP = range(5)
+_NONE, _ONE, _MINUS_ONE, _DERIVATIVE, _VJP, _ZERO = range(6)
 
 TABLE: dict[str, Row] = {}
 """Every primitive op, by its own name."""
@@ -157,11 +157,13 @@ def _rule(rule: Any, kind: int) -> tuple[int, Callable | None]:
         return _NONE, None
     if callable(rule):
         return kind, rule
+    if rule == 0:
+        return _ZERO, None
     if rule == 1:
         return _ONE, None
     if rule == -1:
         return _MINUS_ONE, None
-    raise ValueError(f"a rule is a function, 1, -1 or None, got {rule!r}")
+    raise ValueError(f"a rule is a function, 1, -1, 0 or None, got {rule!r}")
 
 
 _UNSAID: Any = object()
@@ -188,7 +190,8 @@ def elementwise(
     """An op that computes each element of the result from one element of each operand.
 
     Args:
-      deriv: the derivative for each operand, a function of `(*operands, out)`, or 1, -1 or None.
+      deriv: the derivative for each operand, a function of `(*operands, out)`, or 1, -1, 0
+        (connected, and zero everywhere) or None (not connected).
         A single one may stand without a tuple.
       vjp: instead of `deriv`: functions of `(g, *operands, out)`, where a product with the
         derivative would be slower or would not be stable.
@@ -336,3 +339,15 @@ def composite(names: str) -> Callable:
         return function
 
     return enter
+
+
+def _op_named(name: str) -> Any:
+    return TABLE[name].op
+
+
+def _reduce(op: Any) -> tuple[Any, ...]:
+    """An op is pickled by its name: modules and variables hold some, as activations and constraints."""
+    return _op_named, (op.row.name,)
+
+
+_core.Op.__reduce__ = _reduce

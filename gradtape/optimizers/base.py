@@ -6,7 +6,6 @@ What a step computes is in `step`, the rules of the single optimizers are in `ru
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -82,6 +81,7 @@ class Optimizer:
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
                 f"clipnorm={clipnorm}, clipvalue={clipvalue}, global_clipnorm={global_clipnorm}"
             )
+        step.want_scale("loss_scale_factor", loss_scale_factor)
         if gradient_accumulation_steps and not gradient_accumulation_steps >= 2:
             raise ValueError(
                 "`gradient_accumulation_steps` must be an integer >= 2. "
@@ -116,7 +116,7 @@ class Optimizer:
         self._scalars: dict[str, Variable] = {}
         self._added: list[Variable] = []  # by subclasses, with `add_variable`
         self._undecayed: tuple[set[int], re.Pattern | None] = (set(), None)
-        self._iterations = self._new_variable(np.int64(0), "iteration")
+        self._iterations: _core.Variable = self._new_variable(np.int64(0), "iteration")
         self._rate_now: Any = None  # the rate of a step where Python code computes it
         self._set_rate(learning_rate)
 
@@ -240,8 +240,10 @@ class Optimizer:
 
     def build(self, var_list: Iterable[Any]) -> None:
         """Makes the slots of the variables that have none yet."""
+        var_list = list(var_list)
+        step.require_variables(var_list)
         for v in var_list:
-            if id(_want_variable(v)) not in self._slots:
+            if id(v) not in self._slots:
                 self._trainable_variables.append(v)
                 self._slots[id(v)] = self._new_slots(v)
         for name, value in self.scalars().items():
@@ -447,27 +449,11 @@ class Optimizer:
         return self._trainable_variables
 
     def _prepare(self, grads: Sequence[Any], variables: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The gradients there are, checked, as tensors; slots for their variables."""
-        kept = [
-            (step.fit(g, _want_variable(v)), v)
-            for g, v in zip(grads, variables, strict=True)
-            if g is not None
-        ]
-        if not kept:
-            raise ValueError(
-                "No gradients provided for any variable. Hint: tape.explain(loss, variable) says why."
-            )
-        if len(kept) < len(variables):
-            missing = [v.name for g, v in zip(grads, variables, strict=True) if g is None]
-            warnings.warn(
-                f"Gradients do not exist for variables {missing} when minimizing the loss. If using "
-                "`model.compile()`, "
-                "did you forget to provide a `loss` argument?",
-                stacklevel=4,
-            )
+        """The gradients there are, checked, as tensors; slots for all variables."""
+        grads, kept = step.present(grads, variables)
         if not self.built or any(id(v) not in self._slots for v in variables):
             self.build(variables)
-        return [g for g, _ in kept], [v for _, v in kept]
+        return grads, kept
 
     def _first_step(self, grads: Sequence[Any], variables: Sequence[Any]) -> None:
         """A step for which no program is known by the arguments as they are."""
@@ -531,9 +517,3 @@ class _Variables(list):
 
     def __call__(self) -> list:
         return self
-
-
-def _want_variable(v: Any) -> Any:
-    if not isinstance(v, _core.Variable):
-        raise TypeError(f"optimizer: can only change variables; expected a tf.Variable; got {v!r}.")
-    return v

@@ -47,6 +47,7 @@ class LossScaleOptimizer:
     ) -> None:  # fmt: skip
         if not isinstance(inner_optimizer, Optimizer):
             raise TypeError(f"LossScaleOptimizer: expected an optimizer; got {inner_optimizer!r}.")
+        step.want_scale("initial_scale", initial_scale)
         self.inner_optimizer = inner_optimizer
         self.initial_scale = float(initial_scale)
         self.dynamic_growth_steps = dynamic_growth_steps
@@ -120,12 +121,15 @@ class LossScaleOptimizer:
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """As `apply_gradients`, with two lists."""
         unscaled, self._unscaled = self._unscaled, False
+        inner = self.inner_optimizer
+        if trainable_variables is None:
+            trainable_variables = inner._known_variables(grads)
+        grads, variables = inner._prepare(grads, trainable_variables)  # not inside a branch
         finite = _finite(grads)
-        good, bad = self._step(grads, trainable_variables, unscaled), self._shrink
+        good, bad = self._step(grads, variables, unscaled), self._shrink
         if finite._symbol is None:
             (good if bool(finite) else bad)()
         else:
-            self.inner_optimizer.build(trainable_variables)  # not inside a branch
             cond(finite, good, bad)
 
     def _step(self, grads: Any, variables: Any, unscaled: bool) -> Callable[[], None]:
@@ -177,9 +181,7 @@ def _finite(grads: Iterable[Any]) -> Any:
     """Whether all elements of all gradients are numbers."""
     token = _core.suspend()
     try:
-        values = [g.values if isinstance(g, IndexedSlices) else g for g in grads if g is not None]
-        if not values:
-            return _hooks.convert(True)
-        return ops.reduce_all(ops.stack([ops.reduce_all(ops.is_finite(step._tensor(v))) for v in values]))
+        values = [g.values if isinstance(g, IndexedSlices) else g for g in grads]
+        return ops.reduce_all(ops.stack([ops.reduce_all(ops.is_finite(v)) for v in values]))
     finally:
         _core.resume(token)

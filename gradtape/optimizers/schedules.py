@@ -31,6 +31,7 @@ class LearningRateSchedule:
         )
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments that make the schedule again; yours to write for a schedule of your own."""
         raise NotImplementedError(
             f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order to "
             "be serializable."
@@ -38,6 +39,7 @@ class LearningRateSchedule:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> LearningRateSchedule:
+        """The schedule that `get_config` described."""
         return cls(**config)
 
 

@@ -8,7 +8,8 @@ tapes, when one of them follows assignments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,56 @@ def fit(g: Any, v: Any) -> Any:
     if tuple(g.shape) != shape:
         _refuse(v, f"a gradient of shape {list(g.shape)}")
     return g
+
+
+def present(
+    grads: Sequence[Any], variables: Sequence[Any], held: Callable = lambda v: v, stacklevel: int = 5
+) -> tuple[list[Any], list[Any]]:
+    """The gradients there are, checked, as tensors, and their variables. Called before anything is changed.
+
+    Args:
+      held: of a variable, the `tf.Variable` in it (Keras has variables of its own).
+
+    Raises:
+      ValueError: if there are more or fewer gradients than variables, or none at all.
+      TypeError: if something else than a variable is to be changed.
+      InvalidArgumentError: if a gradient has another shape than its variable.
+    """
+    if len(grads) != len(variables):
+        raise ValueError(f"apply: got {len(grads)} gradients for {len(variables)} variables.")
+    require_variables(map(held, variables))
+    pairs = list(zip(grads, variables, strict=True))
+    kept = [(fit(g, held(v)), v) for g, v in pairs if g is not None]
+    if len(kept) < len(pairs):
+        from gradtape.debug.explain import missing
+
+        absent = [v for g, v in pairs if g is None]
+        why = f"{missing(absent)}{errors.more('none-gradients')}"
+        if not kept:
+            raise ValueError(f"No gradients provided for any variable. {why}")
+        names = [getattr(v, "path", None) or v.name for v in absent]
+        warnings.warn(
+            f"Gradients do not exist for variables {names} when minimizing the loss. If using "
+            f"`model.compile()`, did you forget to provide a `loss` argument? {why}",
+            stacklevel=stacklevel,
+        )
+    return [g for g, _ in kept], [v for _, v in kept]
+
+
+def require_variables(things: Iterable[Any]) -> None:
+    """Raises a TypeError for what is no variable."""
+    for v in things:
+        if not isinstance(v, _core.Variable):
+            raise TypeError(
+                f"optimizer: can only change variables; expected a tf.Variable; got {v!r}."
+                + errors.more("assigning")
+            )
+
+
+def want_scale(name: str, value: Any) -> None:
+    """Raises a ValueError for a scale of the loss that gradients cannot be divided by; None is none."""
+    if value is not None and not 0 < float(value) < float("inf"):
+        raise ValueError(f"`{name}` must be a number above zero. Received: {name}={value}")
 
 
 def _tensor(x: Any) -> Any:

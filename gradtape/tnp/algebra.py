@@ -57,7 +57,8 @@ def vdot(a: Any, b: Any) -> Any:
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """The product along chosen axes."""
-    return tf.tensordot(*meet(a, b), axes)
+    a, b = meet(a, b)
+    return tf.tensordot(a, b, axes)
 
 
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Any:
@@ -85,7 +86,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
 def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     """Differences of neighbours."""
     a = moveaxis(a, axis, -1)
-    for _ in range(n):
+    for _ in range(min(int(n), a.shape[-1])):  # then nothing is left
         a = a[..., 1:] - a[..., :-1]
     return moveaxis(a, -1, axis)
 
@@ -177,29 +178,49 @@ def array_equal(a1: Any, a2: Any) -> Any:
 _random: Any = tf.random
 
 
+def _sizes(size: Any) -> Any:
+    return [] if size is None else [size] if isinstance(size, int) else size
+
+
 def _randn(*args: int) -> Any:
     """Normal numbers, float64."""
     return _random.normal(args, dtype=tf.float64)
 
 
+def _standard_normal(size: Any = None) -> Any:
+    """Normal numbers, float64."""
+    return _randn(*_sizes(size))
+
+
 def _uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
     """Numbers of an interval, float64."""
-    return _random.uniform(
-        [] if size is None else [size] if isinstance(size, int) else size, low, high, tf.float64
-    )
+    return _random.uniform(_sizes(size), low, high, tf.float64)
+
+
+def _rand(*size: int) -> Any:
+    """Numbers from 0 to 1, float64."""
+    return _uniform(size=list(size))
+
+
+def _random_sample(size: Any = None) -> Any:
+    """Numbers from 0 to 1, float64."""
+    return _uniform(size=size)
 
 
 def _randint(low: int, high: int | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
     """Integers from `low` to `high - 1`."""
     low, high = (0, low) if high is None else (low, high)
-    sizes = [] if size is None else [size] if isinstance(size, int) else size
-    return tf.cast(_random.uniform(sizes, low, high, tf.int64), np.dtype(dtype))
+    return tf.cast(_random.uniform(_sizes(size), low, high, tf.int64), np.dtype(dtype))
+
+
+def _seed(s: int) -> None:
+    """Sets the seed of all random numbers, as `tf.random.set_seed`."""
+    _random.set_seed(s)
 
 
 random = _types.ModuleType("gradtape.tnp.random", "TensorFlow's namespace `tf.experimental.numpy.random`.")
 vars(random).update(
-    randn=_randn, rand=lambda *size: _uniform(size=list(size)), random=lambda size=None: _uniform(size=size),
-    uniform=_uniform, randint=_randint, seed=lambda s: _random.set_seed(s),
-    standard_normal=lambda size=None: _randn(*([] if size is None else [size] if isinstance(size, int) else size)),
+    randn=_randn, rand=_rand, random=_random_sample, uniform=_uniform, randint=_randint, seed=_seed,
+    standard_normal=_standard_normal,
 )  # fmt: skip
 _sys.modules[random.__name__] = random

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradtape import scopes
-from gradtape.errors import InvalidArgumentError
+from gradtape.errors import InvalidArgumentError, more
 from gradtape.shape import TensorShape
 from gradtape.train import late, trackable
 from gradtape.train.trackable import (
@@ -164,7 +164,7 @@ class Restoration:
                 f"Received incompatible tensor with shape {stored_shape} when attempting to restore variable "
                 f"with shape {shape} and name {leaf.name}; the checkpoint has {key}: "
                 f"{stored_dtype.name}{stored_shape.as_list()}, the program {dtype.name}"
-                f"{TensorShape(shape).as_list()}. Nothing was restored."
+                f"{TensorShape(shape).as_list()}. Nothing was restored." + more("checkpoints")
             )
         if stored_dtype is not dtype:
             raise InvalidArgumentError(
@@ -172,7 +172,8 @@ class Restoration:
                 None,
                 f"tensor_name = {trackable.full_name(key)}; expected dtype {dtype.name} does not equal original "
                 f"dtype {stored_dtype.name}; the checkpoint has {key}: {stored_dtype.name}"
-                f"{stored_shape.as_list()}, the program {leaf.name}: {dtype.name}. Nothing was restored.",
+                f"{stored_shape.as_list()}, the program {leaf.name}: {dtype.name}. Nothing was restored."
+                + more("checkpoints"),
             )
 
     # ---- what is left -----------------------------------------------------------------------------
@@ -229,6 +230,7 @@ class LoadStatus:
                 + ("\n  ..." if len(left) > most else "")
                 + "\n"
                 "Hint: objects that are made later take theirs then; expect_partial() if this is intended."
+                + more("checkpoints")
             )
         return self.assert_existing_objects_matched()
 

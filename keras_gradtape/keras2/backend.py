@@ -12,15 +12,16 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from keras.src import backend as keras_backend
 from keras.src import ops
 from keras.src.backend import config
-from keras.src.backend.common import global_state
+from keras.src.backend.common import global_state, standardize_dtype
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.legacy import backend as legacy
 
 import gradtape as tf
 from gradtape import _core
+from keras_gradtape.src import rnn as recurrent
+from keras_gradtape.src.ops.core import convert_to_tensor
 
 _training = 0
 
@@ -41,7 +42,7 @@ def install(keras: ModuleType) -> None:
 
 
 def _tensor(x: Any) -> Any:
-    return keras_backend.convert_to_tensor(x)
+    return convert_to_tensor(x)
 
 
 def get_value(x: Any) -> Any:
@@ -54,7 +55,7 @@ eval = get_value
 
 def set_value(x: Any, value: Any) -> None:
     """Sets a variable."""
-    x.assign(np.asarray(value, keras_backend.standardize_dtype(x.dtype)))
+    x.assign(np.asarray(value, standardize_dtype(x.dtype)))
 
 
 def batch_get_value(tensors: Sequence[Any]) -> list[Any]:
@@ -71,7 +72,7 @@ def batch_set_value(tuples: Sequence[tuple[Any, Any]]) -> None:
 def variable(value: Any, dtype: Any = None, name: str | None = None, constraint: Any = None) -> Any:
     """A `tf.Variable`; of Python and NumPy values in the type `floatx`."""
     if not isinstance(value, _core.Tensor):
-        value = np.asarray(value, dtype or keras_backend.floatx())
+        value = np.asarray(value, dtype or config.floatx())
     return tf.Variable(value, dtype=dtype, name=name, constraint=constraint)
 
 
@@ -79,7 +80,7 @@ def random_normal_variable(
     shape: Any, mean: float, scale: float, dtype: Any = None, name: str | None = None, seed: Any = None
 ) -> Any:
     """A variable with normally distributed values."""
-    dtype = dtype or keras_backend.floatx()
+    dtype = dtype or config.floatx()
     return tf.Variable(tf.random.normal(shape, mean, scale, dtype, seed=seed), name=name)
 
 
@@ -87,7 +88,7 @@ def random_uniform_variable(
     shape: Any, low: float, high: float, dtype: Any = None, name: str | None = None, seed: Any = None
 ) -> Any:
     """A variable with uniformly distributed values."""
-    dtype = dtype or keras_backend.floatx()
+    dtype = dtype or config.floatx()
     return tf.Variable(tf.random.uniform(shape, low, high, dtype, seed=seed), name=name)
 
 
@@ -126,12 +127,12 @@ def shape(x: Any) -> Any:
 
 def dtype(x: Any) -> str:
     """The name of the element type."""
-    return keras_backend.standardize_dtype(x.dtype)
+    return standardize_dtype(x.dtype)
 
 
 def set_floatx(value: Any) -> None:
     """Sets the type of weights and inputs of layers made from now on."""
-    config.set_floatx(keras_backend.standardize_dtype(value))
+    config.set_floatx(standardize_dtype(value))
     policy = global_state.get_global_attribute("dtype_policy")
     if policy is not None and policy.name in ("float16", "bfloat16", "float32", "float64"):
         global_state.set_global_attribute("dtype_policy", None)  # Keras remembers the one before
@@ -245,13 +246,13 @@ def conv3d(
 def rnn(step_function: Callable, inputs: Any, initial_states: Any, *args: Any, **kwargs: Any) -> Any:
     """A recurrent loop over the steps of sequences: last output, outputs, states."""
     kwargs.setdefault("return_all_outputs", True)
-    return keras_backend.rnn(step_function, inputs, initial_states, *args, **kwargs)
+    return recurrent.rnn(step_function, inputs, initial_states, *args, **kwargs)
 
 
 def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
     """The CTC loss of probabilities whose last class is the blank."""
     lengths = (tf.cast(tf.squeeze(n, -1), tf.int32) for n in (label_length, input_length))
-    scores = tf.math.log(y_pred + keras_backend.epsilon())
+    scores = tf.math.log(y_pred + config.epsilon())
     loss = tf.nn.ctc_loss(
         tf.cast(y_true, tf.int32), scores, *lengths, logits_time_major=False, blank_index=-1
     )
@@ -267,14 +268,14 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = 
     """A function from arrays for `inputs` to arrays for `outputs`, both of a model of layers."""
     from keras.src.models.model import Model
 
-    single = not isinstance(outputs, (list, tuple, dict))
     inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-    model = Model(inputs, [outputs] if single else outputs)
+    model = Model(inputs, outputs)
 
     def run(*given: Any) -> Any:
         values = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
         found = model(values if len(values) > 1 else values[0], training=bool(_training))
-        return found[0].numpy() if single else tf.nest.map_structure(lambda x: x.numpy(), found)
+        # Keras takes a single output out of its list.
+        return tf.nest.pack_sequence_as(outputs, [x.numpy() for x in tf.nest.flatten(found)])
 
     return run
 

@@ -7,6 +7,7 @@ import inspect
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 from keras.src import metrics
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.layers.core import input_layer
@@ -19,17 +20,17 @@ from keras_gradtape.keras2.losses import name_first
 
 # Accepted by Keras 2 and without a meaning any more.
 _GONE = frozenset(
-    ("dynamic", "fused", "renorm", "renorm_clipping", "renorm_momentum", "virtual_batch_size", "adjustment",
-     "time_major", "implementation", "experimental_autocast", "use_resource", "input_length")
+    ("dynamic", "fused", "implementation", "experimental_autocast", "use_resource", "input_length")
 )  # fmt: skip
+# These changed what a layer computes: they may be off.
+_OFF = frozenset(("virtual_batch_size", "adjustment", "time_major"))
 
 
 def install(keras: ModuleType) -> None:
     Layer.__init__ = _accepting(Layer.__init__)
     Layer.__call__ = _by_position(Layer.__call__)
     Layer.__init_subclass__ = classmethod(_subclassed)
-    for name in ("add_weight", "add_variable"):
-        setattr(Layer, name, name_first(getattr(Layer, name)))
+    Layer.add_weight = Layer.add_variable = name_first(Layer.add_weight)
     Layer.input_shape = property(lambda self: _shapes(self, "input"))
     Layer.output_shape = property(lambda self: _shapes(self, "output"))
     Layer.get_input_at = lambda self, node_index: _tensors_at(self, node_index, "input_tensors")
@@ -46,7 +47,6 @@ def install(keras: ModuleType) -> None:
     Layer.add_update = lambda self, updates, inputs=None: None
     Layer.apply = Layer.__call__
     Layer.reset_states = reset_states
-    Layer.trainable_variables.fget  # noqa: B018  a property, as in Keras 2
     new_input = _input(input_layer.Input)
     for place in (keras, keras.layers):
         place.Input = new_input
@@ -63,10 +63,17 @@ def _accepting(init: Any) -> Any:
         whole = kwargs.pop("batch_input_shape", None)
         if whole is not None:
             kwargs["input_shape"] = tuple(whole)[1:]
+            self.__dict__["_batch_size_arg"] = whole[0]
         if isinstance(kwargs.get("input_shape"), int):
             kwargs["input_shape"] = (kwargs["input_shape"],)
         for name in _GONE & kwargs.keys():
             del kwargs[name]
+        for name in _OFF & kwargs.keys():
+            if kwargs.pop(name):
+                raise ValueError(
+                    f"{type(self).__name__}: Keras 3 has no `{name}`; expected it to be left out."
+                    + (" Hint: transpose the input and the output." if name == "time_major" else "")
+                )
         if isinstance(kwargs.get("dtype"), tf.DType):
             kwargs["dtype"] = kwargs["dtype"].name
         init(self, **kwargs)
@@ -120,10 +127,15 @@ def _subclassed(cls: type, **kwargs: Any) -> None:
 
 
 def _by_position(call: Any) -> Any:
-    """`layer(x, True)`: what is no tensor and not first is passed on by its name."""
+    """`layer(x, True)`: what is no tensor and not first is passed on by its name.
+
+    Arrays beside tensors in a list of inputs become tensors too.
+    """
 
     @functools.wraps(call)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) in (list, tuple) and not all(map(tf.is_tensor, args[0])):
+            args = (type(args[0])(map(_as_tensor, args[0])), *args[1:])
         if len(args) > 1 and any(a is None or isinstance(a, (bool, int, float, str)) for a in args[1:]):
             names = list(inspect.signature(self.call).parameters)
             kept = [args[0]]
@@ -138,6 +150,10 @@ def _by_position(call: Any) -> Any:
         return call(self, *args, **kwargs)
 
     return __call__
+
+
+def _as_tensor(x: Any) -> Any:
+    return tf.convert_to_tensor(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x
 
 
 def add_metric(

@@ -7,12 +7,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from keras.src.layers.core.input_layer import InputLayer
+from keras.src.models.functional import Functional
 from keras.src.models.model import Model
 from keras.src.models.sequential import Sequential
 from keras.src.trainers import compile_utils
-from keras.src.trainers.trainer import Trainer as BaseTrainer
 
-from keras_gradtape.src.trainer import Trainer
+from keras_gradtape.src.trainer import BaseTrainer, Trainer
 
 _OF_QUEUES = frozenset(("workers", "use_multiprocessing", "max_queue_size"))
 _OF_COMPILE = frozenset(
@@ -34,8 +35,41 @@ def install(keras: ModuleType) -> None:
         setattr(Trainer, name, _keeping_metrics(getattr(Trainer, name)))
     BaseTrainer.metrics_names = property(_metrics_names)
     Model.state_updates = property(lambda self: [])
+    Functional._maybe_warn_inputs_struct_mismatch = _of_several(Functional._maybe_warn_inputs_struct_mismatch)
+    Sequential.input = property(lambda self: _only(self.inputs))
+    Sequential.output = property(lambda self: _only(self.outputs))
+    Sequential.add = _with_batch_size(Sequential.add)
     Sequential.predict_classes = _predict_classes
     Sequential.predict_proba = lambda self, x, **options: self.predict(x, **options)
+
+
+def _of_several(check: Any) -> Any:
+    """`Model([x], y)(x)`: with one input there is no doubt what is meant, and no warning."""
+
+    @functools.wraps(check)
+    def called(self: Any, inputs: Any, raise_exception: bool = False) -> None:
+        if raise_exception or len(self._inputs) > 1:
+            check(self, inputs, raise_exception=raise_exception)
+
+    return called
+
+
+def _only(tensors: list) -> Any:
+    """Of a model that has inputs of its own, whether it was called or not."""
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+def _with_batch_size(add: Any) -> Any:
+    """`batch_input_shape` of a first layer says how many rows there are, which stateful layers ask for."""
+
+    @functools.wraps(add)
+    def called(self: Any, layer: Any, rebuild: bool = True) -> None:
+        if not self._layers and getattr(layer, "_batch_size_arg", None) is not None:
+            shape = (layer._batch_size_arg, *layer._input_shape_arg)
+            add(self, InputLayer(batch_shape=shape), rebuild=False)
+        add(self, layer, rebuild=rebuild)
+
+    return called
 
 
 def _without(method: Any, gone: frozenset) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 from types import ModuleType
@@ -35,6 +36,7 @@ def install(keras: ModuleType) -> None:
         part.cosine_proximity = keras.losses.cosine_similarity
     _layers(keras.layers)
     _optimizers(keras)
+    _regularizers(keras.regularizers)
     _rest(keras)
 
 
@@ -86,6 +88,23 @@ def _optimizers(keras: ModuleType) -> None:
         CosineDecay=optimizers.schedules.CosineDecay,
         CosineDecayRestarts=optimizers.schedules.CosineDecayRestarts,
     )
+
+
+def _regularizers(regularizers: ModuleType) -> None:
+    """`l2(l=0.01)`: functions in Keras 2, classes now."""
+    for name in ("l1", "l2"):
+        cls = getattr(regularizers, name.upper())
+        cls.__init__ = _strength(cls.__init__, name)
+
+
+def _strength(init: Any, name: str) -> Any:
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if "l" in kwargs:
+            kwargs[name] = kwargs.pop("l")
+        init(self, *args, **kwargs)
+
+    return __init__
 
 
 def _rest(keras: ModuleType) -> None:

@@ -14,7 +14,9 @@ from keras.src.optimizers import base_optimizer, loss_scale_optimizer, optimizer
 import gradtape as tf
 from gradtape import _core
 from gradtape.optimizers import Optimizer as NativeOptimizer
+from gradtape.optimizers.step import want_scale
 from keras_gradtape.keras2.tracking import keras_variable
+from keras_gradtape.src.optimizer import make_scale
 
 Base = base_optimizer.BaseOptimizer
 Scaling = loss_scale_optimizer.LossScaleOptimizer
@@ -41,13 +43,15 @@ def install(keras: ModuleType) -> None:
         setattr(cls, function.__name__, function)
     cls._compute_gradients = compute_gradients
     cls.lr = property(_rate, _set_rate)
+    cls._decayed_lr = _decayed_rate
+    cls._name = property(lambda self: self.name)
     cls.weights = property(lambda self: self.variables)
     cls.iterations = property(Base.iterations.fget, _set_iterations)
     cls._get_current_learning_rate = _decayed(cls._get_current_learning_rate)
     Scaling.iterations = property(Scaling.iterations.fget, _set_iterations)
     Scaling.get_scaled_loss = get_scaled_loss
     Scaling.get_unscaled_gradients = get_unscaled_gradients
-    Scaling.loss_scale = property(lambda self: self.dynamic_scale if self.built else self.initial_scale)
+    Scaling.loss_scale = property(_loss_scale)
     optimizers.get = keras.optimizers.get = _get(optimizers.get)
 
 
@@ -61,6 +65,7 @@ def _accepting(init: Any) -> Any:
     def __init__(self: Any, learning_rate: Any = None, *args: Any, **kwargs: Any) -> None:
         learning_rate = kwargs.pop("lr", learning_rate)
         decay = kwargs.pop("decay", None)
+        want_scale("loss_scale_factor", kwargs.get("loss_scale_factor"))
         kept = None
         if isinstance(learning_rate, (tf.Variable, backend.Variable)):
             kept = keras_variable(learning_rate)
@@ -96,6 +101,11 @@ def _rate(self: Any) -> Any:
     """The rate before its decay."""
     rate = self._learning_rate
     return rate if isinstance(rate, backend.Variable) else self.learning_rate
+
+
+def _decayed_rate(self: Any, var_dtype: Any = "float32") -> Any:
+    """The rate of the next step."""
+    return tf.cast(self._get_current_learning_rate(), var_dtype)
 
 
 def _set_rate(self: Any, value: Any) -> None:
@@ -244,9 +254,16 @@ def _scaling(init: Any) -> Any:
             kwargs["dynamic"], args = args[0] is not False, args[1:]
         if not kwargs.pop("dynamic", True):
             kwargs["dynamic_growth_steps"] = 2**31 - 1  # a fixed scale: it never grows
+        want_scale("initial_scale", args[0] if args else kwargs.get("initial_scale"))
         init(self, inner_optimizer, *args, **{k: v for k, v in kwargs.items() if v is not None})
 
     return __init__
+
+
+def _loss_scale(self: Any) -> Any:
+    """What the loss is multiplied by now."""
+    make_scale(self)
+    return self.dynamic_scale
 
 
 def get_scaled_loss(self: Any, loss: Any) -> Any:

@@ -128,8 +128,11 @@ def _is_old_file(path: str) -> bool:
     """Whether an HDF5 file has the layout of Keras 2: groups by the names of layers."""
     import h5py
 
-    with h5py.File(path, "r") as file:
-        return "layer_names" in file.attrs or "model_weights" in file
+    try:
+        with h5py.File(path, "r") as file:
+            return "layer_names" in file.attrs or "model_weights" in file
+    except OSError:  # whatever it is, Keras will say that it cannot be read
+        return True
 
 
 # ---- models ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from keras.src import backend
+from keras.src.backend.common import standardize_dtype
 from keras.src.layers.layer import Layer
 from keras.src.utils import tracking
 
@@ -28,7 +29,7 @@ def keras_variable(v: Any) -> Any:
         path = v.name.partition(":")[0]
         found._value, found._path, found._name = v, path, path.rpartition("/")[2]
         found._shape, found._ndim = tuple(v._value_shape), len(v._value_shape)
-        found._dtype = backend.standardize_dtype(v.dtype)
+        found._dtype = standardize_dtype(v.dtype)
         found._autocast = False
         found._constraint = v.constraint
     return found

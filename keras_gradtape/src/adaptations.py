@@ -1,16 +1,22 @@
 """Small changes to modules of Keras, made as they are imported. `hook.py` calls `adapt`.
 
-Saving takes shapes and types of gradtape as it takes TensorFlow's; models from .h5 files train on where
-they were; and the callback TensorBoard writes with `gradtape.summary`, so that it needs no TensorFlow.
+Saving takes shapes and types of gradtape as it takes TensorFlow's; a file that cannot be loaded is named
+and leaves the model as it was; models from .h5 files train on where they were; and the callback
+TensorBoard writes with `gradtape.summary`, so that it needs no TensorFlow.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import warnings
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 import gradtape as tf
 from gradtape.dtypes import DType
@@ -33,6 +39,82 @@ def _saving(module: Any) -> None:
         return obj.name if isinstance(obj, DType) else known(obj)
 
     module.serialize_keras_object = serialize_keras_object
+
+
+def _files(module: Any) -> None:
+    """Names the file in errors of loading, after which a model has the weights that it had."""
+    load_weights, load_model = module.load_weights, module.load_model
+
+    @functools.wraps(load_weights)
+    def load_all_or_none(model: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        with _unchanged_if_it_fails(model), _naming("load_weights", filepath):
+            return load_weights(model, filepath, *args, **kwargs)
+
+    @functools.wraps(load_model)
+    def load_named(filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        with _naming("load_model", filepath):
+            path = str(filepath)
+            if path.endswith(".keras") and os.path.isfile(path) and not zipfile.is_zipfile(path):
+                # Keras would say that there is no such file.
+                raise OSError("It is no zip file, or only the beginning of one.")
+            return load_model(filepath, *args, **kwargs)
+
+    module.load_weights, module.load_model = load_all_or_none, load_named
+
+
+def _layers(module: Any) -> None:
+    """Lets `set_weights` look at all shapes before it changes a weight."""
+    known = module.Layer.set_weights
+
+    @functools.wraps(known)
+    def set_weights(self: Any, weights: Any) -> None:
+        # Their number is looked at by Keras.
+        for variable, value in zip(self.weights, weights, strict=False):
+            wanted, given = tuple(variable.shape), tuple(np.shape(value))
+            if wanted != given:
+                raise ValueError(
+                    f"Layer {self.name} weight shape {wanted} is not compatible with provided weight shape {given}: "
+                    f"{variable.path}. No weight was changed."
+                )
+        known(self, weights)
+
+    module.Layer.set_weights = set_weights
+
+
+@contextlib.contextmanager
+def _unchanged_if_it_fails(layer: Any) -> Iterator[None]:
+    """Gives variables, the optimizer's as well, the values back that they had before an error."""
+    variables = [*layer.variables, *getattr(getattr(layer, "optimizer", None), "variables", ())]
+    values = [(v, v._value._read()) for v in variables if isinstance(v._value, tf.Variable)]
+    try:
+        yield
+    except BaseException:
+        for variable, value in values:
+            variable._value.assign(value)
+        raise
+
+
+@contextlib.contextmanager
+def _naming(what: str, filepath: Any) -> Iterator[None]:
+    """Says which file an error is about. What cannot be read is an OSError, what does not fit a ValueError."""
+    try:
+        yield
+    except Exception as e:
+        path = os.path.realpath(filepath) if isinstance(filepath, (str, os.PathLike)) else str(filepath)
+        if str(filepath) in str(e) or path in str(e):
+            raise
+        said = str(e.args[0]) if isinstance(e, KeyError) and e.args else str(e)
+        words = f"{what}: {path} was not loaded, and nothing was changed. {said}"
+        if isinstance(e, (OSError, EOFError, zipfile.BadZipFile)) or said.startswith(_UNREADABLE):
+            raise OSError(words) from e
+        if isinstance(e, ValueError):
+            raise ValueError(words) from e
+        e.add_note(words)
+        raise
+
+
+# h5py and zipfile raise KeyError and RuntimeError as well.
+_UNREADABLE = ("Unable to ", "There is no item named ")
 
 
 def _old_format(module: Any) -> None:
@@ -70,6 +152,8 @@ def _model_summary(name: str, data: Any, step: Any = None) -> Any:
 
 ADAPTED: dict[str, Callable[[Any], None]] = {
     "keras.src.callbacks.tensorboard": _tensorboard,
+    "keras.src.layers.layer": _layers,
     "keras.src.legacy.saving.legacy_h5_format": _old_format,
+    "keras.src.saving.saving_api": _files,
     "keras.src.saving.serialization_lib": _saving,
 }

@@ -9,6 +9,7 @@ checks that this still holds. Anything else takes the long way, and so do errors
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from typing import Any
 
@@ -24,6 +25,7 @@ from keras.src.utils import python_utils, traceback_utils
 
 import gradtape as tf
 from gradtape import _core
+from gradtape.dtypes import BY_CODE
 from keras_gradtape.src.ops.core import Variable, convert_to_tensor
 
 Tensor = _core.Tensor
@@ -39,14 +41,19 @@ _DEPENDS_ON = frozenset(
 class Note:
     """What is known of a layer's calls."""
 
-    __slots__ = ("code", "shapes", "trains", "default", "alone")
+    __slots__ = ("code", "shapes", "trains", "default", "alone", "casts")
 
     def __init__(self, layer: Any, code: int) -> None:
         self.code = code  # of the element type of its inputs
         self.shapes: set[tuple] = set()  # of inputs that were accepted
         self.trains = layer._call_has_training_arg
         parameters = layer._call_signature.parameters
-        self.default = parameters["training"].default if self.trains else None
+        default = parameters["training"].default if self.trains else None
+        self.default = None if default is inspect.Parameter.empty else default
+        # The type that arrays of other floating types are cast to, or None.
+        casts = (layer._convert_input_args and layer.autocast) or isinstance(layer, Functional)
+        name = BY_CODE[code].name
+        self.casts = name if casts and BY_CODE[code].is_floating else None
         # A layer of Keras without layers inside: nobody asks for the context of its call.
         self.alone = not layer._layers and type(layer).__module__.startswith("keras.src.layers.")
 
@@ -84,14 +91,19 @@ def _note(layer: Any, x: Any, out: Any) -> None:
 def _layer_call(long_way: Any) -> Any:
     @functools.wraps(long_way)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if (
-            len(args) != 1
-            or type(args[0]) is not Tensor
-            or (kwargs and (len(kwargs) > 1 or "training" not in kwargs))
-        ):
+        if len(args) != 1 or (kwargs and (len(kwargs) > 1 or "training" not in kwargs)):
             return long_way(self, *args, **kwargs)
         x = args[0]
         note = self.__dict__.get("_note")
+        if type(x) is not Tensor:
+            if type(x) is not np.ndarray or x.dtype.kind != "f":
+                return long_way(self, *args, **kwargs)
+            if note is None or note.casts is None:
+                out = long_way(self, *args, **kwargs)
+                if self.built and "float" in self.input_dtype:
+                    _note(self, convert_to_tensor(x, self.input_dtype), out)
+                return out
+            x = convert_to_tensor(x, note.casts)
         state = global_state.GLOBAL_STATE_TRACKER.__dict__  # of this thread, until clear_session
         if (
             note is None
@@ -102,7 +114,7 @@ def _layer_call(long_way: Any) -> Any:
             or getattr(x, "_keras_mask", None) is not None
             or "_keras_mask_dict" in state
         ):
-            out = long_way(self, *args, **kwargs)
+            out = long_way(self, x, **kwargs)
             if state.get("autocast_scope") is None:
                 _note(self, x, out)
             return out
@@ -143,8 +155,13 @@ def _explain(layer: Any, e: Exception, x: Any, training: Any) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise e
 
-    told = traceback_utils.inject_argument_info_in_traceback(fail, f"{type(layer).__name__}.call()")
-    traceback_utils.filter_traceback(told)(x, **({} if training is None else {"training": training}))
+    name = f"{type(layer).__name__}.call()"
+    given = {} if training is None else {"training": training}
+    if hasattr(traceback_utils, "inject_argument_info_in_error"):  # Keras 3.16
+        e = traceback_utils.inject_argument_info_in_error(e, layer.call, (x,), given, name)
+    else:
+        fail = traceback_utils.inject_argument_info_in_traceback(fail, name)
+    traceback_utils.filter_traceback(fail)(x, **given)
 
 
 def _set_attribute(long_way: Any) -> Any:

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from keras.src import backend
 from keras.src.backend.common.stateless_scope import in_stateless_scope
+from keras.src.initializers import Constant
 from keras.src.optimizers import adagrad, base_optimizer, optimizer, sgd
+from keras.src.optimizers.loss_scale_optimizer import LossScaleOptimizer
 from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSchedule
 
 import gradtape as tf
@@ -28,6 +30,7 @@ from gradtape.graph.lower import compile_graph
 from gradtape.graph.trace import Trace, lift
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.optimizers import step as native
+from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 
 Base = base_optimizer.BaseOptimizer
 
@@ -67,9 +70,10 @@ def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_
 
 def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
     """Takes one step; without variables those it was built with are meant."""
+    if not len(grads):
+        return
     if _inline() or not _traceable(type(self)):
-        _build(self, trainable_variables)
-        Base.apply(self, _dense_unless_rows(self, grads), trainable_variables)
+        _eagerly(self, *_checked(self, grads, trainable_variables))
         return
     programs = self.__dict__.get("_programs")
     known = None if programs is None or trainable_variables is None else programs.last
@@ -103,6 +107,66 @@ def _variable_key(self: Any, variable: Any) -> int:
     return id(variable._value) if isinstance(variable, backend.Variable) else id(variable)
 
 
+def set_weights(self: Any, weights: Any) -> None:
+    """Sets `variables` to the values `get_weights` gave: all of them, or none."""
+    if not self.built:
+        Base.set_weights(self, weights)  # raises
+    _set_all(self._variables, list(weights))
+
+
+def load_own_variables(self: Any, store: Any) -> None:
+    """Takes the state out of a file of Keras: all of it, or none."""
+    if len(store.keys()) != len(self.variables):
+        Base.load_own_variables(self, store)  # warns
+    else:
+        _set_all(self.variables, [store[str(i)] for i in range(len(self.variables))])
+
+
+def _set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    if len(values) != len(variables):
+        raise ValueError(
+            f"set_weights: expected {len(variables)} values, one for each variable; got {len(values)}."
+        )
+    for v, value in zip(variables, values, strict=True):
+        if tuple(v.shape) != np.shape(value):
+            raise ValueError(
+                f"Optimizer variable {v.path} has shape {v.shape} not compatible with provided weight shape "
+                f"{np.shape(value)}."
+            )
+    for v, value in zip(variables, values, strict=True):
+        v.assign(value)
+
+
+def make_scale(self: Any) -> None:
+    """The state of a LossScaleOptimizer, from the first scaled loss on.
+
+    Keras takes the initial scale until the optimizer is built, which happens later in the step: a traced
+    function would keep that number for ever.
+    """
+    if "dynamic_scale" not in self.__dict__:
+        with lift(), backend.name_scope(self.name, caller=self):
+            for name, dtype, value in (
+                ("step_counter", "int", 0),
+                ("dynamic_scale", "float32", self.initial_scale),
+            ):
+                self.__dict__[name] = self.add_variable(
+                    shape=(), dtype=dtype, initializer=Constant(value), aggregation="none", name=name
+                )
+
+
+def _build_scaling(self: Any, var_list: Any) -> None:
+    make_scale(self)
+    self.inner_optimizer.build(var_list)
+    optimizer.Optimizer.build(self, var_list)
+
+
+def _scale_loss(self: Any, loss: Any) -> Any:
+    if in_stateless_scope():
+        return loss * (self.dynamic_scale if self.built else self.initial_scale)
+    make_scale(self)
+    return backend.numpy.multiply(loss, self.dynamic_scale)
+
+
 def install() -> None:
     """Gives these methods to the optimizers of the Keras that was imported."""
     cls = optimizer.BackendOptimizer
@@ -111,7 +175,11 @@ def install() -> None:
     cls._backend_update_step = _update_all
     cls._get_current_learning_rate = _current_rate
     cls._var_key = _variable_key
+    cls.set_weights = set_weights
+    cls.load_own_variables = load_own_variables
     cls.__setattr__ = _set_attribute
+    LossScaleOptimizer.build = _build_scaling
+    LossScaleOptimizer.scale_loss = _scale_loss
 
 
 # ---- a step ---------------------------------------------------------------------------------------
@@ -136,13 +204,10 @@ def _traceable(cls: type) -> bool:
 
 def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
     """One step in eager mode, by a program if there can be one."""
-    if _inline() or not len(grads) or not _traceable(type(self)):
-        _build(self, variables)
+    grads, variables = _checked(self, grads, variables)
+    if _inline() or not _traceable(type(self)):
         self.apply(grads, variables)
         return
-    variables = _checked_variables(self, grads, variables)
-    grads, variables = self._filter_empty_gradients(grads, variables)
-    grads = [native.fit(g, _held(v)) for g, v in zip(grads, variables, strict=True)]
     programs = self.__dict__.get("_programs")
     if programs is None:
         programs = self.__dict__["_programs"] = _Programs()
@@ -166,17 +231,19 @@ def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
     programs.last = update if simple else None
 
 
-def _checked_variables(self: Any, grads: Sequence[Any], variables: Any) -> list[Any]:
+def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The gradients there are and their variables, which have slots then. What is wrong changes nothing."""
     if variables is None:
         if not self.built or len(grads) != len(self._trainable_variables):
             Base.apply(self, grads)  # raises
-        return self._trainable_variables
+        variables = self._trainable_variables
+    if in_stateless_scope():
+        return grads, variables
     variables = list(variables)
-    if len(variables) != len(grads):
-        raise ValueError(f"apply: got {len(grads)} gradients for {len(variables)} variables.")
+    present = native.present(grads, variables, _held)
     _build(self, variables)
     self._check_variables_are_known(variables)
-    return variables
+    return present
 
 
 def _build(self: Any, variables: Any) -> None:
@@ -245,7 +312,7 @@ def _python_rates(self: Any) -> list[Any]:
 
 def _set_rate_now(self: Any) -> None:
     kept = self.__dict__.pop("_rate_now", None)
-    rate = np.float32(backend.convert_to_numpy(Base._get_current_learning_rate(self)))
+    rate = np.float32(convert_to_numpy(Base._get_current_learning_rate(self)))
     if kept is None:
         with lift():
             kept = tf.Variable(rate, trainable=False)
@@ -276,7 +343,7 @@ def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any)
     """The update of SGD and Adagrad for some rows of a variable; rows that occur twice add up."""
     v = _held(variable)
     g = IndexedSlices(tf.cast(g.values, v.dtype), g.indices, g._dense_shape)
-    rate = tf.cast(backend.convert_to_tensor(learning_rate), v.dtype)
+    rate = tf.cast(convert_to_tensor(learning_rate), v.dtype)
     if type(self) is sgd.SGD:
         change = g.values * rate
     else:

@@ -13,7 +13,7 @@ from keras.src import metrics as metrics_module
 from keras.src import optimizers as optimizers_module
 from keras.src import tree
 from keras.src.backend import config
-from keras.src.trainers import trainer as base_trainer
+from keras.src.trainers import trainer as trainers
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import python_utils, traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
@@ -28,6 +28,10 @@ from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 Tensor = _core.Tensor
 
 
+# Shapes of batches for which a step is traced; the others run eagerly, which is quicker than a trace.
+_MOST_KINDS = 32
+
+
 class Step:
     """A training, test or prediction step: a function of the data of one batch.
 
@@ -38,14 +42,26 @@ class Step:
     def __init__(self, step: Callable, eager: bool) -> None:
         self.eager = eager
         self.python = step
-        self.plain = Function(lambda *data: conv(step)(data), "step", autograph=False)
-        self.nested = Function(lambda data: conv(step)(data), "step", autograph=False)
+        self.kinds: set[tuple] = set()  # that were traced
+        options: dict = {
+            "name": getattr(step, "__name__", "step"), "autograph": False, "reduce_retracing": True
+        }  # fmt: skip
+        self.plain = Function(lambda *data: conv(step)(data), **options)
+        self.nested = Function(lambda data: conv(step)(data), **options)
 
     def __call__(self, data: Any) -> Any:
         if type(data) is tuple and all(type(t) is Tensor for t in data):
-            return self.python(data) if self.eager else self.plain(*data)
-        data = tree.map_structure(lambda x: x if x is None else convert_to_tensor(x), data)
-        return self.python(data) if self.eager else self.nested(data)
+            function, args = self.plain, data
+        else:
+            data = tree.map_structure(lambda x: x if x is None else convert_to_tensor(x), data)
+            function, args = self.nested, (data,)
+        if self.eager or (len(self.kinds) >= _MOST_KINDS and _kind(data) not in self.kinds):
+            return self.python(data)
+        before = function._traces
+        out = function(*args)
+        if function._traces != before:
+            self.kinds.add(_kind(data))
+        return out
 
     def __deepcopy__(self, memo: dict) -> None:
         return None
@@ -54,7 +70,15 @@ class Step:
         return type(None), ()
 
 
-class Trainer(base_trainer.Trainer):
+def _kind(data: Any) -> tuple:
+    return tuple(None if t is None else (t._dims, t.dtype._code) for t in tree.flatten(data))
+
+
+# Keras 3.15 calls it Trainer.
+BaseTrainer: Any = trainers.BaseTrainer if hasattr(trainers, "BaseTrainer") else trainers.Trainer
+
+
+class Trainer(BaseTrainer):
     """What a model of Keras inherits its `fit`, `evaluate` and `predict` from."""
 
     def __init__(self) -> None:
@@ -290,6 +314,10 @@ class Trainer(base_trainer.Trainer):
             if self.stop_predicting:
                 break
         callbacks.on_predict_end()
+        if not done:
+            raise ValueError(
+                f"predict: there is no batch to predict; expected at least one row; got x={x!r}."
+            )
         arrays = [tree.map_structure(convert_to_numpy, batch) for batch in done]
         return tree.map_structure(lambda *parts: np.concatenate(parts), *arrays)
 

@@ -330,3 +330,71 @@ def test_info():
     words = done.stdout
     for word in ("gradtape", "kernels", "x86-64-v", "threads", "OpenBLAS", "memory"):
         assert word in words
+
+
+def test_values_that_do_not_come_back(tmp_path):
+    """Actions that are drawn, numbers that are stored, averages that are kept: nobody asks for their gradient."""
+    program = """
+ema = tf.Variable(0.0, trainable=False)
+def run(env, policy, x, losses):
+    with tf.GradientTape() as tape:
+        probs = policy(x)
+        action = np.random.choice(2, p=probs.numpy()[0])
+        best = float(probs.numpy().max())
+        i = np.argmax(probs[0].numpy())
+        ema.assign(0.9 * ema + 0.1 * probs[0, 0])
+        loss = -tf.math.log(probs[0, action] + 1e-8) - probs[0, i]
+        x, reward = env.step(action)
+    return tape.gradient(loss, policy.trainable_variables), best
+"""
+    assert findings(tmp_path, program) == []
+
+
+def test_values_that_come_back(tmp_path):
+    program = """
+w = tf.Variable(1.0)
+with tf.GradientTape() as tape:
+    y = ((w * 2.0).numpy() ** 2).sum()
+tape.gradient(y, w)
+"""
+    one(tmp_path, program, 4, "none", ".numpy()")
+
+
+def test_the_inner_gradient_outside_of_the_outer_tape(tmp_path):
+    program = """
+def second(x):
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = x ** 3
+    dy = inner.gradient(y, x)
+    return outer.gradient(dy, x)
+"""
+    one(tmp_path, program, 6, "none", "after the context of 'outer'")
+
+
+def test_a_target_of_steps(tmp_path):
+    program = """
+def f(model, x, labels):
+    with tf.GradientTape() as tape:
+        right = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(model(x), 1), labels), tf.float32))
+    return tape.gradient(right, model.trainable_variables)
+"""
+    one(tmp_path, program, 4, "none", "equal, which has no gradient")
+    assert findings(tmp_path, program.replace("tf.equal(", "tf.subtract(")) == []
+
+
+def test_names_without_effect_and_names_that_refuse(tmp_path):
+    text = "strategy = tf.distribute.TPUStrategy()\nwith tf.device('/GPU:0'):\n    pass\n"
+    assert [(line, code) for line, code, _ in findings(tmp_path, text)] == [(1, "missing"), (2, "note")]
+    guarded = "try:\n    tf.distribute.TPUStrategy()\nexcept ValueError:\n    pass\n"
+    assert findings(tmp_path, guarded) == []
+
+
+def test_json(tmp_path, capsys):
+    (tmp_path / "program.py").write_text(HEAD + "tf.strings.upper('a')\ntf.device('cpu')\n")
+    assert main(["doctor", "--json", "--quiet", str(tmp_path)]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert [(f["code"], f["line"], f["name"]) for f in said["findings"]] == [
+        ("missing", 3, "tf.strings.upper")
+    ]
+    assert "1 names missing" in said["summary"]

@@ -20,7 +20,17 @@ def arrays(vs):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize(
-    "sizes", [[3] * 40, [1, 2, 1025, 7, 5000, 64, 3], [700] * 9, [0, 4, 0, 4], [100_000, 5, 5]], ids=str
+    "sizes",
+    [
+        [3] * 40,
+        [1, 2, 1025, 7, 5000, 64, 3],
+        [700] * 9,
+        [0, 4, 0, 4],
+        [100_000, 5, 5],
+        [97, 96, 95] * 40,
+        [1500] * 60,
+    ],
+    ids=str,
 )
 def test_steps_of_many_variables_are_the_steps_of_each(sizes, dtype):
     vs, alone = variables(sizes, dtype), []

@@ -9,8 +9,9 @@ import gradtape as tf
 import keras_gradtape  # noqa: F401  before Keras
 
 keras = pytest.importorskip("keras")
+from keras_gradtape.src.ops import image as backend  # noqa: E402  this needs Keras
+
 image = keras.ops.image
-backend = keras.src.backend.image
 _rng = np.random.default_rng(5)
 
 X = _rng.uniform(0.05, 1, (2, 5, 6, 3))

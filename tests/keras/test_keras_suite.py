@@ -53,11 +53,14 @@ def _files(folders):
 def test_tests_of_keras(part, tmp_path, monkeypatch):
     monkeypatch.setattr(suite, "HOME", tmp_path)
     folders, least = PARTS[part]
-    done = suite.run(Path(sys.executable), TESTS, part, 280, *_files(folders), "-k", _WITHOUT)
-    words = "\n".join(f"{test}: {why}" for test, why in done["failures"].items())
-    assert not done["failures"], words
+    done = suite.run(Path(sys.executable), part, 900, *_files(folders), "-k", _WITHOUT)
+    log = tmp_path / "reports" / f"{part}.log"
+    print(log.read_text().rstrip().rpartition("\n")[2])  # pytest's own summary
+    rows = done["files"].values()
+    failures = [f"{test}: {why}" for row in rows for test, why in row.get("failures", {}).items()]
+    assert not failures, "\n".join(failures)
     assert not done["ended"], done["ended"]
-    assert done["passed"] >= least, {k: v for k, v in done.items() if k != "failures"}
+    assert sum(row["passed"] for row in rows) >= least
 
 
 def test_exclusions_have_reasons():

@@ -9,8 +9,9 @@ import gradtape as tf
 import keras_gradtape  # noqa: F401  before Keras
 
 keras = pytest.importorskip("keras")
+from keras_gradtape.src.rnn import rnn  # noqa: E402  this needs Keras
+
 L = keras.layers
-rnn = keras.src.backend.rnn
 _rng = np.random.default_rng(4)
 X = _rng.normal(size=(3, 17, 2))
 MASK = _rng.random((3, 17)) > 0.3
@@ -108,7 +109,8 @@ def test_without_cells_as_with_them(kind, steps) -> None:
     ]
     for layer in layers:
         layer(x)
-    layers[1].set_weights([w + 0.1 for w in layers[0].get_weights()])
+    # Not zero, and small: a recurrence of relu grows without limit, and its rounding errors with it.
+    layers[1].set_weights([w / 4 + 0.05 for w in layers[0].get_weights()])
     layers[0].set_weights(layers[1].get_weights())
 
     def run(layer):

@@ -25,7 +25,7 @@ def test_shapes_that_depend_on_values_are_found_with_zeros():
     assert model.predict(np.array([0, 2, 2], "int32"), verbose=0).tolist() == [1.0, 2.0, 2.0]
 
 
-def test_why_a_step_runs_eagerly_is_said_in_one_line(caplog):
+def test_why_a_step_runs_eagerly_is_said_once(caplog):
     class Largest(keras.layers.Layer):
         def call(self, x):
             return x * tf.cast(tf.reduce_sum(tf.range(tf.reduce_max(tf.cast(x, "int32")))), "float32")
@@ -36,4 +36,4 @@ def test_why_a_step_runs_eagerly_is_said_in_one_line(caplog):
     model.evaluate(x, x, verbose=0)
     model.evaluate(x[:3], x[:3], verbose=0)
     said = [r.getMessage() for r in caplog.records if "runs eagerly" in r.getMessage()]
-    assert len(said) == 1 and "\n" not in said[0] and "range" in said[0]
+    assert len(said) == 1 and "test_shapes.py:" in said[0] and "Arguments received" not in said[0]

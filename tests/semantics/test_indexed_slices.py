@@ -1,5 +1,7 @@
 """IndexedSlices: the sparse gradients of row lookups."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -181,3 +183,23 @@ def test_T64_scatter_sub_takes_slices(slices):
     v = tf.Variable(tf.ones([4, 2]))
     v.scatter_sub(slices)
     assert_close(v, [[-3, -4], [1, 1], [0, -9], [1, 1]])
+
+
+# ---- operators with a tensor on the other side --------------------------------------------------
+
+
+@pytest.mark.parametrize("f", [operator.add, operator.sub, operator.mul])
+def test_operators_with_a_tensor_make_it_dense(f):
+    """`[a + g for a, g in zip(sums, grads)]` adds gradients up, sparse ones too."""
+    g = slices_of([1.0, 2.0], indices=[1], rows=3)
+    dense = np.zeros([3, 2], np.float32)
+    dense[1] = 1.0, 2.0
+    x = np.full([3, 2], 5.0, np.float32)
+    for other in (tf.constant(x), tf.Variable(x)):
+        np.testing.assert_array_equal(f(other, g).numpy(), f(x, dense))
+        np.testing.assert_array_equal(f(g, other).numpy(), f(dense, x))
+
+
+def test_it_has_no_operators_with_numbers():
+    with pytest.raises(TypeError):
+        slices_of([1.0, 2.0], indices=[1], rows=3) * 2.0

@@ -1,5 +1,7 @@
-"""Keras' ops on gradtape, one module for each of Keras' own."""
+"""Keras' ops on gradtape, one module for each of Keras' own.
 
-from keras_gradtape.src.ops import core, image, linalg, math, nn, numpy
+Keras 3.16 looks for the functions of `core` here as well.
+"""
 
-__all__ = ["core", "image", "linalg", "math", "nn", "numpy"]
+from keras_gradtape.src.ops import core, image, linalg, math, nn, numpy  # noqa: F401
+from keras_gradtape.src.ops.core import *  # noqa: F403

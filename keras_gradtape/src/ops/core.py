@@ -119,6 +119,8 @@ def dtype_of(dtype: Any) -> Any:
 
 def _from_anything(x: Any, dtype: Any) -> Any:
     """Variables, numbers, arrays, lists of them, and lists of tensors, in Keras' types."""
+    if x is None:  # NumPy would make it NaN
+        raise ValueError("None values not supported.")
     if isinstance(x, KerasVariable):
         x = x.value
         if type(x) is Tensor:

@@ -1,0 +1,267 @@
+"""The pictures of docs/benchmarks.md, as SVG files that are equal for equal figures.
+
+Colours are those of Okabe and Ito, which colour-blind readers tell apart; each library has a shape of its own too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import report
+from workloads.data import SHORT
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
+
+LOOKS = {
+    "gradtape": ("#D55E00", "D"),
+    "tensorflow": ("#CC79A7", "s"),
+    "torch": ("#0072B2", "o"),
+    "jax": ("#009E73", "^"),
+    "autograd": ("#777777", "v"),
+}
+_STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "figure.facecolor": "white",
+    "svg.hashsalt": "gradtape",
+}
+_LIBRARIES = {
+    "gradtape": "gradtape", "tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX", "autograd": "autograd",
+}  # fmt: skip
+
+
+def _plain(value: float, _: Any = None) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def _log(axis: Any) -> None:
+    """A logarithmic axis with plain numbers at the powers of ten."""
+    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
+    axis.set_major_formatter(FuncFormatter(_plain))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _dots(ax: Any, names: list[str], values: Callable[[str, str], float | None]) -> None:
+    """A row a name, a mark a library. Ours is drawn last and larger."""
+    for library in (*list(LOOKS)[1:], "gradtape"):
+        points = [(v, k) for k, name in enumerate(names) if (v := values(name, library))]
+        if points:
+            color, marker = LOOKS[library]
+            size = 60 if library == "gradtape" else 34
+            ax.scatter(
+                *zip(*points, strict=True), s=size, c=color, marker=marker, label=_LIBRARIES[library],
+                linewidths=0.5, edgecolors="white", zorder=4 if library == "gradtape" else 3,
+            )  # fmt: skip
+    ax.set_yticks(range(len(names)), [f"{name} {SHORT.get(name, '')}".strip() for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    _log(ax.xaxis)
+
+
+def _legend(figure: Any, ax: Any) -> None:
+    """One legend under the picture, ours first."""
+    handles, labels = ax.get_legend_handles_labels()
+    known = list(_LIBRARIES.values())
+    order = sorted(range(len(labels)), key=lambda k: (known + labels).index(labels[k]))
+    figure.legend(
+        [handles[k] for k in order], [labels[k] for k in order],
+        loc="outside lower center", ncols=len(order), frameon=False, handletextpad=0.3,
+    )  # fmt: skip
+
+
+def _figure(*shape: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    return plt.subplots(*shape, figsize=size, layout="constrained")
+
+
+def summary(parts: dict[str, Any]) -> Any:
+    """Each workload: the best of every library over the best of our peers."""
+    cases = parts["workloads"]["cases"]
+    figure, ax = _figure(size=(8, 0.42 * len(cases) + 1.6))
+
+    def relative(name: str, library: str) -> float | None:
+        ours = report.best(cases[name], "step", library + " ")
+        peer = report.best(cases[name], "step", *report.peers_of(cases[name]))
+        return ours[1]["min"] / peer[1]["min"] if ours and peer else None
+
+    _dots(ax, list(cases), relative)
+    ax.axvline(1, color="#333333", linewidth=1, zorder=2)
+    ax.set_xlabel(
+        "time over that of the fastest peer, logarithmic: left of the line is faster than all of them"
+    )
+    ax.set_title("Whole steps, each library in its best mode")
+    _legend(figure, ax)
+    return figure
+
+
+def overhead(parts: dict[str, Any]) -> Any:
+    cases = parts["overhead"]["cases"]
+    figure, ax = _figure(size=(8, 0.36 * len(cases) + 1.5))
+
+    def cost(name: str, library: str) -> float | None:
+        found = report.best(cases[name], "op", library + " ")
+        return found[1]["min"] if found else None
+
+    _dots(ax, list(cases), cost)
+    ax.set_xlabel("microseconds, logarithmic")
+    ax.set_title("Recording one small op, eager")
+    _legend(figure, ax)
+    return figure
+
+
+# Ops of the picture, and how many arrays each must move through memory.
+_MOVED = {"add": 3, "tanh": 2, "sum": 1, "sum axis 0": 1, "softmax": 2, "matmul": 0}
+
+
+def scaling(parts: dict[str, Any]) -> Any:
+    """Time by size, with the machine's limit."""
+    cases = parts["large"]["cases"]
+    measured = {case.rsplit(" ", 1)[0] for case in cases}
+    names = [name for name in _MOVED if name in measured]
+    rows = -(-len(names) // 3)
+    figure, grid = _figure(rows, min(3, len(names)), size=(9.5, 2.7 * rows + 0.6))
+    axes = list(grid.flat) if hasattr(grid, "flat") else [grid]
+    for ax, name in zip(axes, names, strict=False):
+        sizes = [int(case.rsplit(" ", 1)[1]) for case in cases if case.rsplit(" ", 1)[0] == name]
+        for library, (color, marker) in LOOKS.items():
+            found = [(n, report.best(cases[f"{name} {n}"], "op", library + " ")) for n in sizes]
+            points = [(n, cell[1]["min"]) for n, cell in found if cell]
+            if points:
+                ours = library == "gradtape"
+                ax.plot(
+                    *zip(*points, strict=True), color=color, marker=marker, label=_LIBRARIES[library],
+                    linewidth=2.2 if ours else 1.2, markersize=6 if ours else 4, zorder=4 if ours else 3,
+                )  # fmt: skip
+        limit = _limit(name, parts.get("limits"))
+        if limit:
+            ax.plot(
+                sizes, [limit(n) for n in sizes], color="#555555", linewidth=1, linestyle=(0, (4, 3)),
+                label="memory bandwidth (matmul: best rate of products)",
+            )  # fmt: skip
+        _log(ax.yaxis)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(
+            FuncFormatter(lambda v, _: f"{v / 1e6:g}M" if v >= 1e6 else f"{v / 1e3:g}k")
+        )
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_title(name)
+        ax.set_xlabel("elements" if name != "matmul" else "elements of each square matrix")
+    for ax in axes[len(names) :]:
+        ax.set_visible(False)
+    figure.supylabel("microseconds", fontsize=10)
+    _legend(figure, axes[0])
+    return figure
+
+
+def _limit(name: str, limits: dict[str, Any] | None) -> Callable[[int], float] | None:
+    """Microseconds that an op of n elements takes at least, if memory or multiplication is the limit."""
+    if not limits:
+        return None
+    threads = max(limits["gflops"], key=int)
+    if name == "matmul":
+        rate = max(limits["gflops"][threads].values(), default=0.0)
+        return (lambda n: 2 * round(n**0.5) ** 3 / rate / 1e3) if rate else None
+    rate = max(limits["memory_gb_s"][threads].values())
+    return lambda n: 4 * n * _MOVED[name] / rate / 1e3
+
+
+def memory(parts: dict[str, Any]) -> Any:
+    """Peak memory as bars: what the import took, and what the steps added."""
+    cases = parts["memory"]["cases"]
+    labels = [c for c in report.COLUMNS if any(c in cells for cells in cases.values())]
+    figure, axes = _figure(1, len(cases), size=(max(4.8, 1.75 * len(cases) + 1.6), 0.33 * len(labels) + 1.4))
+    axes = list(axes) if hasattr(axes, "__len__") else [axes]
+    for ax, (name, cells) in zip(axes, cases.items(), strict=True):
+        for k, label in enumerate(labels):
+            if label in cells:
+                peak = cells[label]["peak"]
+                color = LOOKS[label.split()[0]][0]
+                ax.barh(k, peak["imported_mb"], color=color, alpha=0.35)
+                ax.barh(k, peak["mb"] - peak["imported_mb"], left=peak["imported_mb"], color=color)
+                ax.text(peak["mb"], k, f" {peak['mb']:,.0f}", va="center", fontsize=8)
+        ax.set_yticks(range(len(labels)), [report.title(c) for c in labels] if ax is axes[0] else [])
+        ax.set_ylim(len(labels) - 0.5, -0.5)
+        ax.margins(x=0.28)
+        ax.set_title(name)
+        ax.grid(axis="y", visible=False)
+        ax.locator_params(axis="x", nbins=3)
+        ax.xaxis.set_major_formatter(FuncFormatter(_plain))
+    figure.supxlabel("MB at the peak (pale: after the import)", fontsize=10)
+    return figure
+
+
+def footprint(parts: dict[str, Any]) -> Any:
+    part = parts["footprint"]
+    names = list(part["import_ms"])
+    figure, axes = _figure(1, 2, size=(8.5, 0.36 * len(names) + 1.1))
+    sizes = {name: sum(part["size_mb"][name].values()) for name in names}
+    for ax, values, unit, head in (
+        (axes[0], {n: part["import_ms"][n]["min"] for n in names}, "ms", "import, after numpy"),
+        (axes[1], sizes, "MB", "on disk, with all it needs"),
+    ):
+        ax.barh(range(len(names)), list(values.values()), color=[LOOKS[n][0] for n in names], height=0.62)
+        for k, value in enumerate(values.values()):
+            ax.text(value, k, f" {value:,.0f} {unit}", va="center", fontsize=9)
+        ax.set_yticks(range(len(names)), [_LIBRARIES[n] for n in names] if ax is axes[0] else [])
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.margins(x=0.22)
+        ax.locator_params(axis="x", nbins=5)
+        ax.xaxis.set_major_formatter(FuncFormatter(_plain))
+        ax.grid(axis="y", visible=False)
+        ax.set_title(head)
+    return figure
+
+
+def first_call(parts: dict[str, Any]) -> Any:
+    cases = parts["workloads"]["cases"]
+    figure, ax = _figure(size=(8, 0.42 * len(cases) + 1.5))
+    ways = {"gradtape": "function", "tensorflow": "function", "torch": "compile", "jax": "jit"}
+
+    def seconds(name: str, library: str) -> float | None:
+        label = f"{library} {ways.get(library, '-')}"
+        ms = cases[name].get(label, {}).get("step", {}).get("first_ms")
+        return ms / 1e3 if ms else None
+
+    _dots(ax, list(cases), seconds)
+    ax.set_xlabel("seconds, logarithmic")
+    ax.set_title("First call of a compiled step, compilation included")
+    _legend(figure, ax)
+    return figure
+
+
+# Picture -> the part it needs, and how it is drawn.
+PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
+    "summary": ("workloads", summary),
+    "overhead": ("overhead", overhead),
+    "scaling": ("large", scaling),
+    "first_call": ("workloads", first_call),
+    "memory": ("memory", memory),
+    "footprint": ("footprint", footprint),
+}
+
+
+def draw(parts: dict[str, Any], folder: Path, suffix: str = "svg") -> list[Path]:
+    """Draws every picture whose part was measured."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    with plt.rc_context(_STYLE):
+        for name, (part, make) in PICTURES.items():
+            if part in parts:
+                figure = make(parts)
+                path = folder / f"{name}.{suffix}"
+                figure.savefig(path, metadata={"Date": None} if suffix == "svg" else None, dpi=110)
+                plt.close(figure)
+                made.append(path)
+    return made

@@ -1,0 +1,24 @@
+"""The logger "gradtape". `logging` is imported when something is said: that saves a tenth of the import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INFO, WARNING, ERROR = 20, 30, 40  # as in `logging`
+
+
+def log(level: int, message: str, *args: Any) -> None:
+    """Says something, as Python's `logging` does."""
+    import logging
+
+    logging.getLogger("gradtape").log(level, message, *args, stacklevel=2)
+
+
+def info(message: str, *args: Any) -> None:
+    """For those who want to know."""
+    log(INFO, message, *args)
+
+
+def warning(message: str, *args: Any) -> None:
+    """For everybody."""
+    log(WARNING, message, *args)

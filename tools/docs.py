@@ -1,0 +1,104 @@
+"""Builds the site: `make docs` runs it, and build/docs/index.html is the result.
+
+The pages lie in several folders, as they are read on a git host: docs/, gradtape/help/, and at the root. Here
+they come together in one folder, with links that fit, with the pictures their code draws, and with the
+reference written from docstrings. Sphinx makes HTML of it; a warning is an error. No network is used.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import docs_reference
+from docs_pages import ROOT, Page, PageError, pages, run
+
+from gradtape import help
+
+SOURCE = ROOT / "build" / "docs_source"
+SITE = ROOT / "build" / "docs"
+
+# Where pages go that are not in docs/. The README is what the first page says, in other words.
+PLACES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "examples/README.md": "examples.md",
+}
+
+
+def place_of(path: Path) -> str:
+    """Where in the site a file of the repository is."""
+    name = path.relative_to(ROOT).as_posix()
+    for folder, to in (("docs/", ""), ("gradtape/help/", "help/")):
+        if name.startswith(folder):
+            return to + name.removeprefix(folder)
+    return PLACES.get(name, "files/" + name)
+
+
+def gather(page: Page) -> None:
+    """Puts a page into the folder that Sphinx reads, and with it the files that it links to."""
+    here = place_of(page.path)
+
+    def placed(target: str, anchor: str) -> str:
+        file = (page.path.parent / target).resolve()
+        if not file.exists():
+            raise PageError(f"{page.name} links to {target}, which is not there")
+        there = place_of(file)
+        if there.startswith("files/") and file.is_file():
+            copy = SOURCE / there
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        if file.name == "README.md" and file.parent == ROOT:
+            anchor = ""
+        return os.path.relpath(there, Path(here).parent) + anchor
+
+    out = SOURCE / here
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page.with_links(placed) + "\n")
+    if page.pictures:
+        with tempfile.TemporaryDirectory() as folder:
+            run(page, Path(folder))
+            for name in page.pictures:
+                drawn = Path(folder) / name
+                (out.parent / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(drawn if drawn.exists() else page.path.parent / name, out.parent / name)
+
+
+def fill(page: Path, name: str, text: str) -> None:
+    """Puts text where a page has a mark for it, `<!-- name -->`."""
+    page.write_text(page.read_text().replace(f"<!-- {name} -->", text))
+
+
+def main() -> int:
+    start = time.perf_counter()
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
+    try:
+        for page in pages():
+            if page.name != "README.md":
+                gather(page)
+    except PageError as e:
+        print(f"docs: {e}", file=sys.stderr)
+        return 1
+    fill(
+        SOURCE / "questions.md",
+        "questions",
+        "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(f"help/{t}" for t in help.TOPICS) + "\n```",
+    )
+    fill(SOURCE / "api" / "index.md", "namespaces", docs_reference.contents())
+    docs_reference.write(SOURCE / "api")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    done = subprocess.run([*command, "-c", str(ROOT / "docs"), str(SOURCE), str(SITE)], cwd=ROOT)
+    if done.returncode == 0:
+        print(f"build/docs/index.html, in {time.perf_counter() - start:.0f} s")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
