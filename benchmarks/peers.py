@@ -130,13 +130,14 @@ class Peer:
         return self._process.poll() is None
 
     def close(self) -> None:
-        assert self._process.stdin
+        assert self._process.stdin and self._process.stdout
         try:
             self._process.stdin.close()
             self._process.wait(10)
         except (subprocess.TimeoutExpired, BrokenPipeError):
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
 
 
 def start(libraries: list[str], threads: int = THREADS) -> dict[str, Peer]:

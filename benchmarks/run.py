@@ -145,7 +145,7 @@ def main() -> None:
             print(f"DIFFERENT VALUES: {line}", file=sys.stderr)
         output.write_text(json.dumps(results, indent=1) + "\n")
     print(f"written: {output}")
-    if not options.quick:
+    if not options.quick and not options.output:
         page.publish(results)
 
 

@@ -1,6 +1,7 @@
 // Clusters that are alike, such as the updates of the variables of an optimizer, run together: short ones as
 // one, all of them spread over threads. A hundred variables of a few elements each cost as much as one
-// with all their elements, and two copies. An element's result does not depend on its place in a tile, so results stay the same bit by bit.
+// with all their elements, and two copies. An element's result does not depend on its place in a tile, so
+// results stay the same bit by bit.
 #include <algorithm>
 #include <cstring>
 #include <memory>

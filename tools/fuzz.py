@@ -69,7 +69,9 @@ class Run:
         env = os.environ | {"PYTHONPATH": str(_ROOT)}
         if first // _CHUNK % 2:
             env["GRADTAPE_COMPILE"] = "always"
-        child = subprocess.Popen(command + arguments, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=_ROOT)
+        child = subprocess.Popen(
+            command + arguments, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=_ROOT
+        )
         seen, since = b"", (0.0, time.monotonic())
         while child.poll() is None:
             time.sleep(0.05)
@@ -132,7 +134,9 @@ def main() -> None:
     for line in run.slow:
         print(f"  slow {line[:200]}")
     for kind, found in sorted(run.problems.items()):
-        print(f"{len(found):5d} x {kind}\n        python tools/fuzz.py --seed {asked.seed} --only {found[0]['number']}")
+        print(
+            f"{len(found):5d} x {kind}\n        python tools/fuzz.py --seed {asked.seed} --only {found[0]['number']}"
+        )
     sys.exit(bool(run.problems))
 
 

@@ -40,7 +40,15 @@ _INDECENT = (
     AssertionError, SystemError, KeyError, UnboundLocalError, NameError, UnicodeError, RecursionError,
     StopIteration, np.linalg.LinAlgError,
 )  # fmt: skip
-_RAW = ("std::", "nanobind", "basic_string", "vector::", "bad_alloc", "incompatible function arguments", "_M_")
+_RAW = (
+    "std::",
+    "nanobind",
+    "basic_string",
+    "vector::",
+    "bad_alloc",
+    "incompatible function arguments",
+    "_M_",
+)
 
 
 class Evil(Exception):
@@ -125,7 +133,11 @@ def _dead_tensors() -> Any:
     leak(x)
     variable = tf.Variable(x)
     return types.SimpleNamespace(
-        watched=watched, used=used, symbol=leaked[0], variable=variable._read(), token=tf.constant(2**40, tf.int64)
+        watched=watched,
+        used=used,
+        symbol=leaked[0],
+        variable=variable._read(),
+        token=tf.constant(2**40, tf.int64),
     )
 
 
@@ -256,7 +268,9 @@ def _innermost(error: BaseException) -> str:
 def fault(error: BaseException) -> str | None:
     """What is wrong with an exception, if anything."""
     text = str(error)
-    if isinstance(error, NameError) and _innermost(error) == "<call>":  # a variable of a lambda, outside of it
+    if (
+        isinstance(error, NameError) and _innermost(error) == "<call>"
+    ):  # a variable of a lambda, outside of it
         return None
     if isinstance(error, _INDECENT) or not isinstance(error, (*_DECENT, Evil)):
         return f"{type(error).__name__}: {text[:300]}"

@@ -95,9 +95,6 @@ def conv(f: Any) -> Any:
     return f
 
 
-_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-
-
 def convert(f: Callable) -> Callable:
     """The converted form of a function that the user asked to have converted."""
     if isinstance(f, types.MethodType):
@@ -136,9 +133,8 @@ def _new_code(f: types.FunctionType) -> types.CodeType | None:
         return transform(f)
     except (OSError, SyntaxError, ValueError, RecursionError) as e:
         # Code that was typed in, or run by exec or -c, has no source. Where it does not branch, nothing is lost.
-        branches = any(i.opcode in _JUMPS for i in dis.get_instructions(f.__code__))
         _log.log(
-            _log.WARNING if branches else _log.INFO,
+            _log.WARNING if _branches(f.__code__) else _log.INFO,
             "AutoGraph could not transform %r and will run it as-is.\nCause: %s\nAn if, for or while that depends on "
             "tensors needs the source: put the function into a file, or use tf.cond and tf.while_loop. To silence this "
             "warning, decorate it with @tf.autograph.experimental.do_not_convert",
@@ -146,6 +142,17 @@ def _new_code(f: types.FunctionType) -> types.CodeType | None:
             e,
         )
         return None
+
+
+def _branches(code: types.CodeType) -> bool:
+    """Whether there is a loop or a condition; those inside of `with` and `except` are Python's own."""
+    before = ""
+    for i in dis.get_instructions(code):
+        own = before in ("WITH_EXCEPT_START", "CHECK_EXC_MATCH")
+        if i.opname == "FOR_ITER" or ("JUMP" in i.opname and "_IF_" in i.opname and not own):
+            return True
+        before = before if i.opname == "TO_BOOL" else i.opname
+    return False
 
 
 def _with_code(f: types.FunctionType, code: types.CodeType) -> types.FunctionType:

@@ -350,4 +350,4 @@ def _reduce(op: Any) -> tuple[Any, ...]:
     return _op_named, (op.row.name,)
 
 
-_core.Op.__reduce__ = _reduce
+setattr(_core.Op, "__reduce__", _reduce)  # noqa: B010  it is a native type

@@ -240,7 +240,7 @@ class Optimizer:
 
     def build(self, var_list: Iterable[Any]) -> None:
         """Makes the slots of the variables that have none yet."""
-        var_list = list(var_list)
+        var_list = [step.held(v) for v in var_list]
         step.require_variables(var_list)
         for v in var_list:
             if id(v) not in self._slots:
@@ -421,6 +421,7 @@ class Optimizer:
         """Takes one step; without variables those it was built with are meant, in order."""
         if trainable_variables is None:
             trainable_variables = self._known_variables(grads)
+        trainable_variables = [step.held(v) for v in trainable_variables]
         if _core.current_trace() is None and _core.assign_tracker() is None:
             key = (*map(id, trainable_variables), *map(type, grads))
             programs = self._programs.get(key)

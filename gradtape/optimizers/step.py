@@ -9,7 +9,7 @@ tapes, when one of them follows assignments.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -71,12 +71,9 @@ def fit(g: Any, v: Any) -> Any:
 
 
 def present(
-    grads: Sequence[Any], variables: Sequence[Any], held: Callable = lambda v: v, stacklevel: int = 5
+    grads: Sequence[Any], variables: Sequence[Any], stacklevel: int = 5
 ) -> tuple[list[Any], list[Any]]:
     """The gradients there are, checked, as tensors, and their variables. Called before anything is changed.
-
-    Args:
-      held: of a variable, the `tf.Variable` in it (Keras has variables of its own).
 
     Raises:
       ValueError: if there are more or fewer gradients than variables, or none at all.
@@ -102,6 +99,12 @@ def present(
             stacklevel=stacklevel,
         )
     return [g for g, _ in kept], [v for _, v in kept]
+
+
+def held(variable: Any) -> Any:
+    """The `tf.Variable` in a variable: Keras has variables of its own, which hold one."""
+    inner = getattr(variable, "_value", None)
+    return inner if isinstance(inner, _core.Variable) else variable
 
 
 def require_variables(things: Iterable[Any]) -> None:

@@ -31,6 +31,7 @@ from gradtape.graph.trace import Trace, lift
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.optimizers import step as native
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
+from keras_gradtape.src.ops.numpy import multiply
 
 Base = base_optimizer.BaseOptimizer
 
@@ -164,7 +165,7 @@ def _scale_loss(self: Any, loss: Any) -> Any:
     if in_stateless_scope():
         return loss * (self.dynamic_scale if self.built else self.initial_scale)
     make_scale(self)
-    return backend.numpy.multiply(loss, self.dynamic_scale)
+    return multiply(loss, self.dynamic_scale)
 
 
 def install() -> None:
@@ -240,7 +241,7 @@ def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[
     if in_stateless_scope():
         return grads, variables
     variables = list(variables)
-    present = native.present(grads, variables, _held)
+    present = native.present(grads, variables)
     _build(self, variables)
     self._check_variables_are_known(variables)
     return present
@@ -252,10 +253,6 @@ def _build(self: Any, variables: Any) -> None:
         with lift(), backend.name_scope(self.name, caller=self):
             self.build(list(variables))
         self.built = True
-
-
-def _held(variable: Any) -> Any:
-    return variable._value if isinstance(variable, backend.Variable) else variable
 
 
 def _eagerly(self: Any, grads: Sequence[Any], variables: Sequence[Any]) -> None:
@@ -270,7 +267,7 @@ def _compiled(self: Any, programs: _Programs, grads: Sequence[Any], variables: S
         return symbolic(trace.input(t._dims, t.dtype._code))
 
     symbols = [
-        IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(_held(v)._value_shape))
+        IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(native.held(v)._value_shape))
         if isinstance(g, IndexedSlices)
         else stand_in(g)
         for g, v in zip(grads, variables, strict=True)
@@ -288,7 +285,7 @@ def _compiled(self: Any, programs: _Programs, grads: Sequence[Any], variables: S
     for g, v in zip(grads, variables, strict=True):
         at += 1
         if isinstance(g, IndexedSlices):
-            rows.append((at, _held(v)._value_shape[0]))
+            rows.append((at, native.held(v)._value_shape[0]))
             at += 1
     targets = tuple(trace.assigned.values())
     return _core.Update(program, tuple(variables), tuple(trace.externals), targets, tuple(rows))
@@ -341,7 +338,7 @@ def _dense_unless_rows(self: Any, grads: Sequence[Any]) -> Sequence[Any]:
 
 def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any) -> None:
     """The update of SGD and Adagrad for some rows of a variable; rows that occur twice add up."""
-    v = _held(variable)
+    v = native.held(variable)
     g = IndexedSlices(tf.cast(g.values, v.dtype), g.indices, g._dense_shape)
     rate = tf.cast(convert_to_tensor(learning_rate), v.dtype)
     if type(self) is sgd.SGD:

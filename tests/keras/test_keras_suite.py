@@ -72,3 +72,27 @@ def test_exclusions_have_reasons():
         assert mark, line
         assert len(reason) > 10, line
         assert (TESTS / test.partition("::")[0]).exists(), line
+
+
+def test_reports_are_counted_by_file(tmp_path):
+    """An excluded test that passes is a failure, and so is a file that cannot be imported."""
+    (tmp_path / "report.xml").write_text(
+        """<testsuites><testsuite>
+        <testcase classname="keras.src.ops.math_test.MathTest" name="test_a_1.5" time="1"/>
+        <testcase classname="keras.src.ops.math_test.MathTest" name="test_b" time="2">
+          <skipped type="pytest.xfail" message="excluded: for a reason"/></testcase>
+        <testcase classname="keras.src.ops.math_test.MathTest" name="test_c"><skipped message="no GPU"/></testcase>
+        <testcase classname="keras.src.ops.math_test.MathTest" name="test_d">
+          <failure message="[XPASS(strict)] excluded: for a reason&#10;..."/></testcase>
+        <testcase classname="" name="lib.keras.src.layers.core.dense_test"><error message="no import"/></testcase>
+        </testsuite></testsuites>"""
+    )
+    assert suite._read(tmp_path / "report.xml") == {
+        "ops/math_test.py": {
+            "passed": 1, "failed": 1, "skipped": 1, "excluded": 1, "seconds": 3,
+            "failures": {"MathTest.test_d": "[XPASS(strict)] excluded: for a reason"},
+        },
+        "layers/core/dense_test.py": {
+            "passed": 0, "failed": 1, "skipped": 0, "excluded": 0, "seconds": 0, "failures": {"": "no import"},
+        },
+    }  # fmt: skip

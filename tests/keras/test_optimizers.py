@@ -332,3 +332,25 @@ def test_a_tape_follows_the_step_of_an_optimizer():
         opt.apply_gradients([(inner.gradient(loss, w), w)])
         after = w * 3.0
     assert np.isclose(outer.gradient(after, w).numpy(), 0)  # 3 * (1 - 0.5 * 2)
+
+
+def test_optimizers_without_keras_take_variables_of_keras():
+    """In TensorFlow `tf.optimizers` are Keras': programs mix them."""
+    layer = keras.layers.Dense(1, kernel_initializer="ones")
+    layer.build((None, 2))
+    optimizer = tf.optimizers.SGD(0.5)
+    x = tf.constant([[1.0, 2.0]])
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x))
+        variables = layer.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    step()
+    np.testing.assert_allclose(layer.kernel.numpy(), [[0.5], [0.0]])
+    tf.function(step)()
+    np.testing.assert_allclose(layer.kernel.numpy(), [[0.0], [-1.0]])
+    optimizer.minimize(lambda: tf.reduce_sum(layer(x)), layer.trainable_variables)
+    np.testing.assert_allclose(layer.kernel.numpy(), [[-0.5], [-2.0]])
+    assert int(optimizer.iterations) == 3

@@ -34,11 +34,15 @@ def mlp() -> list:
         h = tf.nn.relu(tf.matmul(x, w) + b)
         return tf.reduce_mean(tf.square(tf.matmul(tf.nn.gelu(h), u)))
 
-    return gradients(loss, numbers(200, 70), numbers(70, 130, seed=2), numbers(130, seed=3), numbers(130, 9, seed=4))
+    return gradients(
+        loss, numbers(200, 70), numbers(70, 130, seed=2), numbers(130, seed=3), numbers(130, 9, seed=4)
+    )
 
 
 def wide_products() -> list:
-    return gradients(lambda x, y: tf.reduce_sum(tf.matmul(x, y) ** 2), numbers(401, 333), numbers(333, 257, seed=2))
+    return gradients(
+        lambda x, y: tf.reduce_sum(tf.matmul(x, y) ** 2), numbers(401, 333), numbers(333, 257, seed=2)
+    )
 
 
 def convolution() -> list:
@@ -63,15 +67,30 @@ def matrices() -> list:
         spd = tf.matmul(a, a, transpose_b=True) + 5.0 * tf.eye(a.shape[-1], dtype=a.dtype)
         x = tf.linalg.solve(spd, a)
         e, v = tf.linalg.eigh(spd)
-        return tf.reduce_sum(tf.linalg.cholesky(spd)) + tf.linalg.logdet(spd[0]) + tf.reduce_sum(x * v) + tf.reduce_sum(e**2)
+        return (
+            tf.reduce_sum(tf.linalg.cholesky(spd))
+            + tf.linalg.logdet(spd[0])
+            + tf.reduce_sum(x * v)
+            + tf.reduce_sum(e**2)
+        )
 
     return gradients(loss, numbers(3, 40, 40, dtype="float64"))
 
 
 def reductions() -> list:
     def loss(x):
-        y = tf.cumsum(tf.nn.log_softmax(x), 1) + tf.reduce_logsumexp(x, 0) + tf.math.reduce_std(x, 1, keepdims=True)
-        return tf.reduce_sum(y) + tf.reduce_max(x) + tf.reduce_sum(tf.sort(x, 0)[:5]) + tf.norm(x) + tf.reduce_prod(x[0])
+        y = (
+            tf.cumsum(tf.nn.log_softmax(x), 1)
+            + tf.reduce_logsumexp(x, 0)
+            + tf.math.reduce_std(x, 1, keepdims=True)
+        )
+        return (
+            tf.reduce_sum(y)
+            + tf.reduce_max(x)
+            + tf.reduce_sum(tf.sort(x, 0)[:5])
+            + tf.norm(x)
+            + tf.reduce_prod(x[0])
+        )
 
     return gradients(loss, numbers(1003, 257))
 
@@ -100,9 +119,12 @@ def randoms() -> list:
         tf.random.stateless_normal([100_003], [1, 2]), tf.random.stateless_uniform([100_003], [3, 4]),
         tf.random.stateless_gamma([30_001], [5, 6], 0.7), tf.random.stateless_poisson([30_001], [7, 8], 4.0, tf.int32),
         tf.random.stateless_truncated_normal([50_001], [9, 1]),
-        tf.random.stateless_binomial([20_001], [2, 3], 40.0, 0.3), tf.random.experimental.stateless_shuffle(tf.range(70_001), [4, 5]),
+        tf.random.stateless_binomial([20_001], [2, 3], 40.0, 0.3),
+        tf.random.experimental.stateless_shuffle(tf.range(70_001), [4, 5]),
     ]  # fmt: skip
-    return drawn + gradients(lambda x: tf.reduce_sum(tf.nn.experimental.stateless_dropout(x, 0.3, [1, 2])), numbers(300, 400))
+    return drawn + gradients(
+        lambda x: tf.reduce_sum(tf.nn.experimental.stateless_dropout(x, 0.3, [1, 2])), numbers(300, 400)
+    )
 
 
 @tf.function

@@ -12,7 +12,9 @@ import gradtape as tf
 WAYS = {f"pickle {p}": lambda x, p=p: pickle.loads(pickle.dumps(x, p)) for p in (2, 3, 4, 5)}
 WAYS |= {"copy": copy.copy, "deepcopy": copy.deepcopy}
 every_way = pytest.mark.parametrize("again", WAYS.values(), ids=WAYS)
-APART = {name: way for name, way in WAYS.items() if name != "copy"}  # a shallow copy of what has state shares it
+APART = {
+    name: way for name, way in WAYS.items() if name != "copy"
+}  # a shallow copy of what has state shares it
 apart = pytest.mark.parametrize("again", APART.values(), ids=APART)
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -158,7 +160,9 @@ def steps(net, optimizer, n):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("again", [WAYS["pickle 2"], WAYS["pickle 5"], copy.deepcopy], ids=["2", "5", "deepcopy"])
+@pytest.mark.parametrize(
+    "again", [WAYS["pickle 2"], WAYS["pickle 5"], copy.deepcopy], ids=["2", "5", "deepcopy"]
+)
 def test_training_goes_on(name, again):
     """A module and its optimizer, kept together: the steps after are the same bits as without."""
     net, optimizer = Net(), OPTIMIZERS[name](tf.optimizers)
