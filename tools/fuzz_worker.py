@@ -37,7 +37,7 @@ _DECENT = (
     AttributeError, RuntimeError, LookupError, tf.errors.OpError, tf.errors.Untraceable,
 )  # fmt: skip
 _INDECENT = (
-    AssertionError, SystemError, KeyError, UnboundLocalError, NameError, UnicodeError, RecursionError,
+    AssertionError, SystemError, KeyError, UnboundLocalError, NameError, RecursionError,
     StopIteration, np.linalg.LinAlgError,
 )  # fmt: skip
 _RAW = (
@@ -53,6 +53,9 @@ _RAW = (
 
 class Evil(Exception):
     """What the objects below raise: it has to arrive, or to be replaced by a decent one."""
+
+
+_OF_ARGUMENTS = (Evil, np.ma.MaskError)  # what arguments raise themselves
 
 
 class Timeout(BaseException):
@@ -272,7 +275,7 @@ def fault(error: BaseException) -> str | None:
         isinstance(error, NameError) and _innermost(error) == "<call>"
     ):  # a variable of a lambda, outside of it
         return None
-    if isinstance(error, _INDECENT) or not isinstance(error, (*_DECENT, Evil)):
+    if isinstance(error, _INDECENT) or not isinstance(error, (*_DECENT, *_OF_ARGUMENTS)):
         return f"{type(error).__name__}: {text[:300]}"
     if any(raw in text for raw in _RAW):
         return f"raw text: {type(error).__name__}: {text[:300]}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from keras.src import backend, optimizers
 from keras.src.optimizers import base_optimizer, loss_scale_optimizer, optimizer
+from keras.src.optimizers.muon import Muon
 
 import gradtape as tf
 from gradtape import _core
@@ -53,6 +54,9 @@ def install(keras: ModuleType) -> None:
     Scaling.get_unscaled_gradients = get_unscaled_gradients
     Scaling.loss_scale = property(_loss_scale)
     optimizers.get = keras.optimizers.get = _get(optimizers.get)
+    # Muon asks for the path of a variable, which a `tf.Variable` has none of.
+    by_path = Muon._should_use_adamw
+    Muon._should_use_adamw = lambda self, variable: by_path(self, keras_variable(variable))
 
 
 # ---- construction ---------------------------------------------------------------------------------

@@ -93,3 +93,15 @@ def test_the_rate_of_the_next_step():
 def test_strength_of_regularizers():
     for cls in (keras.regularizers.l1, keras.regularizers.l2):
         assert float(cls(l=0.5)(tf.ones([2]))) == float(cls(0.5)(tf.ones([2]))) == 1.0
+
+
+def test_muon_takes_variables_of_tensorflow():
+    start, g = np.arange(6, dtype="float32").reshape(3, 2), tf.ones([3, 2])
+    made = []
+    for kind in (tf.Variable, keras.Variable):
+        v, opt = kind(start), keras.optimizers.Muon(0.1)
+        for _ in range(2):
+            opt.apply_gradients([(g, v)])
+        made.append(v.numpy())
+    np.testing.assert_allclose(made[0], made[1], atol=1e-6)
+    assert not np.allclose(made[0], start)
