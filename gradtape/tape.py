@@ -487,7 +487,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
         return memory(self)
 
-    def health(self, target: Any, sources: Any = None) -> Health:
+    def health(self, target: Any, sources: Any = None, optimizer: Any = None) -> Health:
         """How gradients and activations are: norms, ratios, zeros, NaNs, dead and saturated units; worst first.
 
         >>> import gradtape as tf
@@ -507,6 +507,8 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         Args:
           target: what the gradients are of.
           sources: variables or watched tensors in any structure; by default all watched variables.
+          optimizer: what will apply the gradients of these variables: the ratio is then that of its update to the
+            weights. A step is tried and taken back.
 
         Returns:
           A `Health`: `sources`, `units`, `troubled`, and `plot(file)`.
@@ -515,7 +517,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
         if self._state != "open" and record() is None:
             raise RuntimeError(_USED)
-        return health(self, self._targets(target), sources)
+        return health(self, self._targets(target), sources, optimizer)
 
     def draw(self, target: Any = None, file: Any = None) -> str:
         """The recorded graph as SVG, or in `file` (.svg, or .html: a page to zoom and click in).

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import _core, nest
-from gradtape.debug.graph import Recorded, elements, gradients, numbers, recorded, table
+from gradtape import _core, nest, ops
+from gradtape.debug.graph import Recorded, elements, gradients, numbers, recorded, table, unseen
 from gradtape.source import Line
 
 # Outputs within this of an end of the range pass on (almost) no gradient.
@@ -28,13 +28,17 @@ class Source(NamedTuple):
     zeros: float  # share of the gradient's elements that are 0
     not_finite: int  # NaNs and infinities in the gradient
     bad_weights: int  # and in the weights
+    update: float | None = (
+        None  # norm of what a step of the optimizer would change; None: no optimizer was given
+    )
 
     @property
     def ratio(self) -> float:
-        """Norm of the gradient by norm of the weights."""
+        """Norm of the update, or else of the gradient, by norm of the weights."""
         if self.gradient is None:
             return 0.0
-        return self.gradient / self.weight if self.weight else math.inf if self.gradient else 0.0
+        size = self.gradient if self.update is None else self.update
+        return size / self.weight if self.weight else math.inf if size else 0.0
 
     @property
     def trouble(self) -> str:
@@ -84,15 +88,18 @@ class Health:
         return [s for s in self.sources if s.trouble]
 
     def __str__(self) -> str:
-        rows = [["name", "shape", "gradient", "weight", "ratio", "zeros", "not finite", ""]]
+        steps = any(s.update is not None for s in self.sources)
+        head = ["gradient", "weight", *(["update", "update/weight"] if steps else ["ratio"])]
+        rows = [["name", "shape", *head, "zeros", "not finite", ""]]
         for s in self.sources:
             shape = "[" + ",".join(map(str, s.shape)) + "]"
             if s.gradient is None:
-                rows.append([s.name, shape, "None", f"{s.weight:.3g}", "", "", "", s.trouble])
+                rows.append([s.name, shape, "None", f"{s.weight:.3g}", *[""] * (len(head)), s.trouble])
             else:
-                numbers_of = [f"{s.gradient:.3g}", f"{s.weight:.3g}", _shown(s.ratio), f"{s.zeros:.1%}"]
-                rows.append([s.name, shape, *numbers_of, str(s.not_finite), s.trouble])
-        lines = table(rows, "llrrrrrl")
+                update = [f"{s.update:.3g}"] if s.update is not None else []
+                norms = [f"{s.gradient:.3g}", f"{s.weight:.3g}", *update, _shown(s.ratio)]
+                rows.append([s.name, shape, *norms, f"{s.zeros:.1%}", str(s.not_finite), s.trouble])
+        lines = table(rows, "ll" + "r" * (len(head) + 2) + "l")
         if self.units:
             rows = [["activation", "shape", "units", "dead", "saturated", "near an end", ""]]
             for u in self.units:
@@ -134,6 +141,9 @@ class Health:
         axes.barh(at - 0.2, [s.weight if math.isfinite(s.weight) else 0.0 for s in self.sources], 0.36, color="#b8c4d6",
                   label="weights")  # fmt: skip
         axes.barh(at + 0.2, finite, 0.36, color="#3567b0", label="gradient")
+        steps = [s.update if s.update is not None and math.isfinite(s.update) else 0.0 for s in self.sources]
+        if any(steps):
+            axes.plot(steps, at + 0.2, "D", color="#e6a23c", markeredgecolor="black", label="update")
         if any(finite) or any(s.weight for s in self.sources):
             axes.set_xscale("log")
         axes.set_yticks(
@@ -176,14 +186,36 @@ def _rank(s: Source) -> tuple:
     )
 
 
-def health(tape: Any, targets: list, sources: Any) -> Health:
+def health(tape: Any, targets: list, sources: Any, optimizer: Any = None) -> Health:
     """The health of `sources` as `targets` see them; the tape can be used afterwards."""
     flat = nest.flatten(tape.watched_variables() if sources is None else sources)
     ends = [tape._end(s, "source") for s in flat]
     grads = gradients(tape, targets, [tape._source(s) for s in ends])
     names = [_name(i, s) for i, s in enumerate(flat)]
-    rows = [_source(n, s, g) for n, s, g in zip(names, ends, grads, strict=True)]
+    steps = [None] * len(flat) if optimizer is None else _updates(optimizer, grads, flat)
+    rows = [_source(*row) for row in zip(names, ends, grads, steps, strict=True)]
     return Health(rows, [u for u in map(_units, recorded(tape)) if u is not None])
+
+
+def _updates(optimizer: Any, grads: list, variables: list) -> list:
+    """The norm of what a step would change in each variable: it is taken, and taken back."""
+    pairs = [(g, v) for g, v in zip(grads, variables, strict=True) if g is not None]
+    if not pairs:
+        return [None] * len(variables)
+    with unseen():
+        if not optimizer.built:
+            optimizer.build(variables)
+        kept = [(v, v.numpy()) for v in (*variables, *optimizer.variables)]
+        try:
+            optimizer.apply_gradients([(ops.cast(g, v.dtype), v) for g, v in pairs])
+            after = [elements(v) for v in variables]
+        finally:
+            for v, value in kept:
+                v.assign(value)
+    return [
+        None if g is None else norm(new - np.asarray(old, new.dtype))
+        for g, new, (_, old) in zip(grads, after, kept, strict=False)
+    ]
 
 
 def norm(x: np.ndarray) -> float:
@@ -203,7 +235,7 @@ def _name(i: int, source: Any) -> str:
     return str(getattr(source, "path", source.name)).removesuffix(":0")
 
 
-def _source(name: str, source: Any, gradient: np.ndarray | None) -> Source:
+def _source(name: str, source: Any, gradient: np.ndarray | None, update: float | None) -> Source:
     weights = elements(source._read() if isinstance(source, _core.Variable) else source)
     bad = int(weights.size - np.isfinite(weights).sum())
     shape = tuple(source.shape)
@@ -211,7 +243,7 @@ def _source(name: str, source: Any, gradient: np.ndarray | None) -> Source:
         return Source(name, shape, None, norm(weights), 0.0, 0, bad)
     zeros = float((gradient == 0).mean()) if gradient.size else 0.0
     not_finite = int(gradient.size - np.isfinite(gradient).sum())
-    return Source(name, shape, norm(gradient), norm(weights), zeros, not_finite, bad)
+    return Source(name, shape, norm(gradient), norm(weights), zeros, not_finite, bad, update)
 
 
 def _units(r: Recorded) -> Units | None:

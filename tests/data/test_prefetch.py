@@ -66,7 +66,7 @@ def test_work_on_both_sides_overlaps():
     ds = slow(12, made, seconds=0.03).prefetch(2)
     for _ in ds:
         before = len(made)
-        time.sleep(0.03)
+        time.sleep(0.06)
         used.append(len(made) - before)
     assert sum(used) >= 3, "elements that were made while the consumer worked"
 

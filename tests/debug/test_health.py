@@ -130,3 +130,22 @@ def test_plot(tmp_path):
     file = tape.health(loss).plot(tmp_path / "health.png")
     assert (tmp_path / "health.png").read_bytes().startswith(b"\x89PNG")
     assert file == str(tmp_path / "health.png")
+
+
+@pytest.mark.parametrize("made", [lambda: tf.optimizers.Adam(0.1), lambda: tf.keras.optimizers.Adam(0.1)])
+def test_updates_of_an_optimizer_beside_the_weights(made):
+    """The step is tried, and nothing has changed afterwards."""
+    w, unused = tf.Variable([3.0, 4.0], name="w"), tf.Variable(1.0, name="unused")
+    optimizer = made()
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(w * w) + 0.0 * unused.numpy()
+        health = tape.health(loss, [w, unused], optimizer)
+        before = [v.numpy() for v in optimizer.variables]
+        found = rows(health)
+        old = w.numpy()
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        np.testing.assert_allclose(found["w"].update, np.linalg.norm(w.numpy() - old), rtol=1e-5)
+        np.testing.assert_allclose(found["w"].ratio, found["w"].update / np.linalg.norm(old), rtol=1e-5)
+        assert found["unused"].update is None and "update/weight" in str(health)
+    assert int(before[0]) == 1  # the second health saw one step
