@@ -163,6 +163,7 @@ double poisson_sample(double rate, const Philox& gen, double highest) {
   Uniforms uniform;
   if (rate < 0) return 0;  // as TensorFlow
   if (!std::isfinite(rate)) return std::numeric_limits<double>::quiet_NaN();
+  if (rate > highest) return highest;  // few samples or none would fit
   if (rate < 10) {
     const double limit = std::exp(-rate);
     double product = 1, x = 0;

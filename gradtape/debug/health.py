@@ -153,8 +153,7 @@ class Health:
             label.set_color("#b3261e" if s.trouble else "black")
         axes.invert_yaxis()
         axes.set_xlabel("norm")
-        axes.legend(loc="best")
-        axes.set_title("Gradients and weights")
+        _title(axes, "Gradients and weights")
 
     def _plot_units(self, axes: Any) -> None:
         at = np.arange(len(self.units))
@@ -167,8 +166,13 @@ class Health:
         axes.set_xlim(0, 100)
         axes.invert_yaxis()
         axes.set_xlabel("% of the units")
-        axes.legend(loc="best")
-        axes.set_title("Activations")
+        _title(axes, "Activations")
+
+
+def _title(axes: Any, title: str) -> None:
+    """The title, and the legend beside it, where no bar is."""
+    axes.set_title(title, loc="left")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0)
 
 
 def _shown(ratio: float) -> str:

@@ -54,6 +54,10 @@ def test_samplers_with_odd_weights(weight):
         draw([[1]], 1, 4, True, 4, unigrams=[1.0, weight, 3.0, 1.0])
 
 
+def test_poisson_rates_beyond_the_type():
+    assert tf.random.stateless_poisson([3], [1, 2], 1e20, tf.int32).numpy().tolist() == [2**31 - 1] * 3
+
+
 def test_samplers_of_no_kind():
     with pytest.raises(Invalid, match="kind must be from 0 to 3"):
         TABLE["candidate_sampler"].op(
