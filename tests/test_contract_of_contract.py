@@ -410,7 +410,7 @@ def test_a_changed_operand_is_found(table):
         ({"numpy": None}, "test_tanh: a row needs a NumPy reference"),
         ({"deriv": ...}, "test_tanh: a row with float operands needs a rule, or `rule=None` written out"),
         ({"deriv": (1, 1)}, "test_tanh: 1 operands need 1 rules, got 2"),
-        ({"deriv": "1"}, "a rule is a function, 1, -1 or None, got '1'"),
+        ({"deriv": "1"}, "a rule is a function, 1, -1, 0 or None, got '1'"),
     ],
 )
 def test_an_incomplete_row_is_refused(table, missing, message):
