@@ -71,14 +71,6 @@ DERIVATIVES = (
         "the true value",
     ),
     Known(
-        "nn.relu nn.relu6 nn.crelu nn.leaky_relu nn.max_pool nn.max_pool1d nn.max_pool2d nn.pool nn.with_space_to_batch",
-        "second",
-        r"here None",
-        "second derivatives by the operand are zeros",
-        "None; `unconnected_gradients='zero'` gives zeros",
-        "zeros carried through a network would make a gradient penalty 1.4 times slower",
-    ),
-    Known(
         "function vectorized_map",
         "second",
         r"here None",
