@@ -60,6 +60,7 @@ def python_of(library: str) -> str:
 def environment(library: str, threads: int = THREADS) -> dict[str, str]:
     """What the process of a library finds in its environment: equal numbers of threads, and quiet."""
     env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", JAX_PLATFORMS="cpu")
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # imports are measured as users have them, from compiled files
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GRADTAPE_NUM_THREADS"):
         env[name] = str(threads)
     # What torch.compile made in an earlier run would make its first call look quick.

@@ -49,7 +49,7 @@ namespace {
 class Together {
  public:
   // `in`: of any of the clusters; operands of one element are the same in all.
-  Together(const Cluster& c, const char* const* in) : c_(c), at_(c.registers.size()) {
+  Together(const Cluster& c, const char* const* in, bool far) : c_(c), at_(c.registers.size()), far_(far) {
     for (size_t i = 0; i < at_.size(); ++i) {
       const Register& r = c.registers[i];
       if (r.kind == Register::Kind::Output) outputs_.push_back({i, r.index, r.width, nullptr});
@@ -72,7 +72,7 @@ class Together {
     for (; n > kWaits; from += length_, n -= length_) {
       for (const Array& a : inputs_) at_[a.reg] = const_cast<char*>(in[a.index]) + from * a.width;
       for (const Array& a : outputs_) at_[a.reg] = out[a.index] + from * a.width;
-      compute(std::min(n, length_));
+      compute(std::min(n, length_), far_);
     }
     if (n <= 0) return;
     if (used_ + n > length_) flush();
@@ -85,7 +85,7 @@ class Together {
     if (!used_) return;
     for (auto* some : {&inputs_, &outputs_})
       for (const Array& a : *some) at_[a.reg] = a.buffer;
-    compute(used_);
+    compute(used_, false);
     for (const Array& a : outputs_) {
       const char* result = a.buffer;
       for (const Waiting& w : waiting_) {
@@ -109,8 +109,12 @@ class Together {
     char* const* out;
   };
 
-  void compute(int64_t n) {
-    for (const ClusterOp& op : c_.ops) {
+  void compute(int64_t n, bool far) {
+    const int64_t ops = int64_t(c_.ops.size());
+    for (int64_t o = 0; o < ops; ++o) {
+      const ClusterOp& op = c_.ops[size_t(o)];
+      if (far)
+        for (const Array& a : inputs_) fetch(at_[a.reg] + n * a.width, n * a.width * o / ops, n * a.width * (o + 1) / ops);
       if (op.cast) {
         op.cast(at_[op.out], at_[op.in[0]], n);
         continue;
@@ -126,6 +130,7 @@ class Together {
   std::vector<Array> inputs_, outputs_;
   std::vector<Waiting> waiting_;
   int64_t length_, used_ = 0;
+  const bool far_;  // the arrays are not in the caches
 };
 
 }  // namespace
@@ -135,7 +140,7 @@ void run_alike(const Cluster* const* clusters, size_t count, const char* const* 
   for (size_t m = 0; m < count; ++m) total += clusters[m]->inner;
   const int64_t piece = std::max<int64_t>(64, int64_t(kPieceNanoseconds / std::max(clusters[0]->cost, 0.05)));
   parallel_for(total, piece, [&](int64_t begin, int64_t end) {
-    Together together(*clusters[0], in[0]);
+    Together together(*clusters[0], in[0], total * clusters[0]->widest >= kFetchedBytes);
     int64_t at = 0;  // where cluster m begins
     for (size_t m = 0; m < count && at < end; at += clusters[m++]->inner) {
       const int64_t from = std::max(begin - at, int64_t(0)), to = std::min(end - at, clusters[m]->inner);

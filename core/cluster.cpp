@@ -93,6 +93,8 @@ class TileRunner {
         if (r.spread == Spread::Row) repeat_row(at_[i], inputs_[r.index], c.inner * r.width, std::min(c.tile_rows, c.outer));
       } else if (r.kind == Register::Kind::Input && r.spread == Spread::Scalar) {
         at_[i] = const_cast<char*>(inputs_[r.index]);
+      } else if (r.kind == Register::Kind::Input && r.spread == Spread::Full && space * r.width >= kFetchedBytes) {
+        fetched_.push_back(i);
       }
     }
   }
@@ -126,7 +128,13 @@ class TileRunner {
         at_[i] = const_cast<char*>(inputs_[r.index]) + column * r.width;
       }
     }
-    for (const ClusterOp& op : c_.ops) {
+    const int64_t ops = int64_t(c_.ops.size());
+    for (int64_t o = 0; o < ops; ++o) {
+      const ClusterOp& op = c_.ops[size_t(o)];
+      for (size_t i : fetched_) {
+        const int64_t bytes = length * c_.registers[i].width;
+        fetch(at_[i] + bytes, bytes * o / ops, bytes * (o + 1) / ops);
+      }
       if (op.cast) {
         op.cast(at_[op.out], at_[op.in[0]], length);
         continue;
@@ -159,6 +167,7 @@ class TileRunner {
   char* const* outputs_;
   char* const* partials_;
   std::vector<char*> at_;
+  std::vector<size_t> fetched_;  // registers whose next tile is asked for early
   int64_t length_;
 };
 
