@@ -7,9 +7,9 @@ namespace gt {
 
 namespace {
 
-// x Phi(x): written with erfc, which keeps its digits where 1 + erf loses them.
-inline double gelu(double x) { return x * math::erfc(x * -0.70710678118654752440) / 2; }
-inline float gelu(float x) {
+// Phi, the distribution of a standard normal: written with erfc, which keeps its digits where 1 + erf loses them.
+inline double normal_below(double x) { return math::erfc(x * -0.70710678118654752440) / 2; }
+inline float normal_below(float x) {
   const float z = math::fabs(x) * 0.70710678f, t = 1 / (1 + 0.5f * z);
   float p = 0.17087277f;  // Press et al., Numerical Recipes, erfc with a relative error of 1.2e-7
   p = p * t - 0.82215223f;
@@ -22,7 +22,7 @@ inline float gelu(float x) {
   p = p * t + 1.00002368f;
   p = p * t - 1.26551223f;
   const float tail = 0.5f * t * math::exp_negative(p - z * z);  // Phi(-|x|)
-  return x * (x > 0 ? 1 - tail : tail);
+  return x > 0 ? 1 - tail : tail;
 }
 // 0.5 (1 + tanh u) = sigmoid(2u).
 template <class T> inline T gelu_tanh(T x) {
@@ -41,7 +41,11 @@ constexpr Elementwise table[] = {
     unary_math<kFloat>("softplus", 1, [](auto x) { return math::softplus(x); }),
     unary_math<kFloat>("softsign", 0.3, [](auto x) { return x / (1 + math::fabs(x)); }),
     unary_math<kFloat>("silu", 0.5, [](auto x) { return x * math::sigmoid(x); }),
-    unary_math<kFloat>("gelu", 1, [](auto x) { return gelu(x); }),
+    unary_math<kFloat>("gelu", 1, [](auto x) { return x * normal_below(x); }),
+    unary_math<kFloat>("gelu_slope", 1.5, [](auto x) {
+      using T = decltype(x);
+      return normal_below(x) + x * (math::exp(x * x * T(-0.5)) * T(0.39894228040143267794));
+    }),
     unary_math<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
     binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),
     binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),

@@ -132,9 +132,15 @@ def silu(features, beta=1.0):
     return features * sigmoid(beta * features)
 
 
+gelu_slope = elementwise(
+    "gelu_slope", FLOAT, args="features",
+    deriv=lambda x, out: (2.0 - square(x)) * exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)),
+    numpy=lambda x: 0.5 * (1 + _erf(x / math.sqrt(2))) + x * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
+    samples=floats(), doc="The derivative of `gelu`.",
+)  # fmt: skip
+
 gelu_op = elementwise(
-    "gelu", FLOAT, args="features",
-    deriv=lambda x, out: 0.5 * (1 + erf(x * math.sqrt(0.5))) + x * exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)),
+    "gelu", FLOAT, args="features", deriv=lambda x, out: gelu_slope(x),
     numpy=lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))), samples=floats(),
     doc="`x * P(X <= x)` for a standard normal X.",
 )  # fmt: skip
