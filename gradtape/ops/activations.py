@@ -10,7 +10,7 @@ from gradtape.dtypes import float32
 from gradtape.ops.arithmetic import conjugate, square
 from gradtape.ops.casting import cast
 from gradtape.ops.comparison import select
-from gradtape.ops.exponential import erf, exp, tanh
+from gradtape.ops.exponential import exp, tanh
 from gradtape.ops.operands import as_tensor
 from gradtape.ops.samples import at, call, floats, pairs
 from gradtape.ops.table import COMPLEX, FLOAT, REAL, composite, elementwise
