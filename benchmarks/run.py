@@ -128,6 +128,7 @@ def main() -> None:
     before = read(output)
     results, names = start(before, options.parts, options.resume)
     parts.plan = parts.Plan(expected(names, before, options.quick))
+    measured = commit()  # before this run writes its own files
     print(f"{results['machine']['processor']}, {results['machine']['cores']} cores; {len(names)} parts")
     for name in names:
         parts.plan.begin(name)
@@ -135,7 +136,7 @@ def main() -> None:
         part = PARTS[name][0](options)
         part |= {
             "when": time.strftime("%Y-%m-%d %H:%M"),
-            "commit": commit(),
+            "commit": measured,
             "quick": options.quick,
             "seconds": round(time.monotonic() - began),
         }
