@@ -36,6 +36,7 @@ BIN = Path(sys.executable).parent
 ASIDE = """
 against_tensorflow keras debug/test_draw.py debug/test_doctor.py test_examples.py test_package.py test_help.py
 test_infra.py test_types.py test_docs.py test_benchmarks.py test_coverage.py reliability/test_processes.py
+reliability/test_long_runs.py
 """.split()
 
 
@@ -131,12 +132,19 @@ def run(s: Sanitizer, tests: list[str]) -> None:
     """The tests, in a Python that has the sanitizer's runtime from its start."""
     core = build(s)
     check_runtime(s)
+    for report in (ROOT / "build" / s.folder).glob("report.*"):
+        report.unlink()
     # The runtime looks for the C++ library when it starts, which is before the core brings it.
     preload = " ".join(compiler_file(name) for name in (s.runtime, "libstdc++.so"))
     path = f"{ROOT}{os.pathsep}{HERE}"
+    # pytest would swallow a report that ends the process.
+    reports = f":log_path={ROOT / 'build' / s.folder / 'report'}"
     environment = {
         **os.environ,
-        **s.environment,
+        **{
+            name: value + reports if name.endswith("SAN_OPTIONS") else value
+            for name, value in s.environment.items()
+        },
         "LD_PRELOAD": preload,
         "GRADTAPE_CORE": str(core),
         "PYTHONPATH": path,
@@ -157,4 +165,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except subprocess.CalledProcessError as e:
+        for report in sorted(ROOT.glob("build/[at]san/report.*")):
+            print(f"-- {report}", report.read_text(), sep="\n")
         sys.exit(e.returncode)

@@ -28,7 +28,7 @@ struct Region {
           last < 0 || last >= x[i])
         fail("slice index " + std::to_string(b) + " of dimension " + std::to_string(i) + " out of bounds.");
       offset += b * at[i];
-      stride[i] = s * at[i];
+      stride[i] = (k == 1 ? 1 : s) * at[i];  // the step of one element may be anything
       // One run of memory: single elements, then a range, then whole axes.
       contiguous &= k == 1 || (whole && s == 1);
       whole &= k == x[i];
