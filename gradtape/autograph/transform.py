@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import threading
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -291,13 +292,20 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
     return node
 
 
+# Python 3.11 counts the depth of the tree it converts for all threads together, and fails when they meet.
+_ONE_AT_A_TIME = threading.RLock()
+
+
 def transform(function: types.FunctionType) -> types.CodeType:
     """The code of a function after rewriting its source; raises as `rewritten` does."""
     code = function.__code__
-    node = rewritten(function)
-    outer = ast.FunctionDef("ag__outer", _arguments(OPERATORS, *code.co_freevars), [node], [])
-    module = ast.fix_missing_locations(ast.Module([outer], []))
-    compiled = compile(module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURES)
+    with _ONE_AT_A_TIME:
+        node = rewritten(function)
+        outer = ast.FunctionDef("ag__outer", _arguments(OPERATORS, *code.co_freevars), [node], [])
+        module = ast.fix_missing_locations(ast.Module([outer], []))
+        compiled = compile(
+            module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURES
+        )
     made = _code_in(_code_in(compiled, "ag__outer"), node.name)
     return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
