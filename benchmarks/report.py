@@ -98,7 +98,8 @@ def disagreements(part: dict[str, Any]) -> list[str]:
             ours = checks.get(("gradtape eager", metric), checks.get(("gradtape", metric)))
             rounding = 1e-6 * max(map(abs, ours), default=0.0) if ours else 0.0
             if ours and any(
-                not abs(a - b) <= max(1e-3 * abs(b), rounding, 1e-15) for a, b in zip(ours, values, strict=True)
+                not abs(a - b) <= max(1e-3 * abs(b), rounding, 1e-15)
+                for a, b in zip(ours, values, strict=True)
             ):
                 found.append(f"{name}: {label} {metric} gives {values}, gradtape {ours}")
     return found
