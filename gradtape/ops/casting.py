@@ -139,11 +139,16 @@ def _real(input: Any, name: str | None = None) -> Any:
     return arithmetic.real(x) if x.dtype.is_complex else x
 
 
+def _constant_zero(x: Any) -> Any:
+    """Zeros that no gradient goes through, as in TensorFlow."""
+    return arithmetic.zero(movement.stop_gradient(x))
+
+
 @composite("math.imag")
 def _imag(input: Any, name: str | None = None) -> Any:
     """The imaginary part of each element: zeros for a real tensor."""
     x = as_tensor(input)
-    return arithmetic.imag(x) if x.dtype.is_complex else arithmetic.zero(x)
+    return arithmetic.imag(x) if x.dtype.is_complex else _constant_zero(x)
 
 
 @composite("math.conj")
@@ -159,7 +164,7 @@ def _angle(input: Any, name: str | None = None) -> Any:
     x = as_tensor(input)
     if x.dtype.is_complex:
         return exponential.atan2(arithmetic.imag(x), arithmetic.real(x))
-    zeros = arithmetic.zero(x)
+    zeros = _constant_zero(x)
     return select(less(x, 0), zeros + pi if x.dtype.is_floating else zeros, zeros)
 
 
