@@ -67,7 +67,7 @@ sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBe
 fuzz: $(VENV)/.built  ## 100,000 op calls with hostile arguments: some ten minutes
 	$(BIN)/python tools/fuzz.py --calls 100000
 
-soak: $(VENV)/.built  ## a million small training steps with flat memory: two minutes or so
+soak: $(VENV)/.built  ## a million small training steps with flat memory: half a minute or so
 	$(BIN)/python tools/soak.py
 
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core

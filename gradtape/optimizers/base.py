@@ -330,19 +330,7 @@ class Optimizer:
                 "`optimizer.build(trainable_variables)` to create the optimizer weights before calling "
                 "`set_weights()`."
             )
-        variables, weights = self.variables, list(weights)
-        if len(weights) != len(variables):
-            raise ValueError(
-                f"set_weights: expected {len(variables)} values, one for each variable; got {len(weights)}."
-            )
-        for v, w in zip(variables, weights, strict=True):
-            if tuple(v.shape) != np.shape(w):
-                raise ValueError(
-                    f"Optimizer variable {v.name} has shape {v.shape} not compatible with provided "
-                    f"weight shape {np.shape(w)}."
-                )
-        for v, w in zip(variables, weights, strict=True):
-            v.assign(w)
+        step.set_all(self.variables, list(weights))
 
     def __getstate__(self) -> dict[str, Any]:
         # Slots are found by the identity of variables, which a copy has others of.

@@ -107,6 +107,26 @@ def held(variable: Any) -> Any:
     return inner if isinstance(inner, _core.Variable) else variable
 
 
+def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Gives variables their values: all of them, or none.
+
+    Raises:
+      ValueError: if there are more or fewer values than variables, or one has another shape.
+    """
+    if len(values) != len(variables):
+        raise ValueError(
+            f"set_weights: expected {len(variables)} values, one for each variable; got {len(values)}."
+        )
+    for v, value in zip(variables, values, strict=True):
+        if tuple(v.shape) != np.shape(value):
+            raise ValueError(
+                f"Optimizer variable {getattr(v, 'path', None) or v.name} has shape {v.shape} not compatible with "
+                f"provided weight shape {np.shape(value)}."
+            )
+    for v, value in zip(variables, values, strict=True):
+        v.assign(value)
+
+
 def require_variables(things: Iterable[Any]) -> None:
     """Raises a TypeError for what is no variable."""
     for v in things:

@@ -112,7 +112,7 @@ def set_weights(self: Any, weights: Any) -> None:
     """Sets `variables` to the values `get_weights` gave: all of them, or none."""
     if not self.built:
         Base.set_weights(self, weights)  # raises
-    _set_all(self._variables, list(weights))
+    native.set_all(self._variables, list(weights))
 
 
 def load_own_variables(self: Any, store: Any) -> None:
@@ -120,22 +120,7 @@ def load_own_variables(self: Any, store: Any) -> None:
     if len(store.keys()) != len(self.variables):
         Base.load_own_variables(self, store)  # warns
     else:
-        _set_all(self.variables, [store[str(i)] for i in range(len(self.variables))])
-
-
-def _set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
-    if len(values) != len(variables):
-        raise ValueError(
-            f"set_weights: expected {len(variables)} values, one for each variable; got {len(values)}."
-        )
-    for v, value in zip(variables, values, strict=True):
-        if tuple(v.shape) != np.shape(value):
-            raise ValueError(
-                f"Optimizer variable {v.path} has shape {v.shape} not compatible with provided weight shape "
-                f"{np.shape(value)}."
-            )
-    for v, value in zip(variables, values, strict=True):
-        v.assign(value)
+        native.set_all(self.variables, [store[str(i)] for i in range(len(self.variables))])
 
 
 def make_scale(self: Any) -> None:
