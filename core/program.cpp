@@ -21,6 +21,7 @@ struct Frame {
   std::vector<std::vector<const Tensor*>> in;
   std::vector<std::pair<Tensor*, int64_t>> arena;   // values in the arena and their offsets
   std::vector<std::pair<Tensor*, const Tensor*>> aliases;
+  std::vector<std::vector<std::pair<Tensor*, const Tensor*>>> aliases_of;  // those of loose results, by step
   std::vector<Tensor*> fresh, loose;        // results; values that steps may give memory of their own
   Buffer* memory = nullptr;
   std::vector<Tensor> alias_values;
@@ -43,6 +44,8 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
   f->value.resize(p.values.size(), nullptr);
   f->outs.resize(p.steps.size());
   f->in.resize(p.steps.size());
+  f->aliases_of.resize(p.steps.size());
+  std::vector<size_t> maker(p.values.size(), p.steps.size());  // the step that gives a value its memory
   for (size_t v = 0; v < p.values.size(); ++v) {
     const Value& value = p.values[v];
     if (value.place == Place::Input || value.place == Place::Constant) {
@@ -60,18 +63,23 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
       f->value[v] = t;
       if (value.place == Place::Arena) f->arena.emplace_back(t, value.at);
       if (value.place == Place::Fresh) f->fresh.push_back(t);
-      bool may_share = step.kind == Step::Kind::Call || (step.kind == Step::Kind::Op && !step.impl->allocates);
-      if (may_share) f->loose.push_back(t);
+      if (step.may_share()) {
+        f->loose.push_back(t);
+        maker[v] = s;
+      }
     }
   }
-  // An alias comes after what it stands for, so one pass in order is enough.
   for (size_t v = 0; v < p.values.size(); ++v)
     if (p.values[v].place == Place::Alias) {
       f->alias_values.push_back(p.values[v].form);
       f->value[v] = &f->alias_values.back();
     }
   for (size_t v = 0; v < p.values.size(); ++v)
-    if (p.values[v].place == Place::Alias) f->aliases.emplace_back(f->value[v], f->value[size_t(p.values[v].at)]);
+    if (p.values[v].place == Place::Alias) {
+      const std::pair<Tensor*, const Tensor*> alias{f->value[v], f->value[p.origin(v)]};
+      f->aliases.push_back(alias);
+      if (size_t s = maker[p.origin(v)]; s < p.steps.size()) f->aliases_of[s].push_back(alias);
+    }
   size_t most_in = 0, most_out = 0;
   for (size_t s = 0; s < p.steps.size(); ++s) {
     for (uint32_t v : p.steps[s].in) f->in[s].push_back(f->value[v]);
@@ -103,21 +111,17 @@ static bool same_scalars(const Program& p, const Step& a, const Step& b) {
   return true;
 }
 
-// Results of their own, so that they overlap with nothing, and no use of each other's.
-static bool joins(const Program& p, size_t first, size_t last) {
+// Results of their own, so that they overlap with nothing, and no use of each other's: `made` tells for each value
+// the first step of the run of clusters that it is a result of.
+static bool joins(const Program& p, size_t first, size_t last, const std::vector<size_t>& made) {
   const Step &a = p.steps[first], &b = p.steps[last];
   if (b.kind != Step::Kind::Cluster) return false;
   for (uint32_t v : b.out)
     if (p.values[v].place != Place::Fresh) return false;
   if (first == last) return true;
   if (!alike(p.clusters[size_t(a.cluster)], p.clusters[size_t(b.cluster)]) || !same_scalars(p, a, b)) return false;
-  for (size_t k = first; k < last; ++k)
-    for (uint32_t made : p.steps[k].out)
-      for (uint32_t v : b.in)
-        for (const Value* x = &p.values[v];; x = &p.values[size_t(x->at)]) {
-          if (x == &p.values[made]) return false;
-          if (x->place != Place::Alias) break;
-        }
+  for (uint32_t v : b.in)
+    if (made[p.origin(v)] == first) return false;
   return true;
 }
 
@@ -128,16 +132,23 @@ constexpr int64_t kLongElements = 1 << 17;
 
 void Program::finish() {
   alike.assign(steps.size(), 0);
+  std::vector<size_t> made(values.size(), steps.size());
   for (size_t s = 0; s < steps.size();) {
     size_t end = s;
-    while (end < steps.size() && end - s < 512 && joins(*this, s, end)) ++end;
+    while (end < steps.size() && end - s < 512 && joins(*this, s, end, made)) {
+      for (uint32_t v : steps[end].out) made[v] = s;
+      ++end;
+    }
     if (end - s > 1) alike[s] = uint32_t(end - s);
     s = std::max(end, s + 1);
   }
   double cost = 0;
   over_ = !results.empty() && in_place.size() == results.size();
-  for (size_t k = 0; over_ && k < results.size(); ++k)
-    over_ = in_place[k] >= 0 && values[results[k]].place == Place::Fresh && std::count(results.begin(), results.end(), results[k]) == 1;
+  std::vector<bool> returned(values.size(), false);
+  for (size_t k = 0; over_ && k < results.size(); ++k) {
+    over_ = in_place[k] >= 0 && values[results[k]].place == Place::Fresh && !returned[results[k]];
+    returned[results[k]] = true;
+  }
   for (const Step& step : steps) {
     over_ = over_ && (step.kind == Step::Kind::Cluster || step.kind == Step::Kind::Elementwise);
     if (step.kind == Step::Kind::Cluster) {
@@ -231,8 +242,7 @@ void Program::execute(Frame& f, double* times, bool interruptible) {
         callback(context, step.call, call, outs);
       }
     }
-    if (step.kind == Step::Kind::Call || (step.kind == Step::Kind::Op && !step.impl->allocates))
-      for (auto& [alias, of] : f.aliases) alias->data = of->data;
+    for (auto& [alias, of] : f.aliases_of[s]) alias->data = of->data;
     if (times) times[s] += std::chrono::duration<double>(Clock::now() - begin).count();
   }
 }
@@ -278,8 +288,7 @@ void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double
   outs.reserve(results.size());
   for (uint32_t r : results) {
     const Tensor& t = *f.value[r];
-    const Tensor* owner = &t;
-    for (const Value* v = &values[r]; v->place == Place::Alias; v = &values[size_t(v->at)]) owner = f.value[size_t(v->at)];
+    const Tensor* owner = f.value[origin(r)];
     if (owner->buffer && owner->buffer != f.memory) {
       Tensor out(t.spec());
       ref(owner->buffer);

@@ -24,7 +24,7 @@ enum class Place : uint8_t {
 struct Value {
   Tensor form;  // type and shape; the elements too for a constant
   Place place;
-  int64_t at = 0;  // Input: which; Arena: offset in bytes; Alias: the other value
+  int64_t at = 0;  // Input: which; Arena: offset in bytes; Alias: the other value, which is no alias
 };
 
 struct Step {
@@ -36,6 +36,8 @@ struct Step {
   int call = -1;                 // Call: which of the program's callbacks
   std::vector<uint32_t> in, out;
   const char* name = "";
+  // Whether results may be where operands are, or in memory that the step brings.
+  bool may_share() const { return kind == Kind::Call || (kind == Kind::Op && !impl->allocates); }
 };
 
 // Throws if the user has interrupted the process. Set by the Python layer; asked between pieces of long work.
@@ -78,6 +80,8 @@ class Program {
 
   Program();
   ~Program();
+  // The value whose elements a value has: itself, unless it is an alias.
+  size_t origin(size_t v) const { return values[v].place == Place::Alias ? size_t(values[v].at) : v; }
   // `inputs` have the shapes and types the program was made for. `outs` gets the results. With
   // `times` (one per step) the seconds each step took are added there.
   // With `take`, results are written over inputs where `in_place` says so and nobody else holds them.

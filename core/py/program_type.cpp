@@ -41,6 +41,7 @@ Cluster read_cluster(PyObject* d) {
     c.widest = std::max(c.widest, reg.width);
     c.registers.push_back(reg);
   });
+  if (c.registers.size() > UINT16_MAX + size_t(1)) fail(Code::Runtime, "program: a cluster has too many registers");
   double cost = 0;
   each(item(d, 3), [&](PyObject* o) {
     ClusterOp op;

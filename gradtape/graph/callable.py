@@ -158,14 +158,16 @@ class GraphFunction:
             v for node in backward for v in node.operands if v not in behind and v.constant is None
         )
         read.update(dict.fromkeys(v for v in grads if v not in behind and v.constant is None))
-        forward_nodes = [n for n in joint.nodes if n not in set(backward)]
+        later = set(backward)
+        forward_nodes = [n for n in joint.nodes if n not in later]
         place = {v: ("in", i) for i, v in enumerate(xs)}
         outputs = list(ys)
+        for k, v in enumerate(ys):
+            place.setdefault(v, ("out", k))
         for v in read:
             if v not in place:
-                if v not in outputs:
-                    outputs.append(v)
-                place[v] = ("out", outputs.index(v))
+                place[v] = ("out", len(outputs))
+                outputs.append(v)
         forward = extract(forward_nodes, xs, outputs)
         return Derivative(
             GraphFunction(forward, self.name),

@@ -3,10 +3,16 @@
 A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
 other never reaches memory. Members have results of one shape; operands fill that shape, or
 repeat along rows, along columns, or everywhere. Reductions of a member can end a cluster.
+
+Members may run together if nothing they read from outside waits for one of them. That is read off sets of
+ancestors, as bits of an integer, which grow with the square of what is looked at. So the nodes are looked at
+one window after the other: no cluster reaches over the edge of a window, and then no path from one of its
+members to another leaves the window either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradtape.graph.ir import Callback, Graph, Node, Value
@@ -26,6 +32,9 @@ TAILS = {
 }
 # Rows longer than this do not fit into a tile, so they are not reduced in one.
 _LONGEST_ROW = 8192
+# Nodes in a window: more than the graph of a step of most models has. It bounds the registers of a cluster
+# too, which the native program numbers with 16 bits.
+WINDOW = 4096
 
 
 class Split(NamedTuple):
@@ -36,47 +45,33 @@ class Split(NamedTuple):
 
 
 class Cluster:
-    """Nodes that run as one step."""
+    """Nodes that run as one step. Bits count the nodes of the window."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.nodes: list[Node] = []
-        self.members = 0  # bits of the indices of the nodes
+        self.members = 0  # bits of the nodes
+        self.last = 0  # the highest of them
         self.above = 0  # bits of the members and of all that they depend on
         self.outside = 0  # bits of the nodes elsewhere that members read
         self.needs = 0  # bits of those and of all that they depend on
         self.read = False  # whether a node elsewhere reads a member
         self.inner = 0  # 0: undecided, any split will do
-        self.tails: list[Node] = []
+        self.tails: set[Node] = set()
 
 
 def fuse(graph: Graph) -> list[Node | Cluster]:
     """The steps of the graph in an order in which they can run."""
-    index = {node: i for i, node in enumerate(graph.nodes)}
-    ancestors = [0] * len(graph.nodes)
     of: dict[Node, Cluster] = {}
-    clusters: dict[Cluster, None] = {}
     called: Node | None = None  # the callback before this one: they run in the order of the graph
     after: dict[Node, Node] = {}
-    for i, node in enumerate(graph.nodes):
-        bits = 0
-        for v in node.operands:
-            if v.node is not None:
-                bits |= ancestors[index[v.node]] | 1 << index[v.node]
+    for node in graph.nodes:
         if isinstance(node.op, Callback) and not node.op.is_barrier:
             if called is not None:
-                bits |= ancestors[index[called]] | 1 << index[called]
                 after[node] = called
             called = node
-        ancestors[i] = bits
-        if _is_member(node):
-            _join(node, i, of, index, ancestors, clusters)
-        elif node.name in TAILS:
-            _join_tail(node, i, of, index, ancestors)
-        for v in node.operands:
-            home = of.get(v.node) if v.node is not None else None
-            if home is not None and home is not of.get(node):
-                home.read = True
+    for first in range(0, len(graph.nodes), WINDOW):
+        _Window(graph.nodes[first : first + WINDOW], after, of).fuse()
     return _schedule(graph, of, after)
 
 
@@ -119,116 +114,6 @@ def _inner_of(node: Node) -> int | None:
     return inner
 
 
-def _join(
-    node: Node,
-    i: int,
-    of: dict[Node, Cluster],
-    index: dict[Node, int],
-    ancestors: list[int],
-    clusters: dict[Cluster, None],
-) -> None:
-    inner = _inner_of(node)
-    shape = node.results[0].shape
-    if inner is None or _size(shape) == 0:
-        return
-    home: Cluster | None = None
-    for v in node.operands:
-        cluster = of.get(v.node) if v.node is not None else None
-        if cluster is None or cluster is home or cluster.shape != shape:
-            continue
-        if any(u.node in cluster.tails for u in node.operands):  # known only when all tiles are done
-            continue
-        if cluster.inner and inner and cluster.inner != inner:
-            continue
-        if home is None:
-            mine = _needs(_outside(node, cluster.members, index), ancestors)
-            if cluster.read and _reaches(mine, cluster.members, clusters):
-                continue
-            home = cluster
-            inner = home.inner = home.inner or inner
-        elif not _reads_tail(home, cluster, index) and not _reads_tail(cluster, home, index):
-            members = home.members | cluster.members
-            outside = (home.outside | cluster.outside) & ~members
-            crossing = home.outside & cluster.members or cluster.outside & home.members
-            needs = _needs(outside, ancestors) if crossing else home.needs | cluster.needs
-            if _reaches(needs | _needs(_outside(node, members, index), ancestors), members, clusters):
-                continue
-            home.inner = home.inner or cluster.inner
-            inner = home.inner
-            home.nodes = sorted((*home.nodes, *cluster.nodes), key=index.__getitem__)
-            home.tails += cluster.tails
-            home.members, home.outside, home.needs = members, outside, needs
-            home.above |= cluster.above
-            home.read |= cluster.read
-            del clusters[cluster]
-            for moved in cluster.nodes:
-                of[moved] = home
-    if home is None:
-        home = Cluster(shape)
-        home.inner = inner
-        clusters[home] = None
-    _enter(node, i, home, of, index, ancestors)
-
-
-def _reads_tail(reader: Cluster, cluster: Cluster, index: dict[Node, int]) -> bool:
-    """Whether a cluster reads what another one reduces: that is known only when all tiles are done."""
-    return any(reader.outside >> index[tail] & 1 for tail in cluster.tails)
-
-
-def _enter(
-    node: Node,
-    i: int,
-    cluster: Cluster,
-    of: dict[Node, Cluster],
-    index: dict[Node, int],
-    ancestors: list[int],
-) -> None:
-    outside = _outside(node, cluster.members, index)
-    cluster.outside |= outside
-    cluster.needs |= _needs(outside, ancestors)
-    cluster.nodes.append(node)
-    cluster.members |= 1 << i
-    cluster.above |= 1 << i | ancestors[i]
-    of[node] = cluster
-
-
-def _outside(node: Node, members: int, index: dict[Node, int]) -> int:
-    """Bits of the nodes that a node reads and that are no members."""
-    bits = 0
-    for v in node.operands:
-        if v.node is not None:
-            bits |= 1 << index[v.node]
-    return bits & ~members
-
-
-def _needs(bits: int, ancestors: list[int]) -> int:
-    """Bits of some nodes and of all that they depend on."""
-    out = bits
-    while bits:
-        i = bits.bit_length() - 1
-        out |= ancestors[i]
-        # The youngest comes first: what it depends on need not be looked at again.
-        bits &= ~(ancestors[i] | 1 << i)
-    return out
-
-
-def _reaches(needs: int, members: int, clusters: dict[Cluster, None]) -> bool:
-    """Whether what is needed from outside depends on the members: then they cannot run together.
-
-    A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
-    """
-    bits = needs
-    pending = [c for c in clusters if not c.members & members]
-    while not bits & members:
-        waited_for = [c for c in pending if c.members & bits]
-        if not waited_for:
-            return False
-        for c in waited_for:
-            bits |= c.above
-        pending = [c for c in pending if not c.members & bits or c.above & ~bits]
-    return True
-
-
 def tail_over(node: Node) -> tuple[int, int] | None:
     """What a reduction sums over, and the row length it needs; None when it cannot be a tail."""
     (x,) = node.operands
@@ -247,23 +132,167 @@ def tail_over(node: Node) -> tuple[int, int] | None:
     return (OVER_ROWS, spread[1]) if spread[0] == ROW else (OVER_COLUMNS, spread[1])
 
 
-def _join_tail(
-    node: Node, i: int, of: dict[Node, Cluster], index: dict[Node, int], ancestors: list[int]
-) -> None:
-    (x,) = node.operands
-    cluster = of.get(x.node) if x.node is not None else None
-    over = tail_over(node)
-    if cluster is None or x.node in cluster.tails or over is None or cluster.shape != x.shape:
-        return
-    if over[1] and cluster.inner and over[1] != cluster.inner:
-        return
-    if x.dtype not in (0, 11, 12):  # sums of integers and halves are made in wider types elsewhere
-        return
-    cluster.inner = cluster.inner or over[1]
-    if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
-        return
-    cluster.tails.append(node)
-    _enter(node, i, cluster, of, index, ancestors)
+class _Window:
+    """Consecutive nodes of a graph while they are put into clusters."""
+
+    def __init__(self, nodes: list[Node], after: dict[Node, Node], of: dict[Node, Cluster]) -> None:
+        self.nodes = nodes
+        self.after = after
+        self.of = of  # the cluster of a node: filled in here
+        self.index = {node: i for i, node in enumerate(nodes)}
+        self.ancestors: list[int] = []  # bits of what each node depends on
+        self.clusters: dict[Cluster, None] = {}  # in the order of their last members
+
+    def fuse(self) -> None:
+        for i, node in enumerate(self.nodes):
+            reads = [v.node for v in node.operands if v.node is not None and v.node in self.index]
+            before = self.after.get(node)
+            bits = _bits(self.index[n] for n in reads)
+            if before in self.index:
+                bits |= 1 << self.index[before]
+            self.ancestors.append(self._with_ancestors(bits))
+            if _is_member(node):
+                self._join(node, i)
+            elif node.name in TAILS:
+                self._join_tail(node, i)
+            for n in reads:
+                home = self.of.get(n)
+                if home is not None and home is not self.of.get(node):
+                    home.read = True
+        for cluster in self.clusters:
+            cluster.nodes.sort(key=self.index.__getitem__)
+
+    def _join(self, node: Node, i: int) -> None:
+        inner = _inner_of(node)
+        shape = node.results[0].shape
+        if inner is None or _size(shape) == 0:
+            return
+        home: Cluster | None = None
+        for v in node.operands:
+            cluster = self._cluster_of(v)
+            if cluster is None or cluster is home or cluster.shape != shape:
+                continue
+            if any(u.node in cluster.tails for u in node.operands):  # known only when all tiles are done
+                continue
+            if cluster.inner and inner and cluster.inner != inner:
+                continue
+            if home is None:
+                if cluster.read and self._reaches(self._needs(node, cluster.members), cluster.members):
+                    continue
+                home = cluster
+                inner = home.inner = home.inner or inner
+            elif not self._reads_tail(home, cluster) and not self._reads_tail(cluster, home):
+                members = home.members | cluster.members
+                outside = (home.outside | cluster.outside) & ~members
+                crossing = home.outside & cluster.members or cluster.outside & home.members
+                needs = self._with_ancestors(outside) if crossing else home.needs | cluster.needs
+                if self._reaches(needs | self._needs(node, members), members):
+                    continue
+                home = self._merged(home, cluster)
+                home.members, home.outside, home.needs = members, outside, needs
+                inner = home.inner
+        if home is None:
+            home = Cluster(shape)
+            home.inner = inner
+        self._enter(node, i, home)
+
+    def _join_tail(self, node: Node, i: int) -> None:
+        (x,) = node.operands
+        cluster = self._cluster_of(x)
+        over = tail_over(node)
+        if cluster is None or x.node in cluster.tails or over is None or cluster.shape != x.shape:
+            return
+        if over[1] and cluster.inner and over[1] != cluster.inner:
+            return
+        if x.dtype not in (0, 11, 12):  # sums of integers and halves are made in wider types elsewhere
+            return
+        cluster.inner = cluster.inner or over[1]
+        if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
+            return
+        cluster.tails.add(node)
+        self._enter(node, i, cluster)
+
+    def _cluster_of(self, v: Value) -> Cluster | None:
+        """The cluster in this window that a value comes from."""
+        return self.of.get(v.node) if v.node is not None and v.node in self.index else None
+
+    def _merged(self, home: Cluster, cluster: Cluster) -> Cluster:
+        """Two clusters as one: the nodes of the smaller one move."""
+        if len(home.nodes) < len(cluster.nodes):
+            home, cluster = cluster, home
+        home.inner = home.inner or cluster.inner
+        home.nodes += cluster.nodes
+        home.tails |= cluster.tails
+        home.above |= cluster.above
+        home.read |= cluster.read
+        del self.clusters[cluster]
+        for moved in cluster.nodes:
+            self.of[moved] = home
+        return home
+
+    def _enter(self, node: Node, i: int, cluster: Cluster) -> None:
+        outside = self._outside(node, cluster.members)
+        cluster.outside |= outside
+        cluster.needs |= self._with_ancestors(outside)
+        cluster.nodes.append(node)
+        cluster.members |= 1 << i
+        cluster.last = i
+        cluster.above |= 1 << i | self.ancestors[i]
+        self.of[node] = cluster
+        self.clusters.pop(cluster, None)
+        self.clusters[cluster] = None
+
+    def _outside(self, node: Node, members: int) -> int:
+        """Bits of the nodes of the window that a node reads and that are no members."""
+        index = self.index
+        return _bits(index[v.node] for v in node.operands if v.node in index) & ~members
+
+    def _needs(self, node: Node, members: int) -> int:
+        """Bits of those, and of all that they depend on."""
+        return self._with_ancestors(self._outside(node, members))
+
+    def _with_ancestors(self, bits: int) -> int:
+        """Bits of some nodes and of all that they depend on."""
+        out = bits
+        while bits:
+            i = bits.bit_length() - 1
+            out |= self.ancestors[i]
+            # The youngest comes first: what it depends on need not be looked at again.
+            bits &= ~(self.ancestors[i] | 1 << i)
+        return out
+
+    def _reads_tail(self, reader: Cluster, cluster: Cluster) -> bool:
+        """Whether a cluster reads what another one reduces: that is known only when all tiles are done."""
+        return any(reader.outside >> self.index[tail] & 1 for tail in cluster.tails)
+
+    def _reaches(self, needs: int, members: int) -> bool:
+        """Whether what is needed from outside depends on the members: then they cannot run together.
+
+        A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
+        """
+        bits = needs
+        first = (members & -members).bit_length() - 1
+        pending = []
+        for c in reversed(self.clusters):
+            if c.last < first:  # like all that come now: older than every member, so it waits for none
+                break
+            if not c.members & members:
+                pending.append(c)
+        while not bits & members:
+            waited_for = [c for c in pending if c.members & bits]
+            if not waited_for:
+                return False
+            for c in waited_for:
+                bits |= c.above
+            pending = [c for c in pending if not c.members & bits or c.above & ~bits]
+        return True
+
+
+def _bits(indices: Iterable[int]) -> int:
+    bits = 0
+    for i in indices:
+        bits |= 1 << i
+    return bits
 
 
 def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) -> list[Node | Cluster]:

@@ -7,6 +7,8 @@ result may read the input, since operations work on a tile one after the other.
 
 from __future__ import annotations
 
+from collections import Counter
+from math import inf
 from typing import Any
 
 from gradtape.graph import fuse
@@ -31,28 +33,32 @@ def in_place(
     called = {v for s in steps if s.what == "call" for v in s.operands}
     if not local and any(s.what == "call" for s in steps):
         return []  # Python code may fail half-way, and then no variable may have changed
-    made = {v: s for s in steps for v in s.results}
-    readers: dict[Value, list[Any]] = {}
-    for s in steps:
-        for v in dict.fromkeys(s.operands):
-            readers.setdefault(v, []).append(s)
-    order = {id(s): i for i, s in enumerate(steps)}
+    made = {v: i for i, s in enumerate(steps) for v in s.results}
+    last_read = {v: i for i, s in enumerate(steps) for v in s.operands}
     last_risk = -1 if local or checked else max((i for i, s in enumerate(steps) if _may_fail(s)), default=-1)
     outside = {*graph.outputs, *aliases.values()}
+    returned = Counter(graph.outputs)
+    orders: dict[int, _Order] = {}  # of clusters that were asked about
 
     def safe(out: Value, x: Value) -> bool:
-        step = made.get(out)
+        at = made.get(out)
         if (
-            step is None
+            at is None
             or (x.shape, x.dtype) != (out.shape, out.dtype)
             or x in outside
             or x in called  # Python code may hold on to what it is given
-            or graph.outputs.count(out) > 1
+            or returned[out] > 1
+            or at < last_risk
         ):
             return False
-        if order[id(step)] < last_risk or any(order[id(r)] > order[id(step)] for r in readers.get(x, ())):
-            return False
-        return x not in step.operands or _reads_before_writing(step, out, x)
+        read = last_read.get(x, -1)
+        if read != at:
+            return read < at
+        if steps[at].what != "cluster":
+            return _reads_before_writing(steps[at], x)
+        if at not in orders:
+            orders[at] = _Order(steps[at])
+        return orders[at].reads_before_writing(x, out)
 
     return [
         i if i >= 0 and safe(out, graph.inputs[i]) else -1
@@ -65,24 +71,30 @@ def _may_fail(step: Any) -> bool:
     return step.what == "op" and step.object.row.kind in ("indexed", "opaque")
 
 
-def _reads_before_writing(step: Any, out: Value, x: Value) -> bool:
-    if step.what == "op":
-        if step.object.op_name.startswith("tensor_scatter"):
-            return step.operands[0] is x and x not in step.operands[1:]
-        return step.object.row.kind == "elementwise"
-    outer, inner, registers, ops, tails, _ = step.object
-    mine = {
-        n for n, (kind, spread, _, which) in enumerate(registers)
-        if kind == _INPUT and step.operands[which] is x and (spread == fuse.FULL or outer * inner == 1)
-    }  # fmt: skip
-    written = [
-        k
-        for k, op in enumerate(ops)
-        if registers[op[3]][0] == _OUTPUT and step.results[registers[op[3]][3]] is out
-    ]
-    reads = [k for k, op in enumerate(ops) if mine & set(op[4])]
-    return (
-        bool(mine and written)
-        and max(reads, default=-1) <= written[0]
-        and not any(t[3] in mine for t in tails)
-    )
+def _reads_before_writing(step: Any, x: Value) -> bool:
+    if step.object.op_name.startswith("tensor_scatter"):
+        return step.operands[0] is x and x not in step.operands[1:]
+    return step.object.row.kind == "elementwise"
+
+
+class _Order:
+    """Which operation of a cluster is the last to read an operand, and which writes a result."""
+
+    def __init__(self, step: Any) -> None:
+        outer, inner, registers, ops, tails, _ = step.object
+        operand = {
+            n: step.operands[which]
+            for n, (kind, spread, _, which) in enumerate(registers)
+            if kind == _INPUT and (spread == fuse.FULL or outer * inner == 1)
+        }
+        self.reads: dict[Value, float] = {}
+        self.writes: dict[Value, int] = {}
+        for k, (_, _, _, into, ins) in enumerate(ops):
+            self.reads.update((operand[n], k) for n in ins if n in operand)
+            kind, _, _, which = registers[into]
+            if kind == _OUTPUT:
+                self.writes.setdefault(step.results[which], k)
+        self.reads.update((operand[t[3]], inf) for t in tails if t[3] in operand)
+
+    def reads_before_writing(self, x: Value, out: Value) -> bool:
+        return x in self.reads and out in self.writes and self.reads[x] <= self.writes[out]

@@ -59,9 +59,11 @@ def lowered(
     for item in order:
         if isinstance(item, Node):
             if item.name in simplify.ALIASES:
-                aliases[item.results[0]] = item.operands[0]
+                aliases[item.results[0]] = aliases.get(item.operands[0], item.operands[0])
             elif isinstance(item.op, Callback) and item.op.is_barrier:
-                aliases.update(zip(item.results, item.operands, strict=True))
+                aliases.update(
+                    (r, aliases.get(v, v)) for r, v in zip(item.results, item.operands, strict=True)
+                )
             elif isinstance(item.op, Callback):
                 steps.append(Step("call", item.op.run, list(item.operands), list(item.results), (), (item,)))
             elif not item.op.row.native:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from heapq import heappop, heappush
 from typing import Any
 
 from gradtape.graph.ir import Graph, Value
@@ -15,13 +17,11 @@ _ALIGNMENT = 64
 def plan(
     graph: Graph, steps: list[Any], aliases: dict[Value, Value]
 ) -> tuple[dict[Value, tuple[int, Any]], int]:
-    """The place of every value, and the size of the arena in bytes."""
+    """The place of every value, and the size of the arena in bytes. `aliases` are of values that are none."""
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
     def root(v: Value) -> Value:
-        while v in aliases:
-            v = aliases[v]
-        return v
+        return aliases.get(v, v)
 
     kept = {root(v) for v in graph.outputs}
     last: dict[Value, int] = {}
@@ -57,52 +57,60 @@ def plan(
         for v in dying.get(i, ()):
             if v in sizes:
                 holes.give(*sizes[v])
-    for v in aliases:
-        _place_alias(v, aliases, places)
+    places.update((v, (ALIAS, of)) for v, of in aliases.items())
     return places, holes.size
 
 
-def _place_alias(v: Value, aliases: dict[Value, Value], places: dict[Value, tuple[int, Any]]) -> None:
-    if v in places:
-        return
-    if aliases[v] in aliases:
-        _place_alias(aliases[v], aliases, places)
-    places[v] = (ALIAS, aliases[v])
-
-
 class _Holes:
-    """Free stretches of the arena; the smallest that fits is taken."""
+    """Free stretches of the arena; the smallest that fits is taken, of equal ones the first."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.free: list[tuple[int, int]] = []  # (offset, bytes), by offset
+        self.free: dict[int, int] = {}  # bytes by offset
+        self.ends: dict[int, int] = {}  # the same holes: offset by end
+        # Offsets by bytes, each a heap, and the bytes in order. A hole that is gone stays in its heap until it
+        # comes up: `free` tells. There are few different sizes: n of them need an arena of n * n / 2 lines.
+        self.offsets: dict[int, list[int]] = {}
+        self.sizes: list[int] = []
 
     def take(self, nbytes: int) -> int:
-        best = None
-        for k, (_, have) in enumerate(self.free):
-            if have >= nbytes and (best is None or have < self.free[best][1]):
-                best = k
-        if best is None:
-            if self.free and sum(self.free[-1]) == self.size:  # grow the last hole
-                offset = self.free.pop()[0]
-            else:
-                offset = self.size
-            self.size = offset + nbytes
-            return offset
-        offset, have = self.free[best]
-        if have == nbytes:
-            del self.free[best]
-        else:
-            self.free[best] = (offset + nbytes, have - nbytes)
+        k = bisect_left(self.sizes, nbytes)
+        while k < len(self.sizes):
+            have = self.sizes[k]
+            offsets = self.offsets[have]
+            while offsets and self.free.get(offsets[0]) != have:
+                heappop(offsets)
+            if offsets:
+                offset = offsets[0]
+                self._remove(offset)
+                if have > nbytes:
+                    self._add(offset + nbytes, have - nbytes)
+                return offset
+            del self.offsets[have], self.sizes[k]
+        offset = self.ends.get(self.size, self.size)
+        if offset < self.size:  # grow the last hole
+            self._remove(offset)
+        self.size = offset + nbytes
         return offset
 
     def give(self, offset: int, nbytes: int) -> None:
-        self.free.append((offset, nbytes))
-        self.free.sort()
-        merged: list[tuple[int, int]] = []
-        for at, have in self.free:
-            if merged and sum(merged[-1]) == at:
-                merged[-1] = (merged[-1][0], merged[-1][1] + have)
-            else:
-                merged.append((at, have))
-        self.free = merged
+        before, behind = self.ends.get(offset), offset + nbytes
+        if behind in self.free:
+            nbytes += self._remove(behind)
+        if before is not None:
+            nbytes += self._remove(before)
+            offset = before
+        self._add(offset, nbytes)
+
+    def _add(self, offset: int, nbytes: int) -> None:
+        self.free[offset] = nbytes
+        self.ends[offset + nbytes] = offset
+        if nbytes not in self.offsets:
+            self.offsets[nbytes] = []
+            insort(self.sizes, nbytes)
+        heappush(self.offsets[nbytes], offset)
+
+    def _remove(self, offset: int) -> int:
+        nbytes = self.free.pop(offset)
+        del self.ends[offset + nbytes]
+        return nbytes
