@@ -2,17 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(shell find core tests/native -name '*.cpp' -o -name '*.h')
-CMAKE := CMakeLists.txt tests/native/CMakeLists.txt
-
-# Every core of the machine has a part of the tests (JOBS=0: this process alone, for a debugger).
-JOBS ?= auto
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
 
 # TensorFlow and gradtape in one environment, outside of the repository.
 PARITY := $(HOME)/.cache/gradtape-parity
 
-.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize fuzz soak runs clean
+.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize fuzz soak clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -20,14 +15,16 @@ demo: $(VENV)/.built  ## trains a network on generated digits and draws what it 
 # Tapes compile what they see again; the first run makes them compile at once, so that behaviour,
 # ops and programs are tested both ways.
 test: $(VENV)/.built  ## every test, the doctests included
-	GRADTAPE_COMPILE=always $(PYTEST) -q tests/semantics tests/ops tests/programs
-	$(PYTEST)
+	GRADTAPE_COMPILE=always $(BIN)/python -m pytest -q tests/semantics tests/ops tests/programs
+	$(BIN)/python -m pytest
 
-check: $(VENV)/.strict  ## format, lint, types, C++ warnings as errors, then every test
+check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then every test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	if test -e .clang-format && command -v clang-format > /dev/null; then clang-format --dry-run -Werror $(NATIVE); fi
+	$(BIN)/cmake -S . -B build/check -G Ninja -DGRADTAPE_WERROR=ON \
+	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python > /dev/null
+	$(BIN)/cmake --build build/check
 	$(MAKE) test
 
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about 25 minutes)
@@ -73,9 +70,6 @@ fuzz: $(VENV)/.built  ## 100,000 op calls with hostile arguments: some ten minut
 soak: $(VENV)/.built  ## a million small training steps with flat memory: half a minute or so
 	$(BIN)/python tools/soak.py
 
-runs: $(VENV)/.built  ## the tests ten times, every second time beside a busy machine (ARGS="--runs 4 tests/data")
-	$(BIN)/python tools/many_runs.py $(ARGS)
-
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
 
 # The tools of the build stay in .venv, so that a second build is incremental.
@@ -84,12 +78,10 @@ $(VENV)/.tools: pyproject.toml
 	$(BIN)/python -m pip install -q scikit-build-core nanobind cmake ninja
 	@touch $@
 
-# One build: `make check` turns warnings into errors in it, which they stay until `make clean`.
-$(VENV)/.strict: STRICT := --config-settings=cmake.define.GRADTAPE_WERROR=ON
-$(VENV)/.built $(VENV)/.strict: $(VENV)/.tools $(NATIVE) $(CMAKE) pyproject.toml
+$(VENV)/.built: $(VENV)/.tools $(NATIVE) pyproject.toml
 	@echo "building the native core: two minutes or so the first time"
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings=cmake.define.GRADTAPE_CHECKS=ON $(STRICT) -e '.[dev]'
-	@touch $(VENV)/.built $@
+	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev]'
+	@touch $@
 
 clean:
 	rm -rf build dist $(VENV) gradtape/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -72,7 +72,7 @@ def test_text_and_objects_count_as_arguments():
 # ---- what is kept -----------------------------------------------------------------------------
 
 
-def test_nothing_is_kept_that_grad_does_not_hold(counted_memory):
+def test_nothing_is_kept_that_grad_does_not_hold():
     @tf.custom_gradient
     def deep(x):
         for _ in range(20):
@@ -90,7 +90,7 @@ def test_nothing_is_kept_that_grad_does_not_hold(counted_memory):
     assert tape.gradient(y, x).shape == x.shape
 
 
-def test_looking_for_variables_records_nothing(counted_memory):
+def test_looking_for_variables_records_nothing():
     v = tf.Variable(tf.ones([100_000]))
     live = []
 

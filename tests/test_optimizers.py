@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.function import function
+from gradtape._src.functions.function import function
 from gradtape.optimizers import schedules
 
 _cases = runpy.run_path(str(Path(__file__).with_name("optimizer_cases.py")))
@@ -649,7 +649,7 @@ def test_rule_is_missing():
 # ---- one native program -------------------------------------------------------------------------
 
 
-def test_memory_is_written_over(counted_memory):
+def test_memory_is_written_over():
     """A step allocates nothing of the size of the variables, unless somebody holds their values."""
     from gradtape import _core
 

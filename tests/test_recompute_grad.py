@@ -7,9 +7,9 @@ import pytest
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.graph.custom import barrier
-from gradtape.graph.ir import Graph, symbolic
-from gradtape.graph.simplify import simplify
+from gradtape._src.graph.custom import barrier
+from gradtape._src.graph.ir import Graph, symbolic
+from gradtape._src.graph.simplify import simplify
 
 LAYERS = 24
 ROWS, WIDTH = 2048, 32
@@ -76,7 +76,7 @@ def peak_of(step, x):
 
 
 @pytest.mark.parametrize("mode", ["eager", "tape inside", "tape outside"])
-def test_24_layers_in_a_third_of_the_memory(mode, counted_memory):
+def test_24_layers_in_a_third_of_the_memory(mode):
     net = Network()
     plain, expected = peak_of(net.step("plain", mode), net.x)
     for how, share in (("blocks", 1 / 3), ("nested", 1 / 4)):
@@ -86,7 +86,7 @@ def test_24_layers_in_a_third_of_the_memory(mode, counted_memory):
             np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-7)
 
 
-def test_a_tape_holds_the_arguments_alone(counted_memory):
+def test_a_tape_holds_the_arguments_alone():
     def deep(x):
         for _ in range(20):
             x = tf.sin(x)

@@ -25,7 +25,7 @@ import numpy as np
 from fuzz_calls import call_number
 
 import gradtape as tf
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.table import TABLE
 from tests.against_tensorflow.calling import Maker
 
 _SECONDS = 5  # of the processor for one call, which then is interrupted
