@@ -64,8 +64,8 @@ wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment withou
 sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBehavior- and ThreadSanitizer
 	$(BIN)/python tools/sanitize.py
 
-fuzz: $(VENV)/.built  ## 100,000 op calls with hostile arguments: some ten minutes
-	$(BIN)/python tools/fuzz.py --calls 100000
+fuzz: $(VENV)/.built  ## all fuzzers, 100 seconds each (ARGS="programs --seed 7 --seconds 600": one of them, longer)
+	$(BIN)/python tools/fuzz $(ARGS)
 
 soak: $(VENV)/.built  ## a million small training steps with flat memory: half a minute or so
 	$(BIN)/python tools/soak.py

@@ -6,8 +6,7 @@ import types
 import pytest
 from hypothesis import settings
 
-from gradtape import _core, config
-from gradtape._src.tensors import random
+from gradtape import _core, config, random
 
 settings.register_profile("gradtape", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("gradtape")

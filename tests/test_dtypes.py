@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from gradtape._src.base import dtypes
+from gradtape import dtypes
 
 # name, native code, TensorFlow's enum, size in bytes
 ROWS = [

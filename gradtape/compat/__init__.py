@@ -68,6 +68,6 @@ def forward_compatible(year: int, month: int, day: int) -> bool:
 def __getattr__(name: str) -> _Any:
     if name in ("v1", "v2"):
         return _importlib.import_module(f"{__name__}.{name}")
-    from gradtape._src.public import absent
+    from gradtape import _absent
 
-    return absent.lookup_in("compat", name)
+    return _absent.lookup_in("compat", name)

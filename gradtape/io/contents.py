@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.errors import (
+from gradtape.data.text import Text, make
+from gradtape.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
@@ -23,7 +24,6 @@ from gradtape._src.base.errors import (
     UnknownError,
     Untraceable,
 )
-from gradtape.data.text import Text, make
 
 
 def not_in_trace(op: str) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.base import dtypes
+from gradtape import _core, dtypes
 
 ndarray = _core.Tensor
 newaxis, pi, e, inf = None, np.pi, np.e, np.inf

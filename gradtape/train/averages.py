@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradtape import _core
-from gradtape._src import ops
-from gradtape._src.base import scopes
-from gradtape._src.state.variable import Variable
+from gradtape import _core, ops, scopes
+from gradtape.variable import Variable
 
 
 class ExponentialMovingAverage:

@@ -1,1 +1,0 @@
-"""Derivatives of functions: forward mode, products with Jacobians, sparse Jacobians, implicit gradients."""

@@ -1,1 +1,0 @@
-"""What turns a simplified graph into something that runs."""

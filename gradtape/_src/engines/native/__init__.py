@@ -1,1 +1,0 @@
-"""The native engine: fuse, plan, write in place, and lower to a program of the core."""

@@ -1,1 +1,0 @@
-"""`tf.function`: a Python function as a graph."""

@@ -1,0 +1,39 @@
+"""`python tools/fuzz [kind ...] --seed S --seconds T`: looks for what breaks; exit status 1 if something did.
+
+Each kind prints one line in the end, of what it did and how much of it was bad, and before that each failure with
+a way to see it again. Without a kind all of them run, one after the other, each for `--seconds`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+sys.path[0] = str(_HERE.parents[1])  # run as a folder, Python puts the folder itself there
+
+KINDS = {
+    "calls": "ops with hostile arguments",
+    "api": "tapes, variables, functions, optimizers in any order, with callbacks that delete and mutate",
+    "programs": "random programs: eager, compiled, as functions, in forward mode, must agree",
+    "interrupts": "KeyboardInterrupt at every bytecode of the entry points",
+    "memory": "ops and functions with little memory left",
+    "threads": "threads that share variables, functions, optimizers, iterators",
+}
+
+
+def main(argv: list[str]) -> int:
+    kinds = []
+    while argv and not argv[0].startswith("-"):
+        kinds.append(argv.pop(0))
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown or "-h" in argv or "--help" in argv:
+        print(__doc__, *(f"  {kind:12}{what}" for kind, what in KINDS.items()), sep="\n")
+        return 2 if unknown else 0
+    argv = ["--seed", "1", "--seconds", "100", *argv]
+    return max([importlib.import_module(f"tools.fuzz.{kind}").main(argv) for kind in kinds or KINDS])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

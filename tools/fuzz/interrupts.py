@@ -1,0 +1,207 @@
+"""KeyboardInterrupt at every point of the entry points, and a process that is as fresh afterwards.
+
+A case is an entry point, a way to be interrupted, and how far into its run that happens. The ways: before any
+bytecode of the library (`opcode`), where CPython looks for signals, which is at the begin of a Python function and behind
+a native one (`call`), and by a timer at any time (`timer`), in native code too. The interrupt has to come out, and
+then nothing may be recorded, traced, tracked or watched any more, and what was interrupted must work when it is tried again.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import signal
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape import _core
+from tools.fuzz import harness
+from tools.fuzz.entry_points import ENTRY_POINTS
+from tools.fuzz.harness import Bad
+
+_LIBRARY = (str(Path(tf.__file__).parent), str(harness.ROOT / "keras_gradtape"))
+_USER = str(Path(__file__).with_name("entry_points.py"))
+_WAYS = "opcode call timer".split()
+_GOLDEN = 0.6180339887498949
+
+
+class _Interrupter:
+    """Counts points while it is on, notes where each place was met first, and interrupts at one of them."""
+
+    def __init__(self, at: int = -1) -> None:
+        self.at, self.seen = at, 0
+        self.where = ""
+        self.places: dict[tuple, int] = {}
+
+    def hit(self, frame: FrameType, event: str) -> None:
+        if self.at < 0:
+            self.places.setdefault((frame.f_code, frame.f_lasti, event), self.seen)
+        self.seen += 1
+        if self.seen - 1 == self.at:
+            code = frame.f_code
+            self.where = f"{code.co_qualname}, {Path(code.co_filename).name}:{frame.f_lineno}"
+            raise KeyboardInterrupt
+
+    def opcode(self, act: Callable) -> None:
+        def each(frame: FrameType, event: str, _: Any) -> Any:
+            if event == "opcode":
+                self.hit(frame, event)
+            return each
+
+        def begin(frame: FrameType, event: str, _: Any) -> Any:
+            if not frame.f_code.co_filename.startswith(_LIBRARY):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            return each
+
+        sys.settrace(begin)
+        try:
+            act()
+        finally:
+            sys.settrace(None)
+
+    def call(self, act: Callable) -> None:
+        def each(frame: FrameType, event: str, _: Any) -> None:
+            if event in ("call", "c_return") and frame.f_code.co_filename.startswith((*_LIBRARY, _USER)):
+                self.hit(frame, event)
+
+        sys.setprofile(each)
+        try:
+            act()
+        finally:
+            sys.setprofile(None)
+
+    def timer(self, act: Callable) -> None:
+        """`at` is in microseconds."""
+        start = time.perf_counter()
+
+        def ring(_: int, frame: FrameType | None) -> None:
+            if frame is not None:
+                self.where = (
+                    f"{frame.f_code.co_qualname}, {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                )
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, ring)
+        try:
+            if self.at >= 0:
+                signal.setitimer(signal.ITIMER_REAL, max(self.at, 1) * 1e-6)
+            act()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            if self.at < 0:
+                took = int(1e6 * (time.perf_counter() - start))
+                self.places = {(k,): k for k in range(0, took, max(took // 1000, 1))}
+
+
+def fresh() -> str | None:
+    """What is left behind of a run that is over, if anything."""
+    if _core.current_trace() is not None:
+        return "a trace is still current"
+    if _core.is_recording():
+        return "a tape is still active"
+    if _core.assign_tracker() is not None:
+        return "assignments are still tracked"
+    if not tf.executing_eagerly() or tf.config.functions_run_eagerly():
+        return "the mode is another one"
+    x = tf.Variable([3.0, -2.0])
+    with tf.GradientTape() as tape:
+        y = x * x
+    g = tape.gradient(y, x)
+    if g is None or not np.array_equal(g, [6.0, -4.0]):
+        return f"the gradient of x * x is {g}"
+    f = tf.function(lambda x: tf.reduce_sum(x * x) * 2.0)
+    with tf.GradientTape() as tape:
+        y = f(x)
+    if float(y) != 26.0 or not np.array_equal(tape.gradient(y, x), [12.0, -8.0]):
+        return "a function is wrong"
+    with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 1.0])) as acc:
+        y = x * x
+    if not np.array_equal(acc.jvp(y), [6.0, -4.0]):
+        return "forward mode is wrong"
+    return None
+
+
+class Interrupts:
+    """Runs entry points and interrupts them."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.names = sorted(ENTRY_POINTS)
+        self.points: dict[tuple[str, str], list[int]] = {}
+        warnings.simplefilter("ignore")
+        np.seterr(all="ignore")
+        tf.get_logger().setLevel("CRITICAL")
+        gc.disable()  # collected below: what is collected when must not change the number of points
+
+    def text(self, number: int) -> str:
+        rng = random.Random(self.seed)
+        name = self.names[number % len(self.names)]
+        way = _WAYS[number // len(self.names) % len(_WAYS)]
+        # Spread over the run of the entry point, and ever more closely.
+        part = (rng.random() + number // (len(self.names) * len(_WAYS)) * _GOLDEN) % 1.0
+        return f"{name}, {way}, {part:.6f}"
+
+    def run(self, text: str, number: int) -> Counter[str]:
+        name, way, part = text.split(", ")
+        points = self.points.get((name, way))
+        if points is None:
+            points = self.points[name, way] = self._points(name, way)
+        interrupter = _Interrupter(points[int(float(part) * len(points))])
+        act, again = ENTRY_POINTS[name]()
+        interrupted = True
+        try:
+            getattr(interrupter, way)(act)
+            interrupted = False
+        except KeyboardInterrupt:
+            pass
+        except BaseException as e:
+            self._bad(name, f"{type(e).__name__} instead of KeyboardInterrupt", interrupter, str(e))
+        gc.collect()
+        if interrupter.where and not interrupted:
+            self._bad(name, "the interrupt was swallowed", interrupter)
+        try:
+            left = fresh()
+        except BaseException as e:
+            left = f"{type(e).__name__}: {e}"
+        if left:
+            self._bad(name, left, interrupter)
+        try:
+            again()
+        except BaseException as e:
+            self._bad(name, f"cannot be used again: {type(e).__name__}", interrupter, str(e)[:300])
+        return Counter({f"by {way}" if interrupted else "too late": 1})
+
+    @staticmethod
+    def _bad(name: str, what: str, interrupter: _Interrupter, more: str = "") -> None:
+        raise Bad(f"{name}: {what[:80]}", f"interrupted in {interrupter.where} {more}", spoiled=True)
+
+    @staticmethod
+    def _points(name: str, way: str) -> list[int]:
+        """When each place is met first, in a run that finds its caches full, as later runs do."""
+        for _ in range(3):
+            act, again = ENTRY_POINTS[name]()
+            act()
+            again()
+        gc.collect()
+        gc.freeze()  # what is there by now is not looked at after each case
+        interrupter = _Interrupter()
+        getattr(interrupter, way)(ENTRY_POINTS[name]()[0])
+        return list(interrupter.places.values())
+
+
+KIND = harness.Kind("interrupts", Interrupts, chunk=300, environments=({}, {"GRADTAPE_COMPILE": "always"}))
+
+
+def main(argv: list[str]) -> int:
+    return harness.main(KIND, argv)
