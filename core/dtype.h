@@ -7,7 +7,7 @@
 
 namespace gt {
 
-// The order is part of the interface with gradtape/dtypes.py.
+// The order is part of the interface with gradtape/_src/base/dtypes.py.
 enum class Dtype : uint8_t { Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128 };
 constexpr int kDtypes = 15;
 

@@ -1,5 +1,5 @@
 // What a native operation is: a name, a rule for the shapes of its results, and code that
-// computes them. Files in core/ops/ register theirs with GT_OP; gradtape/ops/ gives them
+// computes them. Files in core/ops/ register theirs with GT_OP; gradtape/_src/ops/ gives them
 // derivatives, public names and documentation.
 #pragma once
 #include <string_view>

@@ -11,40 +11,12 @@ np.float32(6.0)
 import os as _os
 from typing import Any as _Any
 
-from gradtape import _absent as _absent
-from gradtape import _blas as _blas
-from gradtape import api as _api
-from gradtape import autodiff as autodiff
-from gradtape import config as config
-from gradtape import debugging as debugging
-from gradtape import dtypes as dtypes
-from gradtape import errors as errors
-from gradtape import exchange as exchange
-from gradtape import initializers as initializers
-from gradtape import nest as nest
-from gradtape import ops as _ops
-from gradtape import random as random
-from gradtape import scopes as _scopes
-from gradtape import tensor as _tensor
-from gradtape import test as test
 from gradtape import version as version
 from gradtape._core import Tensor as Tensor
-from gradtape.control_flow import (
-    case,
-    cond,
-    foldl,
-    foldr,
-    map_fn,
-    numpy_function,
-    py_function,
-    scan,
-    switch_case,
-    vectorized_map,
-    while_loop,
-)
-from gradtape.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
-from gradtape.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
-from gradtape.dtypes import (
+from gradtape._src import ops as _ops
+from gradtape._src.base import blas as _blas
+from gradtape._src.base import scopes as _scopes
+from gradtape._src.base.dtypes import (
     DType,
     as_dtype,
     bfloat16,
@@ -68,21 +40,7 @@ from gradtape.dtypes import (
     uint64,
     variant,
 )
-from gradtape.function import function
-from gradtape.graph import trace as _trace
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.initializers import (
-    constant_initializer,
-    ones_initializer,
-    random_normal_initializer,
-    random_uniform_initializer,
-    zeros_initializer,
-)
-from gradtape.module import Module
-from gradtape.primitive import primitive
-from gradtape.printing import print_ as print
-from gradtape.registry import RegisterGradient, no_gradient
-from gradtape.scopes import (
+from gradtape._src.base.scopes import (
     control_dependencies,
     device,
     executing_eagerly,
@@ -93,16 +51,49 @@ from gradtape.scopes import (
     timestamp,
     variable_creator_scope,
 )
-from gradtape.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
-from gradtape.symbolic import gradients, hessians
-from gradtape.tape import GradientTape, UnconnectedGradients
-from gradtape.tensor_array import TensorArray
-from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
+from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
+from gradtape._src.control.assertions import Assert, assert_equal, assert_greater, assert_less, assert_rank
+from gradtape._src.control.control_flow import (
+    case,
+    cond,
+    foldl,
+    foldr,
+    map_fn,
+    numpy_function,
+    py_function,
+    scan,
+    switch_case,
+    vectorized_map,
+    while_loop,
+)
+from gradtape._src.control.printing import print_ as print
+from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.functions.function import function
+from gradtape._src.graph import trace as _trace
+from gradtape._src.ops import exchange as _exchange
+from gradtape._src.public import absent as _absent
+from gradtape._src.public import fill as _fill
+from gradtape._src.state.initializers import (
+    constant_initializer,
+    ones_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    zeros_initializer,
+)
+from gradtape._src.state.module import Module
+from gradtape._src.state.variable import Variable, VariableAggregation, VariableSynchronization
+from gradtape._src.tapes.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
+from gradtape._src.tapes.primitive import primitive
+from gradtape._src.tapes.registry import RegisterGradient, no_gradient
+from gradtape._src.tapes.symbolic import gradients, hessians
+from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients
+from gradtape._src.tensors import tensor as _tensor
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __version__ = version.FULL
 newaxis = None
 
-_api.fill(globals(), _ops.PUBLIC)
+_fill.fill(globals(), _ops.PUBLIC)
 _scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 
 if _os.environ.get("GRADTAPE_LINES") == "1":

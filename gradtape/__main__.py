@@ -11,15 +11,16 @@ import platform
 import sys
 
 import gradtape as tf
-from gradtape import _blas, _core
-from gradtape.debug.memory import size
+from gradtape import _core
+from gradtape._src.base.blas import library_path
+from gradtape._src.debug.memory import size
 
 _COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
 
 
 def blas() -> str:
     """What OpenBLAS says about itself, and where it is."""
-    path = _blas.library_path()
+    path = library_path()
     try:
         config = ctypes.CDLL(path).scipy_openblas_get_config
     except (OSError, AttributeError):
@@ -97,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _help(words: str) -> int:
-    from gradtape import help as pages
+    from gradtape._src import help as pages
 
     if not words:
         print(f"{pages.contents()}\n\npython -m gradtape help TOPIC shows one of them.")
@@ -116,7 +117,7 @@ def _help(words: str) -> int:
 
 
 def _doctor(path: str, quiet: bool, as_json: bool) -> int:
-    from gradtape.doctor import check
+    from gradtape._src.doctor import check
 
     try:
         report = check(path)

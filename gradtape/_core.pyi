@@ -1,13 +1,14 @@
-# The native core (core/py/*.cpp), as it is once gradtape is imported, which gives Tensor the methods of gradtape/tensor.py.
+# The native core (core/py/*.cpp), as it is once gradtape is imported, which gives Tensor the methods of
+# gradtape/_src/tensors/tensor.py.
 # tests/test_types.py compares it with the core itself.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
 
-from gradtape.dtypes import DType
-from gradtape.shape import TensorShape
-from gradtape.tensor import Reference
+from gradtape._src.base.dtypes import DType
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors.tensor import Reference
 
 @final
 class Tensor:
@@ -106,7 +107,7 @@ class Tensor:
 
 class Variable:
     trainable: bool
-    # Every variable is one of gradtape/variable.py, where it has its name.
+    # Every variable is one of gradtape/_src/state/variable.py, where it has its name.
     @property
     def name(self) -> str: ...
     @property

@@ -9,19 +9,30 @@ With an effect: `threading.set_intra_op_parallelism_threads`, `run_functions_eag
 
 from __future__ import annotations
 
-import importlib
+import sys as _sys
+import types as _types
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-jacobian_memory: int = 1 << 30
-"""Bytes that a Jacobian may use for what it computes on its way; with more to compute, its rows
-come in pieces. The result itself is not counted."""
+from gradtape import _core
+from gradtape._src.base import settings as _settings
 
 
-def _core() -> Any:
-    """The native core, looked up late: asking about devices must not need it."""
-    return importlib.import_module("gradtape._core")
+class _Config(_types.ModuleType):
+    """The module's own type, for the one setting that is an attribute."""
 
+    @property
+    def jacobian_memory(self) -> int:
+        """Bytes that a Jacobian may use for what it computes on its way; with more to compute, its rows
+        come in chunks. The result itself is not counted."""
+        return _settings.jacobian_memory
+
+    @jacobian_memory.setter
+    def jacobian_memory(self, size: int) -> None:
+        _settings.jacobian_memory = size
+
+
+_sys.modules[__name__].__class__ = _Config
 
 # --- devices -----------------------------------------------------------------------------------
 
@@ -143,9 +154,6 @@ def experimental_connect_to_host(*args: Any, **kwargs: Any) -> None:
 
 # --- functions ---------------------------------------------------------------------------------
 
-_run_eagerly = False
-_checking = False  # set while `gradtape.debug.watch` wants to see every op
-
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Makes every `tf.function` run its Python code at each call, for debugging.
@@ -156,13 +164,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     True
     >>> config.run_functions_eagerly(False)
     """
-    global _run_eagerly
-    _run_eagerly = bool(run_eagerly)
+    _settings.run_functions_eagerly = bool(run_eagerly)
 
 
 def functions_run_eagerly() -> bool:
     """What `run_functions_eagerly` has set; also True while `enable_check_numerics` holds."""
-    return _run_eagerly or _checking
+    return _settings.functions_run_eagerly()
 
 
 experimental_run_functions_eagerly = run_functions_eagerly
@@ -178,17 +185,17 @@ def memory_info() -> dict[str, int]:
     `cached_bytes` is memory kept for the next tensors; `peak` is the most that was live
     since the start or since `reset_peak_memory`.
     """
-    return dict(_core().memory_info())
+    return dict(_core.memory_info())
 
 
 def reset_peak_memory() -> None:
     """Starts measuring `peak` anew, from what is live now."""
-    _core().reset_peak_memory()
+    _core.reset_peak_memory()
 
 
 def release_cached_memory() -> None:
     """Gives memory that is kept for later tensors back to the system."""
-    _core().release_cached_memory()
+    _core.release_cached_memory()
 
 
 # --- tf.config.threading, .optimizer, .experimental ----------------------------------------------
@@ -202,7 +209,7 @@ class threading:
     @staticmethod
     def get_intra_op_parallelism_threads() -> int:
         """The number of threads one op may use."""
-        return int(_core().num_threads())
+        return int(_core.num_threads())
 
     @staticmethod
     def set_intra_op_parallelism_threads(num_threads: int) -> None:
@@ -215,7 +222,7 @@ class threading:
                 "set_intra_op_parallelism_threads: the number of threads is negative; expected "
                 f"0 (one per processor) or more; got {num_threads}."
             )
-        _core().set_num_threads(int(num_threads))
+        _core.set_num_threads(int(num_threads))
 
     @staticmethod
     def get_inter_op_parallelism_threads() -> int:

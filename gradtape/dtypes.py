@@ -1,344 +1,56 @@
-"""The element types of tensors: class `DType`, its singletons, and `as_dtype`.
+"""tf.dtypes: the types of elements."""
 
-One `DType` object exists per type (`float32`, `int64`, ...), so the native core, which knows
-types as small integers, turns a code into its object with `BY_CODE[code]` and an object into
-its code with `dtype._code`. Casting values is not done here (see `gradtape.ops`).
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-`string`, `resource` and `variant` exist so that code that names them still imports and
-compares; no tensor has such a type.
-"""
-
-from __future__ import annotations
-
-import builtins
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-_NO_CODE = -1
-
-
-class DType:
-    """The type of a tensor's elements.
-
-    Use the singletons of this module; `as_dtype` finds one from a name, a NumPy type or a
-    Python type. A `DType` equals anything that `as_dtype` would turn into it.
-
-    >>> from gradtape import dtypes
-    >>> dtypes.float32
-    tf.float32
-    >>> print(dtypes.float32)
-    <dtype: 'float32'>
-    >>> dtypes.float32 == "float32", dtypes.float32 == np.float32
-    (True, True)
-    >>> dtypes.complex64.real_dtype, dtypes.int8.max, dtypes.float64.size
-    (tf.float32, 127, 8)
-
-    Attributes:
-      name: TensorFlow's name of the type, `"float32"`.
-      as_datatype_enum: TensorFlow's number for the type (`DT_FLOAT` is 1).
-      size: bytes of one element; 0 for types without tensors.
-      is_floating, is_complex, is_integer, is_unsigned, is_bool, is_numeric: what it is.
-        As in TensorFlow a complex type is not "floating", and bool is neither numeric nor
-        an integer.
-    """
-
-    __slots__ = (
-        "name",
-        "as_datatype_enum",
-        "size",
-        "is_floating",
-        "is_complex",
-        "is_integer",
-        "is_unsigned",
-        "is_bool",
-        "is_numeric",
-        "_code",
-        "_numpy",
-        "__weakref__",
-    )
-
-    def __init__(self, name: str, code: int, enum: int, numpy_type: Any, kind: str) -> None:
-        """Makes a singleton; `kind` is NumPy's letter: b, i, u, f, c, or O for the rest."""
-        self.name = name
-        self.as_datatype_enum = enum
-        self.is_floating = kind == "f"
-        self.is_complex = kind == "c"
-        self.is_integer = kind in "iu"
-        self.is_unsigned = kind == "u"
-        self.is_bool = kind == "b"
-        self.is_numeric = kind in "iufc"
-        self._code = code
-        self._numpy = numpy_type
-        if code == _NO_CODE:
-            self.size = 0
-        else:
-            self.size = 2 if numpy_type is None else np.dtype(numpy_type).itemsize
-
-    # --- NumPy -----------------------------------------------------------------------------
-
-    @property
-    def as_numpy_dtype(self) -> Any:
-        """The NumPy scalar type, `np.float32`.
-
-        NumPy has no bfloat16 of its own: `ml_dtypes.bfloat16` where that package is
-        installed, else `np.float32`, which holds every bfloat16 value exactly.
-        """
-        if self is bfloat16:
-            return _ml_bfloat16() or np.float32
-        if self._numpy is None:
-            raise TypeError(
-                f"DType.as_numpy_dtype: {self.name} has no NumPy type; expected a type that "
-                f"tensors can have; got {self!r}."
-            )
-        return self._numpy
-
-    @property
-    def is_numpy_compatible(self) -> builtins.bool:
-        """Whether NumPy has a type for it."""
-        return self is bfloat16 or self._numpy is not None
-
-    # --- range -----------------------------------------------------------------------------
-
-    @property
-    def min(self) -> Any:
-        """The most negative finite value."""
-        return self._extreme("min")
-
-    @property
-    def max(self) -> Any:
-        """The largest finite value."""
-        return self._extreme("max")
-
-    def _extreme(self, which: str) -> Any:
-        if self.is_integer:
-            return getattr(np.iinfo(self._numpy), which)
-        if self is bfloat16:
-            # 0x7f7f, the largest finite bfloat16, is exactly this float32.
-            largest = self.as_numpy_dtype(3.3895313892515355e38)
-            return largest if which == "max" else -largest
-        if self.is_floating:
-            return getattr(np.finfo(self._numpy), which)
-        word = "minimum" if which == "min" else "maximum"
-        raise TypeError(
-            f"DType.{which}: Cannot find {word} value of {self}; expected an integer or "
-            f"floating type; got {self!r}."
-        )
-
-    @property
-    def limits(self) -> tuple[Any, Any]:
-        """The (low, high) of the values an image of this type has: (0, 255), (0, 1), ..."""
-        if self.is_integer:
-            return 0, self.max
-        if self is bool:
-            return 0, True
-        if self in (float32, float64):
-            return 0, 1
-        raise ValueError(
-            f"DType.limits: {self} does not have defined limits; expected an integer type, "
-            f"bool, float32 or float64; got {self!r}."
-        )
-
-    # --- relations -------------------------------------------------------------------------
-
-    @property
-    def real_dtype(self) -> DType:
-        """The type of the real part: float32 of complex64; itself if not complex."""
-        if self is complex64:
-            return float32
-        if self is complex128:
-            return float64
-        return self
-
-    @property
-    def base_dtype(self) -> DType:
-        """Itself: gradtape has no reference types."""
-        return self
-
-    @property
-    def is_quantized(self) -> builtins.bool:
-        """False: gradtape has no quantized types."""
-        return False
-
-    def is_compatible_with(self, other: Any) -> builtins.bool:
-        """Whether a value of type `other` can be used where this type is asked for."""
-        return self is as_dtype(other)
-
-    def is_subtype_of(self, other: Any) -> builtins.bool:
-        """Whether `other` is the same type (types form no hierarchy)."""
-        return self is other
-
-    def most_specific_common_supertype(self, others: Any) -> DType | None:
-        """Itself if all `others` are the same type, else None."""
-        return self if all(self is other for other in others) else None
-
-    def __eq__(self, other: Any) -> builtins.bool:
-        if self is other:
-            return True
-        # A bare number is TensorFlow's enum in `as_dtype`, but no type is *equal* to a number.
-        if other is None or isinstance(other, (DType, int)):
-            return False
-        try:
-            return self is as_dtype(other)
-        except TypeError:
-            return False
-
-    def __ne__(self, other: Any) -> builtins.bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return self.as_datatype_enum
-
-    def __str__(self) -> str:
-        return f"<dtype: '{self.name}'>"
-
-    def __repr__(self) -> str:
-        return f"tf.{self.name}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles come back as the singleton: `is` stays a valid comparison.
-        return as_dtype, (self.name,)
-
-
-def _ml_bfloat16() -> Any:
-    """`ml_dtypes.bfloat16`, or None; imported only when a bfloat16 meets NumPy."""
-    try:
-        from ml_dtypes import bfloat16 as numpy_bfloat16  # type: ignore[import-not-found]
-    except ImportError:
-        return None
-    return numpy_bfloat16
-
-
-# The rows of TensorFlow's DataType enum; the codes are the native core's own order.
-bool = DType("bool", 0, 10, np.bool_, "b")
-int8 = DType("int8", 1, 6, np.int8, "i")
-int16 = DType("int16", 2, 5, np.int16, "i")
-int32 = DType("int32", 3, 3, np.int32, "i")
-int64 = DType("int64", 4, 9, np.int64, "i")
-uint8 = DType("uint8", 5, 4, np.uint8, "u")
-uint16 = DType("uint16", 6, 17, np.uint16, "u")
-uint32 = DType("uint32", 7, 22, np.uint32, "u")
-uint64 = DType("uint64", 8, 23, np.uint64, "u")
-float16 = half = DType("float16", 9, 19, np.float16, "f")
-bfloat16 = DType("bfloat16", 10, 14, None, "f")
-float32 = DType("float32", 11, 1, np.float32, "f")
-float64 = double = DType("float64", 12, 2, np.float64, "f")
-complex64 = DType("complex64", 13, 8, np.complex64, "c")
-complex128 = DType("complex128", 14, 18, np.complex128, "c")
-
-string = DType("string", _NO_CODE, 7, object, "O")
-resource = DType("resource", _NO_CODE, 20, None, "O")
-variant = DType("variant", _NO_CODE, 21, None, "O")
-
-BY_CODE: tuple[DType, ...] = (
+from gradtape._src.base.dtypes import (
+    DType,
+    as_dtype,
+    bfloat16,
     bool,
+    complex64,
+    complex128,
+    double,
+    float16,
+    float32,
+    float64,
+    half,
     int8,
     int16,
     int32,
     int64,
+    resource,
+    string,
     uint8,
     uint16,
     uint32,
     uint64,
-    float16,
-    bfloat16,
-    float32,
-    float64,
-    complex64,
-    complex128,
+    variant,
 )
 
-_ALL = (*BY_CODE, string, resource, variant)
-_BY_NAME: dict[str, DType] = {d.name: d for d in _ALL}
-_BY_NAME.update(half=float16, float=float32, double=float64)
-_BY_ENUM: dict[int, DType] = {d.as_datatype_enum: d for d in _ALL}
-_BY_NUMPY: dict[np.dtype, DType] = {np.dtype(d._numpy): d for d in _ALL if d._numpy is not None}
-# What a Python type means as a dtype: the type a tensor made from such a value has, except
-# that int is int32 and complex is complex128 also here, where TensorFlow raises.
-_BY_TYPE: dict[Any, DType] = {
-    builtins.float: float32,
-    builtins.int: int32,
-    builtins.bool: bool,
-    builtins.complex: complex128,
-    builtins.object: string,
-    builtins.str: string,
-    builtins.bytes: string,
-}
-
-
-def from_numpy(np_dtype: Any) -> DType:
-    """The `DType` of a NumPy dtype, whatever its byte order.
-
-    Raises:
-      TypeError: for types tensors cannot have (dates, records, longdouble).
-
-    >>> from gradtape import dtypes
-    >>> dtypes.from_numpy(np.dtype("int16"))
-    tf.int16
-    """
-    np_dtype = np.dtype(np_dtype)
-    found = _BY_NUMPY.get(np_dtype)
-    if found is not None:
-        return found
-    if np_dtype.kind in "US":
-        return string
-    if np_dtype.name == "bfloat16":
-        _BY_NUMPY[np_dtype] = bfloat16
-        return bfloat16
-    if not np_dtype.isnative:
-        return from_numpy(np_dtype.newbyteorder("="))
-    raise _not_a_dtype(np_dtype)
-
-
-def as_dtype(type_value: Any) -> DType:
-    """Finds the `DType` that `type_value` stands for.
-
-    Args:
-      type_value: a `DType`, its name, a NumPy dtype or scalar type, a Python type (`float`
-        is float32, `int` is int32, `complex` is complex128), TensorFlow's enum number, or
-        an object with a `dtype`.
-
-    Raises:
-      TypeError: if it stands for none.
-
-    >>> from gradtape import dtypes
-    >>> dtypes.as_dtype("half"), dtypes.as_dtype(np.int64), dtypes.as_dtype(float)
-    (tf.float16, tf.int64, tf.float32)
-    """
-    if isinstance(type_value, DType):
-        return type_value
-    if isinstance(type_value, str):
-        found = _BY_NAME.get(type_value)
-        if found is None:
-            raise _not_a_dtype(type_value)
-        return found
-    if isinstance(type_value, type):
-        found = _BY_TYPE.get(type_value)
-        if found is not None:
-            return found
-        # Only NumPy's (or ml_dtypes') scalar types: NumPy would call any class "object".
-        if issubclass(type_value, np.generic):
-            return from_numpy(type_value)
-        raise _not_a_dtype(type_value)
-    if isinstance(type_value, np.dtype):
-        return from_numpy(type_value)
-    if type(type_value) is int:
-        found = _BY_ENUM.get(type_value)
-        if found is not None:
-            return found
-    inner = getattr(type_value, "dtype", None)
-    if inner is not None:
-        return as_dtype(inner)
-    raise _not_a_dtype(type_value)
-
-
-def _not_a_dtype(value: Any) -> TypeError:
-    return TypeError(
-        f"as_dtype: Cannot convert the argument `type_value`: {value!r} to a TensorFlow DType.; "
-        "expected a DType, its name, a NumPy dtype or a Python type; got "
-        f"{type(value).__name__}. Hint: the names are {', '.join(d.name for d in BY_CODE)}."
-    )
-
-
-if TYPE_CHECKING:  # the op table adds these names when gradtape is imported
+if _TYPE_CHECKING:
     from gradtape._typing.dtypes import *  # noqa: F403
+
+__all__ = [
+    "DType",
+    "as_dtype",
+    "bfloat16",
+    "bool",
+    "complex128",
+    "complex64",
+    "double",
+    "float16",
+    "float32",
+    "float64",
+    "half",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "resource",
+    "string",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "variant",
+]

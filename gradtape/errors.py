@@ -1,237 +1,77 @@
-"""`tf.errors`: the exceptions of ops, with TensorFlow's classes, codes and constructors.
-
-The native core raises these classes with the message alone, `InvalidArgumentError("text")`;
-TensorFlow's form `InvalidArgumentError(node_def, op, message)` works as well. One class per
-error code; classes and codes are what existing `except` clauses name. `more` is the last line of
-a message that has a page of its own (`gradtape/help`).
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-OK = 0
-CANCELLED = 1
-UNKNOWN = 2
-INVALID_ARGUMENT = 3
-DEADLINE_EXCEEDED = 4
-NOT_FOUND = 5
-ALREADY_EXISTS = 6
-PERMISSION_DENIED = 7
-RESOURCE_EXHAUSTED = 8
-FAILED_PRECONDITION = 9
-ABORTED = 10
-OUT_OF_RANGE = 11
-UNIMPLEMENTED = 12
-INTERNAL = 13
-UNAVAILABLE = 14
-DATA_LOSS = 15
-UNAUTHENTICATED = 16
-
-
-def more(topic: str) -> str:
-    """The last line of a message: the page about it, which needs no network. `core/help.h` is the same in C++.
-
-    >>> more("none-gradients")
-    '\\n  More: python -m gradtape help none-gradients'
-    """
-    return f"\n  More: python -m gradtape help {topic}"
-
-
-class OpError(Exception):
-    """An op could not do what it was asked; the base of all classes here.
-
-    Args:
-      node_def: the graph node, or None in eager mode. A single string argument is the
-        message.
-      op: the op, or None.
-      message: what went wrong.
-      error_code: one of the codes of this module.
-
-    >>> from gradtape import errors
-    >>> error = errors.InvalidArgumentError("add: shapes do not match")
-    >>> error.message, error.error_code == errors.INVALID_ARGUMENT
-    ('add: shapes do not match', True)
-    >>> str(errors.NotFoundError(None, None, "no such file"))
-    'no such file'
-    """
-
-    # What a subclass is an error of; the constructor of `OpError` itself may say otherwise.
-    _code = UNKNOWN
-
-    def __init__(
-        self,
-        node_def: Any = None,
-        op: Any = None,
-        message: Any = None,
-        error_code: int | None = None,
-        *args: Any,
-    ) -> None:
-        if message is None and op is None and isinstance(node_def, str):
-            node_def, message = None, node_def
-        self._message = "" if message is None else message
-        self._node_def = node_def
-        self._op = op
-        self._error_code = self._code if error_code is None else error_code
-        # Only the text: TensorFlow leaves `args` empty, which makes `repr(error)` say nothing.
-        super().__init__(self._message)
-
-    @property
-    def message(self) -> str:
-        """What went wrong."""
-        return self._message
-
-    @property
-    def op(self) -> Any:
-        """The op that failed, or None."""
-        return self._op
-
-    @property
-    def node_def(self) -> Any:
-        """The graph node that failed, or None."""
-        return self._node_def
-
-    @property
-    def error_code(self) -> int:
-        """The number of the kind of error."""
-        return self._error_code
-
-    @property
-    def experimental_payloads(self) -> dict[str, Any]:
-        """Empty: there is no remote worker to add details."""
-        return {}
-
-    def __str__(self) -> str:
-        return str(self._message)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (
-            type(self),
-            self._node_def,
-            self._op,
-            self._message,
-            self._error_code,
-        )
-
-
-def _rebuild(cls: type[OpError], node_def: Any, op: Any, message: str, code: int) -> OpError:
-    """Unpickles: sets the fields directly, since subclasses may have another constructor."""
-    error = cls.__new__(cls)
-    OpError.__init__(error, node_def, op, message, code)
-    return error
-
-
-class _CodedError(OpError):
-    """A class with a fixed code: TensorFlow's constructor `(node_def, op, message, *args)`."""
-
-    def __init__(self, node_def: Any = None, op: Any = None, message: Any = None, *args: Any) -> None:
-        super().__init__(node_def, op, message, None)
-
-
-class CancelledError(_CodedError):
-    """The operation was stopped from outside."""
-
-    _code = CANCELLED
-
-
-class UnknownError(OpError):
-    """An error that fits no other class."""
-
-    _code = UNKNOWN
-
-
-class InvalidArgumentError(_CodedError):
-    """An operand or attribute is wrong: shapes, dtypes or values that do not fit."""
-
-    _code = INVALID_ARGUMENT
-
-
-class DeadlineExceededError(_CodedError):
-    """It took longer than allowed."""
-
-    _code = DEADLINE_EXCEEDED
-
-
-class NotFoundError(_CodedError):
-    """A file, checkpoint or other named thing does not exist."""
-
-    _code = NOT_FOUND
-
-
-class AlreadyExistsError(_CodedError):
-    """The thing to be made is there already."""
-
-    _code = ALREADY_EXISTS
-
-
-class PermissionDeniedError(_CodedError):
-    """Not allowed, for instance to write a file."""
-
-    _code = PERMISSION_DENIED
-
-
-class UnauthenticatedError(_CodedError):
-    """The caller did not say who it is."""
-
-    _code = UNAUTHENTICATED
-
-
-class ResourceExhaustedError(_CodedError):
-    """No memory (or disk, or another resource) is left."""
-
-    _code = RESOURCE_EXHAUSTED
-
-
-class FailedPreconditionError(_CodedError):
-    """The state is not ready for it, such as a variable without a value."""
-
-    _code = FAILED_PRECONDITION
-
-
-class AbortedError(_CodedError):
-    """Given up, usually because of a conflict."""
-
-    _code = ABORTED
-
-
-class OutOfRangeError(_CodedError):
-    """Past the end, as of a dataset's iterator."""
-
-    _code = OUT_OF_RANGE
-
-
-class UnimplementedError(_CodedError):
-    """Not made, for these types or at all."""
-
-    _code = UNIMPLEMENTED
-
-
-class InternalError(_CodedError):
-    """A broken invariant: a bug in gradtape."""
-
-    _code = INTERNAL
-
-
-class UnavailableError(_CodedError):
-    """Not reachable now."""
-
-    _code = UNAVAILABLE
-
-
-class DataLossError(_CodedError):
-    """Data that cannot be read any more, such as a damaged checkpoint."""
-
-    _code = DATA_LOSS
-
-
-class OperatorNotAllowedInGraphError(TypeError):
-    """A symbolic tensor was used where Python needs a value: `if t:`, `for x in t`."""
-
-
-class NeedsConstants(Exception):  # noqa: N818
-    """Raised while tracing by what differentiates by numbers made in the function: it is traced again with them
-    as values of the graph."""
-
-
-class Untraceable(TypeError):  # noqa: N818
-    """Raised while tracing by what needs a value, or has no shape before it has one: such a function runs eagerly."""
+"""tf.errors: the exceptions of TensorFlow, and the codes they stand for."""
+
+from gradtape._src.base.errors import (
+    ABORTED,
+    ALREADY_EXISTS,
+    CANCELLED,
+    DATA_LOSS,
+    DEADLINE_EXCEEDED,
+    FAILED_PRECONDITION,
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    OK,
+    OUT_OF_RANGE,
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    UNIMPLEMENTED,
+    UNKNOWN,
+    AbortedError,
+    AlreadyExistsError,
+    CancelledError,
+    DataLossError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OperatorNotAllowedInGraphError,
+    OpError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
+
+__all__ = [
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "AbortedError",
+    "AlreadyExistsError",
+    "CANCELLED",
+    "CancelledError",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FAILED_PRECONDITION",
+    "FailedPreconditionError",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "InternalError",
+    "InvalidArgumentError",
+    "NOT_FOUND",
+    "NotFoundError",
+    "OK",
+    "OUT_OF_RANGE",
+    "OpError",
+    "OperatorNotAllowedInGraphError",
+    "OutOfRangeError",
+    "PERMISSION_DENIED",
+    "PermissionDeniedError",
+    "RESOURCE_EXHAUSTED",
+    "ResourceExhaustedError",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
+]

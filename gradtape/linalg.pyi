@@ -1,4 +1,31 @@
 # Written by tools/stubs.py from the op table: `make stubs`.
+from gradtape._src.ops.diagonals import diag as diag
+from gradtape._src.ops.diagonals import diag_part as diag_part
+from gradtape._src.ops.diagonals import set_diag as set_diag
+from gradtape._src.ops.diagonals import tensor_diag as tensor_diag
+from gradtape._src.ops.diagonals import tensor_diag_part as tensor_diag_part
+from gradtape._src.ops.linalg_banded import banded_triangular_solve as banded_triangular_solve
+from gradtape._src.ops.linalg_banded import tridiagonal_matmul as tridiagonal_matmul
+from gradtape._src.ops.linalg_banded import tridiagonal_solve as tridiagonal_solve
+from gradtape._src.ops.linalg_factor import cholesky_solve as cholesky_solve
+from gradtape._src.ops.linalg_factor import logdet as logdet
+from gradtape._src.ops.linalg_factor import lu as lu
+from gradtape._src.ops.linalg_factor import lu_matrix_inverse as lu_matrix_inverse
+from gradtape._src.ops.linalg_factor import lu_reconstruct as lu_reconstruct
+from gradtape._src.ops.linalg_factor import lu_solve as lu_solve
+from gradtape._src.ops.linalg_factor import qr as qr
+from gradtape._src.ops.linalg_lstsq import lstsq as lstsq
+from gradtape._src.ops.linalg_lstsq import pinv as pinv
+from gradtape._src.ops.linalg_solve import slogdet as slogdet
+from gradtape._src.ops.linalg_spectral import eig as eig
+from gradtape._src.ops.linalg_spectral import eigh as eigh
+from gradtape._src.ops.linalg_spectral import eigh_tridiagonal as eigh_tridiagonal
+from gradtape._src.ops.linalg_spectral import eigvals as eigvals
+from gradtape._src.ops.linalg_spectral import eigvalsh as eigvalsh
+from gradtape._src.ops.linalg_spectral import matrix_rank as matrix_rank
+from gradtape._src.ops.linalg_spectral import svd as svd
+from gradtape._src.ops.movement import adjoint as adjoint
+from gradtape._src.ops.movement import matrix_transpose as matrix_transpose
 from gradtape._typing import Any as _Any
 from gradtape._typing import Bool as _Bool
 from gradtape._typing import Int as _Int
@@ -27,33 +54,6 @@ from gradtape.linear_operator import LinearOperatorToeplitz as LinearOperatorToe
 from gradtape.linear_operator import LinearOperatorTridiag as LinearOperatorTridiag
 from gradtape.linear_operator import LinearOperatorZeros as LinearOperatorZeros
 from gradtape.linear_operator import experimental as experimental
-from gradtape.ops.diagonals import diag as diag
-from gradtape.ops.diagonals import diag_part as diag_part
-from gradtape.ops.diagonals import set_diag as set_diag
-from gradtape.ops.diagonals import tensor_diag as tensor_diag
-from gradtape.ops.diagonals import tensor_diag_part as tensor_diag_part
-from gradtape.ops.linalg_banded import banded_triangular_solve as banded_triangular_solve
-from gradtape.ops.linalg_banded import tridiagonal_matmul as tridiagonal_matmul
-from gradtape.ops.linalg_banded import tridiagonal_solve as tridiagonal_solve
-from gradtape.ops.linalg_factor import cholesky_solve as cholesky_solve
-from gradtape.ops.linalg_factor import logdet as logdet
-from gradtape.ops.linalg_factor import lu as lu
-from gradtape.ops.linalg_factor import lu_matrix_inverse as lu_matrix_inverse
-from gradtape.ops.linalg_factor import lu_reconstruct as lu_reconstruct
-from gradtape.ops.linalg_factor import lu_solve as lu_solve
-from gradtape.ops.linalg_factor import qr as qr
-from gradtape.ops.linalg_lstsq import lstsq as lstsq
-from gradtape.ops.linalg_lstsq import pinv as pinv
-from gradtape.ops.linalg_solve import slogdet as slogdet
-from gradtape.ops.linalg_spectral import eig as eig
-from gradtape.ops.linalg_spectral import eigh as eigh
-from gradtape.ops.linalg_spectral import eigh_tridiagonal as eigh_tridiagonal
-from gradtape.ops.linalg_spectral import eigvals as eigvals
-from gradtape.ops.linalg_spectral import eigvalsh as eigvalsh
-from gradtape.ops.linalg_spectral import matrix_rank as matrix_rank
-from gradtape.ops.linalg_spectral import svd as svd
-from gradtape.ops.movement import adjoint as adjoint
-from gradtape.ops.movement import matrix_transpose as matrix_transpose
 
 def band_part(input: _TensorLike, num_lower: _Int, num_upper: _Int, name: _Name = ...) -> _Tensor: ...
 def cholesky(input: _TensorLike, name: _Name = ...) -> _Tensor: ...

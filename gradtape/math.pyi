@@ -1,4 +1,17 @@
 # Written by tools/stubs.py from the op table: `make stubs`.
+from gradtape._src.ops.casting import _angle as _angle
+from gradtape._src.ops.casting import _conj as _conj
+from gradtape._src.ops.casting import _imag as _imag
+from gradtape._src.ops.casting import _real as _real
+from gradtape._src.ops.operators import truediv as _truediv
+from gradtape._src.ops.operators import truediv as truediv
+from gradtape._src.ops.segments import segment_max as segment_max
+from gradtape._src.ops.segments import segment_mean as segment_mean
+from gradtape._src.ops.segments import segment_min as segment_min
+from gradtape._src.ops.segments import segment_prod as segment_prod
+from gradtape._src.ops.segments import segment_sum as segment_sum
+from gradtape._src.ops.segments import unsorted_segment_mean as unsorted_segment_mean
+from gradtape._src.ops.segments import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from gradtape._typing import Any as _Any
 from gradtape._typing import Axes as _Axes
 from gradtape._typing import Bool as _Bool
@@ -8,19 +21,6 @@ from gradtape._typing import Name as _Name
 from gradtape._typing import Tensor as _Tensor
 from gradtape._typing import TensorLike as _TensorLike
 from gradtape._typing import TensorLikes as _TensorLikes
-from gradtape.ops.casting import _angle as _angle
-from gradtape.ops.casting import _conj as _conj
-from gradtape.ops.casting import _imag as _imag
-from gradtape.ops.casting import _real as _real
-from gradtape.ops.operators import truediv as _truediv
-from gradtape.ops.operators import truediv as truediv
-from gradtape.ops.segments import segment_max as segment_max
-from gradtape.ops.segments import segment_mean as segment_mean
-from gradtape.ops.segments import segment_min as segment_min
-from gradtape.ops.segments import segment_prod as segment_prod
-from gradtape.ops.segments import segment_sum as segment_sum
-from gradtape.ops.segments import unsorted_segment_mean as unsorted_segment_mean
-from gradtape.ops.segments import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 
 def abs(x: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def accumulate_n(inputs: _Any, shape: _Any = ..., tensor_dtype: _Any = ..., name: _Name = ...) -> _Tensor: ...

@@ -1,13 +1,13 @@
 # Written by tools/stubs.py from the op table: `make stubs`.
+from gradtape._src.ops.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from gradtape._src.ops.fractional import fractional_avg_pool as fractional_avg_pool
+from gradtape._src.ops.fractional import fractional_max_pool as fractional_max_pool
+from gradtape._src.ops.indexed import embedding_lookup as embedding_lookup
 from gradtape._typing import Any as _Any
 from gradtape._typing import Bool as _Bool
 from gradtape._typing import Name as _Name
 from gradtape._typing import Tensor as _Tensor
 from gradtape._typing import TensorLike as _TensorLike
-from gradtape.ops.attention import scaled_dot_product_attention as scaled_dot_product_attention
-from gradtape.ops.fractional import fractional_avg_pool as fractional_avg_pool
-from gradtape.ops.fractional import fractional_max_pool as fractional_max_pool
-from gradtape.ops.indexed import embedding_lookup as embedding_lookup
 
 def all_candidate_sampler(true_classes: _Any, num_true: _Any, num_sampled: _Any, unique: _Any, seed: _Any = ..., name: _Name = ...) -> _Any: ...
 def approx_max_k(operand: _Any, k: _Any, reduction_dimension: _Any = ..., recall_target: _Any = ..., reduction_input_size_override: _Any = ..., aggregate_to_topk: _Bool = ..., name: _Name = ...) -> _Any: ...

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 import gradtape as _tf
-from gradtape import _core, _hooks, dtypes, errors
-from gradtape.function import ConcreteFunction, Function
-from gradtape.module import Module
-from gradtape.ops import PUBLIC
+from gradtape import _core
+from gradtape._src.base import dtypes, errors
+from gradtape._src.functions.function import ConcreteFunction, Function
+from gradtape._src.ops import PUBLIC
+from gradtape._src.state.module import Module
+from gradtape._src.state.variable import Variable
+from gradtape._src.tensors import hooks
 from gradtape.train import files, safetensors
-from gradtape.variable import Variable
 
 ASSETS_DIRECTORY, ASSETS_KEY = "assets", "saved_model_assets"
 CLASSIFY_INPUTS, CLASSIFY_METHOD_NAME = "inputs", "tensorflow/serving/classify"
@@ -160,9 +162,9 @@ class _Writer:
         if isinstance(value, _core.Tensor):
             return "tensor", self._tensor(value)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-            return "array", self._tensor(_hooks.convert(value))
+            return "array", self._tensor(hooks.convert(value))
         if isinstance(value, (np.bool_, np.number)):
-            return "scalar", self._tensor(_hooks.convert(np.asarray(value)))
+            return "scalar", self._tensor(hooks.convert(np.asarray(value)))
         if isinstance(value, dtypes.DType):
             return "dtype", value.name
         if isinstance(value, _tf.TensorShape):
@@ -378,6 +380,6 @@ def contains_saved_model(export_dir: Any) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    return _absent.lookup_in("saved_model", name)
+    return absent.lookup_in("saved_model", name)

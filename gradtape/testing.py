@@ -5,7 +5,7 @@ shapes and types as inferred, gradients of first and second order as central dif
 as stated. The tests run it over the whole table; use it on an op of your own.
 
 >>> from gradtape import testing
->>> from gradtape.ops import tanh
+>>> from gradtape._src.ops import tanh
 >>> testing.check_op(tanh)
 """
 
@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gradtape.contract import batching, behaviour, derivatives, forward, primitive
-from gradtape.contract.compare import NUMERICAL, TOLERANCES
-from gradtape.contract.derivatives import central_differences
-from gradtape.ops.table import Row
+from gradtape._src.contract import batching, behaviour, derivatives, forward, primitive
+from gradtape._src.contract.compare import NUMERICAL, TOLERANCES
+from gradtape._src.contract.derivatives import central_differences
+from gradtape._src.ops.table import Row
 
 _MOST_FAILURES = 8
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as _np
 
 from gradtape import _core
-from gradtape.function import ConcreteFunction, Function
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.shape import TypeSpec
+from gradtape._src.base.shape import TypeSpec
+from gradtape._src.functions.function import ConcreteFunction, Function
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 experimental = _types.ModuleType(
     "gradtape.types.experimental", "TensorFlow's namespace `tf.types.experimental`."
@@ -40,6 +40,6 @@ _sys.modules[experimental.__name__] = experimental
 
 
 def __getattr__(name: str) -> Any:
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    return _absent.lookup_in("types", name)
+    return absent.lookup_in("types", name)

@@ -6,7 +6,8 @@ import types
 import pytest
 from hypothesis import settings
 
-from gradtape import _core, config, random
+from gradtape import _core, config
+from gradtape._src.tensors import random
 
 settings.register_profile("gradtape", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("gradtape")

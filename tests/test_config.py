@@ -1,12 +1,12 @@
 """`gradtape.config`: sensible answers on a machine with a CPU."""
 
 import copy
-import sys
 import types
 
 import pytest
 
 from gradtape import config
+from gradtape._src.base import settings
 
 CPU = config.PhysicalDevice("/physical_device:CPU:0", "CPU")
 
@@ -16,8 +16,8 @@ def unchanged_config(monkeypatch):
     """Gives each test its own settings."""
     for name in ("_visible", "_logical"):
         monkeypatch.setattr(config, name, copy.copy(getattr(config, name)))
-    for name in ("_run_eagerly", "_soft_placement"):
-        monkeypatch.setattr(config, name, getattr(config, name))
+    monkeypatch.setattr(config, "_soft_placement", config._soft_placement)
+    monkeypatch.setattr(settings, "run_functions_eagerly", settings.run_functions_eagerly)
     for space in (config.threading, config.optimizer, config.experimental):
         for name in ("_inter_op", "_jit", "_options", "_tensor_float_32", "_synchronous", "_policy"):
             if hasattr(space, name):
@@ -34,7 +34,7 @@ def core(monkeypatch):
     fake.memory_info = lambda: {"live_bytes": 8, "live_tensors": 1, "cached_bytes": 64, "peak": 16}
     fake.reset_peak_memory = lambda: fake.told.append("reset")
     fake.release_cached_memory = lambda: fake.told.append("release")
-    monkeypatch.setitem(sys.modules, "gradtape._core", fake)
+    monkeypatch.setattr(config, "_core", fake)
     return fake
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gradtape import testing
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.table import TABLE
 
 PAIRS = [
     (check, name)

@@ -11,10 +11,11 @@ import math
 import numpy as np
 import pytest
 
-from gradtape import _core, ops, testing
-from gradtape.contract import derivatives
-from gradtape.ops.samples import at, bools, call, floats, ints
-from gradtape.ops.table import BOOL, COMPLEX, FLOAT, INT, TABLE, elementwise, movement, opaque, reduction
+from gradtape import _core, testing
+from gradtape._src import ops
+from gradtape._src.contract import derivatives
+from gradtape._src.ops.samples import at, bools, call, floats, ints
+from gradtape._src.ops.table import BOOL, COMPLEX, FLOAT, INT, TABLE, elementwise, movement, opaque, reduction
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import docs_pages  # noqa: E402
 import docs_reference  # noqa: E402
 
 import gradtape as tf  # noqa: E402
-from gradtape import _absent, ops  # noqa: E402
+from gradtape._src import ops  # noqa: E402
+from gradtape._src.public import absent  # noqa: E402
 
 PAGES = docs_pages.pages()
 every_page = pytest.mark.parametrize("page", PAGES, ids=[p.name for p in PAGES])
@@ -91,8 +92,8 @@ def test_the_reference_names_everything():
     spaces = set(docs_reference.NAMESPACES) | set(docs_reference.ELSEWHERE)
     inside = ("compat.v1", "compat.v2")  # names of tf once more; only what they add is described
     missing = {n for n in ops.PUBLIC if n not in NAMES and not n.startswith(inside)}
-    missing |= {n for n in _absent._ELSEWHERE if n not in NAMES and n not in spaces}
-    missing |= {n for n in _absent.LAZY if not any(s == n or s.startswith(n + ".") for s in spaces)}
+    missing |= {n for n in absent._ELSEWHERE if n not in NAMES and n not in spaces}
+    missing |= {n for n in absent.LAZY if not any(s == n or s.startswith(n + ".") for s in spaces)}
     for name, value in vars(tf).items():
         if not name.startswith("_") and not inspect.ismodule(value) and name not in NAMES:
             missing.add(name)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from gradtape import dtypes
+from gradtape._src.base import dtypes
 
 # name, native code, TensorFlow's enum, size in bytes
 ROWS = [

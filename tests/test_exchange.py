@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import _core, exchange
+from gradtape import _core
+from gradtape._src.ops import exchange
 
 to_dlpack, from_dlpack = tf.experimental.dlpack.to_dlpack, tf.experimental.dlpack.from_dlpack
 

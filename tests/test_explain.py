@@ -332,7 +332,7 @@ def test_optimizers_say_why(make):
 
 def test_a_long_program_is_kept_in_part(monkeypatch):
     # The module; `tf.debug.lines` is the function.
-    monkeypatch.setattr(sys.modules["gradtape.debug.lines"], "_MOST_VALUES", 100)
+    monkeypatch.setattr(sys.modules["gradtape._src.debug.lines"], "_MOST_VALUES", 100)
     v = tf.Variable(1.0)
     with tf.debug.lines() as record:
         for _ in range(200):

@@ -477,7 +477,7 @@ def test_check_passes_on_right_programs_and_names_the_op_that_differs(monkeypatc
     x = tf.constant(np.linspace(-1, 1, 12).reshape(4, 3).astype("f"))
     np.testing.assert_allclose(tf.function(f, check=True)(x).numpy(), f(x).numpy(), rtol=1e-6)
 
-    from gradtape.graph import lower
+    from gradtape._src.engines.native import lower
 
     right = lower._cluster_step
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import help as pages
 from gradtape.__main__ import main
-from gradtape.errors import more
+from gradtape._src import help as pages
+from gradtape._src.base.errors import more
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "gradtape" / "help"
+FOLDER = ROOT / "gradtape" / "_src" / "help"
 SOURCES = [*(ROOT / "gradtape").rglob("*.py"), *(ROOT / "core").rglob("*.cpp")]
 _IN_SOURCE = re.compile(r'\b(?:more|GT_MORE)\(\s*"([^"]+)"')
 
@@ -227,7 +227,7 @@ def test_warning_about_missing_gradients_leads_to_its_page():
 
 
 def test_warning_about_integers_leads_to_its_page(caplog, monkeypatch):
-    monkeypatch.setattr("gradtape.tape._warned", {})
+    monkeypatch.setattr("gradtape._src.tapes.tape._warned", {})
     with caplog.at_level(logging.WARNING, "gradtape"), tf.GradientTape() as tape:
         tape.watch(tf.constant(1))
     assert caplog.messages[-1].endswith(more("integers"))
@@ -285,6 +285,6 @@ def test_help_without_a_clue_shows_the_list(capsys):
 
 
 def test_import_does_not_read_pages():
-    code = "import sys, gradtape; print('gradtape.help' in sys.modules)"
+    code = "import sys, gradtape; print('gradtape._src.help' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

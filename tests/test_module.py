@@ -1,12 +1,12 @@
-"""`gradtape.module`: which variables and submodules a Module finds, and in which order."""
+"""`gradtape._src.state.module`: which variables and submodules a Module finds, and in which order."""
 
 import copy
 import pickle
 
 import pytest
 
-from gradtape.module import Module
-from gradtape.scopes import current_scope, name_scope
+from gradtape._src.base.scopes import current_scope, name_scope
+from gradtape._src.state.module import Module
 
 
 class FakeVariable:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradtape import nest
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.shape import TensorShape
+from gradtape._src.base import nest
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 Point = collections.namedtuple("Point", "x y")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.function import function
+from gradtape._src.functions.function import function
 from gradtape.optimizers import schedules
 
 _cases = runpy.run_path(str(Path(__file__).with_name("optimizer_cases.py")))

@@ -1,11 +1,11 @@
-"""gradtape.primitive: ops of the user's own, alone, in functions, over batches, and under the contract."""
+"""gradtape._src.tapes.primitive: ops of the user's own, alone, in functions, over batches, and under the contract."""
 
 import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.ops.samples import call, ints
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.samples import call, ints
+from gradtape._src.ops.table import TABLE
 from gradtape.testing import ContractError, check_op
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gradtape as tf
-from gradtape.ops import select
+from gradtape._src.ops import select
 from gradtape.testing import central_differences
 
 SEEDS = st.integers(0, 2**16)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.function import function
+from gradtape._src.functions.function import function
 
 # Smooth and bounded on all of the line, so that programs of many ops stay near 1.
 UNARY = {

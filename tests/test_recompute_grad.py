@@ -7,9 +7,9 @@ import pytest
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.graph.custom import barrier
-from gradtape.graph.ir import Graph, symbolic
-from gradtape.graph.simplify import simplify
+from gradtape._src.graph.custom import barrier
+from gradtape._src.graph.ir import Graph, symbolic
+from gradtape._src.graph.simplify import simplify
 
 LAYERS = 24
 ROWS, WIDTH = 2048, 32

@@ -1,12 +1,13 @@
-"""`gradtape.scopes`: name scopes, and the context managers that do nothing here."""
+"""`gradtape._src.base.scopes`: name scopes, and the context managers that do nothing here."""
 
 import threading
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from gradtape import config, scopes
-from gradtape.scopes import current_scope, name_scope
+from gradtape import config
+from gradtape._src.base import scopes
+from gradtape._src.base.scopes import current_scope, name_scope
 
 
 @pytest.mark.parametrize(

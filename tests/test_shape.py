@@ -1,4 +1,4 @@
-"""`gradtape.shape`: TensorShape, TensorSpec and static broadcasting as in TensorFlow."""
+"""`gradtape._src.base.shape`: TensorShape, TensorSpec and static broadcasting as in TensorFlow."""
 
 import copy
 import pickle
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradtape import dtypes
-from gradtape.shape import (
+from gradtape._src.base.shape import (
     TensorShape,
     TensorSpec,
     broadcast_static_shape,

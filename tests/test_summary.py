@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import _wire
-from gradtape._records import masked
+from gradtape.io import wire
+from gradtape.io.framing import masked
 from gradtape.summary import encode
 
 S = tf.summary
@@ -37,7 +37,7 @@ def records(folder):
 def one(data, *path):
     """The field of a message inside messages."""
     for number in path:
-        data = next((v for f, _, v in _wire.fields(data) if f == number), b"")
+        data = next((v for f, _, v in wire.fields(data) if f == number), b"")
     return data
 
 
@@ -49,16 +49,16 @@ def values(folder):
             continue
         value = one(event, 5, 1)
         tensor = one(value, 8)
-        shape = [one(d, 1) or 0 for f, _, d in _wire.fields(one(tensor, 2)) if f == 2]
+        shape = [one(d, 1) or 0 for f, _, d in wire.fields(one(tensor, 2)) if f == 2]
         if one(tensor, 1) == 7:
-            content = [v for f, _, v in _wire.fields(tensor) if f == 8]
+            content = [v for f, _, v in wire.fields(tensor) if f == 8]
         else:
             kind = tf.as_dtype(one(tensor, 1)).as_numpy_dtype
             content = np.frombuffer(one(tensor, 4) or b"", kind).reshape(shape)
         step = one(event, 2) or 0
         out.append(
             (
-                _wire.signed(step),
+                wire.signed(step),
                 one(value, 1).decode(),
                 one(value, 9, 1, 1).decode(),
                 one(value, 9, 4),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.graph.custom import barrier
+from gradtape._src.graph.custom import barrier
 
 
 def run(f, *args):

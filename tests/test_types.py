@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gradtape import _absent, _core
-from gradtape import tensor as tensor_module
-from gradtape.ops import PUBLIC
+from gradtape import _core
+from gradtape._src.ops import PUBLIC
+from gradtape._src.public import absent
+from gradtape._src.tensors import tensor as tensor_module
 
 pytest.importorskip("mypy", reason="asks mypy")
 
@@ -74,8 +75,8 @@ tape: tf.GradientTape = tf.Variable(1.0)
 
 def test_programs_and_names(tmp_path):
     """One run for a program, for every public name, and for mistakes that must be found."""
-    names = [n for n in PUBLIC if n.partition(".")[0] not in _absent.LAZY]
-    names += [n for n in _absent._ELSEWHERE if not n.startswith(("experimental.", "linalg.exp"))]
+    names = [n for n in PUBLIC if n.partition(".")[0] not in absent.LAZY]
+    names += [n for n in absent._ELSEWHERE if not n.startswith(("experimental.", "linalg.exp"))]
     every, wrong = tmp_path / "every.py", tmp_path / "wrong.py"
     every.write_text("import gradtape as tf\n\n" + "\n".join(f"tf.{n}" for n in sorted(names)) + "\n")
     wrong.write_text(WRONG)

@@ -3,7 +3,7 @@
 `make coverage` runs it. The names are those found in 690 real files that use GradientTape
 (tools/symbols.csv: name, category, in how many of the files, whether TensorFlow 2.21 itself lacks it).
 Whether a name is there is asked of gradtape itself; which of them have no effect, or always refuse,
-is said in gradtape/doctor/effects.py, since only a reader can tell.
+is said in gradtape/_src/doctor/effects.py, since only a reader can tell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gradtape.doctor.effects import REFUSALS, STUBS
+from gradtape._src.doctor.effects import REFUSALS, STUBS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coverage.md"

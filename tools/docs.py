@@ -1,6 +1,6 @@
 """Builds the site: `make docs` runs it, and build/docs/index.html is the result.
 
-The pages lie in several folders, as they are read on a git host: docs/, gradtape/help/, and at the root. Here
+The pages lie in several folders, as they are read on a git host: docs/, gradtape/_src/help/, and at the root. Here
 they come together in one folder, with links that fit, with the pictures their code draws, and with the
 reference written from docstrings. Sphinx makes HTML of it; a warning is an error. No network is used.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import docs_reference
 from docs_pages import ROOT, Page, PageError, pages, run
 
-from gradtape import help
+from gradtape._src import help
 
 SOURCE = ROOT / "build" / "docs_source"
 SITE = ROOT / "build" / "docs"
@@ -35,7 +35,7 @@ PLACES = {
 def place_of(path: Path) -> str:
     """Where in the site a file of the repository is."""
     name = path.relative_to(ROOT).as_posix()
-    for folder, to in (("docs/", ""), ("gradtape/help/", "help/")):
+    for folder, to in (("docs/", ""), ("gradtape/_src/help/", "help/")):
         if name.startswith(folder):
             return to + name.removeprefix(folder)
     return PLACES.get(name, "files/" + name)

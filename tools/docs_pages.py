@@ -128,7 +128,7 @@ def pages() -> list[Page]:
         ROOT / "CHANGELOG.md",
         ROOT / "examples" / "README.md",
     ]
-    for folder in ("docs", "gradtape/help"):
+    for folder in ("docs", "gradtape/_src/help"):
         found += sorted((ROOT / folder).glob("**/*.md"))
     return [Page(path) for path in found]
 

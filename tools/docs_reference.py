@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gradtape import _absent, ops
 from gradtape._core import Op
+from gradtape._src import ops
+from gradtape._src.public import absent
 
 # Namespaces in the order of the reference. Of several names of one object, the first here is its own; names
 # directly under `tf` come behind those of the mathematical namespaces.
@@ -64,7 +65,6 @@ NAMESPACES = {
     "distribute.experimental.partitioners": "Cuts of large variables.",
     "distribute.cluster_resolver": "Descriptions of clusters.",
     "distribute.coordinator": "The coordinator of parameter servers.",
-    "exchange": "Tensors of other libraries, without a copy.",
     "experimental.dlpack": "The same under TensorFlow's names.",
     "experimental.numpy": "NumPy's names and conventions.",
     "experimental.numpy.random": "NumPy's random functions.",
@@ -83,16 +83,9 @@ NAMESPACES = {
 # Keras documents itself, and compat.v2 is tf once more.
 ELSEWHERE = ("keras", "losses", "metrics", "compat.v2")
 
-# What a module makes when it is asked for, beside what gradtape/_absent.py knows of.
+# What a module makes when it is asked for, beside what gradtape/_src/public/absent.py knows of.
 LATE = frozenset(("test.TestCase",))
 
-# What modules of gradtape have for each other, without an underscore.
-INTERNAL = frozenset(
-    """autograph.annotate autograph.conv autograph.convert dtypes.BY_CODE dtypes.from_numpy errors.more
-    errors.NeedsConstants errors.Untraceable nest.flatten_up_to nest.flatten_with_path nest.map_structure_up_to
-    random.isolated random.isolated_seeds random.keep_streams random.next_seeds random.op_stream random.same_streams
-    random.Seeds random.signed random.stream random.want_philox saved_model.PUBLIC""".split()
-)
 
 _SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Attributes|Examples?|Note|Notes)\b([^:`]*):$")
 _ITEM = re.compile(r"^(\*{0,2}\w[\w.*, ]*?)(?: \([^)]*\))?: (.*)$")
@@ -118,12 +111,12 @@ def public_names(name: str) -> list[str]:
     """The public names of a namespace, other than namespaces."""
     where = namespace(name)
     prefix = name + "." if name else ""
-    late = {n.removeprefix(prefix) for n in LATE.union(_absent._ELSEWHERE) if n.rpartition(".")[0] == name}
+    late = {n.removeprefix(prefix) for n in LATE.union(absent._ELSEWHERE) if n.rpartition(".")[0] == name}
     table = {n.removeprefix(prefix) for n in ops.PUBLIC if n.rpartition(".")[0] == name}
     listed = getattr(where, "__all__", None)
     # A module without a list: what was made in the package, and not what its file imports to work with.
     own = listed if listed is not None else [n for n, v in vars(where).items() if _belongs(where, name, n, v)]
-    names = {n for n in {*own, *late, *table} if not n.startswith("_") and prefix + n not in INTERNAL}
+    names = {n for n in {*own, *late, *table} if not n.startswith("_")}
     return sorted((n for n in names if not _is_namespace(prefix + n)), key=lambda n: (n.lower(), n))
 
 
@@ -134,6 +127,8 @@ def _is_namespace(full: str) -> bool:
 def _belongs(where: Any, space: str, name: str, value: Any) -> bool:
     if name.startswith("_") or isinstance(value, types.ModuleType):
         return False
+    if hasattr(where, "__all__"):
+        return name in where.__all__
     home = getattr(value, "__module__", None)
     if not isinstance(where, types.ModuleType) or not getattr(where, "__file__", None):
         return True  # made by hand: a class, or a module that holds what was put into it

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import gradtape
-from gradtape import _absent, _core
-from gradtape.ops import PUBLIC
+from gradtape import _core
+from gradtape._src.ops import PUBLIC
+from gradtape._src.public import absent
 
 HOME = Path(gradtape.__file__).parent
 HEAD = "# Written by tools/stubs.py from the op table: `make stubs`.\n"
@@ -52,7 +53,7 @@ def files() -> dict[Path, str]:
     spaces: dict[str, dict[str, Any]] = {}
     for name, value in sorted(PUBLIC.items()):
         space, _, last = name.rpartition(".")
-        if space.partition(".")[0] not in _absent.LAZY:
+        if space.partition(".")[0] not in absent.LAZY:
             spaces.setdefault(space, {})[last] = value
     for name in ("math", "nn", "experimental"):
         spaces.setdefault(name, {})
@@ -90,9 +91,9 @@ def _root(spaces: dict[str, dict[str, Any]]) -> str:
                 name = a.asname or a.name
                 if not name.startswith("_"):
                     lines += _import(node.module or "", a.name, name)
-    for name in (n for n in spaces if n and "." not in n and n not in _MODULES):
+    for name in (n for n in spaces if n and "." not in n):
         lines.append(f"from gradtape import {name} as {name}")
-    lines += [f"from gradtape import {name} as {name}" for name in sorted(_absent.LAZY - {"keras"})]
+    lines += [f"from gradtape import {name} as {name}" for name in sorted(absent.LAZY - {"keras"})]
     lines += ["", "__version__: str", "newaxis: None", "keras: _Any  # Keras has no types", *_elsewhere("")]
     return _file(lines + _names(spaces[""]))
 
@@ -100,7 +101,7 @@ def _root(spaces: dict[str, dict[str, Any]]) -> str:
 def _elsewhere(space: str) -> list[str]:
     """Names that are found in another module when they are asked for."""
     lines = []
-    for name, place in _absent._ELSEWHERE.items():
+    for name, place in absent._ELSEWHERE.items():
         where, _, last = name.rpartition(".")
         module, _, attribute = place.partition(":")
         if where != space:

@@ -94,9 +94,9 @@ inline bool is_variable(PyObject* o) { return PyObject_TypeCheck(o, VariableType
 inline VariableObject* as_variable(PyObject* o) { return reinterpret_cast<VariableObject*>(o); }
 Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
 void init_variable_type(PyObject* module);
-// The trace this thread is writing (a gradtape.graph.trace.Trace), or nullptr: variables are read and set through it.
+// The trace this thread is writing (a gradtape._src.graph.trace.Trace), or nullptr: variables are read and set through it.
 extern thread_local PyObject* current_trace;
-// Set while a tape follows assignments (gradtape/assignments.py): it is told of each, and asked for values.
+// Set while a tape follows assignments (gradtape/_src/tapes/assignments.py): it is told of each, and asked for values.
 extern thread_local PyObject* assign_tracker;
 // Tensors made before this count come from outside of the trace (0: it takes none).
 extern thread_local uint64_t trace_start;
@@ -228,7 +228,7 @@ void tensor_release_buffer(PyObject* self, Py_buffer* view);
 void init_exchange(PyObject* module);
 void init_data(PyObject* module);
 
-// Python functions the core calls for what is rare; set once from gradtape/_hooks.py.
+// Python functions the core calls for what is rare; set once from gradtape/_src/tensors/hooks.py.
 struct Hooks {
   PyObject *convert,  // (object, dtype code or -1) -> Tensor
       *shape,         // tuple of ints -> TensorShape

@@ -49,7 +49,7 @@ void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs,
   Ref<> infer(PyObject_GetAttrString(self, "infer"));
   if (!infer) {
     PyErr_Clear();
-    Ref<> module(checked(PyImport_ImportModule("gradtape.graph.python_op")));
+    Ref<> module(checked(PyImport_ImportModule("gradtape._src.control.python_op")));
     Ref<>(checked(PyObject_CallMethod(module.get(), "adopt", "O", self)));
     infer = Ref<>(checked(PyObject_GetAttrString(self, "infer")));
   }

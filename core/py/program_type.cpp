@@ -1,4 +1,4 @@
-// The Python type Program: made from a description that gradtape/graph/lower.py writes, run with
+// The Python type Program: made from a description that gradtape/_src/engines/native/lower.py writes, run with
 // tensors.
 #include "program_type.h"
 
@@ -328,7 +328,7 @@ static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
                               {}};
 static PyType_Spec spec = {"gradtape._core.Program", sizeof(ProgramObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
-// ---- what the passes of gradtape/graph ask ------------------------------------------------
+// ---- what the passes of gradtape/_src/graph ask ------------------------------------------------
 
 namespace {
 

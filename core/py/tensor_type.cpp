@@ -102,7 +102,7 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
 
 // A tensor of a trace was used where Python needs its value.
 static void not_in_graph(const char* use) {
-  Ref<> errors(PyImport_ImportModule("gradtape.errors"));
+  Ref<> errors(PyImport_ImportModule("gradtape._src.base.errors"));
   Ref<> type(errors ? PyObject_GetAttrString(errors.get(), "OperatorNotAllowedInGraphError") : nullptr);
   if (type)
     PyErr_Format(type.get(),

@@ -1,5 +1,5 @@
 // The native part of tf.Variable: a value that can be replaced, one leaf for all of its reads,
-// and the operators of a tensor. Everything else is Python (gradtape/variable.py).
+// and the operators of a tensor. Everything else is Python (gradtape/_src/state/variable.py).
 #include "../ops/elementwise.h"
 #include "objects.h"
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from gradtape._core import Tensor as Tensor
 from gradtape._core import Variable
-from gradtape.dtypes import DType
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.shape import TensorShape
+from gradtape._src.base.dtypes import DType
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 class _HasArray(Protocol):
     def __array__(self) -> Any: ...

@@ -28,8 +28,8 @@ def uniform(shape: _Any, minval: _Any = ..., maxval: _Any = ..., dtype: _Any = .
 def uniform_candidate_sampler(true_classes: _Any, num_true: _Any, num_sampled: _Any, unique: _Any, range_max: _Any, seed: _Any = ..., name: _Name = ...) -> _Any: ...
 
 class experimental:
-    from gradtape.random import Algorithm as Algorithm
-    from gradtape.random import Generator as Generator
+    from gradtape._src.tensors.random import Algorithm as Algorithm
+    from gradtape._src.tensors.random import Generator as Generator
     @staticmethod
     def create_rng_state(seed: _Any, alg: _Any) -> _Any: ...
     @staticmethod

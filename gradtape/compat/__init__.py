@@ -68,6 +68,6 @@ def forward_compatible(year: int, month: int, day: int) -> bool:
 def __getattr__(name: str) -> _Any:
     if name in ("v1", "v2"):
         return _importlib.import_module(f"{__name__}.{name}")
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    return _absent.lookup_in("compat", name)
+    return absent.lookup_in("compat", name)

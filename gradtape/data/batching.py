@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-from gradtape import nest, ops
+from gradtape._src import ops
+from gradtape._src.base import nest
+from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape.data import rows, text
 from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.structure import columns, is_tensor, packer, with_shapes
-from gradtape.shape import TensorShape, TensorSpec
 
 
 def batch_size_of(value: Any, op: str) -> int:
@@ -95,11 +96,6 @@ class _BatchDataset(Batches):
         if table is not None:
             return rows.batches(table, self._input._chunks(run), self._count, self._drop)
         return self._stacked(self._input._elements(run))
-
-    def _at(self, index: int) -> Any:
-        first = index * self._count
-        elements = [self._input._at(i) for i in range(first, min(first + self._count, self._input._size()))]
-        return next(self._stacked(iter(elements)))
 
     def _stacked(self, source: Iterator[Any]) -> Iterator[Any]:
         pack = None

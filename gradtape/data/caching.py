@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from gradtape import nest
+from gradtape._src.base import nest
 from gradtape.data import storage, text
 from gradtape.data.base import Run
 from gradtape.data.batching import stack
@@ -29,13 +29,6 @@ class _CacheDataset(Unary):
         self._lock = threading.Lock()
         self._kept: tuple[Table, list] | None = None
         self._list: list | None = None
-        self._found: dict[int, Any] = {}  # elements that were asked for by their number
-
-    def _at(self, index: int) -> Any:
-        with self._lock:
-            if index not in self._found:
-                self._found[index] = self._input._at(index)
-            return self._found[index]
 
     def _table(self) -> Table | None:
         if self._path or self._list is not None:

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from gradtape import _core, dtypes, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.shape import TensorSpec
+from gradtape._src.ops.random import categorical_op, stateless_state
 from gradtape.data.base import INFINITE, UNKNOWN, DatasetBase, Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.rows import Table
 from gradtape.data.sources import RowDataset, _RandomDataset
 from gradtape.data.structure import common, packer, same_form
-from gradtape.ops.random import categorical_op, stateless_state
-from gradtape.shape import TensorSpec
 
 
 class _ZipDataset(Dataset):
@@ -76,9 +78,6 @@ class _ZipDataset(Dataset):
     def _chunks(self, run: Run) -> Iterator[Any]:
         count = self._size()
         return iter((range(count),) if count else ())
-
-    def _at(self, index: int) -> Any:
-        return self._packed([d._at(index) for d in self._inputs])
 
     def _elements(self, run: Run) -> Iterator[Any]:
         sources = [d._iterate(run) for d in self._inputs]
@@ -148,10 +147,6 @@ class _ConcatenateDataset(Several):
         if INFINITE in (a, b):
             return INFINITE
         return UNKNOWN if UNKNOWN in (a, b) else a + b
-
-    def _at(self, index: int) -> Any:
-        first, second = self._inputs
-        return first._at(index) if index < first._size() else second._at(index - first._size())
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return chain.from_iterable(d._iterate(run) for d in self._inputs)

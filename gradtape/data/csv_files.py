@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import AUTOTUNE, Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.readers import list_files, open_file
-from gradtape.shape import TensorSpec
 
 _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string)
 

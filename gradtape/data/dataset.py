@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradtape import dtypes
+from gradtape._src.base import dtypes
 from gradtape.data.base import DatasetBase
 
 
@@ -258,12 +258,12 @@ class Dataset(DatasetBase):
     ) -> Dataset:
         """`map_func` of every element: of the parts of a tuple as arguments.
 
-        The function is traced, as by `tf.function`; what cannot be traced runs eagerly. With `num_parallel_calls` it
-        runs on threads; the order stays that of the elements unless `deterministic` (or that of the options) is False.
+        The function is traced, as by `tf.function`; what cannot be traced runs eagerly. The order stays that of
+        the elements, whatever `num_parallel_calls` and `deterministic` are.
         """
         from gradtape.data.mapping import _MapDataset
 
-        return _MapDataset(self, map_func, num_parallel_calls, deterministic)
+        return _MapDataset(self, map_func, num_parallel_calls)
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """The elements of which `predicate` is true."""
@@ -312,9 +312,7 @@ class Dataset(DatasetBase):
         """As `flat_map`, but over `cycle_length` of the datasets in turns of `block_length` elements."""
         from gradtape.data.mapping import _InterleaveDataset
 
-        return _InterleaveDataset(
-            self, map_func, cycle_length, block_length, num_parallel_calls, deterministic
-        )
+        return _InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
         """The elements whose making raised no error."""

@@ -11,15 +11,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gradtape import _core, autograph, dtypes, nest
-from gradtape import random as _random
+from gradtape import _core
+from gradtape._src.autograph.conversion import convert
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.shape import TensorSpec, unknown_shape
+from gradtape._src.functions.function import _ONCE, ConcreteFunction, Function
+from gradtape._src.graph.ir import Callback
+from gradtape._src.graph.trace import lift
+from gradtape._src.tensors import random as _random
 from gradtape.data.base import invalid
 from gradtape.data.structure import is_defined, is_plain, is_tensor, normalise, spec_of
-from gradtape.errors import Untraceable
-from gradtape.function import _ONCE, ConcreteFunction, Function
-from gradtape.graph.ir import Callback
-from gradtape.graph.trace import lift
-from gradtape.shape import TensorSpec, unknown_shape
 
 _debug = False
 
@@ -62,7 +64,7 @@ class DataFunction:
         self._eager = eager
         self._known: dict[tuple, ConcreteFunction | None] = {}  # None: runs eagerly
         self._lock = threading.RLock()
-        self.pure = False  # whether it does nothing but compute; known once it is traced
+        self.random = True  # whether it may take random numbers; known once it is traced
         # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
         self._traced = Function(self._body, name=f"Dataset.{name}", autograph=False)
 
@@ -79,7 +81,7 @@ class DataFunction:
             ) from e
 
     def _body(self, *args: Any) -> Any:
-        result = self._finish(autograph.convert(self.function)(*args))
+        result = self._finish(convert(self.function)(*args))
         if not all(map(is_tensor, nest.flatten(result))):
             raise Untraceable("it returns text, datasets or None")
         return result
@@ -93,9 +95,9 @@ class DataFunction:
     def _trace(self, kind: tuple, args: tuple) -> ConcreteFunction | None:
         with self._lock:
             if kind not in self._known:
+                seeds = _random.Seeds(0)  # whatever is drawn while tracing must not disturb the program's
                 try:
-                    # Whatever is drawn while tracing must not disturb the program's random numbers.
-                    with lift(), _random.isolated(_random.isolated_seeds()):
+                    with lift(), _random.isolated(seeds):
                         concrete, created = self._traced._trace(args, {})
                         if created:
                             # They exist now: the trace to keep is one that only uses them.
@@ -109,7 +111,8 @@ class DataFunction:
                         raise
                     concrete = None
                 self._known[kind] = concrete
-                self.pure = all(map(_is_pure, self._known.values()))
+                traces = self._known.values()
+                self.random = any(t is None or _has_callback(t) for t in traces)
             return self._known[kind]
 
     def __call__(self, *args: Any) -> Any:
@@ -124,17 +127,6 @@ class DataFunction:
             if concrete is not None:
                 return concrete.call(flat)
         return self._finish(self.function(*args))
-
-    def with_seeds(self, seeds: _random.Seeds) -> Callable:
-        """The function with a state of random numbers that is not the program's."""
-
-        def call(*args: Any) -> Any:
-            if self.pure:
-                return self(*args)
-            with _random.isolated(seeds):
-                return self(*args)
-
-        return call
 
     # ---- what is known before there are values ----------------------------------------------------
 
@@ -192,17 +184,14 @@ def _is_ours(error: Exception) -> bool:
     trace, module = error.__traceback__, ""
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__", "")
-        if name != "gradtape.tensor":  # conversions, which the user asks for as well
+        if name != "gradtape._src.tensors.tensor":  # conversions, which the user asks for as well
             module = name
         trace = trace.tb_next
     return module.startswith("gradtape.") and module != __name__
 
 
-def _is_pure(concrete: ConcreteFunction | None) -> bool:
-    if concrete is None or concrete._assigned:
-        return False
-    variables = any(isinstance(e, _core.Variable) for e in concrete.externals)
-    return not variables and not any(isinstance(n.op, Callback) for n in concrete.graph.nodes)
+def _has_callback(concrete: ConcreteFunction) -> bool:
+    return any(isinstance(n.op, Callback) for n in concrete.graph.nodes)
 
 
 def _placeholder(spec: TensorSpec) -> Any:

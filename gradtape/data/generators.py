@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradtape import _core, dtypes, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, as_shape
 from gradtape.data import text
 from gradtape.data.base import Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.structure import normalise, to_numpy
-from gradtape.shape import TensorShape, TensorSpec, TypeSpec, as_shape
 
 
 class _GeneratorDataset(Dataset):
@@ -31,9 +33,11 @@ class _GeneratorDataset(Dataset):
         return self._signature
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        # The generator is called with the first element: an iterator that gives none does nothing.
+        return self._checked(self._generator(*self._args))
+
+    def _checked(self, values: Any) -> Iterator[Any]:
         try:
-            source = iter(self._generator(*self._args))
+            source = iter(values)
         except TypeError as e:
             raise invalid(
                 f"TypeError: from_generator: {e}; `generator` must return something to iterate over."

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from gradtape import _core, dtypes, errors, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.graph.trace import lift
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset, Unary
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.structure import DatasetSpec, columns, packer, spec_of
-from gradtape.graph.trace import lift
 
 
 class ListDataset(Dataset):
@@ -32,12 +34,6 @@ class ListDataset(Dataset):
 
     def _size(self) -> int:
         return len(self._list)
-
-    def _observable(self) -> bool:
-        return False
-
-    def _at(self, index: int) -> Any:
-        return self._list[index]
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return iter(self._list)
@@ -175,10 +171,10 @@ class _GroupByWindowDataset(Unary):
             group = groups.setdefault(k, [])
             group.append(element)
             if len(group) == sizes[k]:
-                yield from self._reduce(key, ListDataset(groups.pop(k), spec))._iterate(run.inner())
+                yield from self._reduce(key, ListDataset(groups.pop(k), spec))._iterate(Run())
         for k, group in sorted(groups.items()):
             key = ops.constant(k, dtypes.int64)
-            yield from self._reduce(key, ListDataset(group, spec))._iterate(run.inner())
+            yield from self._reduce(key, ListDataset(group, spec))._iterate(Run())
 
 
 def _as_key(result: Any) -> Any:

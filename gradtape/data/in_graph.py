@@ -14,14 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gradtape import _core, dtypes, errors, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.control import control
+from gradtape._src.graph.ir import Callback
 from gradtape.data.base import Run
 from gradtape.data.dataset import Dataset
 from gradtape.data.iterator import OwnedIterator
 from gradtape.data.structure import is_plain, packer
-from gradtape.errors import Untraceable
-from gradtape.graph import control
-from gradtape.graph.ir import Callback
 
 _INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
 _MOST_OPEN = 64  # loops that an error left behind are forgotten
@@ -64,7 +66,7 @@ class Feed:
 
     def _start(self) -> list:
         number = next(_numbers)
-        elements = self._source._begin_pass() if self._is_dataset else self._source
+        elements = self._source._iterate(Run()) if self._is_dataset else self._source
         self._open[number] = [elements, None]
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)
@@ -169,7 +171,7 @@ def for_elements(
         if first == len(feed.structures) - 1:
             body(feed.element(number_now[0], first))
             return
-        from gradtape.autograph.operators import if_stmt
+        from gradtape._src.autograph.operators import if_stmt
 
         if_stmt(
             ops.equal(at, first),
@@ -217,12 +219,12 @@ def next_element(iterator: Any) -> Any:
 
 def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:
     """`dataset.reduce(state, reduce_func)` in a trace."""
-    from gradtape import autograph
+    from gradtape._src.autograph.conversion import conv
 
     now = [state]
 
     def body(element: Any) -> None:
-        now[0] = autograph.conv(reduce_func)(now[0], element)
+        now[0] = conv(reduce_func)(now[0], element)
 
     def put(values: list) -> None:
         now[0] = values[0]

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, errors, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape.data import text
 from gradtape.data.base import Run
 from gradtape.data.batching import Batches
 from gradtape.data.structure import columns, is_tensor, packer, with_shapes
-from gradtape.shape import TensorShape, TensorSpec, as_shape
 
 
 class _PaddedBatchDataset(Batches):

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from gradtape import dtypes, errors
+from gradtape._src.base import dtypes, errors
+from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset
-from gradtape.shape import TensorSpec
 
 
 def open_file(path: str, compression_type: Any = None) -> Any:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes, ops
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import AUTOTUNE, Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.readers import TFRecordDataset, list_files
-from gradtape.shape import TensorSpec
 
 
 def parse_example_dataset(

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
 from gradtape.data import text
 from gradtape.data.structure import packer
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes
-from gradtape import random as _random
+from gradtape._src.base import dtypes
+from gradtape._src.ops.random import random_bits
+from gradtape._src.tensors import random as _random
 from gradtape.data.base import number
-from gradtape.ops.random import random_bits
 
 _BLOCK = 1024
 
@@ -53,10 +53,6 @@ class SeedGenerator:
         self._changes = changes
         self._drawn = 0
         self._lock = threading.Lock()
-
-    def for_access(self) -> tuple[int, int]:
-        """The seeds of the order for random access, which is one for all time. (A fixed order repeats the first.)"""
-        return self._pair if self._changes else (self._pair[0], self._pair[0])
 
     def next(self) -> tuple[int, int]:
         """The seeds of a new iteration."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradtape import _core, dtypes, errors, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.shape import TensorSpec
 from gradtape.data import rows
 from gradtape.data.base import INFINITE, Run, invalid, number
 from gradtape.data.dataset import Dataset
 from gradtape.data.rows import NumberColumn, Table, column_of
 from gradtape.data.seeds import SeedGenerator, bits
 from gradtape.data.structure import is_tensor, normalise, spec_of, with_shapes
-from gradtape.shape import TensorSpec
 
 _BLOCK = 256
 
@@ -41,12 +43,6 @@ class _TensorDataset(Dataset):
     def _size(self) -> int:
         return 1
 
-    def _observable(self) -> bool:
-        return False
-
-    def _at(self, index: int) -> Any:
-        return self._element
-
     def _elements(self, run: Run) -> Iterator[Any]:
         return iter((self._element,))
 
@@ -59,12 +55,6 @@ class RowDataset(Dataset):
 
     def _size(self) -> int:
         return self._count
-
-    def _observable(self) -> bool:
-        return False
-
-    def _at(self, index: int) -> Any:
-        return next(self._all.each(range(index, index + 1)))
 
     def _table(self) -> Table:
         return self._all
@@ -148,12 +138,6 @@ class _CounterDataset(Dataset):
     def _size(self) -> int:
         return INFINITE
 
-    def _observable(self) -> bool:
-        return False
-
-    def _at(self, index: int) -> Any:
-        return next(self._all.each(range(index, index + 1)))
-
     def _table(self) -> Table:
         return self._all
 
@@ -173,9 +157,6 @@ class _RandomDataset(Dataset):
 
     def _size(self) -> int:
         return INFINITE
-
-    def _observable(self) -> bool:
-        return False
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return self._draw(self._seeds.next())

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes, errors, nest, ops
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.shape import TensorSpec
+from gradtape._src.graph.trace import lift
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run
 from gradtape.data.dataset import Dataset
 from gradtape.data.structure import is_tensor, packer
-from gradtape.graph.trace import lift
-from gradtape.shape import TensorSpec
 
 _MAGIC = "gradtape elements 1"
 _SAVED = "elements"
@@ -185,7 +186,7 @@ def save(dataset: Any, path: Any, compression: Any = None) -> None:
     compressed = compression == "GZIP"
     with lift():
         spec = dataset.element_spec
-        for _ in write_through(dataset._begin_pass(), os.path.join(folder, _SAVED), spec, compressed):
+        for _ in write_through(dataset._iterate(Run()), os.path.join(folder, _SAVED), spec, compressed):
             pass
 
 

@@ -1,7 +1,7 @@
 """The elements of datasets: nests of tensors, text and datasets, and the specs that describe them.
 
 In an element tuples, namedtuples and dicts are structure, and a list is a tensor to be: `(x, [1, 2])`
-has two parts. Elements are made so once, where they enter a pipeline; inside it `gradtape.nest` is used.
+has two parts. Elements are made so once, where they enter a pipeline; inside it `gradtape._src.base.nest` is used.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradtape import _core, _hooks, dtypes, nest
+from gradtape import _core
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, as_shape
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.data import text
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.shape import TensorShape, TensorSpec, TypeSpec, as_shape
 
 
 class NoneTensorSpec(TypeSpec):
@@ -93,10 +95,10 @@ def _leaf(value: Any) -> Any:
     if value is None or text.is_text(value) or hasattr(value, "_is_dataset"):
         return value
     if isinstance(value, IndexedSlices):
-        return _hooks.densify(value)
+        return hooks.densify(value)
     if text.looks_like_text(value):
         return text.make(value)
-    return _hooks.convert(value)
+    return hooks.convert(value)
 
 
 def is_tensor(leaf: Any) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes
-from gradtape.shape import TensorShape
+from gradtape._src.base import dtypes
+from gradtape._src.base.shape import TensorShape
 
 
 class Text:

@@ -1,7 +1,7 @@
 """Functions of one row run over many rows at once.
 
 `map` and `filter` over rows of a table are not called row by row: the traced function is batched
-(`gradtape.graph.batch`), and a batch of its results is one run of a program. Only functions that do nothing
+(`gradtape._src.batching.batch`), and a batch of its results is one run of a program. Only functions that do nothing
 but compute are: no prints, no random numbers, no Python code, no ops that know no batches.
 """
 
@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import nest
+from gradtape._src.batching.batch import spread
+from gradtape._src.graph.ir import Callback
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.rows import Chunk, Table, blocks, unstack
-from gradtape.graph.batch import spread
-from gradtape.graph.ir import Callback
 
 _FEW = 8  # rows that are run one by one rather than compiled for
 _MOST_SIZES = 4  # numbers of rows that programs are made for
@@ -30,7 +32,6 @@ class RowFunction:
 
     def __init__(self, concrete: Any) -> None:
         self._concrete = concrete
-        self.pure = not any(isinstance(e, _core.Variable) for e in concrete.externals)
         self._sizes: dict[int, tuple[Any, list[bool]]] = {}
 
     @staticmethod
@@ -101,8 +102,7 @@ class MappedTable(Table):
         return self._function(self._source.rows(at), len(at))
 
     def each(self, chunk: Chunk) -> Iterator[Any]:
-        # A variable is read when the element is asked for, not before.
-        for at in blocks(chunk, _BLOCK if self._function.pure else 1, _BLOCK_BYTES, self.row_bytes):
+        for at in blocks(chunk, _BLOCK, _BLOCK_BYTES, self.row_bytes):
             try:
                 elements = self._elements(at)
             except Exception:

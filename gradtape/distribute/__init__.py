@@ -91,6 +91,6 @@ experimental = _namespace(
 
 
 def __getattr__(name: str) -> _Any:
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    return _absent.lookup_in("distribute", name)
+    return absent.lookup_in("distribute", name)

@@ -13,9 +13,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradtape import _hooks, nest, ops
-from gradtape.tensor import _DEVICE
-from gradtape.variable import VariableAggregation
+from gradtape._src import ops
+from gradtape._src.base import nest
+from gradtape._src.state.variable import VariableAggregation
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.tensor import _DEVICE
 
 _log = logging.getLogger("gradtape")
 
@@ -70,7 +72,7 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> Any:
         """The number of the replica: 0."""
-        return _hooks.convert(self._replica_id)
+        return hooks.convert(self._replica_id)
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import InvalidArgumentError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.image.arguments import as_tensor, at_least_3d
 from gradtape.image.colour import coloured_with, convert_image_dtype, hue_and_range, in_float, saturation_of
 

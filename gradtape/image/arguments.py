@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape import _core, dtypes, ops
-from gradtape.ops.static import as_tensor, ints_of
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.ops.static import as_tensor, ints_of
 
 __all__ = ["as_tensor", "at_least_3d", "batch_of", "float_of", "integer", "three_or_four"]
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes, ops
-from gradtape.errors import InvalidArgumentError
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.random import stateless_uniform, uniform
+from gradtape._src.ops.static import ints_of
 from gradtape.image.adjust import adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation
 from gradtape.image.arguments import as_tensor, at_least_3d, three_or_four
-from gradtape.ops.random import stateless_uniform, uniform
-from gradtape.ops.static import ints_of
 
 # draw(shape, low, high, dtype): uniform numbers of an op seed, or of the two seeds of a stateless op.
 Draw = Callable[..., Any]

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import InvalidArgumentError, UnimplementedError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
+from gradtape._src.ops.static import array_of, ints_of
 from gradtape.image.arguments import as_tensor
-from gradtape.ops.static import array_of, ints_of
 
 Similarity = Callable[[int, np.ndarray], np.ndarray]  # of one candidate to others
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import FailedPreconditionError, InvalidArgumentError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from gradtape.image.arguments import as_tensor
 
 # ---- element types ------------------------------------------------------------------------------

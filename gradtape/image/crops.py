@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import InvalidArgumentError, OutOfRangeError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError, OutOfRangeError
+from gradtape._src.ops.static import ints_of
 from gradtape.image.arguments import as_tensor, float_of
 from gradtape.image.sampling import sample_grid
-from gradtape.ops.static import ints_of
 
 
 def crop_and_resize(
@@ -155,7 +157,7 @@ def extract_glimpse(
 
 
 def _noise(kind: str, shape: list[int], dtype: Any) -> Any:
-    from gradtape.ops.random import normal, uniform
+    from gradtape._src.ops.random import normal, uniform
 
     if kind == "zero":
         return ops.zeros(shape, dtype)

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import dtypes, ops
-from gradtape import random as _state
-from gradtape.errors import InvalidArgumentError
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.random import stateless_state
+from gradtape._src.ops.static import array_of, ints_of
+from gradtape._src.tensors import random as _state
 from gradtape.image.arguments import as_tensor
-from gradtape.ops.random import stateless_state
-from gradtape.ops.static import array_of, ints_of
 
 F = np.float32
 

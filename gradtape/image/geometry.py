@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape import ops
-from gradtape.errors import InvalidArgumentError, UnimplementedError
+from gradtape._src import ops
+from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
+from gradtape._src.ops.static import ints_of
 from gradtape.image.arguments import as_tensor, at_least_3d, integer, three_or_four
-from gradtape.ops.static import ints_of
 
 # ---- flips and turns ----------------------------------------------------------------------------
 

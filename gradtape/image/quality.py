@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import InvalidArgumentError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.static import ints_of
 from gradtape.image.arguments import as_tensor, float_of
 from gradtape.image.colour import convert_image_dtype
 from gradtape.image.resampling import filtered
-from gradtape.ops.static import ints_of
 
 # ---- differences of neighbours ------------------------------------------------------------------
 

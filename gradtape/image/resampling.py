@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, dtypes
+from gradtape import _core
+from gradtape._src.base import dtypes
+from gradtape._src.ops.samples import At, Sample, at, call, ints
+from gradtape._src.ops.table import opaque
+from gradtape._src.tensors import hooks
 from gradtape.image.filters import Band, bands, both_bands
-from gradtape.ops.samples import At, Sample, at, call, ints
-from gradtape.ops.table import opaque
 
 _WIDE_FLOAT = 1 << dtypes.float32._code | 1 << dtypes.float64._code
 _INT32 = dtypes.int32._code
@@ -41,7 +43,7 @@ def _numpy_resample(x, places, rows, columns, back_places, back_rows, back_colum
 
 def _batch(size, batched, operands, attrs):
     """The new axis joins that of the images."""
-    from gradtape import ops
+    from gradtape._src import ops
 
     x, *matrices = operands
     if any(batched[1:]):
@@ -100,8 +102,8 @@ def operands_of(rows: tuple[Band, Band], columns: tuple[Band, Band], code: int) 
     """Two matrices and their transposes as the operands of `resample`."""
     made: list[Any] = []
     for r, c in zip(rows, columns, strict=True):
-        made += [_hooks.convert(np.append(r.first, c.first), _INT32)]
-        made += [_hooks.convert(r.weights, code), _hooks.convert(c.weights, code)]
+        made += [hooks.convert(np.append(r.first, c.first), _INT32)]
+        made += [hooks.convert(r.weights, code), hooks.convert(c.weights, code)]
     return tuple(made)  # type: ignore[return-value]
 
 

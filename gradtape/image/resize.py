@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import InvalidArgumentError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.static import array_of
 from gradtape.image.arguments import as_tensor, batch_of, float_of, integer, three_or_four
 from gradtape.image.filters import METHODS, F, taps_of
 from gradtape.image.geometry import pad_to_bounding_box
 from gradtape.image.resampling import resized
-from gradtape.ops.static import array_of
 
 
 class ResizeMethod:

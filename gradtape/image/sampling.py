@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes, ops
-from gradtape.ops.samples import at, call, ints
-from gradtape.ops.table import opaque
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.ops.samples import at, call, ints
+from gradtape._src.ops.table import opaque
 
 _WIDE_FLOAT = 1 << dtypes.float32._code | 1 << dtypes.float64._code
 

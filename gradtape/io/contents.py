@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape.data.text import Text, make
-from gradtape.errors import (
+from gradtape._src.base.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
@@ -24,6 +23,7 @@ from gradtape.errors import (
     UnknownError,
     Untraceable,
 )
+from gradtape.data.text import Text, make
 
 
 def not_in_trace(op: str) -> None:

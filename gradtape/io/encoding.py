@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.static import array_of, as_tensor
 from gradtape.data.text import Text, make
-from gradtape.errors import InvalidArgumentError
 from gradtape.io import png
 from gradtape.io.contents import not_in_trace
 from gradtape.io.images import pillow
-from gradtape.ops.static import array_of, as_tensor
 
 
 def encode_jpeg(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradtape.errors import UnimplementedError
+from gradtape._src.base.errors import UnimplementedError
 
 
 class FixedLenFeature(NamedTuple):

@@ -9,7 +9,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from gradtape.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, PermissionDeniedError
+from gradtape._src.base.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from gradtape.io.contents import path_of, tensorflow_errors
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")

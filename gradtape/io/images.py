@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes, ops
-from gradtape.errors import InvalidArgumentError, UnimplementedError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
+from gradtape._src.ops.static import array_of, ints_of
 from gradtape.io import png
 from gradtape.io.contents import bytes_of, not_in_trace
-from gradtape.ops.static import array_of, ints_of
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _PLAIN = ("L", "LA", "RGB", "RGBA")

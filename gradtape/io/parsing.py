@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _wire, dtypes, ops
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.static import array_of, as_tensor
 from gradtape.data.text import Text, looks_like_text
-from gradtape.errors import InvalidArgumentError
+from gradtape.io import wire
 from gradtape.io.contents import as_text, bytes_of, each, not_in_trace
 from gradtape.io.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-from gradtape.ops.static import array_of, as_tensor
 
 # ---- values in a record -------------------------------------------------------------------------
 
@@ -39,19 +41,19 @@ def _varints(data: bytes) -> np.ndarray:
 
 def _list(kind: int, data: bytes) -> Any:
     """The values of a BytesList (1), FloatList (2) or Int64List (3)."""
-    values = [(wire, v) for field, wire, v in _wire.fields(data) if field == 1]
+    values = [(kind_on_wire, v) for field, kind_on_wire, v in wire.fields(data) if field == 1]
     if kind == 1:
         return [v for _, v in values]
     if kind == 2:
         return np.frombuffer(b"".join(v for _, v in values), "<f4")
-    packed = [_varints(v) if wire == 2 else np.array([_wire.signed(v)]) for wire, v in values]
+    packed = [_varints(v) if k == 2 else np.array([wire.signed(v)]) for k, v in values]
     return packed[0] if len(packed) == 1 else np.concatenate([np.empty(0, np.int64), *packed])
 
 
 def _feature(data: bytes) -> tuple[int, Any]:
     """The kind of a Feature (0 if it has none) and its values."""
     found: tuple[int, Any] = (0, ())
-    for field, _, v in _wire.fields(data):
+    for field, _, v in wire.fields(data):
         if field in _NAMES:
             found = field, _list(field, v)
     return found
@@ -60,9 +62,9 @@ def _feature(data: bytes) -> tuple[int, Any]:
 def _entries(data: bytes) -> dict[str, bytes]:
     """A map of names to messages: Features, FeatureLists."""
     out = {}
-    for field, _, entry in _wire.fields(data):
+    for field, _, entry in wire.fields(data):
         if field == 1:
-            parts = {f: v for f, _, v in _wire.fields(entry)}
+            parts = {f: v for f, _, v in wire.fields(entry)}
             out[parts.get(1, b"").decode()] = parts.get(2, b"")
     return out
 
@@ -71,7 +73,7 @@ def _parts(data: bytes, count: int) -> list[dict[str, bytes]]:
     """The maps in the first fields of a message."""
     maps: list[dict[str, bytes]] = [{} for _ in range(count)]
     try:
-        for field, _, v in _wire.fields(data):
+        for field, _, v in wire.fields(data):
             if 1 <= field <= count:
                 maps[field - 1].update(_entries(v))
     except (ValueError, AttributeError, TypeError) as e:
@@ -272,7 +274,7 @@ def _steps(key: str, spec: Any, data: bytes | None) -> np.ndarray:
                 "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?"
             )
         data = b""
-    features: list[bytes | None] = [v for field, _, v in _wire.fields(data) if field == 1]
+    features: list[bytes | None] = [v for field, _, v in wire.fields(data) if field == 1]
     dtype = _dtype_of(key, spec)
     if isinstance(spec, VarLenFeature):
         return _filled(_blocks(key, spec, features), dtype, None)
@@ -347,14 +349,14 @@ def _from_json(data: bytes) -> bytes:
             ((kind, holder),) = feature.items()
             values = holder.get("value", [])
             if kind in ("bytesList", "bytes_list"):
-                some = b"".join(_wire.message(1, base64.b64decode(v)) for v in values)
-                packed = _wire.message(1, some)
+                some = b"".join(wire.message(1, base64.b64decode(v)) for v in values)
+                packed = wire.message(1, some)
             elif kind in ("floatList", "float_list"):
-                packed = _wire.message(2, _wire.message(1, np.array(values, "<f4").tobytes()))
+                packed = wire.message(2, wire.message(1, np.array(values, "<f4").tobytes()))
             else:
-                packed = _wire.message(3, _wire.packed(1, map(int, values)))
-            entries.append(_wire.message(1, _wire.text(1, key) + _wire.message(2, packed)))
-        return _wire.message(1, b"".join(entries))
+                packed = wire.message(3, wire.packed(1, map(int, values)))
+            entries.append(wire.message(1, wire.text(1, key) + wire.message(2, packed)))
+        return wire.message(1, b"".join(entries))
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise InvalidArgumentError(
             f"decode_json_example: Error while parsing JSON: {data[:80]!r}: {e!r}"

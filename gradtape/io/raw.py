@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, _wire, dtypes, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.static import array_of, as_tensor
 from gradtape.data.text import Text, looks_like_text, make
-from gradtape.errors import InvalidArgumentError
+from gradtape.io import wire
 from gradtape.io.contents import as_text, bytes_of, each, not_in_trace
-from gradtape.ops.static import array_of, as_tensor
 
 # ---- raw numbers --------------------------------------------------------------------------------
 
@@ -194,17 +197,17 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
     not_in_trace("serialize_tensor")
     if looks_like_text(tensor):
         text = as_text(tensor)
-        content = b"".join(_wire.text(_STRINGS, s) for s in text._array.reshape(-1).tolist())
+        content = b"".join(wire.text(_STRINGS, s) for s in text._array.reshape(-1).tolist())
         return make(_header(dtypes.string, tuple(text.shape)) + content)
     x = as_tensor(tensor)
     array = x.numpy() if x.dtype is not dtypes.bfloat16 else array_of(ops.bitcast(x, dtypes.uint16))
     content = np.ascontiguousarray(array).tobytes()
-    return make(_header(x.dtype, tuple(x.shape)) + (_wire.message(_CONTENT, content) if content else b""))
+    return make(_header(x.dtype, tuple(x.shape)) + (wire.message(_CONTENT, content) if content else b""))
 
 
 def _header(dtype: Any, shape: tuple) -> bytes:
-    dims = b"".join(_wire.message(2, _wire.varint(1, d) if d else b"") for d in shape)
-    return _wire.varint(_DTYPE, dtype.as_datatype_enum) + _wire.message(_SHAPE, dims)
+    dims = b"".join(wire.message(2, wire.varint(1, d) if d else b"") for d in shape)
+    return wire.varint(_DTYPE, dtype.as_datatype_enum) + wire.message(_SHAPE, dims)
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
@@ -216,7 +219,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any
     not_in_trace("parse_tensor")
     data, wanted = bytes_of(serialized, "parse_tensor"), dtypes.as_dtype(out_type)
     try:
-        fields = list(_wire.fields(data))
+        fields = list(wire.fields(data))
     except ValueError as e:
         raise InvalidArgumentError(f"parse_tensor: Cannot parse tensor from proto: {e}") from None
     dtype = next((v for f, _, v in fields if f == _DTYPE), 0)
@@ -244,20 +247,20 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any
 
 def _dims(data: bytes) -> list[int]:
     dims = []
-    for field, _, dim in _wire.fields(data):
+    for field, _, dim in wire.fields(data):
         if field == 2:
-            dims.append(next((v for f, _, v in _wire.fields(dim) if f == 1), 0))
+            dims.append(next((v for f, _, v in wire.fields(dim) if f == 1), 0))
     return dims
 
 
 def _listed(fields: list, kind: np.dtype) -> np.ndarray:
     """The numbers of a tensor that are listed in a field of their type."""
     out: list[np.ndarray] = [np.empty(0, kind)]
-    for field, wire, value in fields:
-        if field in _FLOATS and wire in (1, 2, 5):
+    for field, kind_on_wire, value in fields:
+        if field in _FLOATS and kind_on_wire in (1, 2, 5):
             out.append(np.frombuffer(value, _FLOATS[field]).astype(kind))
         elif field in _INTEGERS:
-            some = np.array(list(_wire.numbers(value)) if wire == 2 else [value], np.uint64)
+            some = np.array(list(wire.numbers(value)) if kind_on_wire == 2 else [value], np.uint64)
             # Half floats are listed as their bits.
             out.append(some.astype(np.uint16).view(kind) if kind == np.float16 else some.astype(kind))
     return np.concatenate(out)

@@ -1,6 +1,6 @@
 """TFRecord files: `read_records`, `TFRecordWriter`, `TFRecordOptions`.
 
-A record is its length, bytes, and a checksum of both; see `gradtape/_records.py`.
+A record is its length, bytes, and a checksum of both; see `gradtape/framing.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from gradtape import _records
-from gradtape.errors import DataLossError, FailedPreconditionError
+from gradtape._src.base.errors import DataLossError, FailedPreconditionError
+from gradtape.io import framing
 from gradtape.io.contents import bytes_of, path_of, tensorflow_errors
 
 _HEAD, _FOOT = 12, 4  # length and its checksum; the checksum of the data
@@ -99,14 +99,14 @@ def read_records(path: Any, compression_type: Any = None) -> Iterator[bytes]:
         while head := file.read(_HEAD):
             if len(head) < _HEAD:
                 raise DataLossError(f"truncated record at {at}; in {where}")
-            if head[8:] != _records.masked(head[:8]):
+            if head[8:] != framing.masked(head[:8]):
                 raise DataLossError(f"corrupted record at {at}; in {where}. Hint: is this a TFRecord file?")
             size = int.from_bytes(head[:8], "little")
             data = file.read(size)
             foot = file.read(_FOOT)
             if len(data) < size or len(foot) < _FOOT:
                 raise DataLossError(f"truncated record at {at}; in {where}")
-            if foot != _records.masked(data):
+            if foot != framing.masked(data):
                 raise DataLossError(f"corrupted record at {at}; in {where}")
             at += _HEAD + size + _FOOT
             yield data
@@ -154,7 +154,7 @@ class TFRecordWriter:
         """Adds a record: bytes."""
         if self._file is None:
             raise FailedPreconditionError("TFRecordWriter: Writer is closed.")
-        data = _records.framed(bytes_of(record, "TFRecordWriter.write"))
+        data = framing.framed(bytes_of(record, "TFRecordWriter.write"))
         self._file.write(data if self._pack is None else self._pack.compress(data))
 
     def flush(self) -> None:

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, debugging, dtypes, ops
-from gradtape.module import Module
-from gradtape.ops.linalg_spectral import svd_values
-from gradtape.shape import TensorShape
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.control import assertions as debugging
+from gradtape._src.ops.linalg_spectral import svd_values
+from gradtape._src.state.module import Module
 
 
 def reference(value: Any, dtype: Any = None) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, ops
+from gradtape import _core
+from gradtape._src import ops
 from gradtape.linear_operator.base import LinearOperator
 from gradtape.linear_operator.compound import all_hint, batch_of, check_operators
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import ops
+from gradtape._src import ops
 from gradtape.linear_operator.base import LinearOperator, check_type, reference, solve_dense
 from gradtape.linear_operator.plain import (
     LinearOperatorDiag,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradtape import ops
-from gradtape.control_flow import while_loop
+from gradtape._src import ops
+from gradtape._src.control.control_flow import while_loop
 
 
 class CGState(NamedTuple):

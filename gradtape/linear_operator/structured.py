@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes, ops
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.ops.linalg_banded import _compact, tridiagonal_of
 from gradtape.linear_operator.base import LinearOperator, check_type, reference
-from gradtape.ops.linalg_banded import _compact, tridiagonal_of
 
 
 class LinearOperatorHouseholder(LinearOperator):

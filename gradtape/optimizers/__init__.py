@@ -7,12 +7,10 @@ computes, as one native program), `schedules`; then `loss_scale` (for float16) a
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-from gradtape.optimizers import schedules as schedules
-from gradtape.optimizers.base import Optimizer
-from gradtape.optimizers.loss_scale import LossScaleOptimizer
-from gradtape.optimizers.rules import (
+from gradtape._src.optimizers.base import Optimizer
+from gradtape._src.optimizers.loss_scale import LossScaleOptimizer
+from gradtape._src.optimizers.rules import (
     SGD,
     Adadelta,
     Adafactor,
@@ -26,7 +24,9 @@ from gradtape.optimizers.rules import (
     Nadam,
     RMSprop,
 )
-from gradtape.optimizers.scipy_minimize import scipy_minimize
+from gradtape._src.optimizers.scipy_minimize import scipy_minimize
+from gradtape._src.optimizers.serialization import deserialize, get, serialize
+from gradtape.optimizers import schedules as schedules
 
 __all__ = [
     "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
@@ -34,47 +34,5 @@ __all__ = [
     "Nadam", "Optimizer", "RMSprop", "deserialize", "get", "schedules", "scipy_minimize", "serialize",
 ]  # fmt: skip
 
-_CLASSES = {c.__name__.lower(): c for c in (
-    SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, Nadam, RMSprop
-)}  # fmt: skip
-
 # Keras 2 had its older classes there; the spellings are the same.
 legacy = experimental = sys.modules[__name__]
-
-
-def get(identifier: Any) -> Optimizer:
-    """An optimizer by name (`"adam"`), from a configuration, or the one given.
-
-    Raises:
-      ValueError: if there is no optimizer of that name.
-    """
-    if isinstance(identifier, Optimizer):
-        return identifier
-    if isinstance(identifier, dict):
-        return deserialize(identifier)
-    if isinstance(identifier, str) and identifier.lower() in _CLASSES:
-        return _CLASSES[identifier.lower()]()
-    raise ValueError(
-        f"Could not interpret optimizer identifier: {identifier}. Hint: one of {sorted(_CLASSES)}, or "
-        "an optimizer."
-    )
-
-
-def serialize(optimizer: Optimizer) -> dict[str, Any]:
-    """A dictionary that `deserialize` makes the optimizer of again, without its state."""
-    return {
-        "module": "keras.optimizers", "class_name": type(optimizer).__name__,
-        "config": optimizer.get_config(),
-        "registered_name": None,
-    }  # fmt: skip
-
-
-def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
-    """The optimizer a dictionary describes."""
-    name = config["class_name"]
-    cls = (custom_objects or {}).get(name) or _CLASSES.get(name.lower())
-    if cls is None:
-        raise ValueError(
-            f"Could not interpret optimizer identifier: {name}. Hint: pass it in `custom_objects`."
-        )
-    return cls.from_config(config["config"], custom_objects)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import dtypes
-from gradtape.ops import (
+from gradtape._src.base import dtypes
+from gradtape._src.ops import (
     complex_,
     concat,
     convert_to_tensor,

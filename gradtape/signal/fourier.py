@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes
-from gradtape.errors import InvalidArgumentError
-from gradtape.ops import cast, convert_to_tensor, fft_of, irfft_of, pad, rfft_of, roll, transpose
-from gradtape.ops.static import axis_of, ints_of
+from gradtape import _core
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops import cast, convert_to_tensor, fft_of, irfft_of, pad, rfft_of, roll, transpose
+from gradtape._src.ops.static import axis_of, ints_of
 
 
 def _as_complex(value: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape.errors import InvalidArgumentError
-from gradtape.ops import convert_to_tensor, frames_of, overlap_add, pad, transpose
-from gradtape.ops.static import axis_of, ints_of
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops import convert_to_tensor, frames_of, overlap_add, pad, transpose
+from gradtape._src.ops.static import axis_of, ints_of
 
 
 def whole(name: str, value: Any) -> int:

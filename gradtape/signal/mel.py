@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes
-from gradtape.ops import cast, convert_to_tensor
+from gradtape import _core
+from gradtape._src.base import dtypes
+from gradtape._src.ops import cast, convert_to_tensor
 from gradtape.signal.cosine import dct
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradtape import dtypes
-from gradtape.ops import concat, convert_to_tensor, reduce_sum, reshape, reverse, square, tile
+from gradtape._src.base import dtypes
+from gradtape._src.ops import concat, convert_to_tensor, reduce_sum, reshape, reverse, square, tile
 from gradtape.signal.cosine import dct, idct
 from gradtape.signal.fourier import irfft, rfft
 from gradtape.signal.frames import crop_or_pad, frame, overlap_and_add, whole

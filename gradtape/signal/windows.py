@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, dtypes
-from gradtape.ops import PUBLIC, cast, concat, convert_to_tensor, cumsum, reverse, sqrt
-from gradtape.ops.static import ints_of
+from gradtape import _core
+from gradtape._src.base import dtypes
+from gradtape._src.ops import PUBLIC, cast, concat, convert_to_tensor, cumsum, reverse, sqrt
+from gradtape._src.ops.static import ints_of
 
 
 def _length(op: str, window_length: Any, dtype: Any) -> tuple[int, dtypes.DType]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _wire, dtypes
+from gradtape._src.base import dtypes
+from gradtape.io import wire
 
 SCALAR, TENSOR, BLOBS = 1, 2, 3  # TensorBoard's classes of data
 _DEFAULT_BUCKETS = 30
@@ -19,45 +20,45 @@ _DEFAULT_BUCKETS = 30
 
 def event(seconds: float, step: int, summary: bytes) -> bytes:
     """An event: a summary with its time and step."""
-    return _wire.double(1, seconds) + _wire.varint(2, step) + _wire.message(5, summary)
+    return wire.double(1, seconds) + wire.varint(2, step) + wire.message(5, summary)
 
 
 def first_event(seconds: float) -> bytes:
     """What every event file starts with."""
-    return _wire.double(1, seconds) + _wire.text(3, "brain.Event:2")
+    return wire.double(1, seconds) + wire.text(3, "brain.Event:2")
 
 
 def value(tag: str, tensor: bytes, metadata: bytes) -> bytes:
     """A summary of one value."""
-    return _wire.message(1, _wire.text(1, tag) + _wire.message(8, tensor) + _wire.message(9, metadata))
+    return wire.message(1, wire.text(1, tag) + wire.message(8, tensor) + wire.message(9, metadata))
 
 
 @functools.lru_cache(256)
 def metadata(plugin: str, kind: int, description: str | None, content: bytes = b"") -> bytes:
     """Which of TensorBoard's pages a value is for."""
-    page = _wire.text(1, plugin) + (_wire.message(2, content) if content else b"")
-    words = _wire.text(3, description) if description else b""
-    return _wire.message(1, page) + words + _wire.varint(4, kind)
+    page = wire.text(1, plugin) + (wire.message(2, content) if content else b"")
+    words = wire.text(3, description) if description else b""
+    return wire.message(1, page) + words + wire.varint(4, kind)
 
 
 # The content that says how sounds are stored: WAV, number 11.
-WAV = _wire.varint(2, 11)
+WAV = wire.varint(2, 11)
 
 
 def array(x: np.ndarray) -> bytes:
     """An array of numbers as a TensorProto."""
     enum = dtypes.from_numpy(x.dtype).as_datatype_enum
-    return _wire.varint(1, enum) + _shape(x.shape) + _wire.message(4, np.ascontiguousarray(x).tobytes())
+    return wire.varint(1, enum) + _shape(x.shape) + wire.message(4, np.ascontiguousarray(x).tobytes())
 
 
 def strings(values: Any, shape: tuple[int, ...]) -> bytes:
     """Strings as a TensorProto."""
-    every = b"".join(_wire.text(8, v) for v in values)
-    return _wire.varint(1, dtypes.string.as_datatype_enum) + _shape(shape) + every
+    every = b"".join(wire.text(8, v) for v in values)
+    return wire.varint(1, dtypes.string.as_datatype_enum) + _shape(shape) + every
 
 
 def _shape(shape: tuple[int, ...]) -> bytes:
-    return _wire.message(2, b"".join(_wire.message(2, _wire.varint(1, d)) for d in shape))
+    return wire.message(2, b"".join(wire.message(2, wire.varint(1, d)) for d in shape))
 
 
 # ---- pictures and sounds --------------------------------------------------------------------------

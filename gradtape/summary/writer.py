@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from gradtape import _records
+from gradtape.io import framing
 from gradtape.summary import encode
 
 _numbers = itertools.count()
@@ -84,7 +84,7 @@ class FileWriter(SummaryWriter):
         self.path = os.path.join(logdir, name)
         self._file = open(self.path, "ab")  # noqa: SIM115  (closed by `close`, or with the writer)
         self._lock = threading.Lock()
-        self._queue: list[bytes] = [_records.framed(encode.first_event(now))]
+        self._queue: list[bytes] = [framing.framed(encode.first_event(now))]
         self._max_queue = max_queue
         self._flush_seconds = flush_seconds
         self._last_flush = now
@@ -95,7 +95,7 @@ class FileWriter(SummaryWriter):
     def write_event(self, step: int, summary: bytes) -> None:
         self._want_open()
         now = time.time()
-        record = _records.framed(encode.event(now, step, summary))
+        record = framing.framed(encode.event(now, step, summary))
         with self._lock:
             self._queue.append(record)
             if len(self._queue) >= self._max_queue or now - self._last_flush > self._flush_seconds:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape import _core, dtypes
+from gradtape import _core
+from gradtape._src.base import dtypes
 
 ndarray = _core.Tensor
 newaxis, pi, e, inf = None, np.pi, np.e, np.inf

@@ -38,6 +38,6 @@ _sys.modules[experimental.__name__] = experimental
 
 
 def __getattr__(name: str) -> _Any:
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    return _absent.lookup_in("train", name)
+    return absent.lookup_in("train", name)

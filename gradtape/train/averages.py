@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradtape import _core, ops, scopes
-from gradtape.variable import Variable
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import scopes
+from gradtape._src.state.variable import Variable
 
 
 class ExponentialMovingAverage:

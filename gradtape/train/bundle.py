@@ -15,8 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, _wire, dtypes, ops
-from gradtape.errors import DataLossError, UnimplementedError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import DataLossError, UnimplementedError
+from gradtape._src.tensors import hooks
+from gradtape.io import wire
 from gradtape.train.trackable import join, short_name
 
 _MAGIC = 0xDB4775248B80FB57
@@ -40,7 +44,7 @@ class Archive:
         try:
             for name, value in _table(_read(prefix + ".index")):
                 if not name:
-                    self._count = next((v for f, _, v in _wire.fields(value) if f == 1), 1)
+                    self._count = next((v for f, _, v in wire.fields(value) if f == 1), 1)
                     continue
                 dtype, entry = _entry(value)
                 if name == _GRAPH:
@@ -70,7 +74,7 @@ class Archive:
     def _text(self, shard: int, offset: int, size: int) -> bytes:
         """The one string of a string tensor: its length, a checksum, its bytes."""
         data = self._piece(shard, offset, size).tobytes()
-        length, at = _wire.number_at(data, 0)
+        length, at = wire.number_at(data, 0)
         return data[at + 4 : at + 4 + length]
 
     def __contains__(self, key: str) -> bool:
@@ -95,7 +99,7 @@ class Archive:
             array = np.array(self._piece(*place)).view(raw.as_numpy_dtype).reshape(shape)
         except (ValueError, OSError) as e:
             raise self._damaged(str(e)) from e
-        value = _hooks.convert(array, raw._code)
+        value = hooks.convert(array, raw._code)
         return ops.bitcast(value, dtype) if raw is not dtype else value
 
 
@@ -120,8 +124,8 @@ def _table(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    offset, at = _wire.number_at(data, at)
-    size, at = _wire.number_at(data, at)
+    offset, at = wire.number_at(data, at)
+    size, at = wire.number_at(data, at)
     return (offset, size), at
 
 
@@ -135,9 +139,9 @@ def _block(data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]
     end = size - 4 - 4 * int.from_bytes(block[-4:], "little")
     at, key = 0, b""
     while at < end:
-        shared, at = _wire.number_at(block, at)
-        more, at = _wire.number_at(block, at)
-        length, at = _wire.number_at(block, at)
+        shared, at = wire.number_at(block, at)
+        more, at = wire.number_at(block, at)
+        length, at = wire.number_at(block, at)
         key = key[:shared] + block[at : at + more]
         at += more
         yield key, block[at : at + length]
@@ -146,13 +150,13 @@ def _block(data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]
 
 def _entry(value: bytes) -> tuple[Any, tuple[tuple[int, ...], int, int, int]]:
     """A tensor's type (None for one that tensors here cannot have), shape, shard and place."""
-    found: dict[int, Any] = {f: v for f, _, v in _wire.fields(value)}
+    found: dict[int, Any] = {f: v for f, _, v in wire.fields(value)}
     if 7 in found:
         raise UnimplementedError(None, None, "checkpoint: partitioned variables cannot be read.")
     sizes = []
-    for field, _, dim in _wire.fields(found.get(2, b"")):
+    for field, _, dim in wire.fields(found.get(2, b"")):
         if field == 2:
-            sizes.append(next((v for f, _, v in _wire.fields(dim) if f == 1), 0))
+            sizes.append(next((v for f, _, v in wire.fields(dim) if f == 1), 0))
     enum = found.get(1, 0)
     dtype = dtypes.as_dtype(enum) if enum in dtypes._BY_ENUM else None
     known = dtype is not None and dtype.size > 0
@@ -165,8 +169,8 @@ def _entry(value: bytes) -> tuple[Any, tuple[tuple[int, ...], int, int, int]]:
 def _aliases(graph: bytes) -> dict[str, str]:
     """Further edges to objects that have a path already, as in `trackable.ObjectGraph`."""
     nodes = [
-        [{f: v for f, _, v in _wire.fields(child)} for f, _, child in _wire.fields(node) if f == 1]
-        for f, _, node in _wire.fields(graph)
+        [{f: v for f, _, v in wire.fields(child)} for f, _, child in wire.fields(node) if f == 1]
+        for f, _, node in wire.fields(graph)
         if f == 1
     ]
     paths, aliases, queue = {0: ""}, {}, deque([0] if nodes else [])

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import scopes
-from gradtape.errors import NotFoundError
+from gradtape._src.base import scopes
+from gradtape._src.base.errors import NotFoundError
+from gradtape._src.state.variable import Variable
 from gradtape.train import bundle, files, late, safetensors, trackable
 from gradtape.train.restoration import InitializationOnlyStatus, LoadStatus, Restoration
-from gradtape.variable import Variable
 
 _COUNTER = "save_counter"
 # Attributes of a checkpoint that are not given to it to be saved.

@@ -102,7 +102,7 @@ class Coordinator:
 
     def __init__(self, clean_stop_exception_types: tuple[type[BaseException], ...] | None = None) -> None:
         if clean_stop_exception_types is None:
-            from gradtape.errors import OutOfRangeError
+            from gradtape._src.base.errors import OutOfRangeError
 
             clean_stop_exception_types = (OutOfRangeError,)
         self._clean = tuple(clean_stop_exception_types)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _wire
+from gradtape.io import wire
 
 
 class _Message:
@@ -116,10 +116,10 @@ class BytesList(_List):
         raise TypeError(f"{v!r} has type {type(v).__name__}, but expected one of: bytes")
 
     def _encode(self) -> bytes:
-        return b"".join(_wire.message(1, self._checked(v)) for v in self.value)
+        return b"".join(wire.message(1, self._checked(v)) for v in self.value)
 
     def _decode(self, data: bytes) -> None:
-        self.value += [v for f, kind, v in _wire.fields(data) if f == 1 and kind == 2]
+        self.value += [v for f, kind, v in wire.fields(data) if f == 1 and kind == 2]
 
     @staticmethod
     def _shown(v: bytes) -> str:
@@ -137,11 +137,11 @@ class FloatList(_List):
         return float(np.float32(v))
 
     def _encode(self) -> bytes:
-        return _wire.message(1, np.asarray(self.value, "<f4").tobytes()) if self.value else b""
+        return wire.message(1, np.asarray(self.value, "<f4").tobytes()) if self.value else b""
 
     def _decode(self, data: bytes) -> None:
         # Packed or not, the bytes are those of the numbers.
-        pieces = b"".join(v for f, kind, v in _wire.fields(data) if f == 1 and kind in (2, 5))
+        pieces = b"".join(v for f, kind, v in wire.fields(data) if f == 1 and kind in (2, 5))
         self.value += np.frombuffer(pieces, "<f4").tolist()
 
 
@@ -157,12 +157,12 @@ class Int64List(_List):
         raise TypeError(f"{v!r} has type {type(v).__name__}, but expected one of: int")
 
     def _encode(self) -> bytes:
-        return _wire.packed(1, self.value) if self.value else b""
+        return wire.packed(1, self.value) if self.value else b""
 
     def _decode(self, data: bytes) -> None:
-        for field, kind, v in _wire.fields(data):
+        for field, kind, v in wire.fields(data):
             if field == 1:
-                self.value += map(_wire.signed, _wire.numbers(v) if kind == 2 else [v])
+                self.value += map(wire.signed, wire.numbers(v) if kind == 2 else [v])
 
 
 # ---- features -------------------------------------------------------------------------------------
@@ -205,10 +205,10 @@ class Feature(_Message):
         if name is None:
             return b""
         number = next(i for i, (n, _) in enumerate(self._KINDS, 1) if n == name)
-        return _wire.message(number, getattr(self, name)._encode())
+        return wire.message(number, getattr(self, name)._encode())
 
     def _decode(self, data: bytes) -> None:
-        for field, kind, v in _wire.fields(data):
+        for field, kind, v in wire.fields(data):
             if 1 <= field <= 3 and kind == 2:
                 self._set = self._KINDS[field - 1][0]
                 getattr(self, self._set)._decode(v)
@@ -241,14 +241,14 @@ class _Named(_Message):
 
     def _encode(self) -> bytes:
         return b"".join(
-            _wire.message(1, _wire.text(1, name) + _wire.message(2, part._encode()))
+            wire.message(1, wire.text(1, name) + wire.message(2, part._encode()))
             for name, part in self._map().items()
         )
 
     def _decode(self, data: bytes) -> None:
-        for field, kind, entry in _wire.fields(data):
+        for field, kind, entry in wire.fields(data):
             if field == 1 and kind == 2:
-                parts = {f: v for f, _, v in _wire.fields(entry)}
+                parts = {f: v for f, _, v in wire.fields(entry)}
                 self._map()[parts.get(1, b"").decode()] = self._OF.FromString(parts.get(2, b""))  # type: ignore[attr-defined]
 
     def _lines(self) -> list[str]:
@@ -274,10 +274,10 @@ class FeatureList(_Message):
         self.feature: list[Feature] = list(feature)
 
     def _encode(self) -> bytes:
-        return b"".join(_wire.message(1, f._encode()) for f in self.feature)
+        return b"".join(wire.message(1, f._encode()) for f in self.feature)
 
     def _decode(self, data: bytes) -> None:
-        self.feature += [Feature.FromString(v) for f, kind, v in _wire.fields(data) if f == 1 and kind == 2]
+        self.feature += [Feature.FromString(v) for f, kind, v in wire.fields(data) if f == 1 and kind == 2]
 
     def _lines(self) -> list[str]:
         return [line for f in self.feature for line in _block("feature", f._lines())]
@@ -308,10 +308,10 @@ class Example(_Message):
         self.features = Features() if features is None else features
 
     def _encode(self) -> bytes:
-        return _wire.message(1, self.features._encode()) if self.features.feature else b""
+        return wire.message(1, self.features._encode()) if self.features.feature else b""
 
     def _decode(self, data: bytes) -> None:
-        for field, kind, v in _wire.fields(data):
+        for field, kind, v in wire.fields(data):
             if field == 1 and kind == 2:
                 self.features._decode(v)
 
@@ -327,12 +327,12 @@ class SequenceExample(_Message):
         self.feature_lists = FeatureLists() if feature_lists is None else feature_lists
 
     def _encode(self) -> bytes:
-        out = _wire.message(1, self.context._encode()) if self.context.feature else b""
+        out = wire.message(1, self.context._encode()) if self.context.feature else b""
         lists = self.feature_lists
-        return out + (_wire.message(2, lists._encode()) if lists.feature_list else b"")
+        return out + (wire.message(2, lists._encode()) if lists.feature_list else b"")
 
     def _decode(self, data: bytes) -> None:
-        for field, kind, v in _wire.fields(data):
+        for field, kind, v in wire.fields(data):
             if kind == 2 and field in (1, 2):
                 (self.context if field == 1 else self.feature_lists)._decode(v)
 

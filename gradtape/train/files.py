@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gradtape.errors import NotFoundError
+from gradtape._src.base.errors import NotFoundError
 
 _log = logging.getLogger("gradtape")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.dtypes import DType
-from gradtape.errors import NotFoundError
+from gradtape._src.base.dtypes import DType
+from gradtape._src.base.errors import NotFoundError
 from gradtape.train import bundle, files, safetensors
 from gradtape.train.trackable import full_name, short_name
 

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from gradtape import scopes
-from gradtape.errors import InvalidArgumentError, more
-from gradtape.shape import TensorShape
+from gradtape._src.base import scopes
+from gradtape._src.base.errors import InvalidArgumentError, more
+from gradtape._src.base.shape import TensorShape
 from gradtape.train import late, trackable
 from gradtape.train.trackable import (
     Leaf,

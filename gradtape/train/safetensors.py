@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, dtypes, ops
-from gradtape.errors import DataLossError
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import DataLossError
+from gradtape._src.tensors import hooks
 from gradtape.train import files
 
 _NAMES = {
@@ -166,5 +169,5 @@ class Archive:
         array = np.frombuffer(
             memoryview(self._bytes)[self._start + start : self._start + end], raw.as_numpy_dtype
         )
-        value = _hooks.convert(array.reshape(shape), raw._code)
+        value = hooks.convert(array.reshape(shape), raw._code)
         return ops.bitcast(value, dtype) if raw is not dtype else value

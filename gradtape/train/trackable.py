@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, _hooks, dtypes
-from gradtape.module import Module
-from gradtape.random import Generator
+from gradtape import _core
+from gradtape._src.base import dtypes
+from gradtape._src.state.module import Module
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.random import Generator
 
 SLOTS = "slots"
 VARIABLES = "_variables"  # of optimizers of other libraries
@@ -82,12 +84,12 @@ class Leaf:
         if self.kind == "variable":
             return self.obj._peek()
         if self.kind == "generator":
-            return _hooks.convert(np.asarray(self.obj.state, np.int64))
+            return hooks.convert(np.asarray(self.obj.state, np.int64))
         if self.kind == "foreign":
             value = self.obj.numpy() if hasattr(self.obj, "numpy") else np.asarray(self.obj)
-            return _hooks.convert(value, dtypes.as_dtype(self.obj.dtype)._code)
+            return hooks.convert(value, dtypes.as_dtype(self.obj.dtype)._code)
         text = self.obj.serialize()
-        return _hooks.convert(np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8))
+        return hooks.convert(np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8))
 
     def expects(self) -> tuple[Any, Any]:
         """The element type and shape that fit; None for what may be anything."""

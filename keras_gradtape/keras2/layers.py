@@ -15,7 +15,7 @@ from keras.src.layers.layer import Layer
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.autograph.conversion import _is_library, conv
+from gradtape._src.autograph.conversion import _is_library, conv
 from keras_gradtape.keras2.losses import name_first
 
 # Accepted by Keras 2 and without a meaning any more.

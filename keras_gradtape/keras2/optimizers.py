@@ -14,8 +14,8 @@ from keras.src.optimizers.muon import Muon
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.optimizers.step import want_scale
 from gradtape.optimizers import Optimizer as NativeOptimizer
-from gradtape.optimizers.step import want_scale
 from keras_gradtape.keras2.tracking import keras_variable
 from keras_gradtape.src.optimizer import make_scale
 

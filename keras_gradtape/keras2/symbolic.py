@@ -19,8 +19,8 @@ from keras.src.saving import register_keras_serializable
 from keras.src.utils.naming import uniquify
 
 from gradtape import _core
-from gradtape.ops import PUBLIC, TABLE
-from gradtape.shape import TensorShape
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.ops import PUBLIC, TABLE
 
 # Functions that take functions: these are called with tensors, whatever they close over.
 _LEFT_ALONE = frozenset(

@@ -19,7 +19,8 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import gradtape as tf
-from gradtape import _core, _hooks
+from gradtape import _core
+from gradtape._src.tensors import hooks
 
 Tensor = _core.Tensor
 
@@ -68,10 +69,7 @@ def _numbers_as_array(x: Any) -> Any:
 
 
 def _array_batches(adapter: Any) -> Iterator:
-    """Rows of arrays in memory, as tensors, in the order that Keras gives them on TensorFlow.
-
-    There a function of a dataset shuffles them: with a global seed every epoch has the same order.
-    """
+    """Rows of arrays in memory, as tensors, in the order and with the random numbers that Keras takes."""
     inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
     leaves = tree.flatten(inputs)
     if not all(s is None or type(s) is array_slicing.NumpySliceable for s in leaves):
@@ -81,14 +79,13 @@ def _array_batches(adapter: Any) -> Iterator:
     codes = [None if a is None else _code(a) for a in arrays]
     pack = _packer(inputs)
     count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
-    seeds = tf.random.isolated_seeds()
-    order = _shuffled(0, count, seeds) if shuffle and shuffle != "batch" else None
+    order = np.random.permutation(count) if shuffle and shuffle != "batch" else None
     for start in range(0, count, size):
         stop = min(start + size, count)
         if order is not None:
             rows: Any = order[start:stop]
         elif shuffle:
-            rows = _shuffled(start, stop, seeds)
+            rows = np.random.permutation(stop - start) + start
         else:
             rows = slice(start, stop)
         yield pack([
@@ -97,17 +94,11 @@ def _array_batches(adapter: Any) -> Iterator:
         ])  # fmt: skip
 
 
-def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
-    """The numbers from `start` to `stop` in random order."""
-    with tf.random.isolated(seeds):
-        return tf.random.shuffle(tf.range(start, stop, dtype=tf.int64)).numpy()
-
-
 def _code(array: np.ndarray) -> int | None:
     """The type number of tensors with such elements; None for what is no tensor (text)."""
     if array.dtype.kind in "OUSVMm" or not array.dtype.isnative:
         return None
-    return _hooks.convert(array[:0]).dtype._code
+    return hooks.convert(array[:0]).dtype._code
 
 
 def _packer(structure: Any) -> Any:

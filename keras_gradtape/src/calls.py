@@ -25,7 +25,7 @@ from keras.src.utils import python_utils, traceback_utils
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.dtypes import BY_CODE
+from gradtape._src.base.dtypes import BY_CODE
 from keras_gradtape.src.ops.core import Variable, convert_to_tensor
 
 Tensor = _core.Tensor

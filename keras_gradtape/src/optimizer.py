@@ -24,12 +24,12 @@ from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSc
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.errors import Untraceable
-from gradtape.graph.ir import symbolic
-from gradtape.graph.lower import compile_graph
-from gradtape.graph.trace import Trace, lift
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.optimizers import step as native
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.trace import Trace, lift
+from gradtape._src.optimizers import step as native
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 from keras_gradtape.src.ops.numpy import multiply
 

@@ -15,7 +15,7 @@ from keras.src import tree
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.ops.comparison import select as _select
+from gradtape._src.ops.comparison import select as _select
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import common
 

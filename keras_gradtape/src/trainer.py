@@ -20,8 +20,8 @@ from keras.src.utils.python_utils import pythonify_logs
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.autograph.conversion import conv
-from gradtape.function import Function
+from gradtape._src.autograph.conversion import conv
+from gradtape._src.functions.function import Function
 from keras_gradtape.src.batches import Batches
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 

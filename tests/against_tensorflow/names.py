@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from gradtape.ops.table import PUBLIC
+from gradtape._src.ops.table import PUBLIC
 
 from .rows import find
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from gradtape.contract.cases import Case, Unfit, allowed
+from gradtape._src.contract.cases import Case, Unfit, allowed
+from gradtape._src.ops.samples import Sample
+from gradtape._src.ops.table import TABLE, Row
 from gradtape.dtypes import DType
-from gradtape.ops.samples import Sample
-from gradtape.ops.table import TABLE, Row
 
 from .calling import Maker
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.tensors import random
 
 Dataset = tf.data.Dataset
 Spec = tf.TensorSpec
@@ -273,7 +274,7 @@ def test_choose_from_datasets():
 
 def test_sample_from_datasets():
     """The choices are TensorFlow's."""
-    before = tf.random._seeds.given
+    before = random._seeds.given
     tf.random.set_seed(5)
     try:
         three = [Dataset.range(k, k + 10) for k in (0, 100, 200)]
@@ -288,6 +289,6 @@ def test_sample_from_datasets():
         assert values(again) == [100, 101, 0, 102, 103, 104, 1, 2, 3, 4]
         assert values(again) == [100, 0, 101, 1, 102, 103, 2, 3, 4, 104]
     finally:
-        tf.random._seeds.given = before
+        random._seeds.given = before
     with pytest.raises(ValueError, match="should have the same length as `datasets`"):
         Dataset.sample_from_datasets(two, weights=[1.0])

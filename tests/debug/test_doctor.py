@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gradtape import doctor
 from gradtape.__main__ import main
+from gradtape._src import doctor
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "import tensorflow as tf\nimport numpy as np\n"

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import gradtape as tf
-from gradtape.debug.layout import layered
+from gradtape._src.debug.layout import layered
 
 SVG = "{http://www.w3.org/2000/svg}"
 

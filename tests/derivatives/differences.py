@@ -6,8 +6,8 @@ import numpy as np
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.graph import jacobian as implementation
-from gradtape.graph.linear import is_linear
+from gradtape._src.batching import jacobian as implementation
+from gradtape._src.batching.linear import is_linear
 
 STEP = 1e-5
 

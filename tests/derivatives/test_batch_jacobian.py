@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.graph import jacobian as implementation
+from gradtape._src.batching import jacobian as implementation
 
 from .differences import compiling, memory, mode
 from .test_jacobian import MODES, double

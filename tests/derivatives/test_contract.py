@@ -5,9 +5,10 @@ import contextlib
 import numpy as np
 import pytest
 
-from gradtape import ops, testing
-from gradtape.ops.samples import call
-from gradtape.ops.table import FLOAT, TABLE, opaque
+from gradtape import testing
+from gradtape._src import ops
+from gradtape._src.ops.samples import call
+from gradtape._src.ops.table import FLOAT, TABLE, opaque
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.graph import jacobian as implementation
+from gradtape._src.batching import jacobian as implementation
 
 from .differences import compiling, differences, memory, mode
 

@@ -8,7 +8,7 @@ import pytest
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.graph import jacobian as implementation
+from gradtape._src.batching import jacobian as implementation
 
 from .differences import compiling, differences, mode
 from .test_jacobian import MODES, check, double, jacobian

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.graph.control_ops import aside
-from gradtape.graph.jacobian import jacobians_of
+from gradtape._src.batching.jacobian import jacobians_of
+from gradtape._src.control.control_ops import aside
 
 from .corpora import CORPUS
 from .differences import columns, compiling, mode

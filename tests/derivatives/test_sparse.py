@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.autodiff.sparse import _sparsity
-from gradtape.graph import jacobian as engine
-from gradtape.graph.sparsity import colours
+from gradtape._src.autodiff.sparse import _sparsity
+from gradtape._src.batching import jacobian as engine
+from gradtape._src.batching.sparsity import colours
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -66,7 +66,7 @@ def test_ten_thousand_dimensions_in_three_passes(monkeypatch):
     passes = []
     run = engine.in_pieces
     monkeypatch.setattr(
-        "gradtape.autodiff.sparse.in_pieces",
+        "gradtape._src.autodiff.sparse.in_pieces",
         lambda function, kept, rows_of, rows: passes.append(rows) or run(function, kept, rows_of, rows),
     )
     j = tf.autodiff.sparse_jacobian(tridiagonal, x)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.graph import vectorize
+from gradtape._src.batching import vectorize
 
 from .differences import compiling, differences
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.graph import lower, plan
-from gradtape.graph.callable import replay
-from gradtape.graph.fuse import Cluster, fuse
-from gradtape.graph.ir import Callback, Graph, Node, symbolic, verify
-from gradtape.graph.lower import compile_graph
-from gradtape.graph.simplify import simplify
+from gradtape._src.engines.native import lower, plan
+from gradtape._src.engines.native.fuse import Cluster, fuse
+from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.graph.callable import replay
+from gradtape._src.graph.ir import Callback, Graph, Node, symbolic, verify
+from gradtape._src.graph.simplify import simplify
 
 SHAPES = [
     (),

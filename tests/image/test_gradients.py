@@ -5,9 +5,9 @@ import pytest
 
 import gradtape as tf
 from gradtape import testing
+from gradtape._src.ops.table import TABLE
 from gradtape.image import filters
 from gradtape.image.crops import sampled
-from gradtape.ops.table import TABLE
 
 RNG = np.random.default_rng(7)
 RGB = RNG.uniform(0.1, 0.9, (2, 4, 5, 3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import random as state
+from gradtape._src.tensors import random as state
 
 TRUE = tf.constant([[1, 2], [3, 4]], tf.int64)
 

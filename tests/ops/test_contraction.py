@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.table import TABLE
 
 RNG = np.random.default_rng(0)
 
@@ -84,7 +84,7 @@ def test_complex_gradient_conjugates_the_other_operand():
 
 def test_gradient_of_a_shared_matrix_is_one_product(monkeypatch):
     """A batch times one matrix: the gradient of the matrix needs no batched product and no sum."""
-    from gradtape.ops import contraction
+    from gradtape._src.ops import contraction
 
     shapes = []
     original = contraction.matmul

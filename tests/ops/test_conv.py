@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.table import TABLE
 
 conv, conv_input, conv_filter = (TABLE[name].op for name in ("conv", "conv_input", "conv_filter"))
 

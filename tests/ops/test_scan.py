@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.table import TABLE
 
 A = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.ops import fft_of, irfft_of, rfft_of
 from gradtape.errors import InvalidArgumentError
-from gradtape.ops import fft_of, irfft_of, rfft_of
 
 RNG = np.random.default_rng(2)
 

@@ -12,7 +12,7 @@ import pytest
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.function import function
+from gradtape._src.functions.function import function
 
 from . import runner
 from .runner import CORPUS

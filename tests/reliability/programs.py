@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape.contract.cases import allowed, cases, tensor
-from gradtape.ops.table import TABLE
+from gradtape._src.contract.cases import allowed, cases, tensor
+from gradtape._src.ops.table import TABLE
 
 
 def numbers(*shape: int, seed: int = 1, dtype: str = "float32") -> Any:

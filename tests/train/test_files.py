@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._records import crc32c
+from gradtape.io.framing import crc32c
 from gradtape.train import safetensors
 
 DATA = Path(__file__).parent / "data"

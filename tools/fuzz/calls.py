@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape.ops.table import TABLE
+from gradtape._src.ops.table import TABLE
 from tests.against_tensorflow.calling import Maker
 from tools.fuzz import harness
 from tools.fuzz.harness import Bad

@@ -13,9 +13,9 @@ import random
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from gradtape.contract.cases import allowed
-from gradtape.ops.samples import At, Inside, Matrices, Sample
-from gradtape.ops.table import TABLE, Row
+from gradtape._src.contract.cases import allowed
+from gradtape._src.ops.samples import At, Inside, Matrices, Sample
+from gradtape._src.ops.table import TABLE, Row
 from tests.against_tensorflow import written
 
 FLAVOURS = ("eager tape tape second function function_tape jacobian vectorized forward").split()

@@ -13,10 +13,10 @@ from contextlib import contextmanager as _contextmanager
 from typing import Any as _Any
 
 import gradtape as _tf
+from gradtape._src.ops import PUBLIC as _PUBLIC
 from gradtape.compat.v1 import losses as losses
 from gradtape.compat.v1 import v1_logging as logging
 from gradtape.compat.v1 import v1_train as train
-from gradtape.ops import PUBLIC as _PUBLIC
 
 _sys.modules[f"{__name__}.logging"] = logging
 _sys.modules[f"{__name__}.train"] = train
@@ -332,10 +332,10 @@ def __getattr__(name: str) -> _Any:
         for part in _MOVED[name].split("."):
             found = getattr(found, part)
         return found
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    if _absent.has_words("compat.v1", name):
-        return _absent.lookup_in("compat.v1", name)
+    if absent.has_words("compat.v1", name):
+        return absent.lookup_in("compat.v1", name)
     return getattr(_tf, name)
 
 

@@ -264,8 +264,8 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    from gradtape import _absent
+    from gradtape._src.public import absent
 
-    if _absent.has_words("compat.v1.train", name):
-        return _absent.lookup_in("compat.v1.train", name)
+    if absent.has_words("compat.v1.train", name):
+        return absent.lookup_in("compat.v1.train", name)
     return getattr(_tf.train, name)

@@ -16,10 +16,10 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gradtape as tf
 from gradtape import _core
-from gradtape.dtypes import BY_CODE, DType
-from gradtape.errors import Untraceable
-from gradtape.graph.ir import symbolic
-from gradtape.graph.trace import Trace, lift
+from gradtape._src.base.dtypes import BY_CODE, DType
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.trace import Trace, lift
 from keras_gradtape.src.ops import float8
 
 # Keras 3.15 reads these of the core.

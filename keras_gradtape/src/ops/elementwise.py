@@ -14,8 +14,8 @@ from typing import Any
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape.ops.arithmetic import clip as _clip
-from gradtape.ops.exponential import trunc as _trunc
+from gradtape._src.ops.arithmetic import clip as _clip
+from gradtape._src.ops.exponential import trunc as _trunc
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import (
     INTEGERS,

@@ -14,7 +14,7 @@ import numpy as np
 from keras.src import tree
 
 import gradtape as tf
-from gradtape.ops.static import array_of
+from gradtape._src.ops.static import array_of
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import floating, floats
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-from gradtape.ops.comparison import select as _select
-from gradtape.ops.static import array_of
+from gradtape._src.ops.comparison import select as _select
+from gradtape._src.ops.static import array_of
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, floating, floats
 

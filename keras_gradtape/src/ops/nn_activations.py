@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-from gradtape.ops.activations import gelu_op, gelu_tanh_op, leaky_relu_op, silu_op
-from gradtape.ops.arithmetic import clip as _clip
-from gradtape.ops.comparison import select as _select
+from gradtape._src.ops.activations import gelu_op, gelu_tanh_op, leaky_relu_op, silu_op
+from gradtape._src.ops.arithmetic import clip as _clip
+from gradtape._src.ops.comparison import select as _select
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import Tensor, countable, floating
 

@@ -9,11 +9,11 @@ from typing import Any
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape.ops.arithmetic import clip as _clip
-from gradtape.ops.ctc_decode import ctc_beam_search as _beam_search
-from gradtape.ops.losses import sigmoid_xent as _sigmoid_xent
-from gradtape.ops.softmax import softmax_xent as _softmax_xent
-from gradtape.ops.softmax import sparse_softmax_xent as _sparse_softmax_xent
+from gradtape._src.ops.arithmetic import clip as _clip
+from gradtape._src.ops.ctc_decode import ctc_beam_search as _beam_search
+from gradtape._src.ops.losses import sigmoid_xent as _sigmoid_xent
+from gradtape._src.ops.softmax import softmax_xent as _softmax_xent
+from gradtape._src.ops.softmax import sparse_softmax_xent as _sparse_softmax_xent
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 from keras_gradtape.src.ops.types import Tensor, floating, floats, result_type
 

@@ -10,10 +10,10 @@ import numpy as np
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape.ops.arithmetic import clip as _clip
-from gradtape.ops.arithmetic import fma as _fma
-from gradtape.ops.comparison import select as _select
-from gradtape.ops.moments import moments_op as _moments
+from gradtape._src.ops.arithmetic import clip as _clip
+from gradtape._src.ops.arithmetic import fma as _fma
+from gradtape._src.ops.comparison import select as _select
+from gradtape._src.ops.moments import moments_op as _moments
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.pairwise import add, multiply
 from keras_gradtape.src.ops.types import Tensor, common, floating, result_type

@@ -10,9 +10,9 @@ import numpy as np
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape.ops.pooling import avg_pool as _avg
-from gradtape.ops.pooling import max_pool as _max
-from gradtape.ops.windows import to_first, to_last
+from gradtape._src.ops.pooling import avg_pool as _avg
+from gradtape._src.ops.pooling import max_pool as _max
+from gradtape._src.ops.windows import to_first, to_last
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import Tensor, floating
 

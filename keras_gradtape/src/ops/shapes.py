@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape.ops.indexed import take_along
+from gradtape._src.ops.indexed import take_along
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.reductions import summable
 from keras_gradtape.src.ops.types import common

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import gradtape as tf
-from gradtape.ops.indexed import take_along
+from gradtape._src.ops.indexed import take_along
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.creation import linspace
 from keras_gradtape.src.ops.elementwise import isnan

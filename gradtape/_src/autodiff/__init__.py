@@ -1,0 +1,1 @@
+"""Derivatives of functions: forward mode, products with Jacobians, sparse Jacobians, implicit gradients."""

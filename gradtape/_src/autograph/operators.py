@@ -1,0 +1,323 @@
+"""What converted code calls (as `ag__`) in place of Python's statements and operators.
+
+Each looks at the value that decides. Python values, and tensors with a value, take the way Python
+would take; a symbol makes the statement part of the graph (`gradtape._src.control.control`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.autograph.conversion import conv, done
+from gradtape._src.base import dtypes
+from gradtape._src.control import control
+from gradtape._src.control.control import is_symbolic
+from gradtape._src.control.values import RETURNED, UNDEFINED, choose, filled
+
+__all__ = [
+    "UNDEFINED", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt", "not_", "or_",
+    "result", "state", "while_stmt",
+]  # fmt: skip
+
+_BRANCHES = ("else branch", "main branch")
+
+
+# ---- variables ----------------------------------------------------------------------------------
+
+
+def state(*readers: Callable[[], Any]) -> list:
+    """The values of variables; UNDEFINED for those that have none."""
+    values = []
+    for read in readers:
+        try:
+            values.append(read())
+        except (NameError, AttributeError, KeyError, IndexError):
+            values.append(UNDEFINED)
+    return values
+
+
+def result(value: Any, returned: Any) -> Any:
+    """What a function returns that has several returns."""
+    if is_symbolic(returned):
+        raise ValueError("the else branch must also have a return statement.")
+    return None if value is UNDEFINED else value
+
+
+# ---- statements ---------------------------------------------------------------------------------
+
+
+def if_stmt(
+    test: Any,
+    body: Callable,
+    orelse: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    count: int,
+) -> None:
+    """`if test: body() else: orelse()`; the first `count` of the variables are needed afterwards."""
+    if not is_symbolic(test):
+        (body if test else orelse)()
+        return
+    pred = control.predicate(test, "if statement")
+    before = get()
+
+    def way(run: Callable) -> Callable:
+        def branch() -> list:
+            put(before)
+            run()
+            return get()[:count]
+
+        return branch
+
+    def join(results: list) -> list:
+        columns = list(zip(*results, strict=True))
+        returned = columns[names.index(RETURNED)] if RETURNED in names[:count] else [False, False]
+        if sum(r is True for r in returned) == 1:
+            # What a branch that returns leaves undefined is not read any more.
+            k = 0 if returned[0] is True else 1
+            columns = [filled(c) if c[k] is UNDEFINED else c for c in columns]
+        return [choose(name, values, _BRANCHES) for name, values in zip(names, columns, strict=False)]
+
+    after = control.branch(pred, [way(orelse), way(body)], join, "if")
+    put([*after, *before[count:]])
+
+
+def while_stmt(test: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str]) -> None:
+    """`while test(): body()`."""
+    while True:
+        go = test()
+        if _core.current_trace() is not None and isinstance(go, (_core.Tensor, _core.Variable)):
+            control.predicate(go, "while loop")
+            put(control.loop(get(), names, _with(put, test), _step(get, put, body)))
+            return
+        if not go:
+            return
+        body()
+
+
+def _with(put: Callable, f: Callable) -> Callable:
+    def call(values: list) -> Any:
+        put(values)
+        return f()
+
+    return call
+
+
+def _step(get: Callable, put: Callable, body: Callable) -> Callable:
+    def step(values: list) -> list:
+        put(values)
+        body()
+        return get()
+
+    return step
+
+
+def for_stmt(
+    items: Any, go_on: Callable | None, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
+    """`for item in items: body(item)`, as long as `go_on()`."""
+    if _core.current_trace() is not None:
+        if isinstance(items, _core.Variable):
+            items = items._read()
+        if isinstance(items, _core.Tensor):
+            if items.ndim == 0:
+                raise ValueError(
+                    f"for: expected a tensor of at least one dimension to iterate over; got {items}."
+                )
+            _for_rows(items, go_on, body, get, put, names)
+            return
+        if isinstance(items, Range):
+            _for_range(items, go_on, body, get, put, names)
+            return
+        if hasattr(items, "_for_in_graph"):  # datasets and their iterators
+            items._for_in_graph(go_on, body, get, put, names)
+            return
+    for item in items:
+        body(item)
+        if go_on is None:
+            continue
+        go = go_on()
+        if not is_symbolic(go):
+            if not go:
+                break
+            continue
+        # Whether the loop goes on is known later: each of the other items asks for itself.
+        body = _guarded(go_on, body, get, put, names)
+        go_on = None
+
+
+def _guarded(go_on: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str]) -> Callable:
+    def step(item: Any) -> None:
+        if_stmt(go_on(), lambda: body(item), lambda: None, get, put, names, len(names))
+
+    return step
+
+
+def _for_rows(
+    items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
+    from gradtape._src import ops
+
+    _count_up(items.shape[0], lambda i: ops.gather(items, i), go_on, body, get, put, names)
+
+
+def _for_range(
+    items: Range, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
+    _count_up(items.count(), items.number, go_on, body, get, put, names)
+
+
+def _count_up(
+    count: Any, item: Callable, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+) -> None:
+    """A loop that runs `body(item(i))` for i from 0 to count."""
+    from gradtape._src import ops
+
+    known = count if isinstance(count, int) else None
+
+    def test(values: list) -> Any:
+        put(values[1:])
+        inside = values[0] < count
+        return inside if go_on is None else ops.logical_and(inside, control.predicate(go_on(), "for loop"))
+
+    def step(values: list) -> list:
+        put(values[1:])
+        with control.counting(values[0], known if go_on is None else None):
+            body(item(values[0]))
+        return [values[0] + 1, *get()]
+
+    start = ops.constant(0, dtypes.int32)
+    put(control.loop([start, *get()], ["ag__i", *names], test, step, iterates=bool(known))[1:])
+
+
+class Range:
+    """The numbers of `tf.range` as a loop counts them, without a tensor of them."""
+
+    def __init__(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        delta: Any = 1,
+        limit: Any = None,
+        start: Any = None,
+        name: Any = None,
+    ):
+        from gradtape._src import ops
+
+        if start is not None:
+            args = (start, *args)
+        if limit is not None:
+            args = (*args, limit)
+        first, last, step = (
+            (0, args[0], delta) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else delta)
+        )
+        values = [x._read() if isinstance(x, _core.Variable) else x for x in (first, last, step)]
+        kinds = [x.dtype for x in values if hasattr(x, "dtype")]
+        if dtype is None:
+            dtype = kinds[0] if kinds else ops.convert_to_tensor(sum(values)).dtype
+        self.dtype = dtypes.as_dtype(dtype)
+        self.start, self.limit, self.delta = (
+            x if isinstance(x, _core.Tensor) else ops.constant(x, self.dtype) for x in values
+        )
+
+    def count(self) -> Any:
+        """How many numbers there are: an int if that is known, else a tensor."""
+        from gradtape._src import ops
+
+        span, step = self.limit - self.start, self.delta
+        n = ops.ceil(span / step) if self.dtype.is_floating else -((-span) // step)
+        n = ops.maximum(ops.cast(n, dtypes.int32), 0)
+        return n if is_symbolic(n) else int(n)
+
+    def number(self, i: Any) -> Any:
+        """The number at a place."""
+        from gradtape._src import ops
+
+        plain = not is_symbolic(self.start) and not is_symbolic(self.delta)
+        if plain and self.dtype is dtypes.int32 and int(self.start) == 0 and int(self.delta) == 1:
+            return i
+        return self.start + ops.cast(i, self.dtype) * self.delta
+
+    def __iter__(self) -> Any:
+        from gradtape._src import ops
+
+        return iter(ops.range_(self.start, self.limit, self.delta))
+
+
+def conv_range(f: Callable) -> Callable:
+    """`conv(f)` for what a loop iterates over: ranges stay ranges while a function is traced."""
+    from gradtape._src import ops
+
+    if f is ops.range_:
+        return Range if _core.current_trace() is not None else f
+    return conv(f)
+
+
+# ---- expressions --------------------------------------------------------------------------------
+
+
+def if_exp(test: Any, yes: Callable, no: Callable) -> Any:
+    """`yes() if test else no()`."""
+    if not is_symbolic(test):
+        return yes() if test else no()
+    pred = control.predicate(test, "if expression")
+
+    def join(results: list) -> list:
+        return [choose("the conditional expression", [r[0] for r in results], _BRANCHES)]
+
+    return control.branch(pred, [lambda: [no()], lambda: [yes()]], join, "if")[0]
+
+
+def and_(*parts: Callable) -> Any:
+    """`parts[0]() and parts[1]() and ...`"""
+    value = parts[0]()
+    for k, part in enumerate(parts[1:], 1):
+        if is_symbolic(value):
+            rest = parts[k] if k == len(parts) - 1 else lambda k=k: and_(*parts[k:])
+            return _short(value, rest, False)
+        if not value:
+            return value
+        value = part()
+    return value
+
+
+def or_(*parts: Callable) -> Any:
+    """`parts[0]() or parts[1]() or ...`"""
+    value = parts[0]()
+    for k, part in enumerate(parts[1:], 1):
+        if is_symbolic(value):
+            rest = parts[k] if k == len(parts) - 1 else lambda k=k: or_(*parts[k:])
+            return _short(value, rest, True)
+        if value:
+            return value
+        value = part()
+    return value
+
+
+def _short(value: Any, rest: Callable, decides: bool) -> Any:
+    """The rest of a condition is computed only if its beginning does not decide."""
+    pred = control.predicate(value, "logical expression")
+    ways = (lambda: control.predicate(rest(), "logical expression"), lambda: decides)
+    return control.cond(pred, *(ways[::-1] if decides else ways))
+
+
+def not_(value: Any) -> Any:
+    """`not value`."""
+    if not is_symbolic(value):
+        return not value
+    from gradtape._src import ops
+
+    return ops.logical_not(control.predicate(value, "not"))
+
+
+def chain(left: Any, *links: tuple[Callable, Callable]) -> Any:
+    """`left < b < c`: each value is computed once, and only if it is needed."""
+    compare, value = links[0]
+    right = value()
+    first = compare(left, right)
+    if len(links) == 1:
+        return first
+    return and_(lambda: first, lambda: chain(right, *links[1:]))

@@ -1,0 +1,355 @@
+"""Rewrites the source of a function so that its statements can be traced.
+
+`if c: y = a` becomes a call of `ag__.if_stmt` with functions for the branches, and with functions
+that get and set the variables which the branches change; `while`, `for`, `and`, `or`, `not`,
+conditional expressions and chained comparisons likewise; a call `f(x)` becomes `ag__.conv(f)(x)`.
+`operators.py` is `ag__`: it decides, when the code runs, whether to do what Python does or to trace.
+Line numbers stay those of the user's file.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import threading
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape._src.autograph import jumps, variables
+
+OPERATORS = "ag__"
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(_load(OPERATORS), name, ast.Load()), list(args), [])
+
+
+def _arguments(*names: str) -> ast.arguments:
+    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+
+
+def _lambda(body: ast.expr, *names: str) -> ast.Lambda:
+    return ast.Lambda(_arguments(*names), body)
+
+
+def _is_generator(function: ast.AST) -> bool:
+    return any(
+        isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in variables.walk_scope(function.body)
+    )
+
+
+def _holds(node: ast.AST, *kinds: type) -> bool:
+    return any(isinstance(n, kinds) for n in ast.walk(node))
+
+
+class _Expressions(ast.NodeTransformer):
+    """Calls, logic and conditional expressions; also functions defined inside."""
+
+    def __init__(self, owner: str | None, this: str | None) -> None:
+        self.owner = owner  # the class whose method this is, for private names
+        self.this = this  # the first argument, for `super()`
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.this:
+            return ast.copy_location(ast.Call(node.func, [_load("__class__"), _load(self.this)], []), node)
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", None) == OPERATORS:
+            return node
+        node.func = ast.copy_location(_call("conv", node.func), node.func)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        if _holds(node, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await):
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return ast.copy_location(_call(name, *(_lambda(v) for v in node.values)), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.copy_location(_call("not_", node.operand), node) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if _holds(node, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await):
+            return node
+        return ast.copy_location(_call("if_exp", node.test, _lambda(node.body), _lambda(node.orelse)), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) == 1 or _holds(node, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await):
+            return node
+        links = [
+            ast.Tuple(
+                [_lambda(ast.Compare(_load("x"), [op], [_load("y")]), "x", "y"), _lambda(value)], ast.Load()
+            )
+            for op, value in zip(node.ops, node.comparators, strict=True)
+        ]
+        return ast.copy_location(_call("chain", node.left, *links), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if self.owner and node.attr.startswith("__") and not node.attr.endswith("__"):
+            node.attr = f"_{self.owner.lstrip('_')}{node.attr}"
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.generic_visit(node)
+        return (
+            node if _holds(node, ast.Yield, ast.YieldFrom) else ast.copy_location(_call("done", node), node)
+        )
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if not _is_generator(node):
+            _Statements(node, self.owner, self.this).rewrite()
+            node.decorator_list.append(
+                ast.copy_location(ast.Attribute(_load(OPERATORS), "done", ast.Load()), node)
+            )
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+
+class _Statements(_Expressions):
+    """Rewrites the statements of one function."""
+
+    def __init__(self, function: ast.FunctionDef, owner: str | None, this: str | None) -> None:
+        super().__init__(owner, this)
+        self.function = function
+        self.count = 0
+
+    def rewrite(self) -> None:
+        function = self.function
+        jumps.lower(function)
+        self.globals = variables.declared(function, ast.Global)
+        self.nonlocals = variables.declared(function, ast.Nonlocal)
+        self.captured = variables.captured(function) | self.globals | self.nonlocals
+        self.live = variables.Liveness(function)
+        self.moved: dict[str, None] = {}
+        body = [made for s in function.body for made in self._many(self.visit(s))]
+        docstring = body[:1] if ast.get_docstring(function, clean=False) is not None else []
+        declarations = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+        rest = [s for s in body[len(docstring) :] if s not in declarations]
+        arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+        local = [n for n in self.moved if n not in self.globals | self.nonlocals | arguments]
+        if local:
+            # Never runs: it says that these names are variables of this function.
+            bind = ast.Assign([ast.Name(n, ast.Store()) for n in local], ast.Constant(None))
+            declarations.append(ast.If(ast.Constant(False), [bind], []))
+        function.body = [*docstring, *declarations, *rest]
+
+    @staticmethod
+    def _many(made: Any) -> list[ast.stmt]:
+        return made if isinstance(made, list) else [made]
+
+    # ---- pieces -----------------------------------------------------------------------------
+
+    def _function(
+        self, name: str, args: Sequence[str], names: Sequence[str], body: list[ast.stmt]
+    ) -> ast.FunctionDef:
+        """A function inside of this one that shares its variables."""
+        simple = [n for n in names if n.isidentifier()]
+        for n in simple:
+            self.moved.setdefault(n)
+        head: list[ast.stmt] = []
+        for kind, chosen in (
+            (ast.Global, [n for n in simple if n in self.globals]),
+            (ast.Nonlocal, [n for n in simple if n not in self.globals]),
+        ):
+            if chosen:
+                head.append(kind(chosen))
+        return ast.FunctionDef(name, _arguments(*args), [*head, *body] or [ast.Pass()], [])
+
+    def _state(self, names: Sequence[str]) -> tuple[list[ast.stmt], list[ast.expr]]:
+        """Functions that get and set variables, and the arguments that hand them over."""
+        get, put = f"ag__get_{self.count}", f"ag__set_{self.count}"
+        current = _call("state", *(_lambda(ast.parse(n, mode="eval").body) for n in names))
+        body: list[ast.stmt] = []
+        for i, name in enumerate(names):
+            given = ast.Subscript(_load("ag__v"), ast.Constant(i), ast.Load())
+            test = ast.Compare(given, [ast.Is()], [ast.Attribute(_load(OPERATORS), "UNDEFINED", ast.Load())])
+            assign = ast.parse(f"{name} = ag__v[{i}]").body
+            remove = ast.parse(f"{name} = None\ndel {name}" if name.isidentifier() else "pass").body
+            body.append(ast.If(test, remove, assign))
+        made = [
+            ast.FunctionDef(get, _arguments(), [ast.Return(current)], []),
+            self._function(put, ["ag__v"], names, body),
+        ]
+        return made, [_load(get), _load(put), ast.Tuple([ast.Constant(n) for n in names], ast.Load())]
+
+    def _visit_block(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        return [made for s in block for made in self._many(self.visit(s))]
+
+    def _place(self, made: list[ast.stmt], at: ast.stmt) -> list[ast.stmt]:
+        for s in made:
+            for n in ast.walk(s):
+                if "lineno" in n._attributes and not hasattr(n, "lineno"):
+                    ast.copy_location(n, at)
+                    n.end_lineno, n.end_col_offset = n.lineno, n.col_offset
+        return made
+
+    def _needed(self, name: str, live: set[str]) -> bool:
+        return name in live or name in self.captured or not name.isidentifier()
+
+    # ---- statements -------------------------------------------------------------------------
+
+    def visit_If(self, node: ast.If) -> Any:
+        changed = variables.writes([*node.body, *node.orelse])
+        results = [n for n in changed if self._needed(n, self.live.after[node])]
+        read = [n for n in changed if n not in results and n in self.live.before[node]]
+        test = self.visit(node.test)
+        body, orelse = self._visit_block(node.body), self._visit_block(node.orelse)
+        self.count += 1
+        yes, no = f"ag__if_{self.count}", f"ag__else_{self.count}"
+        state, arguments = self._state([*results, *read])
+        names = [n for n in changed if n.isidentifier()]
+        call = _call("if_stmt", test, _load(yes), _load(no), *arguments, ast.Constant(len(results)))
+        made = [
+            *state,
+            self._function(yes, [], names, body),
+            self._function(no, [], names, orelse),
+            ast.Expr(call),
+        ]
+        return self._place(made, node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        changed = variables.writes(node.body)
+        carried = [n for n in changed if self._needed(n, self.live.before[node] | self.live.after[node])]
+        test, body = self.visit(node.test), self._visit_block(node.body)
+        self.count += 1
+        ask, step = f"ag__test_{self.count}", f"ag__body_{self.count}"
+        state, arguments = self._state(carried)
+        names = [n for n in changed if n.isidentifier()]
+        asked = ast.FunctionDef(ask, _arguments(), [ast.Return(test)], [])
+        call = _call("while_stmt", _load(ask), _load(step), *arguments)
+        return self._place([*state, asked, self._function(step, [], names, body), ast.Expr(call)], node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        changed = variables.writes([node.target, *node.body])
+        carried = [n for n in changed if self._needed(n, self.live.before[node] | self.live.after[node])]
+        go_on = getattr(node, "go_on", None)
+        test = ast.Constant(None) if go_on is None else _lambda(self.visit(go_on))
+        over = self.visit(node.iter)
+        if isinstance(over, ast.Call) and getattr(over.func, "func", None) is not None:
+            over.func.func.attr = "conv_range"  # for i in range(...): the numbers need not exist
+        body = self._visit_block(node.body)
+        self.count += 1
+        step = f"ag__body_{self.count}"
+        state, arguments = self._state(carried)
+        names = [n for n in changed if n.isidentifier()]
+        take = ast.copy_location(ast.Assign([node.target], _load("ag__item")), node)
+        call = _call("for_stmt", over, test, _load(step), *arguments)
+        return self._place(
+            [*state, self._function(step, ["ag__item"], names, [take, *body]), ast.Expr(call)], node
+        )
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+def rewritten(function: types.FunctionType) -> ast.FunctionDef:
+    """The syntax tree of a function after rewriting its source.
+
+    Raises:
+      OSError: if there is no source.
+      SyntaxError, ValueError: if it cannot be made out which part of the source it is.
+    """
+    code = function.__code__
+    node = _find(code)
+    this = code.co_varnames[0] if code.co_argcount else None
+    owner = function.__qualname__.split(".")[-2] if "." in function.__qualname__ else None
+    owner = None if owner == "<locals>" else owner
+    if isinstance(node, ast.Lambda):
+        body = ast.copy_location(ast.Return(node.body), node.body)
+        node = ast.copy_location(ast.FunctionDef("ag__function", node.args, [body], []), node)
+    # Under its own name it would hide what that name means to it: a global, or a variable outside.
+    node.name = "ag__function"
+    node.decorator_list, node.returns = [], None
+    for a in ast.walk(node.args):
+        if isinstance(a, ast.arg):
+            a.annotation = None
+    # Defaults are those of the function that is there already.
+    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
+    _Statements(node, owner, this).rewrite()
+    return node
+
+
+# Python 3.11 counts the depth of the tree it converts for all threads together, and fails when they meet.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+def transform(function: types.FunctionType) -> types.CodeType:
+    """The code of a function after rewriting its source; raises as `rewritten` does."""
+    code = function.__code__
+    with _ONE_AT_A_TIME:
+        node = rewritten(function)
+        outer = ast.FunctionDef("ag__outer", _arguments(OPERATORS, *code.co_freevars), [node], [])
+        module = ast.fix_missing_locations(ast.Module([outer], []))
+        compiled = compile(
+            module, code.co_filename, "exec", dont_inherit=True, flags=code.co_flags & _FUTURES
+        )
+    made = _code_in(_code_in(compiled, "ag__outer"), node.name)
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+_FUTURES = 0x1000000  # from __future__ import annotations
+
+
+def _code_in(code: types.CodeType, name: str) -> types.CodeType:
+    return next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+def _find(code: types.CodeType) -> Any:
+    """The node of the source that a code object was made of."""
+    if code.co_name == "<lambda>":
+        return _find_lambda(code)
+    source = inspect.getsource(code)
+    # Indented source keeps its columns inside a block.
+    tree = ast.parse("if 1:\n" + source if source[:1].isspace() else source)
+    ast.increment_lineno(tree, code.co_firstlineno - (2 if source[:1].isspace() else 1))
+    node = tree.body[0].body[0] if source[:1].isspace() else tree.body[0]
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        raise ValueError("the source is not that of the function")
+    return node
+
+
+def _find_lambda(code: types.CodeType) -> ast.Lambda:
+    lines, _ = inspect.findsource(code)
+    tree = ast.parse("".join(lines))
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Lambda)
+        and n.lineno == code.co_firstlineno
+        and tuple(a.arg for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)) == names
+    ]
+    if len(found) > 1:
+        at = {p for p in code.co_positions() if p[0] is not None}
+        begins = min((p[0], p[2]) for p in at if p[2] is not None and p[1] is not None and (p[2] or p[3]))
+        found = [
+            n
+            for n in found
+            if (n.body.lineno, n.body.col_offset) <= begins <= (n.body.end_lineno, n.body.end_col_offset)
+        ]
+    if len(found) != 1:
+        raise ValueError("there are several functions on the same line of source")
+    return found[0]

@@ -1,0 +1,230 @@
+"""Context managers that TensorFlow programs write around their ops.
+
+`name_scope` is the one with an effect in eager mode: it prefixes the names of variables. The
+others (`device`, `control_dependencies`, ...) order or place ops in TensorFlow's graphs;
+here ops run in program order on one device, so they check their arguments and do nothing.
+
+Graph mode and the tape, which live above this module, install what they need to be asked
+through `install_hooks`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
+
+
+class _State(threading.local):
+    """What is open in this thread."""
+
+    def __init__(self) -> None:
+        self.scope = ""
+        self.outer: list[str] = []
+        self.creators: list[Callable] = []
+
+
+_state = _State()
+
+
+# --- hooks -------------------------------------------------------------------------------------
+
+_in_graph: Callable[[], bool] | None = None
+_lifts: list[Callable[[], AbstractContextManager]] = []
+
+
+def install_hooks(
+    *,
+    in_graph: Callable[[], bool] | None = None,
+    lift: Callable[[], AbstractContextManager] | None = None,
+) -> None:
+    """Called once by the layers above.
+
+    Args:
+      in_graph: says whether a function is being traced in this thread.
+      lift: makes a context manager that `init_scope` enters: the tape's pauses recording,
+        graph mode's leaves the trace. Each call adds one.
+    """
+    global _in_graph
+    if in_graph is not None:
+        _in_graph = in_graph
+    if lift is not None:
+        _lifts.append(lift)
+
+
+def executing_eagerly() -> bool:
+    """Whether ops run at once, that is, no function is being traced.
+
+    >>> from gradtape._src.base import scopes
+    >>> scopes.executing_eagerly()
+    True
+    """
+    return _in_graph is None or not _in_graph()
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def current_scope() -> str:
+    """The prefix of names made now: `""`, or such as `"model/layer/"`."""
+    return _state.scope
+
+
+class name_scope:
+    """Prefixes the names of variables made inside it; also a decorator.
+
+    Entering gives the whole prefix. A name that ends in "/" is taken as the whole prefix, and
+    an empty name goes back to no prefix. The same object can be entered again, also inside
+    itself.
+
+    Args:
+      name: the name of the scope.
+
+    Raises:
+      ValueError: if `name` is no string.
+
+    >>> from gradtape._src.base.scopes import name_scope
+    >>> with name_scope("model"), name_scope("layer") as prefix:
+    ...     print(prefix)
+    model/layer/
+    """
+
+    # What to go back to is kept per thread, not in the object: modules keep their scope and
+    # may be used by several threads at once.
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ValueError(
+                "name_scope: name for name_scope must be a string.; expected a str; got "
+                f"{name!r} of type {type(name).__name__}."
+            )
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name as given."""
+        return self._name
+
+    def __enter__(self) -> str:
+        outer = _state.scope
+        _state.outer.append(outer)
+        if not self._name or self._name.endswith("/"):
+            _state.scope = self._name
+        else:
+            _state.scope = f"{outer}{self._name}/"
+        return _state.scope
+
+    def __exit__(self, *exc_info: Any) -> None:
+        _state.scope = _state.outer.pop()
+
+    def __call__(self, func: Callable) -> Callable:
+        @functools.wraps(func)
+        def in_scope(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return in_scope
+
+
+# --- placement and order -----------------------------------------------------------------------
+
+# "GPU:0", "/cpu:0", "/job:worker/replica:0/task:1/device:TPU:*": what TensorFlow parses.
+_DEVICE_PART = r"(job:\w+|(replica|task):(\d+|\*)|(device:)?[A-Za-z_]+(:(\d+|\*))?)\Z"
+_DEVICE_TYPES = ("cpu", "gpu", "tpu", "xla_cpu", "xla_gpu", "tpu_system", "coprocessor", "device")
+
+
+def device(device_name: Any = None) -> AbstractContextManager:
+    """Accepts any device and leaves ops where they are: on the CPU.
+
+    Soft placement in TensorFlow's words. XLA devices are chosen with `gradtape.xla`.
+
+    Args:
+      device_name: a name such as "/GPU:0", a device of `tf.config`, or None.
+
+    Raises:
+      ValueError: if it cannot be the name of a device.
+
+    >>> from gradtape._src.base import scopes
+    >>> with scopes.device("/GPU:0"):
+    ...     pass
+    """
+    name = getattr(device_name, "name", device_name)
+    if callable(name):
+        raise RuntimeError("device: tf.device does not support functions.")
+    if name is not None and not isinstance(name, str):
+        raise ValueError(
+            "device: Expecting a string device name.; expected such as '/CPU:0'; got "
+            f"{name!r} of type {type(name).__name__}."
+        )
+    for part in filter(None, (name or "").split("/")):
+        kind = part.lower().removeprefix("physical_").split(":")[0]
+        named = kind in (*_DEVICE_TYPES, "job", "replica", "task")
+        if not named or not re.match(_DEVICE_PART, part.removeprefix("physical_")):
+            raise ValueError(
+                f"device: Unknown attribute '{part}' is encountered while parsing the device "
+                f"spec; expected such as '/CPU:0' or '/device:GPU:1'; got {name!r}."
+            )
+    return nullcontext()
+
+
+def control_dependencies(control_inputs: Any) -> AbstractContextManager:
+    """Does nothing: ops run in the order of the program. A callable is called, as in TF."""
+    if callable(control_inputs):
+        control_inputs()
+    return nullcontext()
+
+
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Leaves the function being traced and pauses the tapes; keeps the name scope.
+
+    For code that must run once and now, such as making a variable's first value.
+    """
+    with ExitStack() as stack:
+        for lift in _lifts:
+            stack.enter_context(lift())
+        yield
+
+
+@contextmanager
+def variable_creator_scope(variable_creator: Callable) -> Iterator[None]:
+    """Routes the making of variables through `variable_creator(next_creator, **kwargs)`.
+
+    The last scope opened is asked first. It returns the variable, usually from
+    `next_creator(**kwargs)` with some keyword changed.
+    """
+    _state.creators.append(variable_creator)
+    try:
+        yield
+    finally:
+        _state.creators.remove(variable_creator)
+
+
+def create_variable(make: Callable, **kwargs: Any) -> Any:
+    """`make(**kwargs)`, through the creators of all open `variable_creator_scope`s."""
+    for creator in _state.creators:
+        make = functools.partial(creator, make)
+    return make(**kwargs)
+
+
+# --- ops that do nothing -----------------------------------------------------------------------
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Does nothing: the ops given have run already."""
+
+
+def no_op(name: str | None = None) -> None:
+    """Does nothing."""
+
+
+def timestamp(name: str | None = None) -> Any:
+    """Seconds since 1970 as a float64 scalar tensor."""
+    from gradtape._src import ops  # they are above this module
+
+    return ops.constant(time.time(), dtype="float64")

@@ -1,0 +1,12 @@
+"""Settings that the engine heeds. Users change them through `tf.config`."""
+
+from __future__ import annotations
+
+jacobian_memory: int = 1 << 30  # bytes that a Jacobian may use for what it computes on its way
+run_functions_eagerly: bool = False
+watching_ops: bool = False  # while `debug.watch` wants to see every op
+
+
+def functions_run_eagerly() -> bool:
+    """Whether a `tf.function` runs its Python code at each call."""
+    return run_functions_eagerly or watching_ops

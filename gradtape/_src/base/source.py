@@ -1,0 +1,69 @@
+"""Places in the user's program: the line that an op was called at."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_HOME = str(Path(__file__).resolve().parents[3])
+_OURS = tuple(os.path.join(_HOME, name) + os.sep for name in ("gradtape", "keras_gradtape"))
+_STANDARD = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+# Libraries that call ops, or values, on behalf of the user.
+_BETWEEN = tuple(f"-packages{os.sep}{name}{os.sep}" for name in ("keras", "numpy"))
+
+
+class Line(NamedTuple):
+    """A place in the user's program."""
+
+    file: str
+    number: int
+
+    @property
+    def text(self) -> str:
+        """What is written there; empty where Python does not know, as for code that was typed in."""
+        import linecache
+
+        return linecache.getline(self.file, self.number).strip()
+
+    @property
+    def shown(self) -> str:
+        """The place, and what is written there."""
+        return f"{self}: {self.text}" if self.text else str(self)
+
+    def __str__(self) -> str:
+        near = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
+        return f"{self.file if near.startswith(os.pardir) else near}:{self.number}"
+
+
+@functools.cache
+def is_library(file: str) -> bool:
+    """Whether code of this file is not the user's: that of gradtape, Keras, NumPy, Python."""
+    if file.startswith(("<frozen ", "<__array_function__")):
+        return True
+    if file.startswith(_OURS) or any(name in file for name in _BETWEEN):
+        return True
+    return file.startswith(_STANDARD) and "-packages" + os.sep not in file
+
+
+def user_line() -> Line:
+    """The innermost line of the running program that is not a library's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return Line("<unknown>", 0)
+    return Line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_of(error: BaseException) -> Line | None:
+    """The innermost line of the user's program that `error` passed through."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if not is_library(code.co_filename):
+            found = Line(code.co_filename, step.tb_lineno)
+        step = step.tb_next
+    return found

@@ -1,0 +1,301 @@
+"""Jacobians: the backward pass as a graph, run over all rows of the identity at once.
+
+`pullback` gives the graph: inputs are what the tape kept and one cotangent, outputs are gradients.
+`jacobian` runs it over a batch of unit cotangents (reverse mode), or its transpose, which maps
+tangents of a source to the tangent of the target, over unit tangents (forward mode), whichever
+needs fewer rows. Rows that do not fit into `config.jacobian_memory` together run in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._src.batching.batch import replay_batched, spread
+from gradtape._src.batching.linear import is_linear
+from gradtape._src.batching.units import Units
+from gradtape._src.control.control_ops import aside, build, specs_of, zeros
+from gradtape._src.graph.callable import GraphFunction, extract, pack, replay
+from gradtape._src.graph.ir import Graph, Value, symbolic
+from gradtape._src.graph.simplify import simplify
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors.hooks import densify
+
+_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+
+
+class Seed(NamedTuple):
+    """The rows of the identity in a shape; with `batch` the same for each of so many examples."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    batch: int | None = None
+
+    @staticmethod
+    def of(x: Any) -> Seed:
+        return Seed(tuple(x.shape), x.dtype)
+
+    @property
+    def rows(self) -> int:
+        return _count(self.shape)
+
+    def units(self) -> Units:
+        return Units.identity(self.shape, self.dtype, self.batch)
+
+    def piece(self, start: int, count: int) -> Any:
+        """Some of the rows as a tensor."""
+        from gradtape._src import ops
+
+        flat = ops.one_hot(ops.range_(start, start + count), self.rows, dtype=self.dtype)
+        if self.batch is None:
+            return ops.reshape(flat, [count, *self.shape])
+        return ops.broadcast_to(ops.reshape(flat, [count, 1, *self.shape]), [count, self.batch, *self.shape])
+
+
+class Pullback(NamedTuple):
+    """A backward pass that was not run."""
+
+    function: GraphFunction  # inputs: what was kept, then the cotangent; outputs: dense gradients
+    kept: list
+    found: list  # for each source where its gradient is among the outputs, or None
+
+
+def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
+    """The backward pass from `y`: remembered when the tape knows its structure, else traced.
+
+    None when a gradient of the user's own on the way needs values and cannot be traced.
+    """
+    known = tape._pullback([y], sources)
+    if known is not None:
+        function, kept = known
+        return Pullback(function, kept, function.found)
+    outer = _core.current_trace()
+    trace = Trace(outer if isinstance(outer, Trace) else None)
+    seed = symbolic(trace.input(tuple(y.shape), y.dtype._code))
+    try:
+        with aside(trace):
+            grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
+            found, flat = pack(grads)
+            trace.outputs = [trace.value_of(t) for t in flat]
+    except Exception:  # row by row it may work; if not, the error is raised there, about values
+        return None
+    kept = [e._read() if isinstance(e, _core.Variable) else e for e in trace.externals]
+    trace.externals.clear()  # the trace is a circle of objects, which may live on for a while; what it saw must not
+    graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
+    return Pullback(GraphFunction(graph, "gradient"), kept, found)
+
+
+def transposed(function: GraphFunction, output: int) -> GraphFunction:
+    """The pass from one source's tangent to the tangent of the target.
+
+    A backward pass is linear in its cotangent, so its own backward pass with respect to the
+    cotangent is the forward pass, wherever the cotangent is taken: zeros.
+    """
+    known = function.tangents.get(output)
+    if known is None:
+        graph = function.graph
+        out = Graph()
+        with aside(out):
+            kept = [symbolic(out.input(v.shape, v.dtype)) for v in graph.inputs[:-1]]
+            target = graph.outputs[output]
+            tangent = symbolic(out.input(target.shape, target.dtype))
+            seed = out.constant_symbol(zeros((graph.inputs[-1].shape, graph.inputs[-1].dtype)))
+        token = _core.suspend()
+        before = _core.set_trace(out)
+        try:
+            tape = _core.Tape()
+            tape._configure(True, False)
+            tape._start()
+            tape._watch(seed)
+            y = replay(graph, [*kept, seed])[output]
+            tape._stop()
+            (g,) = tape._backward([y], [tangent], [seed])
+        finally:
+            _core.set_trace(before)
+            _core.resume(token)
+        out.outputs = [out.value_of(seed if g is None else densify(g))]  # zeros, if there is no way
+        known = function.tangents[output] = GraphFunction(simplify(out), "tangent")
+    return known
+
+
+def jacobians_of(tape: Any, y: Any, sources: list) -> list:
+    """For each source a tensor `[*y.shape, *source.shape]`, or None if `y` does not depend on it."""
+    from gradtape._src import ops
+
+    pull = pullback(tape, y, sources)
+    shape = tuple(y.shape)
+    if pull is not None and _forward_is_cheaper(pull, y, sources):
+        tangents = [_pushed(pull, i, Seed.of(s)) for i, s in enumerate(sources)]
+        rows = [None if t is None else _first_axis_last(t) for t in tangents]
+    else:
+        rows = _pulled(pull, tape, y, sources, Seed.of(y))
+    return [
+        None if r is None else ops.reshape(r, [*shape, *s.shape]) for r, s in zip(rows, sources, strict=True)
+    ]
+
+
+def _forward_is_cheaper(pull: Pullback, y: Any, sources: list) -> bool:
+    """Whether the sources have fewer elements than the target, and forward mode gives the same. Gradients
+    of complex numbers are conjugates, tangents are not; a gradient of the user's own may do anything."""
+    reached = [s for s, f in zip(sources, pull.found, strict=True) if f is not None]
+    if any(x.dtype.is_complex for x in (y, *reached)):
+        return False
+    return 0 < sum(_count(s.shape) for s in reached) < y._numel and is_linear(pull.function)
+
+
+def _count(shape: Sequence[int]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _first_axis_last(t: Any) -> Any:
+    """`[n, *shape]` as a matrix with n columns."""
+    from gradtape._src import ops
+
+    n = t.shape[0]
+    return ops.transpose(ops.reshape(t, [n, t._numel // n]), [1, 0])
+
+
+def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
+    """The tensor `[batch, *y.shape[1:], *x.shape[1:]]`, or None if `y` does not depend on `x`."""
+    from gradtape._src import ops
+
+    batch, inner, within = y.shape[0], tuple(y.shape)[1:], tuple(x.shape)[1:]
+    shape = [batch, *inner, *within]
+    if 0 in shape:
+        return None
+    pull = pullback(tape, y, [x])
+    # Examples are independent, so one row serves the same element of every example.
+    if pull is not None and _forward_is_cheaper(pull, y, [x]):
+        rows, order = _pushed(pull, 0, Seed(within, x.dtype, batch)), [1, 2, 0]
+    else:
+        (rows,), order = _pulled(pull, tape, y, [x], Seed(inner, y.dtype, batch)), [1, 0, 2]
+    if rows is None:
+        return None
+    return ops.reshape(ops.transpose(ops.reshape(rows, [rows.shape[0], batch, -1]), order), shape)
+
+
+def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
+    """For each source the gradients `[rows, *source.shape]`, by one backward pass after the other."""
+    from gradtape._src import ops
+
+    if not seed.rows:  # one pass, though there is nothing to pass on, says what is connected
+        once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
+        pairs = zip(once, sources, strict=True)
+        return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]
+    seeds = ops.unstack(seed.piece(0, seed.rows), axis=0)
+    columns = zip(*(tape._backward([y], [seed], list(sources)) for seed in seeds), strict=True)
+    return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]
+
+
+def _pulled(pull: Pullback | None, tape: Any, y: Any, sources: list, seed: Seed) -> list:
+    """For each source the gradients `[rows, *source.shape]` of unit cotangents, or None: reverse mode."""
+    if pull is None:
+        return _row_by_row(tape, y, sources, seed)
+    if all(f is None for f in pull.found):
+        return [None] * len(pull.found)
+    outs = _all_rows(pull.function, pull.kept, seed)
+    return [None if f is None else outs[f] for f in pull.found]
+
+
+def _pushed(pull: Pullback, which: int, seed: Seed) -> Any:
+    """The tangents `[rows, *y.shape]` of unit tangents of one source, or None: forward mode."""
+    place = pull.found[which]
+    if place is None:
+        return None
+    function = transposed(pull.function, place)
+    return _all_rows(function, pull.kept, seed)[0]
+
+
+def _all_rows(function: GraphFunction, kept: list, seed: Seed) -> list:
+    """The outputs of a function whose last input is a row of the identity, for all rows."""
+    if _rows_that_fit(function, seed.rows) < seed.rows or not is_linear(function):
+        return in_pieces(function, kept, seed.piece, seed.rows)
+    marks = (*(False for _ in kept), True)
+    function.seen += 1
+    if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in kept):
+        outs, has = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
+    else:
+        outs, has = _compiled(function, marks, seed)(kept)
+    return [o if h else spread(o, seed.rows) for o, h in zip(outs, has, strict=True)]
+
+
+def _compiled(function: GraphFunction, marks: tuple[bool, ...], seed: Seed) -> Callable[[list], tuple]:
+    """The function of what was kept alone: the rows of the identity are part of the program."""
+    key = (seed.shape, seed.batch)
+    known = function.jacobians.get(key)
+    if known is None:
+        has: list = []
+
+        def run(kept: list) -> list:
+            outs, marked = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
+            has[:] = marked
+            return outs
+
+        made = build(specs_of(function.graph.inputs[:-1]), run, function.name)
+        made = GraphFunction(simplify(made.graph), function.name)
+        known = function.jacobians[key] = lambda kept: (made(kept), has)
+    return known
+
+
+def in_pieces(function: GraphFunction, kept: list, rows_of: Callable[[int, int], Any], rows: int) -> list:
+    """The same with `rows_of(start, count)` as the last input, as many rows at a time as fit into memory."""
+    from gradtape._src import ops
+
+    if not rows:
+        return _run(function, [*kept, rows_of(0, 0)], 0)
+    piece = _rows_that_fit(function, rows)
+    parts = []
+    for start in range(0, rows, piece):
+        # The last piece begins earlier rather than being shorter: it can use the same program.
+        first = min(start, rows - piece)
+        outs = _run(function, [*kept, rows_of(first, piece)], piece)
+        parts.append([o[start - first :] for o in outs] if start > first else outs)
+    return [
+        column[0] if len(column) == 1 else ops.concat(list(column), 0) for column in zip(*parts, strict=True)
+    ]
+
+
+def _run(function: GraphFunction, given: list, rows: int) -> list:
+    marks = (*(False for _ in given[1:]), True)
+    function.seen += 1
+    if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in given):
+        outs, has = replay_batched(function.graph, given, marks, rows)
+    else:
+        batched, has = function.batched(marks, rows)
+        outs = batched(given)
+    return [o if h else spread(o, rows) for o, h in zip(outs, has, strict=True)]
+
+
+def _rows_that_fit(function: GraphFunction, rows: int) -> int:
+    """How many rows may run at once, such that what they compute on the way fits into memory."""
+    from gradtape._src.base import settings
+
+    if function.row_bytes < 0:
+        function.row_bytes = _peak(function.graph)
+    return max(1, min(rows, settings.jacobian_memory // max(1, function.row_bytes)))
+
+
+def _peak(graph: Graph) -> int:
+    """Bytes alive at once per row, at most: values that depend on the last input and are no output."""
+    depends: dict[Value, int] = {graph.inputs[-1]: _bytes(graph.inputs[-1])}
+    last: dict[Value, int] = {}
+    for i, node in enumerate(graph.nodes):
+        for v in node.operands:
+            last[v] = i
+        if any(v in depends for v in node.operands):
+            depends.update((r, _bytes(r)) for r in node.results)
+    now = peak = sum(depends[v] for v in graph.inputs if v in depends)
+    outputs = set(graph.outputs)
+    for i, node in enumerate(graph.nodes):
+        now += sum(depends.get(r, 0) for r in node.results if r not in outputs)
+        peak = max(peak, now)
+        now -= sum(depends.get(v, 0) for v in set(node.operands) if last[v] == i and v not in outputs)
+    return peak
+
+
+def _bytes(v: Value) -> int:
+    return v.size * _WIDTHS[v.dtype]

@@ -1,0 +1,222 @@
+"""Which elements of a backward pass's results depend on which elements of its cotangent.
+
+A backward pass is linear in the cotangent, so its graph says which derivatives can be other than
+zero, whatever the values are. Each value that depends on the cotangent gets a matrix of booleans:
+a row per element, a column per element of the cotangent. Where an op is not known to be sparse,
+all elements of its results are taken to depend on all elements of its operands: the pattern may be
+too large, never too small.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.graph.ir import Callback, Graph, Node, Value
+
+# Ops that add up elements, each of which goes to one place: it is read off their transpose.
+_SUMS = frozenset(
+    ("sum", "mean", "sum_to", "gather_grad", "scatter_rows_add", "put_along_add", "scatter_nd", "unsorted_segment_sum",
+     "mirror_unpad")
+)  # fmt: skip
+# Ops that move elements besides the movements.
+_MOVES = frozenset(
+    ("gather", "gather_nd", "take_along", "boolean_mask", "boolean_unmask", "stop_gradient", "cast")
+)
+
+
+def pattern(graph: Graph, kept: list, output: int) -> Any:
+    """The pattern of an output with respect to the last input, as a `scipy.sparse` matrix."""
+    import scipy.sparse as sparse
+
+    known: dict[Value, Any] = dict(zip(graph.inputs, kept, strict=False))
+    seed = graph.inputs[-1]
+    depends = {seed: sparse.identity(seed.size, dtype=bool, format="csr")}
+    for node in graph.nodes:
+        if any(v in depends for v in node.operands):
+            depends.update(zip(node.results, _through(node, depends, known), strict=True))
+        elif not isinstance(node.op, Callback) and all(
+            v in known or v.constant is not None for v in node.operands
+        ):
+            operands = [known[v] if v.constant is None else v.constant for v in node.operands]
+            known.update(zip(node.results, _core.apply(node.op, operands, node.attrs), strict=True))
+    out = graph.outputs[output]
+    if out not in depends:
+        return sparse.csr_matrix((out.size, seed.size), dtype=bool)
+    return depends[out]
+
+
+def _through(node: Node, depends: dict, known: dict) -> list:
+    """The patterns of a node's results."""
+    row = getattr(node.op, "row", None)
+    kind = getattr(row, "kind", "")
+    if kind == "elementwise":
+        return [_elementwise(node, depends)]
+    if (
+        node.name in _SUMS
+        and node.operands[0] in depends
+        and len([v for v in node.operands if v in depends]) == 1
+    ):
+        return [_summed(node, depends, known)]
+    if kind == "movement" or node.name in _MOVES:
+        moved = _moved(node, depends, known)
+        if moved is not None:
+            return moved
+    if node.name == "matmul":
+        return [_product(node, depends)]
+    return _everything(node, depends)
+
+
+def _elementwise(node: Node, depends: dict) -> Any:
+    out = node.results[0]
+    total = None
+    for v in node.operands:
+        if v in depends:
+            places = np.broadcast_to(np.arange(v.size).reshape(v.shape), out.shape).reshape(-1)
+            part = depends[v] if v.size == out.size else depends[v][places]
+            total = part if total is None else total + part
+    return total
+
+
+def _positions(v: Value, first: int = 1) -> Any:
+    """The numbers of the elements, from `first`, as a tensor of doubles, which hold them exactly."""
+    from gradtape._src import ops
+
+    return ops.convert_to_tensor(np.arange(first, first + v.size, dtype=np.float64).reshape(v.shape))
+
+
+def _value(v: Value, known: dict) -> Any:
+    return v.constant if v.constant is not None else known.get(v)
+
+
+def _moved(node: Node, depends: dict, known: dict) -> list | None:
+    """Runs the op on the numbers of the elements: 0 is where none arrives."""
+    import scipy.sparse as sparse
+
+    operands = []
+    parts = []
+    first = 1
+    for v in node.operands:
+        if v in depends:
+            operands.append(_positions(v, first))
+            parts.append(depends[v])
+            first += v.size
+        elif v.dtype >= 9:
+            operands.append(_zeros(v))
+        else:
+            operands.append(_value(v, known))
+            if operands[-1] is None:
+                return None
+    attrs = tuple(
+        _double() if p.kind == "Dtype" else a for p, a in zip(node.op.row.attributes, node.attrs, strict=True)
+    )
+    results = _core.apply(node.op, operands, attrs)
+    columns = parts[0].shape[1]
+    rows = sparse.vstack([sparse.csr_matrix((1, columns), dtype=bool), *parts], format="csr")
+    return [rows[r.numpy().astype(np.int64).reshape(-1)] for r in results]
+
+
+def _zeros(v: Value) -> Any:
+    from gradtape._src import ops
+
+    return ops.convert_to_tensor(np.zeros(v.shape))
+
+
+def _double() -> Any:
+    from gradtape._src.base.dtypes import float64
+
+    return float64
+
+
+def _summed(node: Node, depends: dict, known: dict) -> Any:
+    """Runs the op's transpose on the numbers of the results: it says where each element goes."""
+    import scipy.sparse as sparse
+
+    from gradtape._src.tensors.hooks import densify
+
+    out, x = node.results[0], node.operands[0]
+    others = [_value(v, known) for v in node.operands[1:]]
+    if any(o is None for o in others):
+        return _everything(node, depends)[0]
+    source = _zeros(x)
+    tape = _core.Tape()
+    tape._configure(True, False)
+    tape._watch(source)
+    tape._start()
+    y = _core.apply(node.op, [source, *others], node.attrs)[0]
+    tape._stop()
+    (places,) = tape._backward([y], [_positions(out)], [source])
+    scale = 1.0
+    if node.name == "mean":
+        scale = x.size / max(1, out.size)
+    to = np.rint(densify(places).numpy().reshape(-1) * scale).astype(np.int64) - 1
+    used = np.flatnonzero(to >= 0)
+    gather = sparse.csr_matrix(
+        (np.ones(len(used), bool), (to[used], used)), shape=(out.size, x.size), dtype=bool
+    )
+    return _any(gather @ depends[x])
+
+
+def _any(m: Any) -> Any:
+    m = m.astype(bool)
+    m.sum_duplicates()
+    return m
+
+
+def _product(node: Node, depends: dict) -> Any:
+    """A row of a product depends on a row of the first factor, a column on a column of the second."""
+    out = node.results[0]
+    total = None
+    for i, v in enumerate(node.operands):
+        if v not in depends:
+            continue
+        contracted = -1 if (i == 0) != bool(node.attrs[i]) else -2
+        shape = list(v.shape)
+        shape[contracted] = 1
+        groups = np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), v.shape).reshape(-1)
+        rows = _grouped(depends[v], groups, int(np.prod(shape)))
+        numbers = np.arange(int(np.prod(shape))).reshape(shape)
+        if node.attrs[i]:
+            numbers = np.swapaxes(numbers, -1, -2)
+        part = rows[np.broadcast_to(numbers, out.shape).reshape(-1)]
+        total = part if total is None else total + part
+    return total
+
+
+def _grouped(m: Any, groups: np.ndarray, count: int) -> Any:
+    import scipy.sparse as sparse
+
+    gather = sparse.csr_matrix(
+        (np.ones(len(groups), bool), (groups, np.arange(len(groups)))), shape=(count, len(groups)), dtype=bool
+    )
+    return _any(gather @ m)
+
+
+def _everything(node: Node, depends: dict) -> list:
+    import scipy.sparse as sparse
+
+    rows = [_grouped(depends[v], np.zeros(v.size, np.int64), 1) for v in node.operands if v in depends]
+    row = rows[0]
+    for r in rows[1:]:
+        row = row + r
+    return [sparse.csr_matrix(row[np.zeros(v.size, np.int64)]) for v in node.results]
+
+
+def colours(pattern: Any) -> np.ndarray:
+    """A number for each column such that columns that share a row have different ones, greedily."""
+    columns = pattern.tocsc()
+    taken = [0] * pattern.shape[0]  # for each row the colours in it, as bits
+    out = np.zeros(pattern.shape[1], np.int64)
+    start, rows = columns.indptr, columns.indices
+    for j in range(pattern.shape[1]):
+        mine = rows[start[j] : start[j + 1]].tolist()
+        used = 0
+        for i in mine:
+            used |= taken[i]
+        colour = (~used & (used + 1)).bit_length() - 1
+        out[j] = colour
+        for i in mine:
+            taken[i] |= 1 << colour
+    return out

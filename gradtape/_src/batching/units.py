@@ -1,0 +1,193 @@
+"""Rows of the identity on their way through a pass, as long as they stay sparse.
+
+A Jacobian runs a pass over all unit vectors at once. Element-wise ops and ops that only move
+elements keep what a unit vector is: one element other than zero. Such a batch is not a matrix
+here but `Units`: the values, without the new axis, and for each the row that it belongs to. The
+work is that of a single pass until an op mixes elements, and an exact zero stays one whatever it
+is multiplied by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.graph.ir import Callback, Node
+
+# Movements through which the rows are followed by moving their numbers likewise.
+_MOVES = frozenset(
+    ("index", "unindex", "reshape", "transpose", "expand_dims", "squeeze", "squeeze_axes", "reverse", "roll",
+     "broadcast_to", "identity", "cast", "concat", "stack", "matrix_diag", "matrix_diag_part", "band_part")
+)  # fmt: skip
+
+
+# Masks up to this many elements are made when a Jacobian is compiled.
+_FOLDED = 1 << 16
+# A batch with more terms than this is better a matrix.
+_MOST_TERMS = 8
+
+
+class Term(NamedTuple):
+    """A batch in which every element is zero in all rows but one: element k is `value[k]` in row
+    `places[k]`, and zero everywhere if that is -1."""
+
+    value: Any
+    places: np.ndarray
+
+
+class Units:
+    """A batch of rows as a sum of terms, each of the shape of one row."""
+
+    def __init__(self, terms: list[Term], size: int) -> None:
+        self.terms = terms
+        self.size = size
+
+    @staticmethod
+    def identity(shape: tuple[int, ...], dtype: Any, batch: int | None) -> Units:
+        """Unit vectors of a shape; with `batch` the same for each of so many examples."""
+        from gradtape._src import ops
+
+        size = int(np.prod(shape, dtype=np.int64))
+        places = np.arange(size).reshape(shape)
+        if batch is not None:
+            places = np.broadcast_to(places, (batch, *shape))
+        return Units([Term(ops.ones(places.shape, dtype), places)], size)
+
+    def dense(self) -> Any:
+        """The batch as a tensor."""
+        return _sum([self._rows(t) for t in self.terms])
+
+    def _rows(self, term: Term) -> Any:
+        from gradtape._src import ops
+
+        numbers = np.arange(self.size).reshape(-1, *([1] * term.places.ndim))
+        if term.places.size * self.size <= _FOLDED:
+            mask = ops.convert_to_tensor(numbers == term.places)
+        else:
+            places = ops.convert_to_tensor(np.ascontiguousarray(term.places, np.int32))
+            mask = ops.equal(ops.convert_to_tensor(numbers.astype(np.int32)), places)
+        return ops.select(mask, term.value, ops.zeros([], term.value.dtype))
+
+
+def _sum(tensors: list) -> Any:
+    total = tensors[0]
+    for t in tensors[1:]:
+        total = total + t
+    return total
+
+
+def through(node: Node, operands: list, marks: list[bool]) -> list | None:
+    """The results of a node if they are known to be sparse, or cheap; None if the rows are needed."""
+    moving = [k for k, m in enumerate(marks) if m]
+    if isinstance(node.op, Callback) or not all(isinstance(operands[k], Units) for k in moving):
+        return None
+    size = operands[moving[0]].size
+    if node.op.row.kind == "elementwise":
+        return _joined(_elementwise(node, operands, moving), size)
+    if node.name in _MOVES:
+        if not all(marks) or (len(moving) > 1 and any(len(x.terms) > 1 for x in operands)):
+            return None
+        count = len(operands[0].terms)
+        moved = [_moved(node, [x.terms[k] for x in operands]) for k in range(count)]
+        return [_joined(list(terms), size)[0] for terms in zip(*moved, strict=True)]
+    if len(moving) == 1 and node.name == "matmul":
+        return _all([_product(node, operands, moving[0], t, size) for t in operands[moving[0]].terms], size)
+    if node.name in ("sum", "sum_to") and not node.results[0].shape:
+        return _all([_total(t, size) for t in operands[0].terms], size)
+    return None
+
+
+def _joined(terms: list[Term], size: int) -> list:
+    """Terms with the same places are one."""
+    out: list[Term] = []
+    for t in terms:
+        same = next((k for k, o in enumerate(out) if np.array_equal(o.places, t.places)), None)
+        if same is None:
+            out.append(t)
+        else:
+            out[same] = Term(out[same].value + t.value, t.places)
+    units = Units(out, size)
+    return [units if len(out) <= _MOST_TERMS else units.dense()]
+
+
+def _all(parts: list, size: int) -> list | None:
+    """The sum of what a node makes of each term: terms, or tensors with the rows."""
+    if any(p is None for p in parts):
+        return None
+    if all(isinstance(p, Term) for p in parts):
+        return _joined(parts, size)
+    return [_sum([Units([p], size).dense() if isinstance(p, Term) else p for p in parts])]
+
+
+def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
+    """A pass is linear in its seed: terms go through one by one, the other operands that depend on
+    it being zero meanwhile; and what is zero stays zero."""
+    from gradtape._src import ops
+    from gradtape._src.base.dtypes import BY_CODE
+
+    shape = node.results[0].shape
+    if len({len(operands[k].terms) for k in moving}) == 1 and all(
+        np.array_equal(a.places, b.places)
+        for k in moving
+        for a, b in zip(operands[k].terms, operands[moving[0]].terms, strict=True)
+    ):
+        sets = [[operands[k].terms[i] if k in moving else None for k in range(len(operands))]
+                for i in range(len(operands[moving[0]].terms))]  # fmt: skip
+    else:
+        sets = [
+            [t if k == one else None for k in range(len(operands))]
+            for one in moving
+            for t in operands[one].terms
+        ]
+    out = []
+    for chosen in sets:
+        xs = []
+        for k, (x, v) in enumerate(zip(operands, node.operands, strict=True)):
+            term = chosen[k]
+            xs.append(
+                term.value if term is not None else ops.zeros(v.shape, BY_CODE[v.dtype]) if k in moving else x
+            )
+        places = next(t.places for t in chosen if t is not None)
+        out.append(Term(_core.apply(node.op, xs, node.attrs)[0], np.broadcast_to(places, shape)))
+    return out
+
+
+def _moved(node: Node, terms: list[Term]) -> list[Term]:
+    """The rows that elements belong to move like the elements."""
+    from gradtape._src import ops
+    from gradtape._src.base.dtypes import float64
+
+    numbers = [ops.convert_to_tensor(t.places + 1.0) for t in terms]
+    kinds = [p.kind for p in node.op.row.attributes]
+    attrs = tuple(float64 if k == "Dtype" else a for k, a in zip(kinds, node.attrs, strict=True))
+    places = [r.numpy().astype(np.int64) - 1 for r in _core.apply(node.op, numbers, attrs)]
+    values = _core.apply(node.op, [t.value for t in terms], node.attrs)
+    return [Term(v, p) for v, p in zip(values, places, strict=True)]
+
+
+def _product(node: Node, operands: list, which: int, term: Term, size: int) -> Any:
+    from gradtape._src import ops
+
+    other = operands[1 - which]
+    flipped, other_flipped = node.attrs[which], node.attrs[1 - which]
+    if term.value.ndim != 2 or other.ndim != 2:
+        return None
+    if which == 0 and not flipped and term.places.shape[1] == size and (term.places == np.arange(size)).all():
+        # Row i of the identity takes row i of the other factor.
+        w = ops.transpose(other, [1, 0]) if other_flipped else other
+        return ops.expand_dims(ops.transpose(term.value, [1, 0]), 2) * ops.expand_dims(w, 1)
+    if term.places.shape[int(flipped != (which == 0))] == 1:
+        # A product over one element is an outer product, which mixes nothing.
+        xs = [term.value, other] if which == 0 else [other, term.value]
+        places = term.places.T if flipped else term.places
+        return Term(_core.apply(node.op, xs, node.attrs)[0], np.broadcast_to(places, node.results[0].shape))
+    return None
+
+
+def _total(term: Term, size: int) -> Any:
+    from gradtape._src import ops
+
+    flat = term.places.reshape(-1)
+    return ops.reshape(term.value, [size]) if np.array_equal(flat, np.arange(size)) else None

@@ -1,0 +1,307 @@
+"""Control flow over symbols: `cond`, `switch_case` and `while_loop` inside a traced function.
+
+Each branch and loop body is traced into a graph of its own. What it touches from outside becomes
+an operand; a variable it assigns becomes a result, and is assigned again outside. The values that
+branches return and loops carry may be nests of tensors, numbers and TensorArrays; `state.py` says
+how those become tensors.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base import errors
+from gradtape._src.base.dtypes import bool as bool_
+from gradtape._src.base.dtypes import int32
+from gradtape._src.control import values as state
+from gradtape._src.control.control_ops import Branches, Loop, spec_of
+from gradtape._src.graph.callable import GraphFunction
+from gradtape._src.graph.ir import Callback, Value, symbolic
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors import hooks
+
+_MOST_ATTEMPTS = 4
+
+
+class _Counters(threading.local):
+    """Counters of the loops that this thread is tracing, from 0, with the number of iterations."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[Any, int | None]] = []
+
+
+_counters = _Counters()
+
+
+def trips(index: Any) -> int:
+    """How often the loop runs that counts with `index`."""
+    for symbol, count in reversed(_counters.open):
+        if isinstance(index, _core.Tensor) and index._symbol is symbol and count is not None:
+            return count
+    raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
+
+
+@contextmanager
+def counting(index: Any, count: int | None) -> Iterator[None]:
+    """While the body of a loop over `count` numbers is traced; None if that is not known."""
+    _counters.open.append((index._symbol, count))
+    try:
+        yield
+    finally:
+        _counters.open.pop()
+
+
+def is_symbolic(x: Any) -> bool:
+    """Whether `x` is a tensor without a value, or a variable whose value is one now."""
+    if isinstance(x, _core.Variable):
+        return _core.current_trace() is not None
+    return isinstance(x, _core.Tensor) and x._symbol is not None
+
+
+def _trace() -> Trace:
+    trace = _core.current_trace()
+    if not isinstance(trace, Trace):
+        raise TypeError(
+            "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
+            "has no value." + errors.more("traced-values")
+        )
+    return trace
+
+
+def _traced(f: Callable, specs: Sequence[tuple] = ()) -> tuple[Trace, Any]:
+    """Runs `f` on new symbols in a trace of its own."""
+    inner = Trace(_trace())
+    token = _core.suspend()
+    before = _core.set_trace(inner)
+    try:
+        return inner, f(*[symbolic(inner.input(*spec)) for spec in specs])
+    finally:
+        _core.set_trace(before)
+        _core.resume(token)
+
+
+def _within(trace: Trace, f: Callable) -> Any:
+    """Goes on with a trace."""
+    token = _core.suspend()
+    before = _core.set_trace(trace)
+    try:
+        return f()
+    finally:
+        _core.set_trace(before)
+        _core.resume(token)
+
+
+def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:
+    """Gives traces the same inputs: `n` arguments, then everything they read from outside, which is
+    returned. What is in `first` comes first."""
+    known = {id(e): e for e in first}
+    for trace in traces:
+        known.update((id(e), e) for e in trace.externals)
+    for trace in traces:
+        mine = dict(zip(map(id, trace.externals), trace.inputs[n:], strict=True))
+        trace.inputs[n:] = [
+            mine[key] if key in mine else Value(trace, *_external_spec(e)) for key, e in known.items()
+        ]
+        trace.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
+    return list(known.values())
+
+
+def _external_spec(e: Any) -> tuple:
+    return (tuple(e._value_shape), e.dtype._code) if isinstance(e, _core.Variable) else spec_of(e)
+
+
+def _operand(e: Any) -> Any:
+    return e._read() if isinstance(e, _core.Variable) else e
+
+
+def predicate(pred: Any, what: str) -> Any:
+    """A condition as a tensor; it must be one boolean."""
+    if isinstance(pred, _core.Variable):
+        pred = pred._read()
+    elif not isinstance(pred, _core.Tensor):
+        return hooks.convert(bool(pred))
+    if pred.dtype is not bool_ or pred.ndim != 0:
+        cast = "" if pred.dtype is bool_ else "to use as boolean Tensor, use `tf.cast`; "
+        raise ValueError(
+            f"condition of {what} expected to be `tf.bool` scalar, got {pred}; {cast}to check for None, use `is not "
+            "None`"
+        )
+    return pred
+
+
+# ---- branches -----------------------------------------------------------------------------------
+
+
+def branch(
+    which: Any, functions: Sequence[Callable[[], list]], join: Callable[[list], list], name: str
+) -> list:
+    """The values of one of the functions, chosen when the graph runs.
+
+    `join(results)` is given a list of values per function and says what comes out: for each value
+    either an object, the same in all of them, or a `state.Layout` per function.
+    """
+    done = [_traced(f) for f in functions]
+    traces = [t for t, _ in done]
+    results = [_within(t, lambda r=r: [state.settle(v) for v in r]) for t, r in done]
+    merged = join(results)
+    for trace in traces[1:]:
+        traces[0].assigned.update(trace.assigned)
+    assigned = traces[0].assigned
+    for k, trace in enumerate(traces):
+        leaves = [x for m in merged if isinstance(m, state.Choice) for x in m.tensors[k]]
+        tensors = _within(
+            trace, lambda leaves=leaves: [state.tensor_of(x) for x in (*leaves, *assigned.values())]
+        )
+        trace.outputs = [trace.value_of(x) for x in tensors]
+    operands = [_operand(e) for e in _align(traces, 0)]
+    op = Branches([GraphFunction(t, name) for t in traces], name)
+    given = iter(op([which, *operands]))
+    out = [
+        m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, state.Choice) else m for m in merged
+    ]
+    for variable in assigned.values():
+        variable._set(next(given))
+    return out
+
+
+def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
+    """`tf.cond` on a symbol."""
+    chosen = predicate(pred, "cond")
+
+    def join(results: list) -> list:
+        return [state.choose(None, [r[0] for r in results], ("false_fn", "true_fn"))]
+
+    return branch(chosen, [lambda: [false_fn()], lambda: [true_fn()]], join, "cond")[0]
+
+
+def switch_case(branch_index: Any, branches: dict[int, Callable], default: Callable) -> Any:
+    """`tf.switch_case` on a symbol."""
+    from gradtape._src import ops
+
+    numbers = sorted(branches)
+    functions = [branches[n] for n in numbers] + [default]
+    index = _operand(branch_index)
+    if numbers != list(range(len(numbers))):
+        index = ops.cast(index, int32)
+        places = sum(
+            (ops.cast(ops.equal(index, n), int32) * (k + 1) for k, n in enumerate(numbers)),
+            ops.zeros([], int32),
+        )
+        index = places - 1
+    names = [f"branch {n}" for n in numbers] + ["default"]
+
+    def join(results: list) -> list:
+        return [state.choose(None, [r[0] for r in results], names)]
+
+    return branch(index, [_listed(f) for f in functions], join, "switch_case")[0]
+
+
+def _listed(function: Callable) -> Callable:
+    return lambda: [function()]
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+def loop(
+    init: Sequence[Any],
+    names: Sequence[str] | None,
+    test: Callable[[list], Any],
+    body: Callable[[list], Sequence[Any]],
+    iterates: bool = False,
+) -> list:
+    """The values `init` after `values = body(values)` as long as `test(values)`.
+
+    Values that are None or undefined before the loop get the shape that one iteration gives them;
+    `iterates` says that there is at least one.
+    """
+    start = [state.settle(v) for v in init]
+    made: list[str] = []
+    for _ in range(_MOST_ATTEMPTS):
+        layout = state.Layout(start)
+        inner, result = _traced(lambda *xs, layout=layout: _settled(body(layout.rebuild(xs))), layout.specs)
+        again = layout.revise(result, names, made)
+        if again is None:
+            break
+        start = again
+    else:
+        raise ValueError("while_loop: the kinds of the loop variables change with every iteration.")
+    n = len(layout.specs)
+    tensors = _within(inner, lambda: layout.tensors_like(result, names))
+    inner.outputs = [inner.value_of(x) for x in tensors]
+    tester, go = _traced(lambda *xs: predicate(test(layout.rebuild(xs)), "while loop"), layout.specs)
+    if tester.assigned:
+        raise NotImplementedError("while_loop: the condition of a loop must not assign variables.")
+    tester.outputs = [tester.value_of(go)]
+    assigned = list(inner.assigned.values())
+    inner.outputs += [inner.value_of(inner.state[id(v)]) for v in assigned]
+    externals = _align([tester, inner], n, assigned)
+    op = Loop(GraphFunction(tester, "while condition"), GraphFunction(inner, "while body"), n + len(assigned))
+    results = op([*layout.tensors, *map(_operand, externals)])
+    for variable, value in zip(assigned, results[n:], strict=True):
+        variable._set(value)
+    if made and not iterates:
+        _check_iterated(layout, test, start, made)
+    return layout.rebuild(results[:n])
+
+
+def _settled(values: Sequence[Any]) -> list:
+    return [state.settle(v) for v in values]
+
+
+def _check_iterated(layout: state.Layout, test: Callable, start: list, made: list[str]) -> None:
+    """Values that only exist after an iteration: a loop without one is an error when it happens."""
+    first = predicate(test(layout.rebuild(layout.tensors)), "while loop")
+
+    def check(ran: Any) -> list:
+        if not bool(ran):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"assertion failed: [loop must iterate at least once to initialize {', '.join(made)}]",
+            )
+        return []
+
+    if is_symbolic(first):
+        Callback("assert", check, effect=True)([first], ())
+    else:
+        check(first)
+
+
+def while_loop(
+    cond: Callable, body: Callable, loop_vars: Sequence[Any], maximum_iterations: Any = None
+) -> Any:
+    """`tf.while_loop` in a trace."""
+    kind: Any = type(loop_vars)
+    n = len(loop_vars)
+    init = [hooks.convert(0), *loop_vars] if maximum_iterations is not None else list(loop_vars)
+
+    def test(values: list) -> Any:
+        from gradtape._src import ops
+
+        if maximum_iterations is None:
+            return cond(*values)
+        return ops.logical_and(values[0] < maximum_iterations, predicate(cond(*values[1:]), "while loop"))
+
+    def step(values: list) -> list:
+        if maximum_iterations is None:
+            return _as_loop_vars(body(*values), n)
+        return [values[0] + 1, *_as_loop_vars(body(*values[1:]), n)]
+
+    values = loop(init, None, test, step)[-n:]
+    return kind(*values) if hasattr(loop_vars, "_fields") else kind(values)
+
+
+def _as_loop_vars(result: Any, n: int) -> list:
+    if n == 1 and not isinstance(result, (list, tuple)):
+        return [result]
+    if not isinstance(result, (list, tuple)) or len(result) != n:
+        raise ValueError(
+            "while_loop: The two structures don't have the same nested structure: `body` must return as many values as "
+            f"there are `loop_vars`; expected {n}; got {result!r}."
+        )
+    return list(result)

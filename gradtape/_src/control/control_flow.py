@@ -1,0 +1,505 @@
+"""Control flow as functions: cond, case, switch_case, while_loop, map_fn, scan, folds, py_function.
+
+Eager: a branch is called, a loop is a Python loop, and tapes see the ops inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.shape import TensorSpec
+from gradtape._src.control.tensor_array import TensorArray
+
+
+def _want_callable(**functions: Any) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(f"'{name}' must be callable.")
+
+
+def _is_symbolic(value: Any) -> bool:
+    """Whether a function is being traced, and `value` is known when it runs."""
+    if isinstance(value, _core.Variable):
+        return _core.current_trace() is not None
+    return isinstance(value, _core.Tensor) and value._symbol is not None
+
+
+def _traceable(function: Callable) -> Callable:
+    """A function given to one of those below, with its own control flow made traceable."""
+    from gradtape._src.autograph.conversion import conv
+
+    return conv(function)
+
+
+# ---- branches -----------------------------------------------------------------------------------
+
+
+def cond(
+    pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None
+) -> Any:
+    """Calls `true_fn` or `false_fn`, as `pred` says, and returns what it returns.
+
+    >>> import gradtape as tf
+    >>> tf.cond(tf.constant(2) > 1, lambda: "yes", lambda: "no")
+    'yes'
+    """
+    _want_callable(true_fn=true_fn, false_fn=false_fn)
+    assert true_fn is not None and false_fn is not None
+    if _is_symbolic(pred):
+        from gradtape._src.control import control
+
+        return control.cond(pred, _traceable(true_fn), _traceable(false_fn))
+    return true_fn() if pred else false_fn()
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str = "switch_case"
+) -> Any:
+    """Calls the function numbered `branch_index`.
+
+    Args:
+      branch_index: an integer scalar.
+      branch_fns: functions, or a dict or list of pairs from numbers to functions.
+      default: called for any other number; by default the function with the largest number.
+    """
+    if isinstance(branch_index, (float, bool)) or (
+        hasattr(branch_index, "dtype") and not branch_index.dtype.is_integer
+    ):
+        raise TypeError(f"switch_case: 'branch_index' must be an integer; got {branch_index!r}.")
+    if isinstance(branch_fns, dict):
+        branches = dict(branch_fns)
+    elif isinstance(branch_fns, (list, tuple)):
+        paired = bool(branch_fns) and all(isinstance(f, tuple) for f in branch_fns)
+        branches = dict(branch_fns) if paired else dict(enumerate(branch_fns))
+    else:
+        raise TypeError(
+            f"switch_case: 'branch_fns' must be a list, tuple, or dict; got {type(branch_fns).__name__}."
+        )
+    if not branches:
+        raise ValueError("switch_case: Must provide at least one item in 'branch_fns'.")
+    for number, function in branches.items():
+        if not isinstance(number, int):
+            raise TypeError(f"switch_case: keys of 'branch_fns' must be integers; got {number!r}.")
+        _want_callable(**{f"branch_fns[{number}]": function})
+    if default is None:
+        default = branches[max(branches)]
+    _want_callable(default=default)
+    if _is_symbolic(branch_index):
+        from gradtape._src.control import control
+
+        functions = {number: _traceable(f) for number, f in branches.items()}
+        return control.switch_case(branch_index, functions, _traceable(default))
+    index = int(branch_index._read() if isinstance(branch_index, _core.Variable) else branch_index)
+    return branches.get(index, default)()
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """Calls the function of the first true condition.
+
+    Args:
+      pred_fn_pairs: pairs of a boolean scalar and a function.
+      default: called if no condition is true.
+      exclusive: make it an error if more than one is true.
+
+    Raises:
+      InvalidArgumentError: if none is true and there is no default, or several with `exclusive`.
+    """
+    if not isinstance(pred_fn_pairs, (list, tuple, dict)):
+        raise TypeError(f"'pred_fn_pairs' must be a list, tuple, or dict. Received: {type(pred_fn_pairs)}")
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if not pairs:
+        raise ValueError("case: 'pred_fn_pairs' is empty; expected at least one pair.")
+    for i, pair in enumerate(pairs):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple. Received {pair!r}.")
+        _want_callable(**{f"fn[{i}]": pair[1]})
+    if default is not None:
+        _want_callable(default=default)
+    if any(_is_symbolic(pred) for pred, _ in pairs):
+        return _symbolic_case(pairs, default, exclusive)
+    if exclusive and sum(bool(pred) for pred, _ in pairs) > 1:
+        raise errors.InvalidArgumentError(
+            None, None, "case: Input error: More than one condition evaluated as True but exclusive=True."
+        )
+    for pred, function in pairs:
+        if pred:
+            return function()
+    if default is None:
+        raise errors.InvalidArgumentError(
+            None, None, "case: Input error: None of conditions evaluated as True"
+        )
+    return default()
+
+
+def _symbolic_case(pairs: list, default: Callable | None, exclusive: bool) -> Any:
+    """Conditions inside of conditions."""
+    from gradtape._src import ops
+    from gradtape._src.control.assertions import Assert
+
+    preds = [ops.convert_to_tensor(pred) for pred, _ in pairs]
+    if exclusive:
+        count = ops.add_n([ops.cast(p, dtypes.int32) for p in preds])
+        Assert(
+            ops.less_equal(count, 1),
+            ["case: Input error: More than one condition evaluated as True but exclusive=True."],
+        )
+    if default is None:
+        some = ops.reduce_any(ops.stack(preds))
+        Assert(some, ["case: Input error: None of conditions evaluated as True"])
+    if default is None:
+        *pairs, (_, default) = pairs
+    if not pairs:
+        return default()
+    (pred, function), rest = pairs[0], pairs[1:]
+    return cond(pred, function, default if not rest else lambda: _symbolic_case(rest, default, False))
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+def while_loop(
+    cond: Callable,
+    body: Callable,
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Calls `loop_vars = body(*loop_vars)` as long as `cond(*loop_vars)` holds.
+
+    Args:
+      loop_vars: a list or tuple of tensors, in any nesting; `body` returns the same structure.
+      maximum_iterations: the most calls of `body`.
+
+    Returns:
+      The last loop variables, as tensors.
+
+    >>> import gradtape as tf
+    >>> [n] = tf.while_loop(lambda n: n < 10, lambda n: [n * 3], [tf.constant(1)])
+    >>> n.numpy()
+    np.int32(27)
+    """
+    _want_callable(cond=cond, body=body)
+    if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
+        raise ValueError("'loop_vars' must be provided.")
+    if _core.current_trace() is not None:
+        from gradtape._src.control import control
+
+        return control.while_loop(_traceable(cond), _traceable(body), loop_vars, maximum_iterations)
+    limit = None if maximum_iterations is None else int(maximum_iterations)
+    # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
+    structure = loop_vars if limit is not None else list(loop_vars)
+    count = 0
+    while (limit is None or count < limit) and cond(*loop_vars):
+        result = body(*loop_vars)
+        if limit is None:
+            if not isinstance(result, (list, tuple)):
+                raise TypeError(
+                    f"{type(result).__name__!r} object is not iterable: while_loop: 'body' must return "
+                    "a list or tuple with the structure of 'loop_vars'."
+                )
+            nest.assert_same_structure(structure, list(result))
+        else:
+            nest.assert_same_structure(structure, result)
+        loop_vars = result
+        count += 1
+    return nest.map_structure(_loop_result, loop_vars)
+
+
+def _loop_result(value: Any) -> Any:
+    from gradtape._src import ops
+
+    return value if isinstance(value, TensorArray) else ops.convert_to_tensor(value)
+
+
+def _rows(elems: Any, what: str = "elems") -> tuple[list[list], int]:
+    """The rows of every tensor in a nest, and how many there are."""
+    from gradtape._src import ops
+
+    tensors = [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
+    if not tensors:
+        raise ValueError(f"{what}: expected at least one tensor.")
+    for t in tensors:
+        if t.ndim == 0:
+            raise ValueError("Elements in elems must be 1+ dimensional Tensors, not scalars")
+    count = tensors[0].shape[0]
+    for t in tensors[1:]:
+        if t.shape[0] != count:
+            raise ValueError(f"Dimensions {count} and {t.shape[0]} are not compatible")
+    return [list(ops.unstack(t, axis=0)) if count else [] for t in tensors], count
+
+
+def _output_spec(spec: Any) -> tuple[Any, Any]:
+    if isinstance(spec, TensorSpec):
+        return spec.dtype, spec.shape
+    return dtypes.as_dtype(spec), None
+
+
+def map_fn(
+    fn: Callable,
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """Calls `fn` on every row of `elems` and stacks the results.
+
+    Args:
+      elems: a tensor or a nest of tensors, which are cut along their first axis.
+      fn_output_signature: the type (or TensorSpec) of the results, in their structure; needed if
+        it is not that of `elems`. `dtype` is its old name.
+
+    Raises:
+      InvalidArgumentError: if a result has another type.
+    """
+    _want_callable(fn=fn)
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    rows, count = _rows(elems)
+    if signature is None:
+        from gradtape._src import ops
+
+        signature = nest.map_structure(lambda e: ops.convert_to_tensor(e).dtype, elems)
+    specs = [_output_spec(s) for s in nest.flatten(signature)]
+    outputs = [
+        TensorArray(kind, count, infer_shape=infer_shape, element_shape=shape) for kind, shape in specs
+    ]
+    if _core.current_trace() is not None:
+        from gradtape._src.batching.rows import map_rows
+
+        return map_rows(_traceable(fn), elems, signature, outputs)
+    for i in range(count):
+        result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
+        nest.assert_same_structure(signature, result)
+        for array, value in zip(outputs, nest.flatten(result), strict=True):
+            array._write(i, value)
+    return nest.pack_sequence_as(signature, [array.stack() for array in outputs])
+
+
+def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """Calls `fn` once, for all rows of `elems` at the same time, and stacks the results.
+
+    `fn` is traced on one row; what it did then runs over all of them, by the batching rules of the
+    ops (`graph/batch.py`). What cannot be traced is called row by row. A tensor with one row serves
+    all calls.
+
+    Args:
+      fallback_to_while_loop: if False, a function that cannot be traced is an error.
+    """
+    from gradtape._src import ops
+    from gradtape._src.batching.vectorize import vectorized
+
+    _want_callable(fn=fn)
+    tensors = [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
+    for t in tensors:
+        if t.ndim == 0:
+            raise ValueError("vectorized_map: elems must be 1+ dimensional Tensors, not scalars")
+    sizes = sorted({t.shape[0] for t in tensors} - {1})
+    if len(sizes) > 1:
+        raise ValueError(f"vectorized_map: the first dimensions of elems differ: {sizes}")
+    count = sizes[0] if sizes else 1
+    traceable = _traceable(fn)
+    try:
+        return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
+    except Exception:  # the function looks at values: row by row they are there, and so are its own errors
+        if not fallback_to_while_loop or not count:
+            raise
+    rows = [list(ops.unstack(t, axis=0)) for t in tensors]
+    results = [
+        fn(nest.pack_sequence_as(elems, [r[i if len(r) > 1 or count == 1 else 0] for r in rows]))
+        for i in range(count)
+    ]
+    return nest.map_structure(lambda *xs: ops.stack([ops.convert_to_tensor(x) for x in xs], 0), *results)
+
+
+def _start(elems: Any, initializer: Any, reverse: bool) -> tuple[Any, list[list], list[int], Any]:
+    """The first value of a scan or fold, the rows, their order, and the structure of the values."""
+    from gradtape._src import ops
+
+    rows, count = _rows(elems)
+    order = list(range(count - 1, -1, -1) if reverse else range(count))
+    if initializer is not None:
+        return nest.map_structure(ops.convert_to_tensor, initializer), rows, order, initializer
+    if not count:
+        raise errors.OutOfRangeError(None, None, "Tried to read from index 0 but array size is: 0 ")
+    return nest.pack_sequence_as(elems, [r[order[0]] for r in rows]), rows, order[1:], elems
+
+
+def scan(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """All the values of `a = fn(a, row)` over the rows of `elems`, stacked.
+
+    Args:
+      initializer: the first `a`; by default the first row, which is then also the first result.
+      reverse: begin with the last row.
+
+    >>> import gradtape as tf
+    >>> tf.scan(lambda a, x: a + x, tf.constant([1, 2, 3])).numpy()
+    array([1, 3, 6], dtype=int32)
+    """
+    _want_callable(fn=fn)
+    if _core.current_trace() is not None and _rows(elems)[1]:
+        from gradtape._src.batching.rows import scan_rows
+
+        return scan_rows(_traceable(fn), elems, initializer, reverse, keep=True)
+    value, rows, order, structure = _start(elems, initializer, reverse)
+    count = len(rows[0])
+    outputs = [TensorArray(v.dtype, count, infer_shape=infer_shape) for v in nest.flatten(value)]
+
+    def keep(at: int) -> None:
+        for array, v in zip(outputs, nest.flatten(value), strict=True):
+            array._write(at, v)
+
+    if initializer is None:
+        keep(count - 1 if reverse else 0)
+    else:
+        for array, v in zip(outputs, nest.flatten(value), strict=True):
+            if infer_shape:
+                array._element_shape = v.shape
+    for i in order:
+        value = fn(value, nest.pack_sequence_as(elems, [r[i] for r in rows]))
+        nest.assert_same_structure(structure, value)
+        keep(i)
+    return nest.pack_sequence_as(structure, [array.stack() for array in outputs])
+
+
+def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
+    _want_callable(fn=fn)
+    if _core.current_trace() is not None and _rows(elems)[1]:
+        from gradtape._src.batching.rows import scan_rows
+
+        return scan_rows(_traceable(fn), elems, initializer, reverse, keep=False)
+    value, rows, order, _ = _start(elems, initializer, reverse)
+    if initializer is not None:
+        value = initializer  # a Python number takes the type of what it meets
+    for i in order:
+        value = fn(value, nest.pack_sequence_as(elems, [r[i] for r in rows]))
+    return nest.map_structure(_loop_result, value)
+
+
+def foldl(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The last value of `a = fn(a, row)` over the rows of `elems`, first to last."""
+    return _fold(fn, elems, initializer, False)
+
+
+def foldr(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The last value of `a = fn(a, row)` over the rows of `elems`, last to first."""
+    return _fold(fn, elems, initializer, True)
+
+
+# ---- Python functions as ops --------------------------------------------------------------------
+
+
+def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
+    """Calls a Python function on tensors; differentiable through the ops it uses.
+
+    Args:
+      func: takes the tensors of `inp` and returns one value per type in `Tout`.
+      inp: a list of tensors.
+      Tout: the type of the result, or a list of types.
+    """
+    from gradtape._src import ops
+
+    _want_callable(func=func)
+    many = isinstance(Tout, (list, tuple))
+    wanted = list(Tout) if many else [Tout]
+    if _core.current_trace() is not None:
+        from gradtape._src.batching.rows import python_op
+
+        def run(xs: list) -> list:
+            now = py_function(func, xs, Tout)
+            return now if many else [now]
+
+        out = python_op(
+            "py_function",
+            run,
+            [ops.convert_to_tensor(x) for x in inp],
+            [_output_spec(w) for w in wanted],
+            True,
+        )
+        return out if many else out[0]
+    result = func(*[ops.convert_to_tensor(x) for x in inp])
+    values = list(result) if many and isinstance(result, (list, tuple)) else [result]
+    if many and not wanted:
+        return []
+    if len(values) != len(wanted):
+        raise errors.InvalidArgumentError(
+            None, None, f"py_function: expected {len(wanted)} results as in `Tout`; got {len(values)}."
+        )
+    out = [
+        ops.convert_to_tensor(v, None if spec is None else _output_spec(spec)[0])
+        for v, spec in zip(values, wanted, strict=True)
+    ]
+    return out if many else out[0]
+
+
+def numpy_function(
+    func: Any = None,
+    inp: Any = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient."""
+    from gradtape._src import ops
+
+    _want_callable(func=func)
+    if _core.current_trace() is not None:
+        from gradtape._src.batching.rows import python_op
+
+        wanted = [_output_spec(s) for s in nest.flatten(Tout)]
+        tensors = [ops.convert_to_tensor(x) for x in inp]
+        out = python_op(
+            "numpy_function",
+            lambda xs: nest.flatten([numpy_function(func, xs, Tout)]),
+            tensors,
+            wanted,
+            False,
+        )
+        return out[0] if len(out) == 1 else out
+    arrays = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in inp]
+    result = nest.flatten(func(*arrays))
+    out = [None if value is None else ops.convert_to_tensor(value) for value in result]
+    return out[0] if len(out) == 1 else out

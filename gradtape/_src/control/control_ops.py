@@ -1,0 +1,464 @@
+"""Branches and loops as ops of a graph, and their derivatives.
+
+`Branches` runs one of several graphs, `Loop` runs a graph again and again. Both are callbacks of
+a program, and both know how to be recorded on a tape: the derivative of branches is branches over
+the derivatives; the derivative of a loop walks over what the iterations kept, last to first.
+A loop's second derivative is made by `Eager`, which runs tapes inside the program.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base.dtypes import BY_CODE, int64
+from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
+from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+Spec = tuple[tuple[int, ...], int]  # shape, number of the type
+
+_EVERYTHING = (1 << 64) - 1
+_FIRST_FLOAT = 9  # numbers of the types from here on are those of numbers with a derivative
+
+
+@contextmanager
+def aside(trace: Graph | None = None) -> Iterator[None]:
+    """Neither the tapes nor the trace of the caller see what is done here."""
+    token = _core.suspend()
+    before = _core.set_trace(trace)
+    try:
+        yield
+    finally:
+        _core.set_trace(before)
+        _core.resume(token)
+
+
+def build(specs: Sequence[Spec], f: Callable[[list], Sequence], name: str) -> GraphFunction:
+    """The graph of what `f` does with tensors of these kinds."""
+    graph = Graph()
+    xs = [symbolic(graph.input(*spec)) for spec in specs]
+    with aside(graph):
+        graph.outputs = [graph.value_of(y) for y in f(xs)]
+    return GraphFunction(graph, name)
+
+
+def repeated(function: GraphFunction, first: int, n: int) -> Any:
+    """The program of an iteration: its first `n` results are new values of `n` inputs from `first` on."""
+    count = len(function.graph.outputs)
+    return compile_graph(function.graph, [*range(first, first + n), *([-1] * (count - n))], local=True)
+
+
+def spec_of(x: Any) -> Spec:
+    return tuple(x.shape), x.dtype._code
+
+
+def specs_of(values: Sequence[Any]) -> list[Spec]:
+    return [(v.shape, v.dtype) for v in values]
+
+
+def has_effect(graph: Graph) -> bool:
+    """Whether the graph does something besides computing its results."""
+    return any(isinstance(n.op, Callback) and n.op.effect for n in graph.nodes)
+
+
+def zeros(spec: Spec) -> Any:
+    from gradtape._src import ops
+
+    return ops.zeros(spec[0], BY_CODE[spec[1]])
+
+
+def _dense(g: Any) -> Any:
+    from gradtape._src.tensors.hooks import densify
+
+    return densify(g)
+
+
+def _given(gs: Sequence[Any], outs: Sequence[Any], which: Sequence[int]) -> list:
+    """Cotangents of some results, zeros where there is none."""
+    return [gs[k] if gs[k] is not None else zeros(spec_of(outs[k])) for k in which]
+
+
+class Control(Callback):
+    """An op with a graph inside. Calling it writes it into the trace of its operands, or runs it
+    if they have values, and tells the tapes."""
+
+    def __init__(self, name: str, specs: Sequence[Spec], effect: bool = False) -> None:
+        super().__init__(name, self._execute, effect)
+        self.specs = list(specs)
+
+    def _execute(self, *inputs: Any) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        raise NotImplementedError
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple] = ()) -> list:
+        if _core.is_recording():
+            tracked = tuple(_core.is_tracked(x) for x in operands)
+            if any(tracked):
+                return self._recorded(list(operands), tracked)
+        return self.apply(operands)
+
+    def apply(self, operands: Sequence[Any]) -> list:
+        """The results, unknown to tapes."""
+        graph = written_to(operands) or (_core.current_trace() if self.effect else None)
+        if graph is None:
+            with aside():
+                return list(self.run(*operands))
+        return [symbolic(v) for v in graph.add(self, [graph.value_of(x) for x in operands], (), self.specs)]
+
+
+# ---- branches -----------------------------------------------------------------------------------
+
+
+class Branches(Control):
+    """Runs the graph whose number is the first operand on the others; the last one for any other number."""
+
+    def __init__(self, functions: Sequence[GraphFunction], name: str = "cond") -> None:
+        super().__init__(
+            name, specs_of(functions[0].graph.outputs), any(has_effect(f.graph) for f in functions)
+        )
+        self.functions = list(functions)
+        self._derivatives: dict[tuple[bool, ...], _BranchesDerivative] = {}
+
+    def _execute(self, which: Any, *inputs: Any) -> Sequence[Any]:
+        k = int(which)
+        return self.functions[k if 0 <= k < len(self.functions) else -1].program.run(inputs)
+
+    def _derivative(self, tracked: tuple[bool, ...]) -> _BranchesDerivative:
+        known = self._derivatives.get(tracked)
+        if known is None:
+            known = self._derivatives[tracked] = _BranchesDerivative(self, tracked)
+        return known
+
+    def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        d = self._derivative(tracked[1:])
+        outputs = d.forward.apply(operands)
+        n = len(self.specs)
+
+        def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
+            if any(g is not None for g in gs[n:]):
+                # Somebody differentiated the backward pass: what it read has cotangents too.
+                return d.forward.gradients(tracked, gs, ins, outs)
+            return d.gradients(gs, ins, outs)
+
+        _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
+        return outputs[:n]
+
+    def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
+        """Gradients of the operands from operands and results alone: runs forward again."""
+        d = self._derivative(tracked[1:])
+        again = d.forward(ins) if len(d.forward.specs) > len(outs) else outs
+        return d.gradients(gs, ins, again)
+
+
+class _BranchesDerivative:
+    """The branches with what their backward passes read as further results, and the backward passes."""
+
+    def __init__(self, op: Branches, tracked: tuple[bool, ...]) -> None:
+        with aside():
+            ds = [f.derivative(tracked) for f in op.functions]
+        inputs = specs_of(op.functions[0].graph.inputs)
+        n = len(op.specs)
+        # Branches share the places of what they keep: only one of them runs.
+        slots: list[Spec] = []
+        places = [_take_slots(slots, specs_of(d.forward.graph.outputs[n:])) for d in ds]
+
+        def forward_of(d: Derivative, at: list[int]) -> GraphFunction:
+            def run(xs: list) -> list:
+                ys = replay(d.forward.graph, xs)
+                kept: list = [None] * len(slots)
+                for place, y in zip(at, ys[n:], strict=True):
+                    kept[place] = y
+                return [*ys[:n], *(zeros(s) if k is None else k for k, s in zip(kept, slots, strict=True))]
+
+            return build(inputs, run, op.op_name)
+
+        self.forward = Branches([forward_of(d, at) for d, at in zip(ds, places, strict=True)], op.op_name)
+        reads = [
+            [(where, i if where == "in" or i < n else n + at[i - n]) for where, i in d.reads]
+            for d, at in zip(ds, places, strict=True)
+        ]
+        self.reads = sorted({r for of in reads for r in of})
+        self.cotangents = sorted({k for d in ds for k in d.cotangents})
+        self.targets = [i for i in range(len(inputs)) if any(d.found[i] is not None for d in ds)]
+        self.count = len(inputs)
+        kinds = [inputs[i] if where == "in" else self.forward.specs[i] for where, i in self.reads]
+        kinds += [op.specs[k] for k in self.cotangents]
+
+        def backward_of(d: Derivative, mine: list) -> GraphFunction:
+            def run(xs: list) -> list:
+                known = dict(zip(self.reads, xs, strict=False))
+                gs = dict(zip(self.cotangents, xs[len(self.reads) :], strict=True))
+                flat = replay(d.backward.graph, [*(known[r] for r in mine), *(gs[k] for k in d.cotangents)])
+                grads = unpack(d.found, flat)
+                return [zeros(inputs[i]) if grads[i] is None else _dense(grads[i]) for i in self.targets]
+
+            return build(kinds, run, f"gradient of {op.op_name}")
+
+        self.backward = None
+        if self.targets:
+            functions = [backward_of(d, mine) for d, mine in zip(ds, reads, strict=True)]
+            self.backward = Branches(functions, f"gradient of {op.op_name}")
+
+    def gradients(self, gs: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> list:
+        grads: list = [None] * (1 + self.count)
+        if self.backward is not None:
+            given = [ins[1 + i] if where == "in" else outs[i] for where, i in self.reads]
+            found = self.backward([ins[0], *given, *_given(gs, outs, self.cotangents)])
+            for i, g in zip(self.targets, found, strict=True):
+                grads[1 + i] = g
+        return grads
+
+
+def _take_slots(slots: list[Spec], wanted: list[Spec]) -> list[int]:
+    """Places for values of these kinds; makes new ones where there are none of a kind left."""
+    taken: list[int] = []
+    for spec in wanted:
+        place = next((k for k, s in enumerate(slots) if s == spec and k not in taken), len(slots))
+        if place == len(slots):
+            slots.append(spec)
+        taken.append(place)
+    return taken
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+class Loop(Control):
+    """Runs `body` as long as `cond` says so. Both take the loop's variables and then its constants."""
+
+    def __init__(self, cond: GraphFunction, body: GraphFunction, n: int, name: str = "while") -> None:
+        super().__init__(
+            name, specs_of(body.graph.inputs[:n]), has_effect(body.graph) or has_effect(cond.graph)
+        )
+        self.cond, self.body, self.n = cond, body, n
+        self.inputs = specs_of(body.graph.inputs)
+        self._step: Any = None
+        self._derivatives: dict[tuple[bool, ...], LoopGradient] = {}
+
+    @property
+    def step(self) -> Any:
+        """The program of one iteration, and whether another one follows."""
+        if self._step is None:
+            self._step = repeated(build(self.inputs, self._iterate, self.op_name), 0, self.n)
+        return self._step
+
+    def _iterate(self, xs: list) -> list:
+        return self._next(xs, replay(self.body.graph, xs))
+
+    def _next(self, xs: list, ys: list) -> list:
+        return [*ys[: self.n], replay(self.cond.graph, [*ys[: self.n], *xs[self.n :]])[0]]
+
+    def _execute(self, *inputs: Any) -> Sequence[Any]:
+        return _core.loop(self.cond.program, self.step, inputs, self.n, False)
+
+    def eagerly(self, xs: list) -> list:
+        """The loop in Python, for tapes that differentiate more than once."""
+        now, rest = list(xs[: self.n]), list(xs[self.n :])
+        while bool(self.cond.program.run([*now, *rest])[0]):
+            now = self.body([*now, *rest])
+        return now
+
+    def active(self, tracked: Sequence[bool]) -> tuple[bool, ...]:
+        """Which inputs of the body depend on the tracked ones, in any iteration."""
+        marks = [t and spec[1] >= _FIRST_FLOAT for t, spec in zip(tracked, self.inputs, strict=True)]
+        while True:
+            reached = {v for v, m in zip(self.body.graph.inputs, marks, strict=True) if m}
+            for node in self.body.graph.nodes:
+                if any(v in reached for v in node.operands):
+                    reached.update(v for v in node.results if v.dtype >= _FIRST_FLOAT)
+            more = [m or y in reached for m, y in zip(marks, self.body.graph.outputs, strict=False)]
+            if more == marks[: self.n]:
+                return tuple(marks)
+            marks[: self.n] = more
+
+    def derivative(self, active: tuple[bool, ...]) -> LoopGradient:
+        known = self._derivatives.get(active)
+        if known is None:
+            with aside():
+                known = self._derivatives[active] = LoopGradient(self, active)
+        return known
+
+    def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        d = self.derivative(self.active(tracked))
+        outputs = d.forward.apply(operands)
+        _core.record(tuple(outputs), tuple(operands), d.gradients, _EVERYTHING)
+        return outputs[: self.n]
+
+
+class KeepingLoop(Loop):
+    """A loop that keeps what its backward pass reads; its last result is the token of that."""
+
+    def __init__(self, plain: Loop, d: Derivative, gradient: LoopGradient) -> None:
+        super().__init__(plain.cond, plain.body, plain.n, plain.op_name)
+        self.specs = [*plain.specs, ((), int64._code)]
+        self.plain, self.gradient, self._derivative = plain, gradient, d
+
+    def _iterate(self, xs: list) -> list:
+        ys = replay(self._derivative.forward.graph, xs)
+        kept = self.gradient.kept
+        return [*self._next(xs, ys), *(xs[i] if where == "in" else ys[i] for where, i in kept)]
+
+    def _execute(self, *inputs: Any) -> Sequence[Any]:
+        return _core.loop(self.cond.program, self.step, inputs, self.n, True)
+
+    def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        active = self.active(tracked)
+        if all(have or not want for have, want in zip(self.gradient.marks, active, strict=True)):
+            outputs = self.apply(operands)
+            _core.record(tuple(outputs), tuple(operands), self.gradient.gradients, _EVERYTHING)
+            return outputs
+        # More is asked for now than when the loop was traced: another loop keeps that.
+        return [*self.plain._recorded(operands, tracked), self.apply(operands)[-1]]
+
+
+class LoopGradient(Control):
+    """The backward pass of a loop: takes the token, the loop's operands, and the cotangents."""
+
+    def __init__(self, loop: Loop, marks: tuple[bool, ...]) -> None:
+        d = loop.body.derivative(marks)
+        n = loop.n
+        self.loop, self.marks, self._derivative = loop, marks, d
+        self.kept = [r for r in d.reads if r[0] == "out" or r[1] < n]
+        self.constants = [i for where, i in d.reads if where == "in" and i >= n]
+        self.variables = [i for i in range(n) if marks[i]]
+        # Gradients of constants are sums over the iterations; those of some rows are put together at the end.
+        found = [i for i in range(n, len(marks)) if d.found[i] is not None]
+        self.sparse = [i for i in found if isinstance(d.found[i], tuple)]
+        self.state = self.variables + [i for i in found if i not in self.sparse]
+        self.targets = self.state + self.sparse
+        super().__init__(f"gradient of {loop.op_name}", [loop.inputs[i] for i in self.targets])
+        self.forward = KeepingLoop(loop, d, self)
+        self._step: Any = None
+        self.start = [zeros(loop.inputs[i]) for i in self.state[len(self.variables) :]]
+
+    @functools.cached_property
+    def back(self) -> GraphFunction:
+        """One iteration backwards: of what was kept, the state, and the constants."""
+        results = specs_of(self._derivative.forward.graph.outputs)
+        kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.kept]
+        kinds += [self.loop.inputs[i] for i in (*self.state, *self.constants)]
+        return build(kinds, self._iterate, self.op_name)
+
+    @property
+    def step(self) -> Any:
+        """The program of one iteration backwards."""
+        if self._step is None:
+            self._step = repeated(self.back, len(self.kept), len(self.state))
+        return self._step
+
+    def _iterate(self, xs: list) -> list:
+        """New cotangents of the variables, sums of those of the constants, parts of the sparse ones."""
+        d = self._derivative
+        kept = dict(zip(self.kept, xs, strict=False))
+        state = dict(zip(self.state, xs[len(self.kept) :], strict=False))
+        fixed = dict(zip(self.constants, xs[len(self.kept) + len(self.state) :], strict=True))
+        read = [kept[r] if r in kept else fixed[r[1]] for r in d.reads]
+        grads = unpack(d.found, replay(d.backward.graph, [*read, *(state[k] for k in d.cotangents)]))
+        out = []
+        for i in self.state:
+            g = None if grads[i] is None else _dense(grads[i])
+            if i >= self.loop.n:
+                out.append(state[i] if g is None else state[i] + g)
+            else:
+                out.append(zeros(self.loop.inputs[i]) if g is None else g)
+        for i in self.sparse:
+            out += [grads[i].values, grads[i].indices]
+        return out
+
+    def _execute(self, token: Any, *rest: Any) -> Sequence[Any]:
+        ins, gs = rest[: len(self.marks)], rest[len(self.marks) :]
+        constants = [ins[i] for i in self.constants]
+        out = _core.loop_back(self.step, token, [*gs, *self.start], constants)
+        n = len(self.state)
+        parts = zip(out[n::2], out[n + 1 :: 2], self.sparse, strict=True)
+        return [*out[:n], *(IndexedSlices(v, at, self.loop.inputs[i][0])._dense() for v, at, i in parts)]
+
+    def gradients(self, gs: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> list:
+        """What a tape asks for: gradients of the loop's operands."""
+        grads: list = [None] * len(self.marks)
+        found = self([outs[-1], *ins, *_given(gs, outs, self.variables)])
+        for i, g in zip(self.targets, found, strict=True):
+            grads[i] = g
+        return grads
+
+    def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        outputs = self.apply(operands)
+        kinds = [*self.loop.inputs, *(self.loop.inputs[i] for i in self.variables)]
+        marks = tracked[1:]
+        again = Eager(
+            self.op_name,
+            differentiate(self._eagerly, marks),
+            [s for s, m in zip(kinds, marks, strict=True) if m],
+        )
+
+        def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
+            found = iter(again([*ins[1:], *_given(gs, outs, range(len(outs)))]))
+            return [None, *(next(found) if m else None for m in marks)]
+
+        _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
+        return outputs
+
+    def _eagerly(self, xs: list) -> list:
+        count = len(self.marks)
+        wanted = tuple(i in self.targets for i in range(count))
+        every = dict(zip(self.variables, xs[count:], strict=True))
+        gs = [every.get(k) if k in every else zeros(self.loop.inputs[k]) for k in range(self.loop.n)]
+        return differentiate(self.loop.eagerly, wanted)([*xs[:count], *gs])
+
+
+# ---- Python inside a program --------------------------------------------------------------------
+
+
+def differentiate(f: Callable[[list], list], marks: Sequence[bool]) -> Callable[[list], list]:
+    """The gradient of `f` by its marked arguments: a function of all arguments and the cotangents."""
+
+    def gradient(given: list) -> list:
+        from gradtape._src import ops
+        from gradtape._src.tapes.tape import GradientTape
+
+        # Objects of their own, so that a tensor given twice has two gradients.
+        xs = [ops.identity(x) if m else x for x, m in zip(given, marks, strict=False)]
+        sources = [x for x, m in zip(xs, marks, strict=True) if m]
+        with GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(sources)
+            ys = f(xs)
+        pairs = [
+            (y, g) for y, g in zip(ys, given[len(marks) :], strict=True) if y.dtype._code >= _FIRST_FLOAT
+        ]
+        targets, gs = [y for y, _ in pairs], [g for _, g in pairs]
+        return [_dense(g) for g in tape.gradient(targets, sources, gs, unconnected_gradients="zero")]
+
+    return gradient
+
+
+class Eager(Control):
+    """A function of tensors that runs as eager code inside a program; tapes in there differentiate it."""
+
+    def __init__(
+        self, name: str, f: Callable[[list], list], specs: Sequence[Spec], effect: bool = False
+    ) -> None:
+        super().__init__(name, specs, effect)
+        self.f = f
+
+    def _execute(self, *inputs: Any) -> Sequence[Any]:
+        with aside():
+            return self.f(list(inputs))
+
+    def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        outputs = self.apply(operands)
+        specs = [spec_of(x) for x, t in zip(operands, tracked, strict=True) if t]
+        gradient = Eager(f"gradient of {self.op_name}", differentiate(self.f, tracked), specs)
+
+        def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
+            found = iter(gradient([*ins, *_given(gs, outs, range(len(outs)))]))
+            return [next(found) if t else None for t in tracked]
+
+        _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
+        return outputs

@@ -1,0 +1,140 @@
+"""Ops written in Python, in graphs: how they run in a program, and what is known before they run.
+
+`lower` makes them steps that call Python, unless their forward is made of ops: then `simplify` writes
+it out. Their gradients are no matter of this file, but of their rows (`gradtape/_src/tapes/primitive.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import errors
+from gradtape._src.base.dtypes import BY_CODE, as_dtype
+from gradtape._src.base.shape import TensorSpec
+from gradtape._src.control.control_ops import aside
+from gradtape._src.graph.ir import Graph, Node, symbolic
+from gradtape._src.graph.trace import lift
+from gradtape._src.tensors import hooks
+
+Spec = tuple[int, tuple[int, ...]]  # number of the type, shape
+
+_ops: list[Any] = []  # records point at ops without owning them, so ops live as long as the process
+
+
+class PythonOp:
+    """What the core and the passes ask of an op written in Python."""
+
+    op: Any
+
+    def __init__(self, forward: Callable, shape: Callable | None = None) -> None:
+        self.forward, self.shape = forward, shape
+        self._inferred: dict[tuple, list[tuple]] = {}
+        self._graphs: dict[tuple, Graph | None] = {}
+
+    def attach(self, op: Any) -> None:
+        """Gives the op what the core and the passes look for."""
+        self.op, self.row, self.name = op, op.row, op.op_name
+        op.infer, op.expand, op.step = self.infer, self.expand, self.step
+        _ops.append(op)
+
+    def call(self, operands: Sequence[Any], attrs: Sequence[Any]) -> Any:
+        """The forward."""
+        return self.forward(*operands, *attrs)
+
+    def step(self, node: Node) -> Callable:
+        """What a program runs for a node."""
+        expected = [(r.shape, r.dtype) for r in node.results]
+
+        def run(*operands: Any) -> list:
+            with lift():
+                results = list(_core.apply(self.op, list(operands), node.attrs))
+            if [(tuple(r.shape), r.dtype._code) for r in results] != expected:
+                wanted = ", ".join(f"{BY_CODE[d].name}{list(s)}" for s, d in expected)
+                got = ", ".join(f"{r.dtype.name}{list(r.shape)}" for r in results)
+                raise errors.InvalidArgumentError(
+                    None, None,
+                    f"{self.name}: the result is not what was inferred when the function was traced; expected {wanted}; got "
+                    f"{got}. Hint: pass shape=, or shape_from_values=True if it depends on values.",
+                )  # fmt: skip
+            return results
+
+        return run
+
+    # ---- shapes -----------------------------------------------------------------------------
+
+    def infer(self, specs: Sequence[Spec], attrs: tuple) -> list[tuple]:
+        """Called by the core: for each result its (shape, number of the type)."""
+        key = (tuple(specs), attrs)
+        try:
+            known = self._inferred.get(key)
+        except TypeError:
+            raise TypeError(
+                f"{self.name}: attributes must be hashable where a function is traced; got {attrs}."
+            ) from None
+        if known is None:
+            known = self._inferred[key] = self._infer(specs, attrs)
+        return known
+
+    def _infer(self, specs: Sequence[Spec], attrs: tuple) -> list[tuple]:
+        if self.shape is not None:
+            given = self.shape(*(TensorSpec(shape, BY_CODE[dtype]) for dtype, shape in specs), *attrs)
+            common = specs[0][0] if specs else 11
+            return [_spec(s, common) for s in (given if self.row.many else [given])]
+        graph = self.expand(specs, attrs)
+        if graph is not None:
+            return [(v.shape, v.dtype) for v in graph.outputs]
+        rng = np.random.default_rng(0)
+        examples = [_example(rng, BY_CODE[dtype], shape) for dtype, shape in specs]
+        try:
+            with lift():
+                results = _core.apply(self.op, examples, attrs)
+        except Exception as e:
+            raise errors.Untraceable(
+                f"{self.name}: the shape of its result is not known, and the forward cannot be run on example values ({e}). "
+                "Hint: pass shape="
+            ) from e
+        return [(tuple(r.shape), r.dtype._code) for r in results]
+
+    def expand(self, specs: Sequence[Spec], attrs: tuple) -> Graph | None:
+        """The forward as a graph; None when it is not made of ops."""
+        key = (tuple(specs), attrs)
+        if key not in self._graphs:
+            self._graphs[key] = traced(lambda xs: self.call(xs, attrs), specs, self.row.many)
+        return self._graphs[key]
+
+
+def adopt(op: Any) -> None:
+    """Makes an op that was entered into the table with a forward in Python traceable; called by the core."""
+    PythonOp(op._python).attach(op)
+
+
+def traced(f: Callable[[list], Any], specs: Sequence[Spec], many: bool) -> Graph | None:
+    """The graph of what `f` does with tensors of these kinds; None if it looks at values."""
+    graph = Graph()
+    xs = [symbolic(graph.input(shape, dtype)) for dtype, shape in specs]
+    try:
+        with aside(graph):
+            made = f(xs)
+            graph.outputs = [graph.value_of(hooks.densify(y)) for y in (made if many else [made])]
+    except Exception:
+        return None
+    return graph
+
+
+def _spec(given: Any, dtype: int) -> tuple:
+    """A result as (shape, number of the type) from what a shape rule returned."""
+    if hasattr(given, "shape") and hasattr(given, "dtype"):
+        return tuple(int(d) for d in given.shape), as_dtype(given.dtype)._code
+    if len(given) == 2 and not isinstance(given[1], (int, np.integer)) and given[1] is not None:
+        return tuple(int(d) for d in given[0]), as_dtype(given[1])._code
+    return tuple(int(d) for d in given), dtype
+
+
+def _example(rng: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """Some values to run a forward on: ordinary numbers, and indices that are in range wherever possible."""
+    array = rng.uniform(0.5, 1.5, shape) if dtype.is_floating or dtype.is_complex else np.zeros(shape)
+    return hooks.convert(array, dtype._code)

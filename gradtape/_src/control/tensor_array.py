@@ -1,0 +1,379 @@
+"""`tf.TensorArray`: a list of tensors of one type that loops write and read."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base import dtypes, errors
+from gradtape._src.base.shape import TensorShape
+
+
+def _index(value: Any) -> int:
+    return int(value._read()) if isinstance(value, _core.Variable) else int(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, _core.Tensor) and value._symbol is not None:
+        raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
+    return _index(value)
+
+
+def _symbolic(*values: Any) -> bool:
+    return any(isinstance(v, _core.Tensor) and v._symbol is not None for v in values)
+
+
+class TensorArray:
+    """A list of tensors; `write` returns the array to go on with.
+
+    Gradients pass through `write`, `read`, `stack` and the others like through any op.
+
+    >>> import gradtape as tf
+    >>> ta = tf.TensorArray(tf.float32, size=2)
+    >>> ta = ta.write(0, 1.0).write(1, 2.0)
+    >>> ta.stack().numpy()
+    array([1., 2.], dtype=float32)
+
+    Args:
+      dtype: the type of the elements.
+      size: the number of elements.
+      dynamic_size: whether writing behind the end makes the array longer.
+      clear_after_read: whether an element can be read once only (the default).
+      infer_shape: whether all elements must have the same shape.
+      element_shape: the shape of the elements, as far as it is known.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if handle is not None:
+            raise ValueError("TensorArray: Cannot provide `handle` when eager execution is enabled.")
+        if size is None:
+            raise ValueError("Size must be declared for TensorArrays when eager execution is enabled.")
+        self._dtype = dtypes.as_dtype(dtype)
+        self._dynamic_size = bool(dynamic_size)
+        self._clear_after_read = True if clear_after_read is None else bool(clear_after_read)
+        self._infer_shape = infer_shape
+        self._element_shape = TensorShape(element_shape)
+        self._tensors: list = [None] * _size(size)
+        self._cleared: set[int] = set()
+        # In a traced loop the elements are rows of one tensor, and the array does not change: `write`
+        # and the others return another one.
+        self._buffer: Any = None
+
+    # ---- what it is -------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The type of the elements."""
+        return self._dtype
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether writing behind the end makes the array longer."""
+        return self._dynamic_size
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """The shape of the elements, as far as it is known."""
+        return self._element_shape
+
+    @property
+    def handle(self) -> None:
+        """None: there is no graph resource."""
+        return
+
+    @property
+    def flow(self) -> Any:
+        """A scalar that stands for the order of graph ops; it has no meaning here."""
+        from gradtape._src import ops
+
+        return ops.constant(0)
+
+    def size(self, name: str | None = None) -> Any:
+        """The number of elements, as a tensor."""
+        from gradtape._src import ops
+
+        return ops.constant(len(self))
+
+    def __len__(self) -> int:
+        return len(self._tensors) if self._buffer is None else self._buffer.shape[0]
+
+    def identity(self) -> TensorArray:
+        """The array itself."""
+        return self
+
+    def grad(self, source: Any, flow: Any = None, name: Any = None) -> Any:
+        """Not available: tapes differentiate through the array by themselves."""
+        raise NotImplementedError(
+            "TensorArray.grad: use tf.GradientTape, which differentiates through the array."
+        )
+
+    def close(self, name: str | None = None) -> None:
+        """Forgets the elements."""
+        self._tensors = []
+
+    # ---- single elements --------------------------------------------------------------------
+
+    def read(self, index: Any, name: str | None = None) -> Any:
+        """The element at `index`; with `clear_after_read` it can be read once.
+
+        Raises:
+          OutOfRangeError: if there is no such element.
+          InvalidArgumentError: if it was read before and cleared.
+        """
+        if self._buffer is not None or _symbolic(index):
+            from gradtape._src import ops
+
+            return ops.gather(self._as_tensor(), index)
+        index = _index(index)
+        if index < 0:
+            raise errors.OutOfRangeError(
+                None, None, f"Reading from negative indices (index {index}) is not allowed."
+            )
+        if index >= len(self._tensors):
+            raise errors.OutOfRangeError(
+                None, None, f"Tried to read from index {index} but array size is: {len(self._tensors)} "
+            )
+        if self._tensors[index] is None and index in self._cleared:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Could not read index {index} twice because it was cleared after a previous read (perhaps "
+                "try setting clear_after_read = false?)",
+            )
+        tensor = self._element(index)
+        if self._clear_after_read and _core.current_trace() is None:
+            self._tensors[index] = None
+            self._cleared.add(index)
+        return tensor
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Puts `value` at `index`.
+
+        Raises:
+          OutOfRangeError: behind the end, unless `dynamic_size`.
+          InvalidArgumentError: for a value of another type.
+          ValueError: for a value of another shape than the elements before.
+        """
+        if _core.current_trace() is not None:
+            return self._traced_write(index, value)
+        self._write(_index(index), value)
+        return self
+
+    def _element(self, index: int) -> Any:
+        """An element; zeros if nothing was written."""
+        if self._tensors[index] is None:
+            from gradtape._src import ops
+
+            if not self._element_shape.is_fully_defined():
+                raise ValueError(
+                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is "
+                    "not known."
+                )
+            self._tensors[index] = ops.zeros(self._element_shape, self._dtype)
+        return self._tensors[index]
+
+    def _write(self, index: int, value: Any) -> None:
+        if index < 0:
+            raise errors.OutOfRangeError(
+                None, None, f"Writing to negative indices (index {index}) is not allowed."
+            )
+        size = len(self._tensors)
+        if index >= size:
+            if not self._dynamic_size:
+                raise errors.OutOfRangeError(
+                    None,
+                    None,
+                    f"Tried to write to index {index} but array is not resizeable and size is: {size} ",
+                )
+            self._tensors.extend([None] * (index - size + 1))
+        self._tensors[index] = self._checked(value)
+
+    def _checked(self, value: Any) -> Any:
+        from gradtape._src import ops
+
+        tensor = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        if tensor.dtype is not self._dtype:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype "
+                f"{tensor.dtype.name} ",
+            )
+        if not self._element_shape.is_compatible_with(tensor.shape):
+            raise ValueError(
+                f"Incompatible shape for value ({tensor.shape}), expected ({self._element_shape})"
+            )
+        if self._infer_shape and not self._element_shape.is_fully_defined():
+            self._element_shape = self._element_shape.merge_with(tensor.shape)
+        return tensor
+
+    # ---- all elements -----------------------------------------------------------------------
+
+    def stack(self, name: str | None = None) -> Any:
+        """All elements as one tensor with a new first axis."""
+        if self._buffer is not None:
+            return self._buffer
+        return self._stacked(range(len(self._tensors)))
+
+    def gather(self, indices: Any, name: str | None = None) -> Any:
+        """The elements at `indices` as one tensor."""
+        if self._buffer is not None or _symbolic(indices):
+            from gradtape._src import ops
+
+            return ops.gather(self._as_tensor(), indices)
+        return self._stacked(self._indices(indices))
+
+    def _stacked(self, indices: Any) -> Any:
+        from gradtape._src import ops
+
+        elements = [self._element(i) for i in indices]
+        if not elements:
+            shape = self._element_shape.as_list() if self._element_shape.is_fully_defined() else []
+            return ops.zeros([0, *shape], self._dtype)
+        return ops.stack(elements, 0)
+
+    def concat(self, name: str | None = None) -> Any:
+        """All elements joined along their first axis."""
+        from gradtape._src import ops
+
+        if self._buffer is not None:
+            rows = self._buffer.shape
+            return ops.reshape(self._buffer, [rows[0] * rows[1], *rows[2:]])
+        return ops.concat([self._element(i) for i in range(len(self._tensors))], 0)
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """Fills the array with the rows of `value`."""
+        if _core.current_trace() is not None:
+            return self._traced_unstack(value)
+        tensors = self._rows(value)
+        if len(tensors) > len(self._tensors) and not self._dynamic_size:
+            raise ValueError(
+                f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size "
+                f"{len(self._tensors)} "
+            )
+        self._tensors = [self._checked(t) for t in tensors]
+        return self
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Puts the rows of `value` at `indices`."""
+        if _core.current_trace() is not None:
+            return self._traced_scatter(indices, value)
+        for index, row in zip(self._indices(indices), self._rows(value), strict=False):
+            self._write(index, row)
+        return self
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """Fills the array with pieces of `value` of the given lengths along the first axis."""
+        from gradtape._src import ops
+
+        pieces = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
+        if len(pieces) > len(self._tensors) and not self._dynamic_size:
+            raise ValueError(
+                f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. "
+                f"{len(pieces)}), and the TensorArray is not marked as dynamically resizeable."
+            )
+        self._tensors = list(pieces)
+        return self
+
+    def _rows(self, value: Any) -> list:
+        from gradtape._src import ops
+
+        return list(ops.unstack(ops.convert_to_tensor(value, dtype_hint=self._dtype), axis=0))
+
+    @staticmethod
+    def _indices(indices: Any) -> list[int]:
+        from gradtape._src import ops
+
+        return [int(i) for i in ops.convert_to_tensor(indices, dtype_hint=dtypes.int32).numpy().reshape(-1)]
+
+    # ---- in a trace -------------------------------------------------------------------------
+
+    def _is_tensor(self) -> bool:
+        """Whether it can be carried through a loop as one tensor."""
+        return self._buffer is not None or (self._element_shape.is_fully_defined() and not self._dynamic_size)
+
+    def _as_tensor(self) -> Any:
+        """The elements as rows of one tensor."""
+        from gradtape._src import ops
+
+        if self._buffer is not None:
+            return self._buffer
+        if not self._element_shape.is_fully_defined():
+            raise ValueError(
+                "TensorArray: nothing was written yet, and the shape of the elements is not known. Hint: element_shape=."
+            )
+        if all(t is None for t in self._tensors):
+            return ops.zeros([len(self._tensors), *self._element_shape], self._dtype)
+        return self._stacked(range(len(self._tensors)))
+
+    def _with_tensor(self, buffer: Any) -> TensorArray:
+        """An array like this one, with other elements."""
+        new = copy.copy(self)
+        new._tensors, new._cleared, new._buffer = [], set(), buffer
+        new._element_shape = TensorShape(list(buffer.shape)[1:])
+        return new
+
+    def _with_zeros(self) -> TensorArray:
+        from gradtape._src import ops
+
+        return self._with_tensor(ops.zeros_like(self._as_tensor()))
+
+    def _traced_write(self, index: Any, value: Any) -> TensorArray:
+        from gradtape._src import ops
+
+        new = copy.copy(self)
+        new._tensors = list(self._tensors)
+        if self._buffer is None and not _symbolic(index):
+            new._write(_index(index), value)
+            return new
+        element = new._checked(value)
+        if self._dynamic_size:
+            new._grow(index)
+        rows = ops.tensor_scatter_update(new._as_tensor(), ops.reshape(index, [1, 1]), element[None])
+        return new._with_tensor(rows)
+
+    def _grow(self, index: Any) -> None:
+        """An array that grows in a loop gets the size it will have behind the loop."""
+        from gradtape._src.control.control import trips
+
+        size = trips(index)
+        if self._buffer is None:
+            self._tensors += [None] * (size - len(self._tensors))
+        elif size > self._buffer.shape[0]:
+            from gradtape._src import ops
+
+            more = ops.zeros([size - self._buffer.shape[0], *self._element_shape], self._dtype)
+            self._buffer = ops.concat([self._buffer, more], 0)
+
+    def _traced_unstack(self, value: Any) -> TensorArray:
+        from gradtape._src import ops
+
+        rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        if rows.shape[0] > len(self) and not self._dynamic_size:
+            raise ValueError(
+                f"Cannot unstack {rows.shape[0]} tensors into a TensorArray of static size {len(self)} "
+            )
+        return self._with_tensor(rows)
+
+    def _traced_scatter(self, indices: Any, value: Any) -> TensorArray:
+        from gradtape._src import ops
+
+        rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        new = copy.copy(self)
+        new._element_shape = self._element_shape.merge_with(list(rows.shape)[1:])
+        places = ops.convert_to_tensor(indices, dtype_hint=dtypes.int32)
+        return new._with_tensor(ops.tensor_scatter_update(new._as_tensor(), places[:, None], rows))

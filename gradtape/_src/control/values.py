@@ -1,0 +1,314 @@
+"""What branches return and loops carry, as tensors: nests of tensors, numbers and TensorArrays.
+
+A value is a nest. Its leaves are tensors (numbers count as such), TensorArrays (carried as one
+tensor), or other objects, which must be the same whichever way the program takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import nest
+from gradtape._src.base.errors import Untraceable, more
+from gradtape._src.control.control_ops import spec_of, zeros
+from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+
+class _Undefined:
+    """Stands for a variable that has no value yet."""
+
+    def __repr__(self) -> str:
+        return "<undefined>"
+
+
+UNDEFINED = _Undefined()
+_NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
+# Names of variables that the source transformation made.
+INTERNAL = "ag__"
+RESULT, RETURNED = "ag__retval", "ag__returned"
+
+
+def settle(value: Any) -> Any:
+    """A value with its sparse gradients made dense; anything else stays as it is."""
+    if isinstance(value, (_core.Tensor, TensorArray)) or not nest.is_nested(value):
+        return hooks.densify(value) if isinstance(value, IndexedSlices) else value
+    return nest.map_structure(settle, value)
+
+
+def _kind(leaf: Any) -> str:
+    if isinstance(leaf, _core.Tensor) or (isinstance(leaf, _NUMBERS) and not _is_text(leaf)):
+        return "tensor"
+    if isinstance(leaf, TensorArray) and leaf._is_tensor():
+        return "array"
+    return "object"
+
+
+def _is_text(leaf: Any) -> bool:
+    return isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind in "OUS"
+
+
+def tensor_of(leaf: Any) -> Any:
+    """A leaf as a tensor."""
+    if isinstance(leaf, TensorArray):
+        return leaf._as_tensor()
+    if isinstance(leaf, _core.Variable):
+        return leaf._read()
+    return leaf if isinstance(leaf, _core.Tensor) else hooks.convert(leaf)
+
+
+def _like(leaf: Any, tensor: Any) -> Any:
+    """A leaf of the same kind that holds a tensor."""
+    return leaf._with_tensor(tensor) if isinstance(leaf, TensorArray) else tensor
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    plain = (bool, int, float, str, bytes, type(None), complex)
+    return type(a) is type(b) and isinstance(a, plain) and a == b
+
+
+def _empty(leaf: Any) -> Any:
+    """What stands for a leaf before the iteration that makes it."""
+    if _kind(leaf) == "object":
+        return leaf._with_zeros() if isinstance(leaf, TensorArray) else leaf
+    return _like(leaf, zeros(spec_of(tensor_of(leaf))))
+
+
+def _placeholder(value: Any) -> Any:
+    return nest.map_structure(_empty, value) if nest.is_nested(value) else _empty(value)
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+class Layout:
+    """How a list of values becomes a list of tensors and back."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = list(values)
+        self.leaves = [nest.flatten(v) for v in self.values]
+        self.tensors = [tensor_of(x) for of in self.leaves for x in of if _kind(x) != "object"]
+        self.specs = [spec_of(t) for t in self.tensors]
+
+    def rebuild(self, tensors: Sequence[Any]) -> list:
+        """The values with other tensors in them."""
+        given = iter(tensors)
+        out = []
+        for value, leaves in zip(self.values, self.leaves, strict=True):
+            flat = [x if _kind(x) == "object" else _like(x, next(given)) for x in leaves]
+            out.append(nest.pack_sequence_as(value, flat) if nest.is_nested(value) else flat[0])
+        return out
+
+    def revise(self, result: Sequence[Any], names: Sequence[str] | None, made: list[str]) -> list | None:
+        """Other values to start with, if an iteration shows that these are of the wrong kind."""
+        revised, changed = [], False
+        for k, (before, after) in enumerate(zip(self.values, result, strict=True)):
+            name = names[k] if names else f"loop_vars[{k}]"
+            if before is UNDEFINED or before is None:
+                if after is before or (before is None and after is UNDEFINED):
+                    revised.append(before)
+                    continue
+                if after is UNDEFINED or after is None:
+                    revised.append(after)
+                    changed = True
+                    continue
+                revised.append(_placeholder(after))
+                changed = True
+                if INTERNAL not in name:
+                    made.append(name)
+                continue
+            _check_structure(before, after, name, names is not None)
+            pairs = zip(nest.flatten(before), nest.flatten(after), strict=True)
+            flat = [self._revise_leaf(a, b) for a, b in pairs]
+            if any(f is not a for f, a in zip(flat, nest.flatten(before), strict=True)):
+                before = nest.pack_sequence_as(before, flat) if nest.is_nested(before) else flat[0]
+                changed = True
+            revised.append(before)
+        return revised if changed else None
+
+    @staticmethod
+    def _revise_leaf(a: Any, b: Any) -> Any:
+        if _kind(a) != "object" or _same(a, b):
+            return a
+        if isinstance(a, _core.Variable):
+            return a._read()
+        if a is None or (isinstance(a, TensorArray) and isinstance(b, TensorArray)):
+            return _empty(b)
+        return a
+
+    def tensors_like(self, result: Sequence[Any], names: Sequence[str] | None) -> list:
+        """The tensors of an iteration's result, which must be of the kinds the loop began with."""
+        out = []
+        begun = iter(self.tensors)
+        for k, (leaves, after) in enumerate(zip(self.leaves, result, strict=True)):
+            name = names[k] if names else None
+            for a, b in zip(leaves, nest.flatten(after), strict=True):
+                if _kind(a) == "object":
+                    if not _same(a, b) and INTERNAL not in (name or ""):
+                        raise TypeError(
+                            f"'{name or f'loop_vars[{k}]'}' is {a!r} before the loop, but {b!r} after one iteration; only "
+                            "tensors, numbers, TensorArrays and nests of them can change in a loop over tensors."
+                        )
+                    continue
+                start = next(begun)
+                if b is None or b is UNDEFINED:
+                    raise ValueError(f"'{name or f'loop_vars[{k}]'}' is {b} at the end of the iteration.")
+                out.append(_fitting(start, b, name))
+        return out
+
+
+def _fitting(a: Any, b: Any, name: str | None) -> Any:
+    if _kind(b) == "object" and not isinstance(b, _core.Variable):
+        raise TypeError(f"'{name}' is a tensor before the loop, but {b!r} after one iteration.")
+    b = tensor_of(b)
+    if a.dtype is not b.dtype:
+        if name is None:
+            raise TypeError(
+                f"Loop var {a!r} enters the loop with type {a.dtype!r} but has type {b.dtype!r} after 1 iteration. Its "
+                "type should remain constant."
+            )
+        raise TypeError(
+            f"'{name}' has dtype {a.dtype.name} before the loop, but dtype {b.dtype.name} after one iteration"
+        )
+    if tuple(a.shape) != tuple(b.shape):
+        if name is None:
+            raise ValueError(
+                f"Input tensor `{a!r}` enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. "
+                "To allow the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to "
+                "specify a less-specific shape."
+            )
+        raise ValueError(
+            f"'{name}' has shape {a.shape} before the loop, but shape {b.shape} after one iteration. Use "
+            "tf.autograph.experimental.set_loop_options to set shape invariants."
+        )
+    return b
+
+
+def _check_structure(before: Any, after: Any, name: str, named: bool) -> None:
+    try:
+        nest.assert_same_structure(before, after)
+    except (TypeError, ValueError) as e:
+        if not named:
+            raise
+        raise TypeError(
+            f"'{name}' does not have the same nested structure after one iteration.\n\n{e}"
+        ) from None
+
+
+# ---- branches -----------------------------------------------------------------------------------
+
+
+class Choice:
+    """A value that one of several branches gives: its tensors in each of them."""
+
+    def __init__(self, value: Any, leaves: list[list], changing: list[bool]) -> None:
+        self.value = value
+        self.leaves = leaves
+        self.changing = changing
+        self.tensors = [[x for x, c in zip(of, changing, strict=True) if c] for of in leaves]
+
+    def rebuild(self, tensors: Sequence[Any]) -> Any:
+        given = iter(tensors)
+        flat = [_like(x, next(given)) if c else x for x, c in zip(self.leaves[0], self.changing, strict=True)]
+        return nest.pack_sequence_as(self.value, flat) if nest.is_nested(self.value) else flat[0]
+
+
+def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> Any:
+    """What comes out of branches that give these values: one object, or a Choice.
+
+    Without a name it is what `tf.cond` returns, whose numbers become tensors.
+    """
+    if name == RESULT:
+        # Nothing was returned this way yet; a flag beside it says so.
+        values = filled(values)
+    first = values[0]
+    if all(v is first for v in values) and not (name is None and _kind(first) == "tensor"):
+        return first
+    for value, label in zip(values, labels, strict=True):
+        if value is UNDEFINED:
+            raise ValueError(f"'{name}' must also be initialized in the {label}" + more("traced-values"))
+    for value, label in zip(values, labels, strict=True):
+        if value is None and name is not None:
+            raise ValueError(f"'{name}' is None at the end of the {label}.")
+    _check_branches(name, values, labels)
+    leaves = [nest.flatten(v) for v in values]
+    changing = [False] * len(leaves[0])
+    for i in range(len(leaves[0])):
+        column = [of[i] for of in leaves]
+        if all(_same(x, column[0]) for x in column) and not (name is None and _kind(column[0]) == "tensor"):
+            continue
+        changing[i] = True
+        tensors = [_leaf_tensor(name, x) for x in column]
+        _check_alike(name, tensors, labels)
+        for of, t in zip(leaves, tensors, strict=True):
+            of[i] = t
+    if not any(changing):
+        return first
+    return Choice(first, leaves, changing)
+
+
+def filled(values: Sequence[Any]) -> list:
+    """The values of a variable with something of the same kind where it is undefined."""
+    known = next((v for v in values if v is not UNDEFINED), UNDEFINED)
+    return [_placeholder(known) if v is UNDEFINED else v for v in values]
+
+
+def _leaf_tensor(name: str | None, leaf: Any) -> Any:
+    """Variables stay what they are: the branch reads them."""
+    if isinstance(leaf, (_core.Variable, _core.Tensor)):
+        return leaf
+    if isinstance(leaf, TensorArray):
+        if not leaf._is_tensor():
+            raise Untraceable(f"'{name}': the size of a TensorArray depends on a condition over tensors.")
+        return leaf
+    if _kind(leaf) != "tensor":
+        raise TypeError(
+            f"'{name or 'the result'}' must be a tensor, a number, or the same object in all branches of a condition over "
+            f"tensors; got {leaf!r}."
+        )
+    return hooks.convert(leaf)
+
+
+def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> None:
+    for value in values[1:]:
+        try:
+            nest.assert_same_structure(value, values[0])
+        except (TypeError, ValueError) as e:
+            if name is None:
+                raise TypeError(
+                    "true_fn and false_fn arguments to tf.cond must have the same number, type, and overall structure of "
+                    f"return values.\n\n{labels[-1]} output: {values[-1]}\n{labels[0]} output: {values[0]}\n\n"
+                    f"Error details:\n{e}"
+                ) from None
+            raise TypeError(
+                f"'{name}' must have the same nested structure in the main and else branches:\n\n{e}"
+            ) from None
+
+
+def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]) -> None:
+    last, label = tensors[-1], labels[-1]
+    for t, other in zip(tensors, labels, strict=True):
+        if isinstance(t, TensorArray) != isinstance(last, TensorArray):
+            raise TypeError(f"'{name}' is a TensorArray in one branch only.")
+        if t.dtype is not last.dtype:
+            if name is None:
+                raise TypeError(
+                    "true_fn and false_fn arguments to tf.cond must have the same number, type, and overall structure of "
+                    f"return values.\n\n{label} output: {last}\n{other} output: {t}\n\nError details:\n{last} and {t} have "
+                    "different types"
+                )
+            raise TypeError(
+                f"'{name}' has dtype {last.dtype.name} in the {label}, but dtype {t.dtype.name} in the {other}"
+            )
+        shapes = [tuple((x._as_tensor() if isinstance(x, TensorArray) else x).shape) for x in (last, t)]
+        if shapes[0] != shapes[1]:
+            raise Untraceable(
+                f"'{name or 'the result'}' has shape {shapes[0]} in the {label}, but shape {shapes[1]} in the {other}"
+            )

@@ -1,0 +1,263 @@
+"""`tape.draw()`: the recorded graph as SVG. The page around it is in `draw_html`, the places in `layout`."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.debug.graph import Held, Recorded, elements, gradients, recorded, uses
+from gradtape._src.debug.health import norm
+from gradtape._src.debug.layout import Layout, layered
+from gradtape._src.debug.lines import record
+from gradtape._src.debug.memory import size
+from gradtape._src.ops import TABLE
+
+_NEAR = 3  # a variable used further away than this many records is drawn again where it is used
+_CHARACTER = 6.7
+_HEIGHT = 36.0
+
+STYLE = """
+.node rect{fill:#fff;stroke:#8a94a6;stroke-width:1.2}
+.node text{font:12px system-ui,sans-serif;text-anchor:middle;fill:#1f2733}
+.node .kind{font:10px ui-monospace,monospace;fill:#5b6675}
+.variable rect{fill:#dcebd3;stroke:#5b8c3e}
+.watched rect{fill:#d3e9ee;stroke:#3b8496}
+.function rect{fill:#e8def5;stroke:#7e57b5}
+.contraction rect{fill:#fdebd0;stroke:#c98a2b}
+.reduction rect{fill:#e3ebf8;stroke:#4a73b8}
+.target rect{stroke-width:3}
+.again rect{stroke-dasharray:4 3}
+.bad rect{stroke:#c62828;stroke-width:3;fill:#fbe1e1}
+.edge{fill:none;stroke:#9aa5b5;stroke-width:1.2;marker-end:url(#tip)}
+"""
+
+
+class Box(NamedTuple):
+    """A box of the picture, and what a click on it tells."""
+
+    record: Recorded
+    title: str
+    kind: str
+    classes: str
+    details: list[tuple[str, str]]
+
+
+class Picture(NamedTuple):
+    """Boxes by key (a record's number; a pair with its user for one that is drawn again), and the SVG."""
+
+    boxes: dict[Any, Box]
+    svg: str
+
+
+def draw(tape: Any, targets: list | None, file: Any) -> str:
+    """The SVG of what is on the tape, or the path of the file it was written to."""
+    picture = picture_of(tape, targets)
+    if file is None:
+        return picture.svg
+    path = Path(file)
+    if path.suffix in (".html", ".htm"):
+        from gradtape._src.debug.draw_html import page
+
+        path.write_text(page(picture), encoding="utf-8")
+    elif path.suffix == ".svg":
+        path.write_text(picture.svg, encoding="utf-8")
+    else:
+        raise ValueError(f"draw: a picture is a .svg or .html file; got {str(file)!r}.")
+    return str(file)
+
+
+def picture_of(tape: Any, targets: list | None) -> Picture:
+    """Boxes and lines for what is on the tape, or for what the targets depend on."""
+    records = recorded(tape)
+    ends: set[int] = set()
+    if targets is not None:
+        ends = {_number(t, records) for t in targets} - {0}
+        if not ends:
+            raise ValueError(
+                "draw: the target is not on the tape. Hint: draw before gradient, or make the tape persistent; "
+                "tape.explain(target, source) says why a target is not recorded."
+            )
+        records = _leading_to(records, ends)
+    norms = _gradient_norms(tape, targets, records) if targets else {}
+    known = _values(records)
+    described = {r.number: _box(r, norms, known, r.number in ends) for r in records}
+    boxes, edges = _graph(records, described)
+    sizes = {k: (_width(b), _HEIGHT) for k, b in boxes.items()}
+    return Picture(boxes, _svg(boxes, sizes, layered(sizes, edges)))
+
+
+def _number(target: Any, records: list[Recorded]) -> int:
+    """The record that a target is a result of; 0 if the tape has none."""
+    here = _core.record_number(target) if isinstance(target, _core.Tensor) else 0
+    return next((r.number for r in records if r.number == here or r.owner is target), 0)
+
+
+def _leading_to(records: list[Recorded], ends: set[int]) -> list[Recorded]:
+    wanted = set(ends)
+    for r in reversed(records):
+        if r.number in wanted:
+            wanted |= {number for number, _ in r.origins}
+    return [r for r in records if r.number in wanted]
+
+
+def _gradient_norms(tape: Any, targets: list, records: list[Recorded]) -> dict[tuple[int, int], float | None]:
+    places = [
+        ((r.number, k), v.tensor)
+        for r in records
+        for k, v in enumerate(r.results)
+        if v.tensor.dtype.is_floating or v.tensor.dtype.is_complex
+    ]
+    found = gradients(tape, targets, [tensor for _, tensor in places])
+    return {place: None if g is None else norm(g) for (place, _), g in zip(places, found, strict=True)}
+
+
+def _values(records: list[Recorded]) -> dict[tuple[int, int], Any]:
+    """Results that somebody keeps: their own record, one that used them, or `debug.lines()`."""
+    known: dict[tuple[int, int], Any] = {}
+    for r in records:
+        for place, v in zip(r.origins, r.operands, strict=True):
+            if v.kept and place[0]:
+                known[place] = v.tensor
+        for k, v in enumerate(r.results):
+            if v.kept:
+                known[r.number, k] = v.tensor
+    single = {r.number for r in records if len(r.results) == 1}
+    now = record()
+    for number, x in now.known.items() if now is not None else ():
+        if number in single and isinstance(x, _core.Tensor):
+            known.setdefault((number, 0), x)
+    return known
+
+
+def _box(r: Recorded, norms: dict, known: dict, target: bool) -> Box:
+    details = [("operation", r.what)]
+    bad = False
+    if r.name:
+        details.append(("name", r.name))
+    for i, (v, (number, _)) in enumerate(zip(r.operands, r.origins, strict=True)):
+        details.append((f"operand {i}", v.kind + ("" if number else ", constant")))
+    for k, v in enumerate(r.results):
+        which = f" {k}" if len(r.results) > 1 else ""
+        details.append((f"result{which}", v.kind))
+        text, finite = _range(known.get((r.number, k)))
+        bad |= not finite
+        details.append((f"values{which}", text))
+        if (r.number, k) in norms:
+            g = norms[r.number, k]
+            bad |= g is not None and not np.isfinite(g)
+            details.append((f"gradient{which}", "None" if g is None else f"norm {g:.6g}"))
+    kept = {v.place: v.size for v in (*r.operands, *r.results) if v.kept}
+    if kept and not r.is_source:
+        details.append(("keeps", f"{size(sum(kept.values()))} in {len(kept)} value{'s' * (len(kept) > 1)}"))
+    if r.line is not None:
+        details += [("line", str(r.line)), ("source", r.line.text)]
+    classes = ["node", _class(r)] + ["target"] * target + ["bad"] * bad
+    kind = _kinds(r.results)
+    title = r.name or ("watched tensor" if r.what == "watched" else r.what)
+    return Box(r, _short(title), kind, " ".join(c for c in classes if c), details)
+
+
+def _class(r: Recorded) -> str:
+    if r.is_source:
+        return r.what
+    if r.what in ("function", "custom gradient"):
+        return "function"
+    row = TABLE.get(r.what)
+    return row.kind if row is not None and row.kind in ("contraction", "reduction") else ""
+
+
+def _kinds(values: tuple[Held, ...]) -> str:
+    text = values[0].kind if values else ""
+    return text + (f" and {len(values) - 1} more" if len(values) > 1 else "")
+
+
+def _range(x: Any) -> tuple[str, bool]:
+    """What is known of a result's elements, and whether they are all finite."""
+    if x is None:
+        return "not kept", True
+    values = elements(x)
+    if values.size == 0:
+        return "none: it is empty", True
+    if values.dtype.kind == "c":
+        return f"absolute values up to {np.abs(values).max():.6g}", bool(np.isfinite(values).all())
+    finite = np.isfinite(values)
+    if not finite.all():
+        return f"{values.size - finite.sum()} of {values.size} are NaN or infinite", False
+    if values.size == 1:
+        return f"{values.reshape(())[()]:.6g}", True
+    return f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}", True
+
+
+def _graph(records: list[Recorded], described: dict[int, Box]) -> tuple[dict, list]:
+    """Boxes and edges. Variables are drawn again where they are used far away from their first use."""
+    order = {r.number: i for i, r in enumerate(records)}
+    first: dict[int, int] = {}
+    boxes: dict[Any, Box] = {}
+    edges: list[tuple[Any, Any]] = []
+    copies: dict[int, list[Any]] = {}
+    for a, _, b, _ in uses(records):
+        if a not in described:
+            continue
+        start: Any = a
+        if described[a].record.is_source and order[b] - first.setdefault(a, order[b]) > _NEAR:
+            start = (a, b)
+            copies.setdefault(b, []).append(start)
+        edges.append((start, b))
+    for r in records:
+        for start in dict.fromkeys(copies.get(r.number, ())):
+            box = described[start[0]]
+            boxes[start] = box._replace(classes=box.classes + " again")
+        boxes[r.number] = described[r.number]
+    return boxes, edges
+
+
+def _short(text: str, most: int = 34) -> str:
+    return text if len(text) <= most else "…" + text[1 - most :]
+
+
+def _width(box: Box) -> float:
+    return max(len(box.title) * _CHARACTER, len(box.kind) * 6.1, 30.0) + 16
+
+
+def _svg(boxes: dict[Any, Box], sizes: dict, at: Layout) -> str:
+    width, height = max(at.width, 220.0), max(at.height, 48.0)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}">',
+        f"<style>{STYLE}</style>",
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+        'markerUnits="userSpaceOnUse" orient="auto">'
+        '<path d="M0 0L8 4L0 8z" fill="#9aa5b5"/></marker></defs>',
+        '<g id="graph">',
+    ]
+    for (a, b), bends in at.ways.items():
+        ends = boxes[a].record.number, boxes[b].record.number
+        out.append(
+            f'<path class="edge" data-from="{ends[0]}" data-to="{ends[1]}" d="{_way(at, a, b, bends)}"/>'
+        )
+    for key, box in boxes.items():
+        (x, y), (w, h) = at.places[key], sizes[key]
+        told = escape("\n".join(f"{name}: {text}" for name, text in box.details))
+        out.append(
+            f'<g class="{box.classes}" data-number="{box.record.number}" transform="translate({x:.1f} {y:.1f})">'
+            f'<title>{told}</title><rect x="{-w / 2:.1f}" y="{-h / 2:.1f}" width="{w:.1f}" height="{h:.1f}" rx="6"/>'
+            f'<text y="-3">{escape(box.title)}</text><text class="kind" y="11">{escape(box.kind)}</text></g>'
+        )
+    if not boxes:
+        out.append('<text x="12" y="28" font-family="sans-serif" font-size="13">Nothing is recorded.</text>')
+    return "\n".join([*out, "</g>", "</svg>"])
+
+
+def _way(at: Layout, a: Any, b: Any, bends: list[tuple[float, float]]) -> str:
+    (x, y), (end_x, end_y) = at.places[a], at.places[b]
+    y, end_y = y + _HEIGHT / 2, end_y - _HEIGHT / 2
+    d = f"M{x:.1f} {y:.1f}"
+    for nx, ny in (*bends, (end_x, end_y)):
+        half = (y + ny) / 2
+        d += f"C{x:.1f} {half:.1f} {nx:.1f} {half:.1f} {nx:.1f} {ny:.1f}"
+        x, y = nx, ny
+    return d

@@ -1,0 +1,155 @@
+"""The recorded graph of a tape as plain Python: one `Recorded` a node, with what it keeps and its line."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base.source import Line
+from gradtape._src.debug import watch
+from gradtape._src.debug.lines import record
+
+
+class Held(NamedTuple):
+    """A value of a record: always its type and shape; `place` and `size` of its buffer while it is kept."""
+
+    tensor: Any
+    place: int
+    size: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether its elements are still there."""
+        return self.place != 0
+
+    @property
+    def kind(self) -> str:
+        """Type and shape, as in `float32[3,4]`."""
+        return f"{self.tensor.dtype.name}[{','.join(map(str, self.tensor.shape))}]"
+
+
+class Recorded(NamedTuple):
+    """A recorded call, a variable, or a watched tensor."""
+
+    number: int
+    what: str  # the name of an op, "variable", "watched" or "custom gradient"
+    name: str  # of a variable
+    origins: tuple[tuple[int, int], ...]  # of each operand: a record or 0, and which of its results
+    operands: tuple[Held, ...]
+    results: tuple[Held, ...]
+    owner: Any  # a variable, a gradient function, or None
+    line: Line | None
+
+    @property
+    def is_source(self) -> bool:
+        """Whether nothing was computed: a variable, or a watched tensor."""
+        return self.what in ("variable", "watched")
+
+
+def recorded(tape: Any) -> list[Recorded]:
+    """What is on the tape, oldest first."""
+    rows = tape._records()
+    now = record()
+    lines = {} if now is None else now.lines()
+    kinds = _kinds_of_leaves(rows)
+    out = []
+    for number, op, origins, operands, results, owner in rows:
+        name = ""
+        if op is not None:
+            what = op.op_name
+        elif isinstance(owner, _core.Variable):
+            what, name = "variable", owner.name.removesuffix(":0")
+        elif owner is not None:
+            what = _gradient_function(owner)
+        else:
+            what = "watched"
+            if number in kinds:
+                results = (kinds[number],)
+        out.append(
+            Recorded(
+                number, what, name, origins, tuple(Held(*v) for v in operands), tuple(Held(*v) for v in results),
+                owner, lines.get(number),
+            )
+        )  # fmt: skip
+    return out
+
+
+def _kinds_of_leaves(rows: list) -> dict[int, tuple]:
+    """Watched tensors as the records that use them know them: leaves themselves have no shape."""
+    kinds: dict[int, tuple] = {}
+    for _, _, origins, operands, _, _ in rows:
+        for (number, _), value in zip(origins, operands, strict=True):
+            if number and (number not in kinds or not kinds[number][1]):
+                kinds[number] = value
+    return kinds
+
+
+def _gradient_function(closure: Any) -> str:
+    """A compiled function is one record, whose gradient is a function of its graph."""
+    return (
+        "function"
+        if getattr(closure, "__module__", "").startswith(
+            ("gradtape._src.graph", "gradtape._src.control", "gradtape._src.batching")
+        )
+        else "custom gradient"
+    )
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """What runs here is neither recorded by a tape nor seen by a watcher of ops."""
+    with watch.unseen():
+        tapes = _core.suspend()
+        try:
+            yield
+        finally:
+            _core.resume(tapes)
+
+
+def gradients(tape: Any, targets: list, sources: list) -> list:
+    """Gradients without using up the tape, as NumPy arrays; None where there is none."""
+    with unseen(), tape._kept(release=False):
+        found = tape._backward(targets, [None] * len(targets), sources)
+        # Rows of a table that were not gathered are zeros of the gradient.
+        dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in found]
+        return [None if g is None else elements(g) for g in dense]
+
+
+def numbers(held: Held) -> np.ndarray | None:
+    """The elements of a kept value of real numbers; None if they are gone or of another kind."""
+    x = held.tensor
+    if not held.kept or not (x.dtype.is_floating or x.dtype.is_integer):
+        return None
+    return elements(x)
+
+
+def elements(x: Any) -> np.ndarray:
+    """Elements as NumPy knows them, without a word to whoever watches values leave."""
+    with unseen():
+        values = np.asarray(x.numpy())
+    return (
+        values if values.dtype.kind in "fciub" and values.dtype.itemsize != 2 else values.astype(np.float32)
+    )
+
+
+def uses(records: list[Recorded]) -> Iterator[tuple[int, int, int, int]]:
+    """Edges: (record, which result, record that uses it, as which operand)."""
+    for r in records:
+        for i, (number, output) in enumerate(r.origins):
+            if number:
+                yield number, output, r.number, i
+
+
+def table(rows: list[list[str]], right: str) -> list[str]:
+    """Lines of a table: the first row its head; `right[i] == "r"` puts column i at its right edge."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            c.rjust(w) if side == "r" else c.ljust(w) for c, w, side in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,177 @@
+"""What every op was made of and where in the user's program: recorded only while it is asked for.
+
+With `debug.lines()` on, a `Record` is shown each op that runs, each value that leaves for NumPy, each
+read of a variable and each assignment. `tape.explain` reads it, and the tools that show a tape take the
+lines from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._src.base.source import Line, user_line
+from gradtape._src.debug import watch
+
+# A record keeps what it has seen alive, and lets the oldest go beyond this: a whole program can run so.
+_MOST_BYTES = 1 << 30
+_MOST_VALUES = 1_000_000
+
+
+class Made(NamedTuple):
+    """How a tensor came about."""
+
+    what: str  # the name of an op, or "read"
+    op: Any
+    operands: tuple  # tensors, or the variable that was read
+    line: Line
+    recording: frozenset[int]  # ids of the tapes that were recording
+
+
+class Record:
+    """What happened since it was switched on."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, Made] = {}  # by id of the tensor
+        self.known: dict[int, Any] = {}  # by number of a tape's record: its tensor or variable
+        self.left: list[tuple[Any, Line]] = []  # tensors whose values went to NumPy
+        self.assigned: list[tuple[Any, Any, Line]] = []  # variable, value
+        self.tapes: dict[int, Any] = {}  # all that recorded meanwhile, by id
+        self.asked: tuple[Any, Any] | None = None  # the last tape whose gradient was taken, and of what
+        self._held: dict[int, Any] = {}  # keeps ids from being used again
+        self._bytes = 0
+        self._before: Any = None
+
+    def lines(self) -> dict[int, Line]:
+        """The line of each record of a tape, by its number."""
+        made = ((number, self.made.get(id(x))) for number, x in self.known.items())
+        return {number: m.line for number, m in made if m is not None and m.what != "read"}
+
+    def same(self, x: Any) -> Any:
+        """The tensor or variable that `x` is another handle of: a gradient rule is given such."""
+        if id(x) in self._held:
+            return x
+        return self.known.get(_core.record_number(x), x)
+
+    # ---- told by the core -----------------------------------------------------------------------
+
+    def __call__(self, op: Any, operands: tuple, result: Any) -> None:
+        line = user_line()
+        if op is None:
+            self._hold(operands[0])
+            self.left.append((operands[0], line))
+            return
+        operands = tuple(map(self.same, operands))
+        made = Made(op.op_name, op, operands, line, self._recording())
+        for x in operands:
+            self._hold(x)
+        for out in result if isinstance(result, tuple) else (result,):
+            self._hold(out)
+            self.made[id(out)] = made
+
+    def read(self, variable: Any) -> Any:
+        """The value of a variable, as whoever tracked assignments before has it."""
+        _core.set_assign_tracker(self._before)
+        before = _core.set_op_watcher(None)
+        try:
+            tensor = variable._read()
+        finally:
+            _core.set_op_watcher(before)
+            _core.set_assign_tracker(self)
+        self._hold(variable)
+        number = _core.record_number(tensor)
+        if number:
+            self.known[number] = variable
+        self._hold(tensor)
+        self.made[id(tensor)] = Made("read", None, (variable,), user_line(), self._recording())
+        return tensor
+
+    def assign(self, variable: Any, tensor: Any) -> None:
+        """A variable was given a value."""
+        if self._before is not None:
+            self._before.assign(variable, tensor)
+        self._hold(variable)
+        self._hold(tensor)
+        self.assigned.append((variable, tensor, user_line()))
+
+    # ---- as a tracker of assignments --------------------------------------------------------------
+
+    tape = None
+
+    def stand_in(self, tape: Any, variable: Any) -> None:
+        """A tape watches a variable: the tracker before this one is told."""
+        if self._before is not None:
+            self._before.stand_in(tape, variable)
+
+    # ---- keeping ------------------------------------------------------------------------------------
+
+    def _hold(self, x: Any) -> None:
+        if id(x) in self._held:
+            return
+        self._held[id(x)] = x
+        number = _core.record_number(x)
+        if number:
+            self.known.setdefault(number, x)
+        self._bytes += _size(x)
+        if self._bytes > _MOST_BYTES or len(self._held) > _MOST_VALUES:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Lets the older half go."""
+        for key in list(self._held)[: len(self._held) // 2]:
+            self._bytes -= _size(self._held.pop(key))
+            self.made.pop(key, None)
+        self.known = {n: x for n, x in self.known.items() if id(x) in self._held}
+        self.left = [entry for entry in self.left if id(entry[0]) in self._held]
+        self.assigned = [e for e in self.assigned if id(e[0]) in self._held and id(e[1]) in self._held]
+        recording = {i for made in self.made.values() for i in made.recording}
+        self.tapes = {i: t for i, t in self.tapes.items() if i in recording}
+
+    def _recording(self) -> frozenset[int]:
+        tapes = _core.recording_tapes()
+        self.tapes.update((id(t), t) for t in tapes)
+        return frozenset(map(id, tapes))
+
+
+def _size(x: Any) -> int:
+    return math.prod(x.shape) * x.dtype.size
+
+
+_records: list[Record] = []
+
+
+def record() -> Record | None:
+    """What is being recorded, if anything is."""
+    return _records[-1] if _records else None
+
+
+@contextlib.contextmanager
+def lines() -> Iterator[Record]:
+    """Remembers, for every op in this context, what it was made of and at which line.
+
+    For finding out why a gradient is None (`tape.explain`), and for seeing lines in `tape.memory()`,
+    `tape.health()` and `tape.draw()`. What is computed is kept until the context is left (1 GB of it at
+    most), tapes can be asked after `gradient`; functions run eagerly and tapes do not compile meanwhile.
+    The environment variable GRADTAPE_LINES=1 switches it on for a whole program.
+
+    >>> import gradtape as tf
+    >>> x = tf.Variable(2.0)
+    >>> with tf.debug.lines():
+    ...     with tf.GradientTape() as tape:
+    ...         y = tf.constant(x.numpy() ** 2)
+    ...     print(tape.explain(y, x).cause)
+    left for NumPy
+    """
+    now = Record()
+    watch.start(now)
+    now._before = _core.set_assign_tracker(now)
+    _records.append(now)
+    try:
+        yield now
+    finally:
+        _records.remove(now)
+        _core.set_assign_tracker(now._before)
+        watch.stop(now)

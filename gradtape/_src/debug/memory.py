@@ -1,0 +1,95 @@
+"""`tape.memory()`: the bytes a tape keeps alive, by op and by line of the user's program."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gradtape._src.base.source import Line
+from gradtape._src.debug.graph import Recorded, recorded, table
+
+
+class Kept(NamedTuple):
+    """What the records of one op, or of one line, keep alive."""
+
+    bytes: int
+    values: int
+    records: int
+
+
+class Memory:
+    """Bytes kept alive by a tape. Each buffer counts once, for the oldest record that keeps it.
+
+    `total` is what the records keep; `variables` is memory that they share with variables, which live
+    anyway, and is not part of it. `by_op` maps names of ops, and `by_line` lines of the program (None where
+    it is not known), to `Kept(bytes, values, records)`, the largest first. What a gradient function of the
+    user's own holds on to by itself is not known and not counted.
+    """
+
+    def __init__(self, records: list[Recorded]) -> None:
+        self.records = sum(not r.is_source for r in records)
+        shared = {v.place for r in records if r.what == "variable" for v in r.results}
+        seen: set[int] = set()
+        self.variables = 0
+        ops: dict[str, list[int]] = {}
+        lines: dict[Line | None, list[int]] = {}
+        for r in records:
+            if r.is_source:
+                continue
+            found = values = 0
+            for v in (*r.operands, *r.results):
+                if not v.kept or v.place in seen:
+                    continue
+                seen.add(v.place)
+                if v.place in shared:
+                    self.variables += v.size
+                else:
+                    found += v.size
+                    values += 1
+            for counts in (ops.setdefault(r.what, [0, 0, 0]), lines.setdefault(r.line, [0, 0, 0])):
+                counts[0] += found
+                counts[1] += values
+                counts[2] += 1
+        self.by_op = {k: Kept(*c) for k, c in sorted(ops.items(), key=lambda item: -item[1][0])}
+        self.by_line = {k: Kept(*c) for k, c in sorted(lines.items(), key=lambda item: -item[1][0])}
+
+    @property
+    def total(self) -> int:
+        """All bytes that the records keep."""
+        return sum(k.bytes for k in self.by_op.values())
+
+    def __str__(self) -> str:
+        shared = f", and shares {size(self.variables)} with variables" if self.variables else ""
+        head = f"The tape keeps {size(self.total)} in {self.records} records{shared}."
+        parts = [head, *self._rows("op", [(name, k) for name, k in self.by_op.items()])]
+        known = [(line.shown, k) for line, k in self.by_line.items() if line is not None]
+        if known:
+            parts += ["", *self._rows("line", known)]
+        elif self.records:
+            parts.append("By line of the program: run under `with tf.debug.lines():`.")
+        return "\n".join(parts)
+
+    __repr__ = __str__
+
+    def _rows(self, what: str, entries: list[tuple[str, Kept]]) -> list[str]:
+        if not entries:
+            return []
+        whole = max(self.total, 1)
+        rows = [["kept", "share", "values", "records", what]]
+        rows += [
+            [size(k.bytes), f"{k.bytes / whole * 100:.1f} %", str(k.values), str(k.records), name]
+            for name, k in entries
+        ]
+        return table(rows, "rrrrl")
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, factor in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} B"
+
+
+def memory(tape: Any) -> Memory:
+    """What `tape` keeps alive now."""
+    return Memory(recorded(tape))

@@ -1,0 +1,108 @@
+"""What a compiled function does, and how long each step of it takes: `f.pretty()` and `f.profile()`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._src.base.dtypes import BY_CODE
+from gradtape._src.base.source import Line
+from gradtape._src.engines.native.lower import Step, lowered
+from gradtape._src.graph.ir import Value
+
+
+class Timed(NamedTuple):
+    """One step of a program."""
+
+    seconds: float
+    what: str
+    lines: tuple[Line, ...]
+
+
+class Profile:
+    """Times of a program's steps, the longest first when it is printed."""
+
+    def __init__(self, name: str, steps: list[Timed]) -> None:
+        self.name = name
+        self.steps = steps
+
+    @property
+    def seconds(self) -> float:
+        """One run of the whole program."""
+        return sum(s.seconds for s in self.steps)
+
+    def by_line(self) -> dict[Line, float]:
+        """Seconds for each line of the user's program; a step made of several lines counts for each in part."""
+        times: dict[Line, float] = {}
+        for s in self.steps:
+            for line in s.lines:
+                times[line] = times.get(line, 0.0) + s.seconds / len(s.lines)
+        return dict(sorted(times.items(), key=lambda item: -item[1]))
+
+    def __str__(self) -> str:
+        whole = max(self.seconds, 1e-30)
+
+        def row(seconds: float, text: str) -> str:
+            return f"{seconds * 1e6:10.1f} us {seconds / whole * 100:5.1f} %  {text}"
+
+        ranked = sorted(self.steps, key=lambda s: -s.seconds)
+        shown = [row(s.seconds, f"{s.what}  [{', '.join(map(str, s.lines))}]") for s in ranked]
+        by_line = [row(t, line.shown) for line, t in self.by_line().items()]
+        return "\n".join(
+            [f"{self.name}: {whole * 1e6:.1f} us in {len(self.steps)} steps", *shown, "by line", *by_line]
+        )
+
+
+def _steps(concrete: Any) -> tuple[Any, list[Step], dict[Value, Value]]:
+    function = concrete.graph_function
+    graph, steps, aliases, _ = lowered(function.graph, function.updates)
+    return graph, steps, aliases
+
+
+def _lines(step: Step) -> tuple[Line, ...]:
+    return tuple(dict.fromkeys(n.line for n in step.nodes if n.line is not None))
+
+
+def _kind(v: Value) -> str:
+    return f"{BY_CODE[v.dtype].name}{list(v.shape)}"
+
+
+def pretty(concrete: Any) -> str:
+    """The steps of a program: what each computes from what, and the lines it comes from."""
+    graph, steps, aliases = _steps(concrete)
+    names: dict[Value, str] = {}
+
+    def name(v: Value) -> str:
+        while v in aliases:
+            v = aliases[v]
+        if v.constant is not None:
+            return f"{v.constant.numpy()!s}" if v.size == 1 else f"constant {_kind(v)}"
+        return names.setdefault(v, f"%{len(names)}")
+
+    lines = [f"{concrete.name}({', '.join(f'{name(v)}: {_kind(v)}' for v in graph.inputs)})"]
+    for step in steps:
+        outs = ", ".join(f"{name(r)}: {_kind(r)}" for r in step.results)
+        places = ", ".join(map(str, _lines(step)))
+        if len(step.nodes) == 1:
+            n = step.nodes[0]
+            given = ", ".join(map(name, n.operands))
+            attrs = "".join(f", {a}" for a in n.attrs)
+            lines.append(f"  {outs} = {n.name}({given}{attrs})  # {places}")
+            continue
+        lines.append(f"  {outs} = one loop of {len(step.nodes)} operations  # {places}")
+        for n in step.nodes:
+            lines.append(f"      {name(n.results[0])} = {n.name}({', '.join(map(name, n.operands))})")
+    lines.append(f"  return {', '.join(map(name, graph.outputs))}")
+    return "\n".join(lines)
+
+
+def profile(concrete: Any, tensors: list, repeats: int) -> Profile:
+    """Times the steps of a program on these arguments. Variables keep their values."""
+    _, steps, _ = _steps(concrete)
+    function = concrete.graph_function
+    inputs = [x._read() if isinstance(x, _core.Variable) else x for x in (*tensors, *concrete.externals)]
+    times = function.program.profile(inputs, repeats)
+    return Profile(
+        concrete.name,
+        [Timed(t, what, _lines(step)) for (what, t), step in zip(times, steps, strict=True)],
+    )

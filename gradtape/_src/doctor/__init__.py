@@ -1,0 +1,92 @@
+"""`python -m gradtape doctor PATH`: reads a TensorFlow project and says what to know before it runs on gradtape.
+
+Nothing of the project is run or imported. `read` finds the files, `names` looks every name of TensorFlow up
+in gradtape, `tapes` knows how gradients become None, `numbers` how they become NaN.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradtape._src.doctor import names, numbers, tapes
+from gradtape._src.doctor.read import Finding, Source, sources
+
+__all__ = ["Finding", "Report", "Source", "check", "sources"]
+
+
+class Report:
+    """What was found in a project; `str` of it is what the command prints."""
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.with_tensorflow = 0
+        self.uses = 0
+        self.names: set[str] = set()
+        self.findings: list[Finding] = []
+
+    @property
+    def problems(self) -> list[Finding]:
+        """What is worth a look: everything but notes."""
+        return [f for f in self.findings if f.code != "note"]
+
+    def _count(self, *codes: str) -> int:
+        return sum(f.code in codes for f in self.findings)
+
+    @property
+    def summary(self) -> str:
+        """One sentence of counts."""
+        missing = {f.name for f in self.findings if f.code == "missing"}
+        parts = [
+            f"{self.files} files, {self.with_tensorflow} with TensorFlow: {self.uses} uses of {len(self.names)} names",
+            f"{len(missing)} names missing in {self._count('missing')} places",
+            f"{self._count('none', 'nan')} likely mistakes",
+            f"{self._count('note')} notes",
+        ]
+        if self._count("unread"):
+            parts.append(f"{self._count('unread')} files could not be read")
+        return ", ".join(parts) + "."
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.findings), self.summary])
+
+
+def check(path: str | Path) -> Report:
+    """Reads the Python files and notebooks at `path`, a file or a folder.
+
+    >>> import tempfile, pathlib
+    >>> from gradtape._src import doctor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     program = pathlib.Path(folder, "program.py")
+    ...     _ = program.write_text("import tensorflow as tf\\nprint(tf.square(2.0), tf.strings.upper('a'))")
+    ...     report = doctor.check(folder)
+    >>> report.summary
+    '1 files, 1 with TensorFlow: 2 uses of 2 names, 1 names missing in 1 places, 0 likely mistakes, 0 notes.'
+
+    Raises:
+      FileNotFoundError: if there is nothing at `path`.
+    """
+    report = Report()
+    for source in sources(Path(path)):
+        report.files += 1
+        if isinstance(source, Finding):
+            report.findings.append(source)
+            continue
+        try:
+            _examine(source, report)
+        except RecursionError:
+            report.findings.append(
+                Finding(source.place(1), 1, "unread", "its expressions are nested too deeply.")
+            )
+    return report
+
+
+def _examine(source: Source, report: Report) -> None:
+    found = names.aliases(source)
+    if not found.uses_tensorflow:
+        return
+    uses = names.uses(source, found)
+    here = [*names.check(source, found, uses), *tapes.check(source, found), *numbers.check(source, found)]
+    report.with_tensorflow += 1
+    report.uses += len(uses)
+    report.names |= {name for name, _ in uses}
+    report.findings += sorted({f for f in here if not source.allows(f.line)}, key=lambda f: (f.line, f.text))

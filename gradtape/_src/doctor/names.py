@@ -1,0 +1,228 @@
+"""Names of TensorFlow in a file: which there are, whether gradtape has them, and spellings of Keras 2."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gradtape._src.doctor.effects import REFUSALS, STUBS
+from gradtape._src.doctor.read import Finding, Source
+
+_ROOTS = frozenset(("tensorflow", "gradtape"))
+# Packages that call TensorFlow's own code, not only its Python interface.
+_BUILT_ON = frozenset(
+    ("tensorflow_addons", "tensorflow_datasets", "tensorflow_federated", "tensorflow_hub", "tensorflow_model_optimization",
+     "tensorflow_probability", "tensorflow_text", "tensorflow_transform", "tf_agents", "tf_slim", "tensorflowjs")
+)  # fmt: skip
+
+# What Keras 2 had and gradtape understands, by the beginning of a name.
+_KERAS_2 = {
+    "tf.keras.optimizers.legacy": "optimizers of Keras 2",
+    "tf.keras.optimizers.experimental": "optimizers of Keras 2",
+    "tf.keras.layers.experimental": "layers of Keras 2",
+    "tf.keras.layers.CuDNN": "layers of Keras 2",
+    "tf.keras.experimental": "a module of Keras 2",
+    "tf.keras.mixed_precision.experimental": "a module of Keras 2",
+    "tf.keras.utils.np_utils": "a module of Keras 2",
+    "tf.keras.utils.generic_utils": "a module of Keras 2",
+    "tf.keras.backend": "the backend functions of Keras 2",
+    "tf.keras.preprocessing": "a module of Keras 2",
+}
+_KERAS_2_METHODS = frozenset(
+    ("fit_generator", "evaluate_generator", "predict_generator", "predict_classes", "add_metric", "get_scaled_loss",
+     "get_unscaled_gradients")
+)  # fmt: skip
+
+
+class Aliases(NamedTuple):
+    """What names of a file stand for: `{"tf": "tf", "layers": "tf.keras.layers"}`."""
+
+    by_name: dict[str, str]
+    imported: list[tuple[str, ast.AST]]  # names of TensorFlow that import statements ask for
+    packages: list[tuple[str, ast.AST]]  # packages that need TensorFlow itself
+    internal: list[tuple[str, ast.AST]]
+    uses_tensorflow: bool
+
+    def dotted(self, node: ast.AST, shadowed: frozenset[str] = frozenset()) -> str:
+        """`tf.math.log` for an expression that is a name of TensorFlow, else ""."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id in shadowed or node.id not in self.by_name:
+            return ""
+        return ".".join((self.by_name[node.id], *reversed(parts)))
+
+    def called(self, node: ast.AST) -> str:
+        """The name of TensorFlow that an expression calls."""
+        return self.dotted(node.func) if isinstance(node, ast.Call) else ""
+
+
+def aliases(source: Source) -> Aliases:
+    """What the imports of a file make of names."""
+    out = Aliases({}, [], [], [], False)
+    seen = False
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            for a in node.names:
+                root, _, rest = a.name.partition(".")
+                if root in _BUILT_ON:
+                    out.packages.append((root, node))
+                elif root in _ROOTS:
+                    seen = True
+                    if rest.startswith("python"):
+                        out.internal.append((a.name, node))
+                        continue
+                    full = f"tf.{rest}" if rest else "tf"
+                    out.by_name[a.asname or root] = full if a.asname else "tf"
+                    if rest:
+                        out.imported.append((full, node))
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            root, _, rest = node.module.partition(".")
+            if root in _BUILT_ON:
+                out.packages.append((root, node))
+            elif root in _ROOTS:
+                seen = True
+                if rest.split(".")[0] == "python":
+                    out.internal.append((node.module, node))
+                    continue
+                for a in node.names:
+                    full = ".".join(filter(None, ("tf", rest, a.name)))
+                    if a.name == "*":
+                        continue
+                    out.by_name[a.asname or a.name] = full
+                    out.imported.append((full, node))
+    return out._replace(uses_tensorflow=seen)
+
+
+def uses(source: Source, found: Aliases) -> list[tuple[str, ast.AST]]:
+    """Names of TensorFlow, as long as they are written, and where: `tf.keras.layers.Dense`, not its parts."""
+    out = list(found.imported)
+    _walk(source.tree, found, _stored(source.tree), out)
+    return out
+
+
+def _walk(node: ast.AST, found: Aliases, shadowed: frozenset[str], out: list) -> None:
+    if isinstance(node, ast.Try) and any(_catches_absence(h) for h in node.handlers):
+        node = ast.Module([*node.orelse, *node.finalbody], [])  # the program is prepared for it
+    if isinstance(node, (ast.If, ast.IfExp)) and "hasattr" in {
+        getattr(n, "id", "") for n in ast.walk(node.test)
+    }:
+        return
+    if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
+        name = found.dotted(node, shadowed)
+        if name:
+            if isinstance(node, ast.Attribute):
+                out.append((name, node))
+            return
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        shadowed = shadowed | _stored(node)
+    for child in ast.iter_child_nodes(node):
+        _walk(child, found, shadowed, out)
+
+
+def _catches_absence(handler: ast.ExceptHandler) -> bool:
+    names = (
+        {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)} if handler.type else {"Exception"}
+    )
+    return bool(names & {"AttributeError", "ImportError", "ModuleNotFoundError", "Exception"})
+
+
+def _stored(scope: ast.AST) -> frozenset[str]:
+    """Names that a module or function binds itself, other than by an import."""
+    names: set[str] = set()
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        names |= {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        waiting += ast.iter_child_nodes(node)
+    return frozenset(names)
+
+
+# ---- what is there ----------------------------------------------------------------------------------
+
+
+@functools.cache
+def look(name: str) -> tuple[bool, str]:
+    """Whether gradtape has a name of TensorFlow, and if not, the words about it."""
+    import gradtape
+
+    value: Any = gradtape
+    for part in name.split(".")[1:]:
+        try:
+            value = getattr(value, part)
+        except AttributeError as e:
+            inner = f"{getattr(value, '__name__', '')}.{part}"
+            package = "__path__" in getattr(value, "__dict__", ())
+            if not package or importlib.util.find_spec(inner) is None:
+                return False, str(e).partition(f"{part!r}: ")[2]
+            value = importlib.import_module(inner)  # a module that nobody imported yet
+        except ImportError as e:
+            return False, str(e)
+        if not (isinstance(value, type) or type(value).__name__ in ("module", "SimpleNamespace")):
+            break  # attributes of a value, which may be anything
+    return True, ""
+
+
+def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> Iterator[Finding]:
+    """Findings about names."""
+    for package, node in found.packages:
+        yield source.found(node, "missing", f"{package} runs on TensorFlow itself, not on gradtape.", package)
+    for name, node in found.internal:
+        yield source.found(node, "missing", f"{name} is an internal module of TensorFlow.", name)
+    for name, node in named:
+        there, words = look(name)
+        if not there:
+            words = f"it {words}" if words.startswith("is ") else words
+            yield source.found(
+                node, "missing", f"gradtape has no {name}" + (f": {words}" if words else "."), name
+            )
+            continue
+        if name in REFUSALS:
+            if not _prepared(source.tree, node):
+                yield source.found(node, "missing", f"gradtape refuses {name}: {REFUSALS[name]}.", name)
+        elif name in STUBS:
+            yield source.found(node, "note", f"{name} is accepted: {STUBS[name]}.", name)
+        for start, what in _KERAS_2.items():
+            if name.startswith(start):
+                yield source.found(node, "note", f"{name}: {what}; it works.", name)
+                break
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            yield from _keras_2_calls(source, found, node)
+
+
+def _prepared(tree: ast.AST, node: Any) -> bool:
+    """Whether a name stands in a `try` that catches what a refusal raises."""
+    for t in ast.walk(tree):
+        if isinstance(t, ast.Try) and any(node is n for s in t.body for n in ast.walk(s)):
+            caught = {
+                getattr(n, "id", "") for h in t.handlers for n in ast.walk(h.type or ast.Name("Exception"))
+            }
+            if caught & {"ValueError", "RuntimeError", "Exception", "BaseException"}:
+                return True
+    return False
+
+
+def _keras_2_calls(source: Source, found: Aliases, node: ast.Call) -> Iterator[Finding]:
+    name = found.called(node)
+    if name.startswith("tf.keras.optimizers."):
+        for word in node.keywords:
+            if word.arg in ("lr", "decay"):
+                yield source.found(node, "note", f"{word.arg}= is Keras 2's spelling; it works.", name)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _KERAS_2_METHODS:
+        yield source.found(
+            node, "note", f"{node.func.attr} is a method of Keras 2; it works.", node.func.attr
+        )

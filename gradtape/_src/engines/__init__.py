@@ -1,0 +1,1 @@
+"""What turns a simplified graph into something that runs."""

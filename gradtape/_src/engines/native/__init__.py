@@ -1,0 +1,1 @@
+"""The native engine: fuse, plan, write in place, and lower to a program of the core."""

@@ -1,0 +1,345 @@
+"""Groups element-wise nodes, and the reductions behind them, into clusters.
+
+A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
+other never reaches memory. Members have results of one shape; operands fill that shape, or
+repeat along rows, along columns, or everywhere. Reductions of a member can end a cluster.
+
+Members may run together if nothing they read from outside waits for one of them. That is read off sets of
+ancestors, as bits of an integer, which grow with the square of what is looked at. So the nodes are looked at
+one window after the other: no cluster reaches over the edge of a window, and then no path from one of its
+members to another leaves the window either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gradtape._src.graph.ir import Callback, Graph, Node, Value
+
+FULL, SCALAR, ROW, COLUMN = range(4)
+OVER_ALL, OVER_ROWS, OVER_COLUMNS = range(3)
+
+# Reductions that can be put together from the parts of several tiles.
+TAILS = {
+    "sum": "sum",
+    "sum_to": "sum",
+    "max": "max",
+    "min": "min",
+    "prod": "prod",
+    "any": "any",
+    "all": "all",
+}
+# Rows longer than this do not fit into a tile, so they are not reduced in one.
+_LONGEST_ROW = 8192
+# Nodes in a window: more than the graph of a step of most models has. It bounds the registers of a cluster
+# too, which the native program numbers with 16 bits.
+WINDOW = 4096
+
+
+class Split(NamedTuple):
+    """How the iteration space is seen as [outer, inner]; inner is 0 while nothing decided it."""
+
+    outer: int
+    inner: int
+
+
+class Cluster:
+    """Nodes that run as one step. Bits count the nodes of the window."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.nodes: list[Node] = []
+        self.members = 0  # bits of the nodes
+        self.last = 0  # the highest of them
+        self.above = 0  # bits of the members and of all that they depend on
+        self.outside = 0  # bits of the nodes elsewhere that members read
+        self.needs = 0  # bits of those and of all that they depend on
+        self.read = False  # whether a node elsewhere reads a member
+        self.inner = 0  # 0: undecided, any split will do
+        self.tails: set[Node] = set()
+
+
+def fuse(graph: Graph) -> list[Node | Cluster]:
+    """The steps of the graph in an order in which they can run."""
+    of: dict[Node, Cluster] = {}
+    called: Node | None = None  # the callback before this one: they run in the order of the graph
+    after: dict[Node, Node] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, Callback) and not node.op.is_barrier:
+            if called is not None:
+                after[node] = called
+            called = node
+    for first in range(0, len(graph.nodes), WINDOW):
+        _Window(graph.nodes[first : first + WINDOW], after, of).fuse()
+    return _schedule(graph, of, after)
+
+
+def _is_member(node: Node) -> bool:
+    return (node.op.row.kind == "elementwise" or node.name == "cast") and len(node.operands) <= 4
+
+
+def spread_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
+    """How an operand of `shape` fills `whole`: (kind, inner), or None when it cannot be said."""
+    size = _size(shape)
+    if size == 1:
+        return SCALAR, 0
+    if size == _size(whole):
+        return FULL, 0
+    padded = (1,) * (len(whole) - len(shape)) + shape
+    first = next(i for i, d in enumerate(padded) if d != 1)
+    if padded[first:] == whole[first:]:
+        return ROW, _size(whole[first:])
+    last = max(i for i, d in enumerate(padded) if d != 1)
+    if padded[: last + 1] == whole[: last + 1]:
+        return COLUMN, _size(whole[last + 1 :])
+    return None
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _inner_of(node: Node) -> int | None:
+    """The length of a row that the operands ask for: 0 for any, None when they disagree."""
+    inner = 0
+    for v in node.operands:
+        spread = spread_of(v.shape, node.results[0].shape)
+        if spread is None or (spread[1] and inner and spread[1] != inner):
+            return None
+        inner = inner or spread[1]
+    return inner
+
+
+def tail_over(node: Node) -> tuple[int, int] | None:
+    """What a reduction sums over, and the row length it needs; None when it cannot be a tail."""
+    (x,) = node.operands
+    out = node.results[0]
+    if _size(x.shape) == 0:
+        return None
+    if out.size == 1:
+        return OVER_ALL, 0
+    if node.name == "sum_to":
+        spread = spread_of(out.shape, x.shape)
+    else:
+        axes = node.attrs[0]
+        spread = spread_of(tuple(1 if i in axes else d for i, d in enumerate(x.shape)), x.shape)
+    if spread is None or spread[0] == FULL or spread[1] > _LONGEST_ROW:
+        return None
+    return (OVER_ROWS, spread[1]) if spread[0] == ROW else (OVER_COLUMNS, spread[1])
+
+
+class _Window:
+    """Consecutive nodes of a graph while they are put into clusters."""
+
+    def __init__(self, nodes: list[Node], after: dict[Node, Node], of: dict[Node, Cluster]) -> None:
+        self.nodes = nodes
+        self.after = after
+        self.of = of  # the cluster of a node: filled in here
+        self.index = {node: i for i, node in enumerate(nodes)}
+        self.ancestors: list[int] = []  # bits of what each node depends on
+        self.clusters: dict[Cluster, None] = {}  # in the order of their last members
+
+    def fuse(self) -> None:
+        for i, node in enumerate(self.nodes):
+            reads = [v.node for v in node.operands if v.node is not None and v.node in self.index]
+            before = self.after.get(node)
+            bits = _bits(self.index[n] for n in reads)
+            if before in self.index:
+                bits |= 1 << self.index[before]
+            self.ancestors.append(self._with_ancestors(bits))
+            if _is_member(node):
+                self._join(node, i)
+            elif node.name in TAILS:
+                self._join_tail(node, i)
+            for n in reads:
+                home = self.of.get(n)
+                if home is not None and home is not self.of.get(node):
+                    home.read = True
+        for cluster in self.clusters:
+            cluster.nodes.sort(key=self.index.__getitem__)
+
+    def _join(self, node: Node, i: int) -> None:
+        inner = _inner_of(node)
+        shape = node.results[0].shape
+        if inner is None or _size(shape) == 0:
+            return
+        home: Cluster | None = None
+        for v in node.operands:
+            cluster = self._cluster_of(v)
+            if cluster is None or cluster is home or cluster.shape != shape:
+                continue
+            if any(u.node in cluster.tails for u in node.operands):  # known only when all tiles are done
+                continue
+            if cluster.inner and inner and cluster.inner != inner:
+                continue
+            if home is None:
+                if cluster.read and self._reaches(self._needs(node, cluster.members), cluster.members):
+                    continue
+                home = cluster
+                inner = home.inner = home.inner or inner
+            elif not self._reads_tail(home, cluster) and not self._reads_tail(cluster, home):
+                members = home.members | cluster.members
+                outside = (home.outside | cluster.outside) & ~members
+                crossing = home.outside & cluster.members or cluster.outside & home.members
+                needs = self._with_ancestors(outside) if crossing else home.needs | cluster.needs
+                if self._reaches(needs | self._needs(node, members), members):
+                    continue
+                home = self._merged(home, cluster)
+                home.members, home.outside, home.needs = members, outside, needs
+                inner = home.inner
+        if home is None:
+            home = Cluster(shape)
+            home.inner = inner
+        self._enter(node, i, home)
+
+    def _join_tail(self, node: Node, i: int) -> None:
+        (x,) = node.operands
+        cluster = self._cluster_of(x)
+        over = tail_over(node)
+        if cluster is None or x.node in cluster.tails or over is None or cluster.shape != x.shape:
+            return
+        if over[1] and cluster.inner and over[1] != cluster.inner:
+            return
+        if x.dtype not in (0, 11, 12):  # sums of integers and halves are made in wider types elsewhere
+            return
+        cluster.inner = cluster.inner or over[1]
+        if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
+            return
+        cluster.tails.add(node)
+        self._enter(node, i, cluster)
+
+    def _cluster_of(self, v: Value) -> Cluster | None:
+        """The cluster in this window that a value comes from."""
+        return self.of.get(v.node) if v.node is not None and v.node in self.index else None
+
+    def _merged(self, home: Cluster, cluster: Cluster) -> Cluster:
+        """Two clusters as one: the nodes of the smaller one move."""
+        if len(home.nodes) < len(cluster.nodes):
+            home, cluster = cluster, home
+        home.inner = home.inner or cluster.inner
+        home.nodes += cluster.nodes
+        home.tails |= cluster.tails
+        home.above |= cluster.above
+        home.read |= cluster.read
+        del self.clusters[cluster]
+        for moved in cluster.nodes:
+            self.of[moved] = home
+        return home
+
+    def _enter(self, node: Node, i: int, cluster: Cluster) -> None:
+        outside = self._outside(node, cluster.members)
+        cluster.outside |= outside
+        cluster.needs |= self._with_ancestors(outside)
+        cluster.nodes.append(node)
+        cluster.members |= 1 << i
+        cluster.last = i
+        cluster.above |= 1 << i | self.ancestors[i]
+        self.of[node] = cluster
+        self.clusters.pop(cluster, None)
+        self.clusters[cluster] = None
+
+    def _outside(self, node: Node, members: int) -> int:
+        """Bits of the nodes of the window that a node reads and that are no members."""
+        index = self.index
+        return _bits(index[v.node] for v in node.operands if v.node in index) & ~members
+
+    def _needs(self, node: Node, members: int) -> int:
+        """Bits of those, and of all that they depend on."""
+        return self._with_ancestors(self._outside(node, members))
+
+    def _with_ancestors(self, bits: int) -> int:
+        """Bits of some nodes and of all that they depend on."""
+        out = bits
+        while bits:
+            i = bits.bit_length() - 1
+            out |= self.ancestors[i]
+            # The youngest comes first: what it depends on need not be looked at again.
+            bits &= ~(self.ancestors[i] | 1 << i)
+        return out
+
+    def _reads_tail(self, reader: Cluster, cluster: Cluster) -> bool:
+        """Whether a cluster reads what another one reduces: that is known only when all tiles are done."""
+        return any(reader.outside >> self.index[tail] & 1 for tail in cluster.tails)
+
+    def _reaches(self, needs: int, members: int) -> bool:
+        """Whether what is needed from outside depends on the members: then they cannot run together.
+
+        A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
+        """
+        bits = needs
+        first = (members & -members).bit_length() - 1
+        pending = []
+        for c in reversed(self.clusters):
+            if c.last < first:  # like all that come now: older than every member, so it waits for none
+                break
+            if not c.members & members:
+                pending.append(c)
+        while not bits & members:
+            waited_for = [c for c in pending if c.members & bits]
+            if not waited_for:
+                return False
+            for c in waited_for:
+                bits |= c.above
+            pending = [c for c in pending if not c.members & bits or c.above & ~bits]
+        return True
+
+
+def _bits(indices: Iterable[int]) -> int:
+    bits = 0
+    for i in indices:
+        bits |= 1 << i
+    return bits
+
+
+def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) -> list[Node | Cluster]:
+    """Orders the steps: each as early as what it reads allows, in the order of the graph."""
+    steps: list[Node | Cluster] = []
+    done: set[Node | Cluster] = set()
+
+    def place(first: Node | Cluster) -> None:
+        stack: list[tuple[Node | Cluster, bool]] = [(first, False)]
+        while stack:
+            step, ready = stack.pop()
+            if step in done:
+                continue
+            if ready:
+                done.add(step)
+                steps.append(step)
+                continue
+            stack.append((step, True))
+            if step in after:
+                stack.append((after[step], False))
+            nodes = step.nodes if isinstance(step, Cluster) else [step]
+            for node in reversed(nodes):
+                for v in reversed(node.operands):
+                    if v.node is not None:
+                        before = of.get(v.node, v.node)
+                        if before is not step and before not in done:
+                            stack.append((before, False))
+
+    for node in graph.nodes:
+        place(of.get(node, node))
+    # A cluster of one element-wise node without a tail is just that node.
+    return [s.nodes[0] if isinstance(s, Cluster) and len(s.nodes) == 1 else s for s in steps]
+
+
+def used_outside(steps: list[Node | Cluster], outputs: list[Value]) -> dict[Cluster, list[Value]]:
+    """For each cluster the results that others read."""
+    readers: dict[Value, set[int]] = {}
+    for number, step in enumerate(steps):
+        for node in step.nodes if isinstance(step, Cluster) else [step]:
+            for v in node.operands:
+                readers.setdefault(v, set()).add(number)
+    leaving = set(outputs)
+    return {
+        step: [
+            r for node in step.nodes for r in node.results
+            if r in leaving or node in step.tails or readers.get(r, set()) - {number}
+        ]
+        for number, step in enumerate(steps)
+        if isinstance(step, Cluster)
+    }  # fmt: skip

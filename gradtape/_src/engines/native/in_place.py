@@ -1,0 +1,100 @@
+"""Finds results that may be written over an input: the new value of a variable over the old one.
+
+The result must come from the last step that reads the input. An element-wise step reads and
+writes the same element, so it may; in a cluster, nothing behind the operation that writes the
+result may read the input, since operations work on a tile one after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import inf
+from typing import Any
+
+from gradtape._src.engines.native import fuse
+from gradtape._src.graph.ir import Graph, Value
+
+_INPUT, _OUTPUT = 0, 1  # kinds of registers, as in lower
+
+
+def in_place(
+    graph: Graph,
+    steps: list[Any],
+    aliases: dict[Value, Value],
+    wanted: list[int],
+    local: bool = False,
+    checked: bool = False,
+) -> list[int]:
+    """For each result the input it may be written over, out of the `wanted` ones, or -1.
+
+    `local`: nobody sees the inputs again, also when the program fails. `checked`: the caller made sure
+    that no index is out of range; else a step that may still fail must not find a variable changed.
+    """
+    called = {v for s in steps if s.what == "call" for v in s.operands}
+    if not local and any(s.what == "call" for s in steps):
+        return []  # Python code may fail half-way, and then no variable may have changed
+    made = {v: i for i, s in enumerate(steps) for v in s.results}
+    last_read = {v: i for i, s in enumerate(steps) for v in s.operands}
+    last_risk = -1 if local or checked else max((i for i, s in enumerate(steps) if _may_fail(s)), default=-1)
+    outside = {*graph.outputs, *aliases.values()}
+    returned = Counter(graph.outputs)
+    orders: dict[int, _Order] = {}  # of clusters that were asked about
+
+    def safe(out: Value, x: Value) -> bool:
+        at = made.get(out)
+        if (
+            at is None
+            or (x.shape, x.dtype) != (out.shape, out.dtype)
+            or x in outside
+            or x in called  # Python code may hold on to what it is given
+            or returned[out] > 1
+            or at < last_risk
+        ):
+            return False
+        read = last_read.get(x, -1)
+        if read != at:
+            return read < at
+        if steps[at].what != "cluster":
+            return _reads_before_writing(steps[at], x)
+        if at not in orders:
+            orders[at] = _Order(steps[at])
+        return orders[at].reads_before_writing(x, out)
+
+    return [
+        i if i >= 0 and safe(out, graph.inputs[i]) else -1
+        for out, i in zip(graph.outputs, wanted, strict=True)
+    ]
+
+
+def _may_fail(step: Any) -> bool:
+    """Whether a step looks at values that can be wrong. A scatter does so before it writes."""
+    return step.what == "op" and step.object.row.kind in ("indexed", "opaque")
+
+
+def _reads_before_writing(step: Any, x: Value) -> bool:
+    if step.object.op_name.startswith("tensor_scatter"):
+        return step.operands[0] is x and x not in step.operands[1:]
+    return step.object.row.kind == "elementwise"
+
+
+class _Order:
+    """Which operation of a cluster is the last to read an operand, and which writes a result."""
+
+    def __init__(self, step: Any) -> None:
+        outer, inner, registers, ops, tails, _ = step.object
+        operand = {
+            n: step.operands[which]
+            for n, (kind, spread, _, which) in enumerate(registers)
+            if kind == _INPUT and (spread == fuse.FULL or outer * inner == 1)
+        }
+        self.reads: dict[Value, float] = {}
+        self.writes: dict[Value, int] = {}
+        for k, (_, _, _, into, ins) in enumerate(ops):
+            self.reads.update((operand[n], k) for n in ins if n in operand)
+            kind, _, _, which = registers[into]
+            if kind == _OUTPUT:
+                self.writes.setdefault(step.results[which], k)
+        self.reads.update((operand[t[3]], inf) for t in tails if t[3] in operand)
+
+    def reads_before_writing(self, x: Value, out: Value) -> bool:
+        return x in self.reads and out in self.writes and self.reads[x] <= self.writes[out]

@@ -1,0 +1,192 @@
+"""Turns a graph into a native program: simplify, fuse, plan, and write the steps down."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.engines.native import fuse, in_place, plan
+from gradtape._src.graph import simplify
+from gradtape._src.graph.ir import Callback, Graph, Node, Value
+
+_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+_INPUT, _OUTPUT, _SCRATCH = range(3)
+_PAIRED = (11, 12)  # float32 and float64
+
+
+class Step:
+    """One step of a program before it is numbered."""
+
+    __slots__ = ("what", "object", "operands", "results", "attrs", "nodes")
+
+    def __init__(
+        self,
+        what: str,
+        obj: Any,
+        operands: list[Value],
+        results: list[Value],
+        attrs: tuple = (),
+        nodes: tuple[Node, ...] = (),
+    ) -> None:
+        self.nodes = nodes  # that it was made of
+        self.what = what
+        self.object = obj
+        self.operands = operands
+        self.results = results
+        self.attrs = attrs
+
+
+def compile_graph(
+    graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
+) -> Any:
+    """The program that computes the outputs of `graph` from its inputs.
+
+    `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
+    `local`: those inputs are nobody else's, as the variables of a loop. `checked`: no index can be wrong.
+    """
+    return _write(*lowered(graph, updates, local, checked))
+
+
+def lowered(
+    graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
+) -> tuple[Graph, list[Step], dict[Value, Value], list[int]]:
+    """The graph as it is in the end, the steps of its program, which values are others, and the updates."""
+    graph = simplify.simplify(graph, final=True)
+    order = fuse.fuse(graph)
+    leaving = fuse.used_outside(order, graph.outputs)
+    steps: list[Step] = []
+    aliases: dict[Value, Value] = {}
+    for item in order:
+        if isinstance(item, Node):
+            if item.name in simplify.ALIASES:
+                aliases[item.results[0]] = aliases.get(item.operands[0], item.operands[0])
+            elif isinstance(item.op, Callback) and item.op.is_barrier:
+                aliases.update(
+                    (r, aliases.get(v, v)) for r, v in zip(item.results, item.operands, strict=True)
+                )
+            elif isinstance(item.op, Callback):
+                steps.append(Step("call", item.op.run, list(item.operands), list(item.results), (), (item,)))
+            elif not item.op.row.native:
+                steps.append(
+                    Step("call", item.op.step(item), list(item.operands), list(item.results), (), (item,))
+                )
+            else:
+                steps.append(
+                    Step("op", item.op, list(item.operands), list(item.results), item.attrs, (item,))
+                )
+        else:
+            steps.append(_cluster_step(item, leaving[item]))
+    over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
+    return graph, steps, aliases, over
+
+
+def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
+    """Assigns registers: operands and results by number, everything else to reused tile buffers."""
+    inside = {r for node in cluster.nodes for r in node.results}
+    size = 1
+    for d in cluster.shape:
+        size *= d
+    inner = cluster.inner or size
+    operands: list[Value] = []
+    registers: list[tuple[int, int, int, int]] = []
+    register: dict[Value, int] = {}
+    results = {v: i for i, v in enumerate(leaving)}
+
+    loops = _loops(cluster, results)
+    last_use: dict[Value, int] = {}
+    for i, (_, _, inputs) in enumerate(loops):
+        for v in inputs:
+            last_use[v] = i
+
+    def of(v: Value) -> int:
+        if v not in register:
+            spread = fuse.spread_of(v.shape, cluster.shape)
+            assert spread is not None  # fuse made sure of it
+            register[v] = len(registers)
+            registers.append((_INPUT, spread[0], _WIDTHS[v.dtype], len(operands)))
+            operands.append(v)
+        return register[v]
+
+    def is_scratch(v: Value) -> bool:
+        return v in inside and registers[register[v]][0] == _SCRATCH
+
+    # Tails come after all other members of a tile, so what they reduce stays where it is.
+    reduced = {node.operands[0] for node in cluster.tails}
+    free: list[int] = []
+    scratch = 0
+    ops, tails = [], []
+    for i, (kernel, node, inputs) in enumerate(loops):
+        ins = [of(v) for v in inputs]
+        out = node.results[0]
+        if node in cluster.tails:
+            over = fuse.tail_over(node)
+            assert over is not None
+            tails.append((fuse.TAILS[node.name], out.dtype, over[0], ins[0], results[out]))
+            continue
+        dying = [v for v in dict.fromkeys(inputs) if last_use[v] == i and v not in reduced and is_scratch(v)]
+        # A result may take the place of an operand that dies, unless its elements are larger.
+        narrow = [v for v in dying if _WIDTHS[v.dtype] >= _WIDTHS[out.dtype]]
+        free += [registers[register[v]][3] for v in narrow]
+        if out in results:
+            place = (_OUTPUT, fuse.FULL, _WIDTHS[out.dtype], results[out])
+        else:
+            if not free:
+                free.append(scratch)
+                scratch += 1
+            place = (_SCRATCH, fuse.FULL, _WIDTHS[out.dtype], free.pop())
+        free += [registers[register[v]][3] for v in dying if v not in narrow]
+        register[out] = len(registers)
+        registers.append(place)
+        ops.append((kernel, inputs[-1].dtype, out.dtype, register[out], ins))
+    description = (size // inner, inner, registers, ops, tails, scratch)
+    return Step("cluster", description, operands, leaving, (), tuple(cluster.nodes))
+
+
+# Operations that run as one loop with the one before them, and their names when that gives the right operand:
+# core/kernels/pairs.cpp.
+_FIRST = {"add": "add", "sub": "sub", "mul": "mul", "square": "mul"}
+_SECOND = {"add": ("add", "add"), "sub": ("sub", "from"), "mul": ("mul", "mul"), "div": ("div", "under")}
+
+
+def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, tuple[Value, ...]]]:
+    """The loops of a cluster over a tile: kernel, the node that its result belongs to, operands.
+
+    An operation whose result only the next one reads is computed with it, which saves a pass over the tile.
+    """
+    uses: dict[Value, int] = {}
+    for node in cluster.nodes:
+        for v in node.operands:
+            uses[v] = uses.get(v, 0) + 1
+    loops: dict[Node, tuple[str, Node, tuple[Value, ...]]] = {}
+    for node in cluster.nodes:
+        loops[node] = ("cast" if node.name == "cast" else node.op.row.native, node, node.operands)
+        if node.name not in _SECOND or node.results[0].dtype not in _PAIRED:
+            continue
+        for side, v in enumerate(node.operands):
+            before = v.node
+            if before is None or before not in loops:
+                continue
+            name, _, operands = loops[before]
+            if name in _FIRST and uses[v] == 1 and v not in leaving:
+                x, y = operands[0], operands[-1]  # both are the operand of a square
+                pair = f"{_FIRST[name]}.{_SECOND[node.name][side]}"
+                loops[node] = (pair, node, (x, y, node.operands[1 - side]))
+                del loops[before]
+                break
+    return list(loops.values())
+
+
+def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:
+    places, arena = plan.plan(graph, steps, aliases)
+    numbers: dict[Value, int] = {}
+    values: list = []
+    for v, (place, at) in places.items():
+        numbers[v] = len(values)
+        values.append((v.dtype, v.shape, place, numbers[at] if isinstance(at, Value) else at, v.constant))
+    written = [
+        (s.what, s.object, [numbers[v] for v in s.operands], [numbers[v] for v in s.results], s.attrs)
+        for s in steps
+    ]
+    results = [numbers[v] for v in graph.outputs]
+    return _core.Program(len(graph.inputs), values, written, results, arena, over)

@@ -1,0 +1,116 @@
+"""Decides where values live: which share one block of memory, and where in it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from heapq import heappop, heappush
+from typing import Any
+
+from gradtape._src.graph.ir import Graph, Value
+
+# The order is that of Place in core/program.h.
+INPUT, CONSTANT, ARENA, FRESH, ALIAS = range(5)
+_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+_ALIGNMENT = 64
+
+
+def plan(
+    graph: Graph, steps: list[Any], aliases: dict[Value, Value]
+) -> tuple[dict[Value, tuple[int, Any]], int]:
+    """The place of every value, and the size of the arena in bytes. `aliases` are of values that are none."""
+    places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
+
+    def root(v: Value) -> Value:
+        return aliases.get(v, v)
+
+    kept = {root(v) for v in graph.outputs}
+    last: dict[Value, int] = {}
+    for i, step in enumerate(steps):
+        for v in step.operands:
+            last[root(v)] = i
+    # A result that may be where an operand is (a slice) keeps the operand's place as long as its own.
+    for i in reversed(range(len(steps))):
+        step = steps[i]
+        if step.what == "call" or (step.what == "op" and step.object._shares):
+            end = max((len(steps) if r in kept else last.get(r, i) for r in step.results), default=i)
+            for v in step.operands:
+                last[root(v)] = max(last[root(v)], end)
+    for v in [*(v for s in steps for v in s.operands), *graph.outputs, *aliases.values()]:
+        if v.constant is not None:
+            places.setdefault(v, (CONSTANT, 0))
+    holes = _Holes()
+    dying: dict[int, list[Value]] = {}
+    for v, i in last.items():
+        dying.setdefault(i, []).append(v)
+    sizes: dict[Value, tuple[int, int]] = {}
+    for i, step in enumerate(steps):
+        for v in step.results:
+            if v in kept:
+                places[v] = (FRESH, 0)
+                continue
+            nbytes = max(_ALIGNMENT, -(-v.size * _WIDTHS[v.dtype] // _ALIGNMENT) * _ALIGNMENT)
+            offset = holes.take(nbytes)
+            sizes[v] = (offset, nbytes)
+            places[v] = (ARENA, offset)
+            if v not in last:  # nobody reads it, but the step writes it beside its other results
+                dying.setdefault(i, []).append(v)
+        for v in dying.get(i, ()):
+            if v in sizes:
+                holes.give(*sizes[v])
+    places.update((v, (ALIAS, of)) for v, of in aliases.items())
+    return places, holes.size
+
+
+class _Holes:
+    """Free stretches of the arena; the smallest that fits is taken, of equal ones the first."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.free: dict[int, int] = {}  # bytes by offset
+        self.ends: dict[int, int] = {}  # the same holes: offset by end
+        # Offsets by bytes, each a heap, and the bytes in order. A hole that is gone stays in its heap until it
+        # comes up: `free` tells. There are few different sizes: n of them need an arena of n * n / 2 lines.
+        self.offsets: dict[int, list[int]] = {}
+        self.sizes: list[int] = []
+
+    def take(self, nbytes: int) -> int:
+        k = bisect_left(self.sizes, nbytes)
+        while k < len(self.sizes):
+            have = self.sizes[k]
+            offsets = self.offsets[have]
+            while offsets and self.free.get(offsets[0]) != have:
+                heappop(offsets)
+            if offsets:
+                offset = offsets[0]
+                self._remove(offset)
+                if have > nbytes:
+                    self._add(offset + nbytes, have - nbytes)
+                return offset
+            del self.offsets[have], self.sizes[k]
+        offset = self.ends.get(self.size, self.size)
+        if offset < self.size:  # grow the last hole
+            self._remove(offset)
+        self.size = offset + nbytes
+        return offset
+
+    def give(self, offset: int, nbytes: int) -> None:
+        before, behind = self.ends.get(offset), offset + nbytes
+        if behind in self.free:
+            nbytes += self._remove(behind)
+        if before is not None:
+            nbytes += self._remove(before)
+            offset = before
+        self._add(offset, nbytes)
+
+    def _add(self, offset: int, nbytes: int) -> None:
+        self.free[offset] = nbytes
+        self.ends[offset + nbytes] = offset
+        if nbytes not in self.offsets:
+            self.offsets[nbytes] = []
+            insort(self.sizes, nbytes)
+        heappush(self.offsets[nbytes], offset)
+
+    def _remove(self, offset: int) -> int:
+        nbytes = self.free.pop(offset)
+        del self.ends[offset + nbytes]
+        return nbytes

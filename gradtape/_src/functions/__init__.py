@@ -1,0 +1,1 @@
+"""`tf.function`: a Python function as a graph."""

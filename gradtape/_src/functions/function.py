@@ -1,0 +1,555 @@
+"""`function`: a Python function that runs as a graph.
+
+The first call with arguments of a new kind traces the function: it runs once, on symbols, and
+what it computes becomes a graph (`gradtape._src.graph`). Later calls run the graph's program. Python
+code around the ops (prints, counters, appends) therefore runs while tracing only, as in
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.autograph.conversion import annotate, convert
+from gradtape._src.base import log, nest, settings
+from gradtape._src.base.errors import NeedsConstants, Untraceable, more
+from gradtape._src.base.shape import TensorSpec
+from gradtape._src.graph.callable import GraphFunction
+from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+if TYPE_CHECKING:
+    from gradtape._src.debug.programs import Profile
+
+_ONCE = (
+    "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
+    "created once or created outside tf.function." + more("variables-in-functions")
+)
+_MOST_RETRACES = 5
+# Stands in the cache for calls that cannot be traced.
+_EAGER: Any = object()
+
+
+class ConcreteFunction:
+    """One trace of a function: a graph for arguments of one kind."""
+
+    stand_ins: Sequence[Any] = ()  # for arguments that are looked at when the graph runs: datasets
+
+    def __init__(
+        self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list
+    ) -> None:
+        self.owner = owner
+        self.externals = list(trace.externals)
+        self.n_arguments = len(arguments)
+        self.specs = [TensorSpec(tuple(a.shape), a.dtype) for a in arguments]
+        self._structure = structure
+        outputs: list = []
+        self._places: list = []  # of each flat result: ("tensor", k) or ("value", python object)
+        for o in flat_outputs:
+            if isinstance(o, IndexedSlices):
+                self._places.append(("slices", len(outputs), o._dense_shape))
+                outputs += [o.values, o.indices]
+            elif o is None:
+                self._places.append(("value", None))
+            else:
+                self._places.append(("tensor", len(outputs)))
+                outputs.append(o)
+        self._assigned = tuple(trace.assigned.values())  # their new values are the last outputs
+        outputs += [trace.state[key] for key in trace.assigned]
+        trace.outputs = [trace.value_of(t) for t in outputs]
+        # Values read for the first time just now are inputs too.
+        self.externals = list(trace.externals)
+        place = {id(e): self.n_arguments + i for i, e in enumerate(self.externals)}
+        updates = [-1] * (len(outputs) - len(self._assigned)) + [place.get(id(v), -1) for v in self._assigned]
+        self.graph_function = GraphFunction(trace, owner.name, updates if self._assigned else None)
+
+    @property
+    def graph(self) -> Any:
+        """What was traced, in gradtape's own representation."""
+        return self.graph_function.graph
+
+    @property
+    def variables(self) -> tuple:
+        """The variables that the function reads or writes."""
+        return tuple(e for e in self.externals if isinstance(e, _core.Variable))
+
+    @property
+    def trainable_variables(self) -> tuple:
+        """Those of its variables that are trainable."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def captured_inputs(self) -> list:
+        """Tensors and variables from outside that the function uses."""
+        return list(self.externals)
+
+    @property
+    def structured_outputs(self) -> Any:
+        """How the function returns its results: lists, tuples and dicts of them."""
+        return self._structure
+
+    @property
+    def structured_input_signature(self) -> tuple:
+        """TensorSpecs of the arguments, and of those given by name."""
+        return tuple(self.specs), {}
+
+    @property
+    def name(self) -> str:
+        """The name of the Python function."""
+        return self.owner.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the trace with tensors of its own kind."""
+        tensors = [
+            hooks.convert(a) if not isinstance(a, (_core.Tensor, _core.Variable)) else a
+            for a in nest.flatten((args, kwargs))
+            if not isinstance(a, (bool, int, float, str, type(None))) or len(self.specs)
+        ]
+        if len(tensors) != self.n_arguments:
+            raise TypeError(f"{self.name}: expected {self.n_arguments} tensors; got {len(tensors)}.")
+        return self.call(tensors)
+
+    def compare(self, tensors: list) -> None:
+        """Raises InternalError where the program and eager mode differ."""
+        from gradtape._src.graph.check import check
+
+        check(self.graph_function, [*tensors, *self.externals])
+
+    def call(self, tensors: list) -> Any:
+        """Runs the trace on the tensors among its arguments, in their order."""
+        if _core.is_recording():
+            inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
+            outs = self.graph_function(inputs)
+            for variable, value in zip(self._assigned, outs[len(outs) - len(self._assigned) :], strict=True):
+                variable._set(value)
+        else:
+            outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
+        places = self._places
+        if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
+            return outs[places[0][1]]
+        flat = [
+            outs[p[1]]
+            if p[0] == "tensor"
+            else IndexedSlices(outs[p[1]], outs[p[1] + 1], p[2])
+            if p[0] == "slices"
+            else p[1]
+            for p in places
+        ]
+        return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
+
+
+class _Bound:
+    """A method's function, kept with its object. Copies and pickles of the object leave it out."""
+
+    __slots__ = ("owner", "function")
+
+    def __init__(self, owner: Function, function: Function) -> None:
+        self.owner = owner
+        self.function = function
+
+    def __deepcopy__(self, memo: dict) -> None:
+        return None
+
+    def __reduce__(self) -> tuple:
+        return type(None), ()
+
+
+class Function:
+    """What `tf.function` returns. Call it like the Python function it was made of."""
+
+    def __init__(
+        self,
+        python_function: Callable,
+        name: str | None = None,
+        input_signature: Any = None,
+        autograph: bool = True,
+        jit_compile: bool | None = None,
+        reduce_retracing: bool = False,
+        check: bool = False,
+        **_: Any,
+    ) -> None:
+        self.python_function = python_function
+        self.name = str(name or getattr(python_function, "__name__", "function"))
+        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self.autograph = autograph
+        self.jit_compile = jit_compile
+        self.reduce_retracing = reduce_retracing
+        self.check = check
+        self._concrete: dict[Any, ConcreteFunction] = {}
+        self._traces = 0
+        self._made_variables = False
+        self._lock = threading.RLock()
+        self._converted: Callable | None = None
+        self._methods: dict[int, Any] = {}
+        self._last_key: Any = None
+        self._signature = inspect.signature(python_function) if self.input_signature is not None else None
+        functools.update_wrapper(self, python_function, updated=())
+
+    # ---- methods ------------------------------------------------------------------------------
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bound to an object, a function has a cache of its own per object."""
+        if instance is None:
+            return self
+        name = "__gradtape_function_" + self.name
+        try:
+            cache = instance.__dict__
+        except AttributeError:
+            return functools.partial(self, instance)
+        bound = cache.get(name)
+        if bound is None or bound.owner is not self:
+            method = self.python_function.__get__(instance, owner)
+            function = Function(
+                method,
+                self.name,
+                self.input_signature,
+                self.autograph,
+                self.jit_compile,
+                self.reduce_retracing,
+                self.check,
+            )
+            bound = _Bound(self, function)
+            object.__setattr__(instance, name, bound)
+        return bound.function
+
+    # ---- calls --------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if settings.functions_run_eagerly() or _core.current_trace() is not None:
+            # Inside another trace a function is written out.
+            return self._python(*args, **kwargs)
+        if self.input_signature is not None:
+            args, kwargs = self._apply_signature(args, kwargs)
+        key, tensors = self._key(args, kwargs)
+        concrete = self._concrete.get(key)
+        if concrete is None:
+            concrete, tensors = self._get(key, args, kwargs)
+        if concrete is _EAGER:
+            return nest.map_structure(_result, self._python(*args, **kwargs))
+        if concrete.stand_ins:
+            given = [leaf for leaf in nest.flatten((args, kwargs)) if hasattr(leaf, "_stand_in")]
+            for stand_in, leaf in zip(concrete.stand_ins, given, strict=True):
+                stand_in.bind(leaf)
+        return concrete.call(tensors)
+
+    def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
+        """What a call is recognised by, and its tensors."""
+        if not kwargs and all(type(a) is _core.Tensor for a in args):
+            return tuple([(t.dtype._code, t._dims) for t in args]), list(args)
+        leaves = nest.flatten((args, kwargs))
+        tensors = []
+        parts: list = []
+        for leaf in leaves:
+            if isinstance(leaf, _core.Tensor):
+                tensors.append(leaf)
+                parts.append((leaf.dtype._code, leaf._dims))
+            elif isinstance(leaf, (np.ndarray, np.generic)):
+                t = hooks.convert(leaf)
+                tensors.append(t)
+                parts.append((t.dtype._code, t._dims))
+            elif isinstance(leaf, _core.Variable):
+                parts.append(("variable", id(leaf)))
+            elif hasattr(leaf, "_stand_in"):
+                parts.append(leaf._argument_key())
+            else:
+                try:
+                    hash(leaf)
+                    parts.append(("value", leaf))
+                except TypeError:
+                    parts.append(("object", id(leaf)))
+        if not kwargs and len(tensors) == len(args) == len(leaves):
+            return tuple(parts), tensors  # arrays count as tensors
+        return (_shape_of_nest((args, kwargs)), tuple(parts)), tensors
+
+    def _get(self, key: Any, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
+        with self._lock:
+            tensors = [
+                t if isinstance(t, _core.Tensor) else hooks.convert(t)
+                for t in nest.flatten((args, kwargs))
+                if isinstance(t, (_core.Tensor, np.ndarray, np.generic))
+            ]
+            concrete = self._concrete.get(key)
+            if concrete is None:
+                self._note_retrace(key)
+                try:
+                    concrete, created = self._trace(args, kwargs)
+                except Untraceable as e:
+                    self._note_eager(e)
+                    concrete, created = _EAGER, []
+                if created:
+                    if self._made_variables:
+                        raise ValueError(_ONCE)
+                    self._made_variables = True
+                    # The variables exist now: the trace to keep is one that only uses them.
+                    concrete, created = self._trace(args, kwargs)
+                    if created:
+                        raise ValueError(_ONCE)
+                self._made_variables = True
+                self._concrete[key] = concrete
+                if self.check and concrete is not _EAGER:
+                    concrete.compare(tensors)
+            return concrete, tensors
+
+    def _note_eager(self, cause: Exception) -> None:
+        """Says once why this function cannot be compiled: the first cause, without what Keras wrote around it."""
+        from gradtape._src.base.source import line_of
+
+        while isinstance(cause.__context__, Untraceable):
+            cause = cause.__context__
+        line = line_of(cause)
+        why = f"{line}: {cause}" if line else str(cause)
+        level = log.INFO if _EAGER in self._concrete.values() else log.WARNING
+        log.log(level, "%s runs eagerly: %s.%s", self.name, why.rstrip("."), more("traced-values"))
+
+    def _note_retrace(self, key: Any) -> None:
+        if self._last_key is not None and len(self._concrete) < _MOST_RETRACES:
+            log.info("%s: tracing again: %s", self.name, _difference(self._last_key, key))
+        elif (
+            len(self._concrete) == _MOST_RETRACES
+            and self.input_signature is None
+            and not self.reduce_retracing
+        ):
+            log.warning(
+                "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
+                "tensors instead of Python numbers, and keep their shapes the same.%s",
+                self.name, _MOST_RETRACES, _difference(self._last_key, key), more("retracing"),
+            )  # fmt: skip
+        self._last_key = key
+
+    def _trace(self, args: tuple, kwargs: dict, lifts: bool = False) -> tuple[ConcreteFunction, list]:
+        self._traces += not lifts
+        trace = Trace(lifts=lifts)
+        symbols: list = []
+        stand_ins: list = []
+
+        def stand_in(leaf: Any) -> Any:
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                leaf = hooks.convert(leaf)
+            if hasattr(leaf, "_stand_in"):
+                stand_ins.append(leaf._stand_in())
+                return stand_ins[-1]
+            if not isinstance(leaf, _core.Tensor):
+                return leaf
+            symbols.append(symbolic(trace.input(tuple(leaf.shape), leaf.dtype._code)))
+            return symbols[-1]
+
+        sym_args, sym_kwargs = nest.map_structure(stand_in, (args, kwargs))
+        token = _core.suspend()
+        before = _core.set_trace(trace)
+        try:
+            result = self._traceable()(*sym_args, **sym_kwargs)
+            single = not nest.is_nested(result)
+            flat = [_result(r) for r in nest.flatten(result)]
+            concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
+            concrete.stand_ins = stand_ins
+        except NeedsConstants:
+            if lifts:
+                raise
+            concrete = None
+        except Exception as e:
+            annotate(e)
+            raise
+        finally:
+            _core.set_trace(before)
+            _core.resume(token)
+        return self._trace(args, kwargs, True) if concrete is None else (concrete, trace.created)
+
+    def _traceable(self) -> Callable:
+        """The Python function with its control flow made traceable."""
+        if self._converted is None:
+            self._converted = convert(self.python_function) if self.autograph else self.python_function
+        return self._converted
+
+    def _python(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.python_function if _core.current_trace() is None else self._traceable()
+        return function(*args, **kwargs)
+
+    # ---- signatures -----------------------------------------------------------------------------
+
+    def _apply_signature(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        assert self._signature is not None and self.input_signature is not None
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = list(bound.arguments.values())
+        specs = self.input_signature
+        if len(given) < len(specs):
+            raise TypeError(
+                f"{self.name}: input_signature has {len(specs)} entries, the call {len(given)} arguments."
+            )
+        out = []
+        for spec, value in zip(specs, given, strict=False):
+            out.append(self._fit_all(spec, value))
+        return (*out, *given[len(specs) :]), {}
+
+    def _fit_all(self, spec: Any, value: Any) -> Any:
+        """`value` with a tensor for each TensorSpec of `spec`."""
+        if isinstance(spec, TensorSpec):
+            return self._fit(spec, value)
+        if isinstance(spec, dict):
+            return {k: self._fit_all(spec[k], value[k]) for k in spec}
+        return type(spec)(self._fit_all(s, v) for s, v in zip(spec, value, strict=True))
+
+    def _fit(self, spec: Any, value: Any) -> Any:
+        tensor = value if isinstance(value, _core.Tensor) else None
+        if tensor is None:
+            try:
+                tensor = (
+                    value._read()
+                    if isinstance(value, _core.Variable)
+                    else hooks.convert(value, spec.dtype._code)
+                )
+            except (TypeError, ValueError) as e:
+                raise TypeError(f"Binding inputs to tf.function failed due to `{e}`. Expected {spec}.") from e
+        if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
+            have = TensorSpec(tuple(tensor.shape), tensor.dtype)
+            raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {have} to {spec}`.")
+        return tensor
+
+    # ---- inspection -----------------------------------------------------------------------------
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The trace for these arguments: tensors, TensorSpecs, or Python values."""
+        from gradtape._src import ops
+
+        if self.input_signature is not None and not args and not kwargs:
+            args = self.input_signature
+
+        def example(leaf: Any) -> Any:
+            if isinstance(leaf, TensorSpec):
+                return ops.zeros([1 if d is None else d for d in leaf.shape], leaf.dtype)
+            return leaf
+
+        args, kwargs = nest.map_structure(example, (tuple(args), kwargs))
+        return self._get(self._key(args, kwargs)[0], args, kwargs)[0]
+
+    def experimental_get_tracing_count(self) -> int:
+        """How many times the function was traced."""
+        return self._traces
+
+    @property
+    def function_spec(self) -> Any:
+        """The signature of the Python function."""
+        return inspect.signature(self.python_function)
+
+    def pretty(self, *args: Any, **kwargs: Any) -> str:
+        """What the compiled function does, step by step, with the lines it comes from.
+
+        >>> import gradtape as tf
+        >>> f = tf.function(lambda x: tf.tanh(x) * 2.0 + 1.0)
+        >>> print(f.pretty(tf.ones([3])).splitlines()[0])
+        <lambda>(%0: float32[3])
+
+        Without arguments: for all kinds of arguments it was called with.
+        """
+        from gradtape._src.debug.programs import pretty
+
+        if not args and not kwargs and self._concrete:
+            return "\n\n".join(pretty(c) for c in self._concrete.values() if c is not _EAGER)
+        return pretty(self._compiled(args, kwargs)[0])
+
+    def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
+        """The time of each step of the compiled function on these arguments, and of each line of the program.
+
+        Returns:
+          A `Profile`: print it, or look at its `steps` and `by_line()`.
+        """
+        from gradtape._src.debug.programs import profile
+
+        concrete, tensors = self._compiled(args, kwargs)
+        return profile(concrete, tensors, repeats)
+
+    def _compiled(self, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
+        if self.input_signature is not None:
+            args, kwargs = self._apply_signature(args, kwargs)
+        key, _ = self._key(args, kwargs)
+        concrete, tensors = self._get(key, args, kwargs)
+        if concrete is _EAGER:
+            raise ValueError(f"{self.name} runs eagerly with such arguments: there is no program to look at.")
+        return concrete, tensors
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """The kinds of arguments met so far, a paragraph for each trace."""
+        return "\n\n".join(f"{self.name}({', '.join(map(str, c.specs))})" for c in self._concrete.values())
+
+
+def _result(value: Any) -> Any:
+    """A result of the traced function: Python numbers become tensors."""
+    if value is None or isinstance(value, (_core.Tensor, IndexedSlices)):
+        return value
+    if isinstance(value, _core.Variable):
+        return value._read()
+    return hooks.convert(value)
+
+
+def _shape_of_nest(structure: Any) -> Any:
+    """The structure of arguments as something hashable."""
+    if isinstance(structure, dict):
+        return ("dict", tuple((k, _shape_of_nest(structure[k])) for k in sorted(structure)))
+    if isinstance(structure, (list, tuple)) and nest.is_nested(structure):
+        return (type(structure), tuple(map(_shape_of_nest, structure)))
+    return None
+
+
+def _difference(before: Any, now: Any) -> str:
+    """What changed between two keys, in words."""
+    from gradtape._src.base.dtypes import BY_CODE
+
+    def parts(key: Any) -> tuple:
+        structured = len(key) == 2 and isinstance(key[0], tuple) and isinstance(key[0][0], type)
+        return key[1] if structured else key
+
+    def words(part: Any) -> str:
+        if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int):
+            return f"{BY_CODE[part[0]].name}{list(part[1])}"
+        return repr(part[1]) if isinstance(part, tuple) else repr(part)
+
+    try:
+        old, new = parts(before), parts(now)
+        for i, (a, b) in enumerate(zip(old, new, strict=False)):
+            if a != b:
+                return f"argument {i}: {words(a)} before, {words(b)} now"
+    except (TypeError, IndexError):
+        pass
+    return "the structure of the arguments changed"
+
+
+def function(func: Callable | None = None, **options: Any) -> Any:
+    """Makes a Python function run as a graph; usable with and without arguments.
+
+    Args:
+      func: the function.
+      input_signature: TensorSpecs, one per argument.
+      autograph: whether `if`, `while`, `for` over tensors become part of the graph.
+      jit_compile: accepted; programs are compiled natively in any case.
+      reduce_retracing: accepted.
+      check: compare the program of each new trace, and of its gradient, with its ops run one by one,
+        and raise an error that names the first op whose result differs.
+
+    Example:
+      >>> import gradtape as tf
+      >>> @tf.function
+      ... def f(x):
+      ...     return x * x + 1.0
+      >>> f(tf.constant(3.0)).numpy()
+      np.float32(10.0)
+    """
+    known = {"input_signature", "autograph", "jit_compile", "reduce_retracing", "check"}
+    chosen = {k: v for k, v in options.items() if k in known}
+    if options.get("experimental_relax_shapes"):
+        chosen["reduce_retracing"] = True
+
+    def wrap(f: Callable) -> Function:
+        if not callable(f):
+            raise TypeError(f"{f!r} is not a callable object")
+        return Function(f, **chosen)
+
+    return wrap if func is None else wrap(func)

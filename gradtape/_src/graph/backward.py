@@ -1,0 +1,30 @@
+"""What the core asks when a tape has seen a structure before: symbols to run the rules on, and
+a program of what the rules did with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.graph.ir import Graph, symbolic
+
+
+def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]:
+    """A new graph with these inputs (dtype, shape), and tensors that stand for them."""
+    graph = Graph()
+    return graph, [symbolic(graph.input(shape, dtype)) for dtype, shape in specs]
+
+
+def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
+    """The function that computes `results`, and for each of them where it is among its outputs:
+    None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
+    from gradtape._src.graph.callable import GraphFunction, pack
+    from gradtape._src.graph.simplify import simplify
+    from gradtape._src.tensors import hooks
+
+    if dense:
+        results = [None if g is None else hooks.densify(g) for g in results]
+    found, flat = pack(results)
+    graph.outputs = [graph.value_of(t) for t in flat]
+    function = GraphFunction(simplify(graph), "gradient")
+    function.found = found
+    return function, found

@@ -1,0 +1,252 @@
+"""A graph that can be called: on values it runs a program, in a trace it is written out, and on
+a tape it is one record whose derivative is again such a graph. So every order compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.graph.ir import Graph, Node, Value, symbolic
+from gradtape._src.graph.simplify import live, simplify
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+_EVERYTHING = (1 << 64) - 1
+_ZERO = -2  # in `found`: a gradient that is zero whatever the values are
+
+
+class Derivative(NamedTuple):
+    """How a graph is run so that it can be differentiated, and its derivative."""
+
+    forward: GraphFunction  # the results, then what the backward pass reads beside the inputs
+    backward: GraphFunction
+    reads: list[tuple[str, int]]  # what `backward` is given before the cotangents: ("in" | "out", which)
+    cotangents: list[int]  # the results whose cotangents it is given
+    found: list  # for each input: None, a number, _ZERO, or (values, indices, dense shape)
+
+
+class GraphFunction:
+    """A function of tensors, given by a graph."""
+
+    def __init__(self, graph: Graph, name: str = "graph", updates: list[int] | None = None) -> None:
+        self.graph = graph
+        self.updates = updates  # for each output the input it is a new value of, or -1
+        self.name = name
+        self.found: list = []  # of a backward pass: where the gradient of each source is among the outputs
+        self.seen = 0  # how often a Jacobian asked for it
+        self.row_bytes = -1  # what one row of a Jacobian needs, once known
+        self.jacobians: dict[tuple, Any] = {}  # by the rows that seed it: see jacobian.py
+        self.tangents: dict[int, GraphFunction] = {}  # by output: the transposed pass, see jacobian.py
+        self.linear: bool | None = None  # in its last input, once asked for: linear.py
+        self.sparsity: Any = None  # which derivatives it can give, once asked for: autodiff/sparse.py
+        self._program: Any = None
+        self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
+        self._derivatives: dict[tuple[bool, ...], Derivative] = {}
+        self._rules: dict[tuple[bool, ...], Any] = {}
+
+    @property
+    def program(self) -> Any:
+        if self._program is None:
+            self._program = compile_graph(self.graph, self.updates)
+        return self._program
+
+    def __call__(self, tensors: Sequence[Any]) -> list:
+        """The outputs of the graph for these inputs."""
+        if any(t._symbol is not None for t in tensors):
+            return replay(self.graph, tensors)
+        if _core.is_recording():
+            tracked = tuple(_core.is_tracked(t) for t in tensors)
+            if any(tracked):
+                return self._recorded(tensors, tracked)
+        return self.program.run(tensors)
+
+    def _recorded(self, tensors: Sequence[Any], tracked: tuple[bool, ...]) -> list:
+        d = self.derivative(tracked)
+        outputs = d.forward.program.run(tensors)
+        rule = self._rules.get(tracked)
+        if rule is None:
+            # One object for all calls: tapes recognise by it what they have seen before.
+            rule = self._rules[tracked] = self._rule(d, tracked)
+        # A second derivative may need to run forward again, from the inputs, or read all the results.
+        keep = _EVERYTHING if _core.may_differentiate_again() else 0
+        for where, i in d.reads:
+            keep |= 1 << (min(i, 62) if where == "in" else min(len(tensors) + i, 63))
+
+        _core.record(tuple(outputs), tuple(tensors), rule, keep)
+        return outputs[: len(self.graph.outputs)]
+
+    def _rule(self, d: Derivative, tracked: tuple[bool, ...]) -> Any:
+        def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
+            if any(g is not None for g in gs[len(self.graph.outputs) :]):
+                # Somebody differentiated the backward pass: what it read has cotangents too.
+                return d.forward.gradients(tracked, gs, ins, outs)
+            return self._backward(d, gs, ins, outs)
+
+        return gradients
+
+    def _backward(self, d: Derivative, gs: tuple, ins: tuple, outs: tuple) -> list:
+        from gradtape._src import ops
+
+        given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
+        for k in d.cotangents:
+            given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))
+        return unpack(d.found, d.backward(given), zero=0)
+
+    def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
+        """Gradients of the inputs when all that is known are inputs and results: runs forward again."""
+        d = self.derivative(tracked)
+        again = d.forward(list(ins)) if len(d.forward.graph.outputs) > len(outs) else list(outs)
+        return self._backward(d, gs, ins, tuple(again))
+
+    def batched(self, batched: tuple[bool, ...], size: int) -> tuple[GraphFunction, list[bool]]:
+        """The same function over a new leading axis of the marked inputs, and which outputs have it."""
+        known = self._batched.get((batched, size))
+        if known is None:
+            from gradtape._src.batching.batch import batched_graph
+
+            graph, marks = batched_graph(self.graph, batched, size)
+            known = self._batched[batched, size] = (GraphFunction(simplify(graph), self.name), marks)
+        return known
+
+    # ---- derivatives ------------------------------------------------------------------------
+
+    def derivative(self, tracked: tuple[bool, ...]) -> Derivative:
+        """The derivative with respect to the inputs marked in `tracked`."""
+        known = self._derivatives.get(tracked)
+        if known is None:
+            token = _core.suspend()
+            joint = Graph()
+            before = _core.set_trace(joint)
+            try:
+                known = self._derivatives[tracked] = self._differentiate(tracked, joint)
+            finally:
+                _core.set_trace(before)
+                _core.resume(token)
+        return known
+
+    def _differentiate(self, tracked: tuple[bool, ...], joint: Graph) -> Derivative:
+        xs = [symbolic(joint.input(v.shape, v.dtype)) for v in self.graph.inputs]
+        tape = _core.Tape()
+        tape._configure(True, False)
+        tape._start()
+        sources = [x for x, t in zip(xs, tracked, strict=True) if t]
+        for x in sources:
+            tape._watch(x)
+        ys = replay(self.graph, xs)
+        tape._stop()
+        wanted = [k for k, y in enumerate(ys) if tape._tracks(y)]
+        seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
+        grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))
+        found, flat = pack([next(grads) if t else None for t in tracked])
+        n_y = len(ys)
+        joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
+        return self._split(simplify(joint), len(xs), n_y, wanted, found)
+
+    def _split(self, joint: Graph, n_x: int, n_y: int, wanted: list[int], found: list) -> Derivative:
+        """Cuts the joint graph into the part before and the part behind the cotangents."""
+        xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
+        behind = set(seeds)
+        backward: list[Node] = []
+        for node in joint.nodes:
+            if any(v in behind for v in node.operands):
+                behind.update(node.results)
+                backward.append(node)
+        ys, grads = joint.outputs[:n_y], joint.outputs[n_y:]
+        read = dict.fromkeys(
+            v for node in backward for v in node.operands if v not in behind and v.constant is None
+        )
+        read.update(dict.fromkeys(v for v in grads if v not in behind and v.constant is None))
+        later = set(backward)
+        forward_nodes = [n for n in joint.nodes if n not in later]
+        place = {v: ("in", i) for i, v in enumerate(xs)}
+        outputs = list(ys)
+        for k, v in enumerate(ys):
+            place.setdefault(v, ("out", k))
+        for v in read:
+            if v not in place:
+                place[v] = ("out", len(outputs))
+                outputs.append(v)
+        forward = extract(forward_nodes, xs, outputs)
+        return Derivative(
+            GraphFunction(forward, self.name),
+            GraphFunction(extract(backward, [*read, *seeds], grads), f"gradient of {self.name}"),
+            [place[v] for v in read],
+            wanted,
+            found,
+        )
+
+
+def pack(results: list) -> tuple[list, list]:
+    """Gradients as a flat list of tensors, and where each of them is in it.
+
+    The number 0 is a gradient too: zero whatever the values are."""
+    found: list = []
+    flat: list = []
+    for g in results:
+        if g is None:
+            found.append(None)
+        elif isinstance(g, int):
+            found.append(_ZERO)
+        elif isinstance(g, IndexedSlices):
+            found.append((len(flat), len(flat) + 1, g._dense_shape))
+            flat += [g.values, g.indices]
+        else:
+            found.append(len(flat))
+            flat.append(g)
+    return found, flat
+
+
+def unpack(found: list, flat: list, zero: Any = None) -> list:
+    """The opposite of `pack`; `zero` stands for gradients that need no computing."""
+    return [
+        None
+        if f is None
+        else zero
+        if f == _ZERO
+        else IndexedSlices(flat[f[0]], flat[f[1]], f[2])
+        if isinstance(f, tuple)
+        else flat[f]
+        for f in found
+    ]
+
+
+def replay(graph: Graph, tensors: Sequence[Any]) -> list:
+    """Applies the ops of a graph, one after the other, to other tensors: real ones or symbols."""
+    now: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
+
+    def tensor(v: Value) -> Any:
+        return now[v] if v.constant is None else v.constant
+
+    for node in graph.nodes:
+        operands = [tensor(v) for v in node.operands]
+        if isinstance(node.op, _core.Op):
+            results = _core.apply(node.op, operands, node.attrs)
+        else:
+            results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
+        now.update(zip(node.results, results, strict=True))
+    return [tensor(v) for v in graph.outputs]
+
+
+def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+    """A graph of its own made of some nodes of another."""
+    graph = Graph()
+    new: dict[Value, Value] = {}
+    for v in inputs:
+        new[v] = graph.input(v.shape, v.dtype)
+
+    def renew(v: Value) -> Value:
+        return new[v] if v.constant is None else graph.constant(v.constant)
+
+    for node in nodes:
+        if any(v not in new and v.constant is None for v in node.operands):
+            continue  # not reachable from these inputs: then no output needs it either
+        made = graph.add(
+            node.op, [renew(v) for v in node.operands], node.attrs, [(r.shape, r.dtype) for r in node.results]
+        )
+        graph.nodes[-1].line = node.line
+        new.update(zip(node.results, made, strict=True))
+    graph.outputs = [renew(v) for v in outputs]
+    graph.nodes = live(graph)
+    return graph

@@ -1,0 +1,108 @@
+"""Gradients of the user's own in graphs, and barriers.
+
+A `CustomGradient` passes results on unchanged and says what their gradient is: a graph made by
+tracing the user's function once, with the values it captured as further operands. So a tape
+outside of a function, and a derivative of a derivative, find it again. Programs have no trace
+of it: it is gone when the graph is lowered.
+
+A `barrier` passes values on, too. What is computed from its results is not the same to
+simplification as what was computed from its operands, and waits for all of them: so the forward
+pass that `recompute_grad` repeats is not merged with the first, and starts when its cotangent is
+there. Programs have no trace of it either; the order of their steps does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.graph.callable import GraphFunction, pack, unpack
+from gradtape._src.graph.ir import Callback, symbolic
+from gradtape._src.graph.trace import Trace
+
+
+class CustomGradient(Callback):
+    """The node: results, then inputs, then what the gradient captured."""
+
+    passes_on = True
+
+    def __init__(
+        self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], found: list
+    ) -> None:
+        super().__init__("custom_gradient", lambda *tensors: [t._detach() for t in tensors[:n_outputs]])
+        self.backward = backward
+        self.n_outputs = n_outputs
+        self.n_inputs = n_inputs
+        self.wanted = wanted  # the results that have a cotangent
+        self.found = found
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        results = super().__call__(operands, specs)
+        inputs = operands[self.n_outputs : self.n_outputs + self.n_inputs]
+        captured = list(operands[self.n_outputs + self.n_inputs :])
+
+        def gradients(*gs: Any) -> list:
+            return unpack(self.found, self.backward([*(gs[k] for k in self.wanted), *captured]))
+
+        _core.record(tuple(results), tuple(inputs), gradients)
+        return results
+
+
+def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Callable[..., list]) -> list:
+    """In a trace: the outputs, with `gradients(*cotangents)` as their gradient."""
+    trace = _core.current_trace()
+    sub = Trace(outer=trace)
+    wanted = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
+    seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
+    tapes = _core.suspend()
+    _core.set_trace(sub)
+    try:
+        given = gradients(*(seeds.get(k) for k in range(len(outputs))))
+        found, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
+        sub.outputs = [sub.value_of(t) for t in flat]
+    finally:
+        _core.set_trace(trace)
+        _core.resume(tapes)
+    captured = [e._read() if isinstance(e, _core.Variable) else e for e in sub.externals]
+    sub.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
+    reads = [x._read() if isinstance(x, _core.Variable) else x for x in inputs]
+    op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, found)
+    results = Callback.__call__(
+        op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
+    )
+    # A tape inside the function follows the user's own code, on the tensors it knows.
+    _core.record(tuple(results), tuple(reads), gradients)
+    return results
+
+
+def _tensor(g: Any, x: Any) -> Any:
+    from gradtape._src.tensors import hooks
+    from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+    return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else hooks.convert(g, x.dtype._code)
+
+
+# ---- barriers -------------------------------------------------------------------------------
+
+
+class Barrier(Callback):
+    """The node: as many results as operands, the same values."""
+
+    is_barrier = True
+
+    def __init__(self) -> None:
+        super().__init__("barrier", lambda *tensors: [t._detach() for t in tensors])
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        results = super().__call__(operands, specs)
+        _core.record(tuple(results), tuple(operands), lambda *gs: list(gs))
+        return results
+
+
+_BARRIER = Barrier()
+
+
+def barrier(tensors: Sequence[Any]) -> list:
+    """The same tensors, hidden from simplification, and there when the last of them is."""
+    return _BARRIER(tensors, [(tuple(t.shape), t.dtype._code) for t in tensors])

@@ -1,0 +1,75 @@
+"""What a traced function does besides computing: it prints, checks, draws random streams.
+
+Such a call becomes a node that runs Python each time the graph runs, in the order of the
+program, though nothing may read its result.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base import nest
+from gradtape._src.graph.ir import Callback
+
+
+def is_symbolic(structure: Any) -> bool:
+    """Whether a nest holds a tensor of a trace, or a variable, which is one when it is read."""
+    return any(
+        x._symbol is not None if isinstance(x, _core.Tensor) else isinstance(x, _core.Variable)
+        for x in nest.flatten(structure)
+    )
+
+
+def deferred(function: Callable, always: bool = False) -> Callable:
+    """Makes a function without result run when the graph runs, if it is given symbols, or always."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _core.current_trace() is None or not (always or is_symbolic((args, kwargs))):
+            return function(*args, **kwargs)
+        # A variable is what it holds at this point of the program.
+        leaves = [x._read() if isinstance(x, _core.Variable) else x for x in nest.flatten((args, kwargs))]
+        places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
+
+        def run(*tensors: Any) -> list:
+            now = list(leaves)
+            for i, t in zip(places, tensors, strict=True):
+                now[i] = t
+            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), now)
+            function(*later_args, **later_kwargs)
+            return []
+
+        Callback(function.__name__, run, effect=True)([leaves[i] for i in places], [])
+        return None
+
+    return call
+
+
+def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int) -> Any:
+    """A tensor made by `make()`: now, or in a trace each time the graph runs."""
+    if _core.current_trace() is None:
+        return make()
+    return Draw(name, make)([], [(shape, dtype)])[0]
+
+
+class Draw(Callback):
+    """A node whose result is another one each time: the rows of a batch have one each."""
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        super().__init__(name, lambda: [make()], effect=True)
+        self.make = make
+
+    def batch(self, size: int, shape: tuple[int, ...], dtype: int) -> list:
+        """The results for so many rows."""
+        from gradtape._src import ops
+        from gradtape._src.base.dtypes import BY_CODE
+
+        def rows() -> Any:
+            if not size:
+                return ops.zeros((0, *shape), BY_CODE[dtype])
+            return ops.stack([self.make() for _ in range(size)], 0)
+
+        return Draw(self.op_name, rows)([], [((size, *shape), dtype)])

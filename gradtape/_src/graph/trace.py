@@ -1,0 +1,191 @@
+"""A trace: the run of a Python function on symbols that writes a graph.
+
+Besides the graph it keeps what the function touched from outside: variables, which become
+inputs where they are read and results where they are assigned, and tensors made before the
+trace, which become inputs so that a tape outside can follow them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base.errors import more
+from gradtape._src.base.source import user_line
+from gradtape._src.graph.ir import Graph, Value, symbolic
+
+
+class Holdings:
+    """What variables hold at this point of a trace, as tensors, by id of the variable.
+
+    Symbols are kept as the values they stand for: a tensor hides its symbol from Python's garbage collector, so
+    that a trace with tensors of its own would never be freed.
+    """
+
+    __slots__ = ("_now",)
+
+    def __init__(self) -> None:
+        self._now: dict[int, Any] = {}
+
+    def get(self, key: int) -> Any:
+        held = self._now.get(key)
+        return symbolic(held) if isinstance(held, Value) else held
+
+    def __getitem__(self, key: int) -> Any:
+        return self.get(key)
+
+    def __setitem__(self, key: int, tensor: Any) -> None:
+        self._now[key] = tensor if tensor._symbol is None else tensor._symbol
+
+
+class Trace(Graph):
+    """A graph that is being written by a running function."""
+
+    __slots__ = (
+        "outer",
+        "externals",
+        "state",
+        "assigned",
+        "_captured",
+        "created",
+        "start",
+        "lifts",
+        "_lifted",
+    )
+
+    def __init__(self, outer: Trace | None = None, lifts: bool = False) -> None:
+        super().__init__()
+        self.outer = outer
+        # Whether numbers made during the trace are values of the graph, each of its own, so that
+        # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
+        self.lifts: bool = lifts if outer is None else outer.lifts
+        self._lifted: dict[int, Value] = {}
+        self.externals: list[
+            Any
+        ] = []  # variables and tensors from outside, one per input behind the arguments
+        self.state = Holdings()
+        self.assigned: dict[int, Any] = {}  # by id: the variable
+        self._captured: dict[int, Value] = {}
+        # Variables made during the trace, also in the branches and loops inside it.
+        self.created: list[Any] = [] if outer is None else outer.created
+        self.start = _core.tensor_count()
+
+    def add(
+        self, op: Any, operands: Sequence[Value], attrs: tuple, specs: Sequence[tuple]
+    ) -> tuple[Value, ...]:
+        results = super().add(op, operands, attrs, specs)
+        self.nodes[-1].line = user_line()
+        return results
+
+    # ---- variables (called by the core) -------------------------------------------------------
+
+    def read(self, variable: Any) -> Any:
+        """A tensor that stands for what the variable holds at this point of the function."""
+        now = self.state.get(id(variable))
+        if now is None:
+            value = self.input(tuple(variable._value_shape), variable.dtype._code)
+            self.externals.append(variable)
+            now = self.state[id(variable)] = symbolic(value)
+        return now if now._symbol is not None else now._detach()
+
+    def assign(self, variable: Any, tensor: Any) -> None:
+        self.state[id(variable)] = tensor
+        self.assigned[id(variable)] = variable
+
+    def create(self, variable: Any, convert: Callable[[Any], Any], initial_value: Any) -> None:
+        """A variable made while tracing gets its first value at once: it outlives the trace."""
+        from gradtape._src.graph.callable import GraphFunction, extract
+
+        if isinstance(initial_value, _core.Tensor) and initial_value._symbol is not None:
+            try:
+                graph = extract(self.nodes, [], [self.value_of(initial_value)])
+            except KeyError:
+                raise ValueError(
+                    "tf.Variable: the initial value depends on the arguments of the traced function. Hint: make the "
+                    "variable outside of the function, or pass a function without arguments as initial value."
+                ) from None
+            with lift():
+                initial_value = GraphFunction(graph).program.run([])[0]
+        with lift():
+            variable._set(convert(initial_value))
+        root = self
+        while root.outer is not None:
+            root = root.outer
+        root.created.append(variable)
+
+    # ---- tensors ------------------------------------------------------------------------------
+
+    def here(self) -> Graph:
+        """Inside a branch or loop body, ops on tensors from outside are part of the branch."""
+        now = _core.current_trace()
+        return now if isinstance(now, Trace) and now is not self and now._encloses(self) else self
+
+    def value_of(self, tensor: Any) -> Value:
+        symbol = tensor._symbol
+        if symbol is not None and symbol.graph is self:
+            return symbol
+        if symbol is None and tensor._born > self.start:
+            return self.lift(tensor) if self.lifts else self.constant(tensor)
+        if symbol is not None and not self._encloses(symbol.graph):
+            raise TypeError(
+                f"{tensor!r} is out of scope and cannot be used here. It was made while another function was traced, and "
+                "has no value. Hint: return it from that function." + more("traced-values")
+            )
+        return self.capture(tensor)
+
+    def _encloses(self, graph: Graph) -> bool:
+        trace = self.outer
+        while trace is not None:
+            if trace is graph:
+                return True
+            trace = trace.outer
+        return False
+
+    def stand_in(self, tensor: Any) -> Any:
+        """A tensor of the trace for one from outside; called by the core."""
+        return symbolic(self.lift(tensor) if tensor._born > self.start else self.capture(tensor))
+
+    def lift(self, tensor: Any) -> Value:
+        """A tensor made during the trace as a constant of its own."""
+        known = self._lifted.get(id(tensor))
+        if known is None:
+            known = self._lifted[id(tensor)] = Value(
+                self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
+            )
+        return known
+
+    def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
+        current = _core.current_trace()
+        if current is None:
+            raise TypeError(
+                "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
+                "has no value. Hint: return it from that function." + more("traced-values")
+            )
+        Graph.trace(current, op, operands, results, attrs)
+
+    def capture(self, tensor: Any) -> Value:
+        """A tensor from outside as an input."""
+        known = self._captured.get(id(tensor))
+        if known is None:
+            known = self._captured[id(tensor)] = self.input(tuple(tensor.shape), tensor.dtype._code)
+            self.externals.append(tensor)
+        return known
+
+
+@contextlib.contextmanager
+def lift() -> Iterator[None]:
+    """Steps out of the trace and off the tapes of this thread for a while."""
+    tapes = _core.suspend()
+    trace = _core.set_trace(None)
+    try:
+        yield
+    finally:
+        _core.set_trace(trace)
+        _core.resume(tapes)
+
+
+def is_tracing() -> bool:
+    """Whether this thread is tracing a function."""
+    return _core.current_trace() is not None

@@ -1,0 +1,227 @@
+"""Scaled dot-product attention as one op: the matrix of scores is never in memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.ops import contraction, movement, reduction
+from gradtape._src.ops.comparison import select
+from gradtape._src.ops.creation import zeros
+from gradtape._src.ops.exponential import exp
+from gradtape._src.ops.samples import call
+from gradtape._src.ops.softmax import softmax
+from gradtape._src.ops.static import as_tensor
+from gradtape._src.ops.table import composite, opaque
+
+__all__ = ["scaled_dot_product_attention"]
+
+_WIDE = 0x1800  # float32 and float64
+
+
+def _causal_mask(queries: int, keys: int) -> np.ndarray:
+    return np.arange(keys) <= np.arange(queries)[:, None]
+
+
+def _scores(q, k, bias, scale, causal):
+    scores = contraction.matmul(q, k, transpose_b=True) * scale
+    if bias.ndim:
+        scores = scores + bias
+    if causal:
+        seen = as_tensor(_causal_mask(q.shape[-2], k.shape[-2]))
+        scores = select(seen, scores, as_tensor(np.asarray(-np.inf, scores.dtype.as_numpy_dtype)))
+    return scores
+
+
+def _plain(q, k, v, bias, scale, causal):
+    """The same in small ops."""
+    return contraction.matmul(softmax(_scores(q, k, bias, scale, causal)), v)
+
+
+def _plain_grad(g, q, k, v, bias, out, lse, scale, causal):
+    p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(lse, -1))
+    dp = contraction.matmul(g, v, transpose_b=True)
+    ds = p * (dp - reduction.reduce_sum(g * out, -1, keepdims=True)) * scale
+    return (
+        contraction.matmul(ds, k),
+        contraction.matmul(ds, q, transpose_a=True),
+        contraction.matmul(p, g, transpose_a=True),
+    )
+
+
+def _differentiated(f, given, cotangents):
+    """Gradients of `f` by what it is given, by a tape."""
+    tape = _core.Tape()
+    tape._configure(True, False)
+    xs = [movement.identity(x) for x in given]
+    for x in xs:
+        tape._watch(x)
+    tape._start()
+    try:
+        ys = f(*xs)
+    finally:
+        tape._stop()
+    pairs = [(y, h) for y, h in zip(ys, cotangents, strict=True) if h is not None]
+    return tape._backward([y for y, _ in pairs], [h for _, h in pairs], xs)
+
+
+# Each operand has a rule of its own, so that the gradient by the bias, which needs the scores, is made for
+# those who ask for it. What the rules have in common is one node once a pass is compiled.
+
+
+def _attention_rule(which):
+    def rule(g, q, k, v, bias, out, scale, causal):
+        found = (
+            None
+            if g[0] is None
+            else attention_grad(g[0], q, k, v, bias, out[0], out[1], scale, causal)[which]
+        )
+        if g[1] is None or which == 2:
+            return found
+        (more,) = _differentiated(
+            lambda x: (
+                reduction.reduce_logsumexp(_scores(*((x, k), (q, x))[which], bias, scale, causal), -1),
+            ),
+            (q if which == 0 else k,),
+            (g[1],),
+        )
+        return more if found is None else found + more
+
+    return rule
+
+
+def _bias_rule(g, q, k, v, bias, out, scale, causal):
+    if not bias.ndim:
+        return None
+    p = exp(_scores(q, k, bias, scale, causal) - movement.expand_dims(out[1], -1))
+    found = None
+    if g[0] is not None:
+        dp = contraction.matmul(g[0], v, transpose_b=True)
+        found = p * (dp - reduction.reduce_sum(g[0] * out[0], -1, keepdims=True))
+    if g[1] is None:
+        return found
+    more = p * movement.expand_dims(g[1], -1)
+    return more if found is None else found + more
+
+
+def _attention_grad_rule(which):
+    def rule(hs, g, q, k, v, bias, out, lse, results, scale, causal):
+        if which == 4 and not bias.ndim:
+            return None
+        given = [g, q, k, v, bias, out, lse]
+
+        def plain(x):
+            return _plain_grad(*given[:which], x, *given[which + 1 :], scale, causal)
+
+        # It is linear in g, so the place does not matter, and g itself need not be kept.
+        place = zeros(g.shape, g.dtype) if which == 0 else given[which]
+        return _differentiated(plain, (place,), hs)[0]
+
+    return rule
+
+
+def _np_scores(q, k, bias, scale, causal):
+    scores = q @ np.swapaxes(k, -1, -2) * scale + (
+        bias if np.ndim(bias) else 0
+    )  # a number stands for no bias
+    return np.where(_causal_mask(q.shape[-2], k.shape[-2]), scores, -np.inf) if causal else scores
+
+
+def _np_attention(q, k, v, bias, scale, causal):
+    scores = _np_scores(q, k, bias, scale, causal)
+    high = scores.max(-1, keepdims=True, initial=-np.inf)
+    e = np.exp(scores - high)
+    total = e.sum(-1, keepdims=True)
+    return (e / total) @ v, (high + np.log(total))[..., 0]
+
+
+def _np_grad(g, q, k, v, bias, out, lse, scale, causal):
+    # `out` and `lse` are taken as given: any numbers are allowed here.
+    p = np.exp(_np_scores(q, k, bias, scale, causal) - lse[..., None])
+    ds = p * (g @ np.swapaxes(v, -1, -2) - (g * out).sum(-1, keepdims=True)) * scale
+    return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ g
+
+
+def _batch(name: str) -> Any:
+    def rule(size, batched, operands, attrs):
+        from gradtape._src.ops.batching import _all, _row
+
+        places = 3 if name == "attention" else 4
+        bias = operands[places]
+        marks = list(batched)
+        marks[places] = True
+        wide = bias if batched[places] else movement.expand_dims(bias, 0) if bias.ndim else bias
+        if batched[places] and bias.ndim == 1:  # a number per row is no bias at all
+            wide = bias[0]
+        others = _all(size, marks, [wide if i == places else x for i, x in enumerate(operands)])
+        return _row(name, others, attrs)
+
+    return rule
+
+
+_CALLS = [
+    call((3, 4), (5, 4), (5, 2), (), scale=0.5, causal=False),
+    call((2, 3, 4), (2, 5, 4), (2, 5, 4), (2, 3, 5), scale=1.0, causal=False),
+    call((2, 2, 6, 3), (2, 2, 6, 3), (2, 2, 6, 2), (1, 2, 6, 6), scale=0.7, causal=True),
+    call((0, 3, 4), (0, 3, 4), (0, 3, 4), (), scale=1.0, causal=False),
+    call((2, 70, 4), (2, 300, 4), (2, 300, 3), (), scale=0.5, causal=True),
+]
+
+attention_grad = opaque(
+    "attention_grad", _WIDE, "g q k v bias out lse scale:Float causal:Bool", many=True, gaps=True,
+    rule=tuple(_attention_grad_rule(k) for k in range(7)), numpy=_np_grad, batch=_batch("attention_grad"),
+    samples=[
+        call((3, 2), (3, 4), (5, 4), (5, 2), (), (3, 2), (3,), scale=0.5, causal=False),
+        call((2, 2, 6, 2), (2, 2, 6, 3), (2, 2, 6, 3), (2, 2, 6, 2), (1, 2, 6, 6), (2, 2, 6, 2), (2, 2, 6),
+             scale=0.7, causal=True),
+    ],
+    tolerance=4.0,
+    doc="The gradients of attention by queries, keys and values, from its results.",
+)  # fmt: skip
+
+attention = opaque(
+    "attention", _WIDE, "q k v bias scale:Float causal:Bool", many=True, gaps=True,
+    rule=(*(_attention_rule(k) for k in range(3)), _bias_rule), numpy=_np_attention, samples=_CALLS,
+    batch=_batch("attention"), tolerance=4.0,
+    bad=[
+        (call((3, 4), (5, 3), (5, 2), (), scale=1.0, causal=False), "InvalidArgumentError", "must have shapes"),
+        (call((3, 4), (5, 4), (5, 2), (3, 4), scale=1.0, causal=False), "InvalidArgumentError", "the bias must"),
+    ],
+    doc="`softmax(scale * q k' + bias) v` and the logarithm of the sums of exponentials, in blocks.",
+)  # fmt: skip
+
+
+@composite("nn.scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, mask: Any = None, is_causal: bool = False, scale: float | None = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """`softmax(scale * query key^T + mask) value`, without the matrix of scores in memory.
+
+    Args:
+      query, key, value: `[..., queries, width]`, `[..., keys, width]` and `[..., keys, value width]`, with
+        the same leading axes, such as batch and heads.
+      mask: booleans (True: look) or numbers to add, that broadcast to `[..., queries, keys]`.
+      is_causal: query i sees the keys up to i.
+      scale: by default one over the square root of the width.
+
+    Returns:
+      A tensor `[..., queries, value width]`; zeros for a query that may look at nothing.
+    """
+    q, k, v = as_tensor(query), as_tensor(key), as_tensor(value)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    none = as_tensor(np.zeros((), q.dtype.as_numpy_dtype))
+    bias = none
+    if mask is not None:
+        bias = as_tensor(mask)
+        if bias.dtype.is_bool:
+            bias = select(bias, none, as_tensor(np.asarray(-np.inf, q.dtype.as_numpy_dtype)))
+        lead = (1,) * (q.ndim - bias.ndim) + tuple(bias.shape)[:-2]
+        shape = [*lead[: q.ndim - 2], q.shape[-2], k.shape[-2]]
+        bias = movement.broadcast_to(bias, shape)
+    if q.dtype.name not in ("float32", "float64"):
+        return _plain(q, k, v, bias, factor, is_causal)
+    return attention(q, k, v, bias, factor, bool(is_causal))[0]

@@ -1,0 +1,126 @@
+"""Keeping gradients in bounds: clip_by_value, clip_by_norm, clip_by_global_norm, global_norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gradtape import _core
+from gradtape._src.ops.arithmetic import clip, maximum, minimum, sqrt
+from gradtape._src.ops.comparison import select
+from gradtape._src.ops.table import composite
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+__all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"]
+
+
+def _like(t, values):
+    """`values` as what `t` is: rows of the same IndexedSlices, or just a tensor."""
+    return IndexedSlices(values, t.indices, t._dense_shape) if isinstance(t, IndexedSlices) else values
+
+
+def _values(t):
+    from gradtape._src import ops
+
+    return ops.convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t)
+
+
+@composite("clip_by_value")
+def clip_by_value(t, clip_value_min, clip_value_max, name=None):
+    """`t` with every element cut to `[clip_value_min, clip_value_max]`.
+
+    The gradient passes inside and at the bounds and is 0 outside; NaN stays NaN. IndexedSlices
+    give IndexedSlices.
+
+    Raises:
+      ValueError: if the bounds have a larger shape than `t`.
+    """
+    if isinstance(t, IndexedSlices):
+        return _like(t, clip(t.values, clip_value_min, clip_value_max))
+    out = clip(t, clip_value_min, clip_value_max)
+    if isinstance(t, (_core.Tensor, _core.Variable)) and out.ndim and tuple(out.shape) != tuple(t.shape):
+        raise ValueError(
+            f"clip_by_value: Shapes {tuple(t.shape)} and {tuple(out.shape)} are incompatible; expected "
+            "bounds that broadcast to the shape of `t`."
+        )
+    return out
+
+
+@composite("clip_by_norm")
+def clip_by_norm(t, clip_norm, axes=None, name=None):
+    """`t` scaled down so that its L2 norm (over `axes`) is at most `clip_norm`.
+
+    Zeros are safe: their gradient is that of the identity.
+    """
+    from gradtape._src import ops
+
+    x = _values(t)
+    clip_norm = max(clip_norm, 0) if isinstance(clip_norm, (int, float)) else maximum(clip_norm, 0)
+    total = ops.sum_squares(x, axes, True)
+    positive = total > 0
+    # sqrt sees a 1 where the sum is 0, so that its infinite derivative does not become NaN.
+    norm = select(positive, sqrt(select(positive, total, 1)), total)
+    return _like(t, x * clip_norm / maximum(norm, clip_norm))
+
+
+@composite("linalg.global_norm")
+def global_norm(t_list, name=None):
+    """The L2 norm of all the numbers in a list of tensors; None entries do not count.
+
+    Raises:
+      TypeError: if `t_list` is not a sequence.
+    """
+    from gradtape._src import ops
+
+    _want_sequence(t_list)
+    squares = [ops.sum_squares(_values(t)) for t in t_list if t is not None]
+    if not squares:
+        return ops.zeros([])
+    return sqrt(squares[0] if len(squares) == 1 else ops.add_n(squares))
+
+
+@composite("clip_by_global_norm")
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """All tensors of a list scaled by one factor, so that their common L2 norm is at most `clip_norm`.
+
+    Args:
+      t_list: tensors, IndexedSlices or None.
+      clip_norm: the largest norm.
+      use_norm: the norm if it is known already; `tf.linalg.global_norm(t_list)` by default.
+
+    Returns:
+      The list of scaled tensors, and the norm. An infinite norm makes every element NaN.
+
+    >>> import gradtape as tf
+    >>> grads, norm = tf.clip_by_global_norm([tf.constant([3.0, 4.0]), None], 1.0)
+    >>> grads[0].numpy(), grads[1], norm.numpy()
+    (array([0.6, 0.8], dtype=float32), None, np.float32(5.0))
+    """
+    from gradtape._src import ops
+
+    _want_sequence(t_list)
+    hint = next((t.dtype for t in t_list if hasattr(t, "dtype")), None)
+    norm = global_norm(t_list) if use_norm is None else ops.convert_to_tensor(use_norm, dtype_hint=hint)
+    # The difference is 0 unless the norm is infinite or NaN, which must not pass unnoticed.
+    if isinstance(clip_norm, (int, float)):
+        most, inverse = clip_norm, 1 / clip_norm if clip_norm else math.inf
+    else:
+        most = ops.convert_to_tensor(clip_norm, norm.dtype)
+        inverse = 1 / most
+    scale = minimum(1 / norm, inverse) * most + (norm - norm)
+    return [None if t is None else _like(t, _values(t) * scale) for t in t_list], norm
+
+
+@composite("compat.v1.clip_by_average_norm")
+def clip_by_average_norm(t, clip_norm, name=None):
+    """`t` scaled down so that its L2 norm divided by its number of elements is at most `clip_norm`."""
+    from gradtape._src import ops
+
+    x = ops.convert_to_tensor(t)
+    inverse = x._numel / sqrt(ops.sum_squares(x))
+    return x * (clip_norm * minimum(inverse, 1 / ops.convert_to_tensor(clip_norm, x.dtype)))
+
+
+def _want_sequence(t_list):
+    if not isinstance(t_list, Sequence) or isinstance(t_list, str):
+        raise TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")

@@ -1,0 +1,129 @@
+"""Sums and multiples of whole tensors, and other small functions of arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import errors
+from gradtape._src.ops import activations, arithmetic
+from gradtape._src.ops.arithmetic import divide_no_nan
+from gradtape._src.ops.creation import zeros_like
+from gradtape._src.ops.moments import WIDE
+from gradtape._src.ops.operands import as_tensor
+from gradtape._src.ops.samples import pairs
+from gradtape._src.ops.table import composite, elementwise
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+__all__ = ["nextafter", "polyval", "scalar_mul"]
+
+composite("math.softsign")(activations.softsign)
+
+nextafter = elementwise(
+    "nextafter", WIDE, args="x1 x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
+    numpy=np.nextafter, samples=pairs(), names="math.nextafter",
+    doc="The number next to `x1` in the direction of `x2`. Its derivatives are 1 and 0.",
+)  # fmt: skip
+
+
+@composite("scalar_mul math.scalar_mul")
+def scalar_mul(scalar, x, name=None):
+    """`scalar * x`; the values of IndexedSlices are multiplied and stay sparse."""
+    sparse = isinstance(x, IndexedSlices)
+    values = x.values if sparse else as_tensor(x)
+    factor = as_tensor(scalar, values)
+    if factor.ndim:
+        raise ValueError(f"The input scalar must be a 0-D value. Received shape {factor.shape}.")
+    return IndexedSlices(factor * values, x.indices, x.dense_shape) if sparse else factor * values
+
+
+@composite("math.accumulate_n")
+def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
+    """The sum of a list of tensors of one shape and type."""
+    from gradtape._src import ops
+
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError(
+            "inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
+        )
+    tensors = [as_tensor(x) for x in inputs]
+    if any(t.dtype is not tensors[0].dtype or t.shape != tensors[0].shape for t in tensors):
+        raise ValueError(
+            "inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
+        )
+    if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
+        raise TypeError(f"tensor_dtype is {tensor_dtype}, but input is of type {tensors[0].dtype}.")
+    return ops.add_n(tensors)
+
+
+@composite("math.reciprocal_no_nan")
+def reciprocal_no_nan(x, name=None):
+    """`1 / x`, and 0 where `x` is 0."""
+    x = as_tensor(x)
+    return divide_no_nan(as_tensor(1, x), x)
+
+
+@composite("math.polyval")
+def polyval(coeffs, x, name=None):
+    """The polynomial with the coefficients `coeffs`, highest power first, at `x` (Horner's scheme).
+
+    Raises:
+      ValueError: if `coeffs` is not a list.
+    """
+    if not isinstance(coeffs, list):
+        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
+    x = as_tensor(x)
+    if not coeffs:
+        return zeros_like(x)
+    total = as_tensor(coeffs[0], x)
+    for c in coeffs[1:]:
+        total = c + total * x
+    return total
+
+
+@composite("identity_n")
+def identity_n(input, name=None):
+    """The tensors of a list as they are."""
+    from gradtape._src import ops
+
+    return [ops.identity(x) for x in input]
+
+
+@composite("tuple")
+def tuple_(tensors, control_inputs=None, name=None):
+    """A list of tensors (or None) as it is; control inputs have run already."""
+    return [
+        None if t is None else t if isinstance(t, (IndexedSlices, _core.Variable)) else as_tensor(t)
+        for t in tensors
+    ]
+
+
+@composite("guarantee_const")
+def guarantee_const(input, name=None):
+    """The tensor as it is."""
+    from gradtape._src import ops
+
+    return ops.identity(input)
+
+
+@composite("unravel_index")
+def unravel_index(indices, dims, name=None):
+    """Flat indices into a tensor of shape `dims` as coordinates, one column an index."""
+    from gradtape._src import ops
+
+    at, shape = as_tensor(indices), as_tensor(dims)
+    if at.dtype is not shape.dtype:
+        shape = ops.cast(shape, at.dtype)
+    below = ops.cumprod(shape, exclusive=True, reverse=True)  # elements of one step along each axis
+    columns = ops.reshape(at, [1, -1]) if at.ndim else at
+    rows = ops.reshape(below, [-1, 1]) if at.ndim else below
+    sizes = ops.reshape(shape, [-1, 1]) if at.ndim else shape
+    if at._symbol is None and shape._symbol is None:
+        total = int(np.prod(shape.numpy()))
+        wrong = np.asarray(at.numpy()).reshape(-1)
+        wrong = wrong[(wrong < 0) | (wrong >= total)]
+        if wrong.size:
+            raise errors.InvalidArgumentError(
+                f"unravel_index: index is out of bound as with dims; got {wrong[0]} of {total}."
+            )
+    return arithmetic.floormod(arithmetic.floordiv(columns, rows), sizes)

@@ -1,0 +1,151 @@
+"""Putting tensors together and taking them apart: concat, stack, split, unstack, add_n."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops import batching
+from gradtape._src.ops.samples import call
+from gradtape._src.ops.static import as_tensor, axis_of, ints_of
+from gradtape._src.ops.table import ANY, NUMBER, composite, movement
+
+__all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
+
+concat = movement(
+    "concat", ANY, "values:Operands axis:Axis",
+    batch="leading",
+    transpose=lambda g, xs, out, axis: pieces(g, axis, [x.shape[axis] for x in xs]),
+    numpy=lambda xs, axis: np.concatenate(xs, axis),
+    samples=[
+        call((2,), (3,), axis=0), call((2, 3), axis=0), call((2, 3), (2, 1), (2, 2), axis=-1),
+        call((0, 3), (2, 3), axis=0),
+        call((2, 0), (2, 0), axis=1), call((2, 3, 2), (2, 1, 2), axis=1),
+    ],
+    bad=[
+        (call((2, 3), (2, 3), axis=2), "InvalidArgumentError", "out of range"),
+        (call((2, 3), (2,), axis=0), "InvalidArgumentError", "Ranks of all input tensors should match"),
+        (call((2, 3), (2, 4), axis=0), "InvalidArgumentError", "Dimension 1 in both shapes must be equal"),
+        (call((), (), axis=0), "InvalidArgumentError", "out of range"),
+    ],
+    names="concat", doc="The tensors `values` one behind the other along `axis`.",
+)  # fmt: skip
+
+stack = movement(
+    "stack", ANY, "values:Operands axis:NewAxis=0",
+    batch="leading",
+    transpose=lambda g, xs, out, axis: slices(g, axis),
+    numpy=lambda xs, axis=0: np.stack(xs, axis),
+    samples=[
+        call((), ()), call((2,), (2,), (2,)), call((2, 3), (2, 3), axis=1), call((2, 3), (2, 3), axis=-1),
+        call((0, 2), (0, 2)),
+        call((3,)),
+    ],
+    bad=[
+        (call((2,), (3,)), "InvalidArgumentError", "Shapes of all inputs must match"),
+        (call((2,), (2,), axis=2), "InvalidArgumentError", "out of range"),
+    ],
+    names="stack", doc="The tensors `values`, all of one shape, along a new axis.",
+)  # fmt: skip
+
+pieces = movement(
+    "split", ANY, "value axis:Axis sizes:Ints", many=True,
+    batch=batching.split,
+    transpose=lambda g, x, out, axis, sizes: concat(g, axis),
+    numpy=lambda x, axis, sizes: np.split(x, np.cumsum(sizes)[:-1], axis),
+    samples=[
+        call((4,), axis=0, sizes=[1, 3]), call((2, 6), axis=-1, sizes=[2, 2, 2]),
+        call((3, 2), axis=0, sizes=[3]),
+        call((3, 2), axis=0, sizes=[0, 3]), call((0, 2), axis=1, sizes=[1, 1]),
+    ],
+    bad=[
+        (call((4,), axis=0, sizes=[1, 2]), "InvalidArgumentError", "the sizes sum to 3"),
+        (call((4,), axis=0, sizes=[5, -1]), "InvalidArgumentError", "must be non-negative"),
+    ],
+    doc="`value` in pieces of the given sizes along `axis`.",
+)  # fmt: skip
+
+slices = movement(
+    "unstack", ANY, "value axis:Axis=0", many=True,
+    transpose=lambda g, x, out, axis: stack(g, axis),
+    numpy=lambda x, axis=0: [np.take(x, i, axis) for i in range(x.shape[axis])],
+    samples=[call((3,)), call((2, 3)), call((2, 3), axis=-1), call((2, 0))],
+    bad=[(call(()), "InvalidArgumentError", "out of range")],
+    doc="The slices of `value` along `axis`, without that axis.",
+)  # fmt: skip
+
+add_n = movement(
+    "add_n", NUMBER, "inputs:Operands",
+    batch="leading",
+    transpose=lambda g, xs, out: (g,) * len(xs),
+    numpy=lambda xs: sum(xs[1:], xs[0]),
+    samples=[call((2, 3)), call((2, 3), (2, 3), (2, 3)), call((), ()), call((0,), (0,))],
+    bad=[(call((2,), (3,)), "InvalidArgumentError", "must have the same shape")],
+    names="add_n math.add_n", doc="The sum of tensors of one shape; IndexedSlices among them become dense.",
+)  # fmt: skip
+
+
+@composite("split")
+def split(
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
+) -> list:
+    """`value` in pieces along `axis`.
+
+    Args:
+      num_or_size_splits: the number of pieces, all of the same size; or a list of their sizes,
+        one of which may be -1 and follows from the others.
+      num: the number of pieces, when it cannot be seen from the sizes.
+
+    Raises:
+      InvalidArgumentError: if the pieces do not fill the axis.
+    """
+    x = as_tensor(value)
+    axis = axis_of("split", axis if isinstance(axis, int) else index(axis), x.ndim)
+    total = x.shape[axis]
+    given = num_or_size_splits
+    if isinstance(given, int) or (not isinstance(given, (list, tuple)) and np.ndim(given) == 0):
+        count = index(given)
+        if count < 1 or total % count:
+            raise InvalidArgumentError(
+                "split: Number of ways to split should evenly divide the split dimension, but got split_dim "
+                f"{axis} (size = {total}) and num_split {count}; got value: {x.dtype.name}{list(x.shape)}."
+            )
+        sizes = [total // count] * count
+    else:
+        sizes = ints_of(given)
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = total - sum(sizes) - 1
+    if num is not None and num != len(sizes):
+        raise InvalidArgumentError(f"split: expected {num} sizes; got {sizes}.")
+    return list(pieces(x, axis, sizes))
+
+
+@composite("unstack")
+def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list:
+    """The slices of `value` along `axis`, without that axis.
+
+    Args:
+      num: how many there must be; found from the shape by default.
+
+    Raises:
+      ValueError: if there is no such axis.
+      InvalidArgumentError: if there are not `num` slices.
+    """
+    x = value if isinstance(value, _core.Tensor) else as_tensor(value)
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"Argument `axis` = {axis} not in range [{-x.ndim}, {x.ndim})")
+    if num is not None and num != x.shape[axis]:
+        raise InvalidArgumentError(
+            f"unstack: Input shape axis {axis} must equal {num}, got shape {list(x.shape)}"
+        )
+    return list(slices(x, axis)) if x.shape[axis] else []
+
+
+@composite("parallel_stack")
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Any:
+    """The tensors `values` along a new first axis: as `stack`, which needs no other form here."""
+    return stack(values, 0)

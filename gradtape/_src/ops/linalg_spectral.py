@@ -1,0 +1,388 @@
+"""Singular values and eigenvalues, and what is computed with them.
+
+The gradients of vectors have poles where values coincide; as in TensorFlow such pairs of vectors
+contribute nothing. Vectors of complex matrices are determined up to a phase, and the rules are right for
+functions that do not depend on it. So rows for real and for complex matrices are separate: only the
+former have derivatives that differences of values can confirm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.base import dtypes
+from gradtape._src.ops.arithmetic import abs_, conjugate, divide_no_nan, imag, real
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.diagonals import matrix_diag, matrix_diag_part
+from gradtape._src.ops.indexed import take_along
+from gradtape._src.ops.linalg_factor import lower_half
+from gradtape._src.ops.linalg_solve import LINEAR, SINGLE_DOUBLE, product, solve
+from gradtape._src.ops.movement import adjoint, expand_dims
+from gradtape._src.ops.operands import as_tensor
+from gradtape._src.ops.reduction import argmin, reduce_max, reduce_sum
+from gradtape._src.ops.samples import at, call, definite, inside, regular
+from gradtape._src.ops.selection import boolean_mask
+from gradtape._src.ops.static import ints_of
+from gradtape._src.ops.table import COMPLEX, composite, opaque
+
+__all__ = [
+    "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "matrix_rank", "svd",
+]  # fmt: skip
+
+
+def _gaps(values):
+    """1 / (v_j - v_i), and 0 on the diagonal and for values that coincide."""
+    return divide_no_nan(
+        np.ones((), values.dtype.as_numpy_dtype), expand_dims(values, -2) - expand_dims(values, -1)
+    )
+
+
+def _like(x, other):
+    return cast(x, other.dtype) if other.dtype.is_complex else x
+
+
+def _columns(x, factors):
+    """x diag(factors), where factors may be real and x complex."""
+    return x * expand_dims(_like(factors, x), -2)
+
+
+def _plus(x, y):
+    return y if x is None else x if y is None else x + y
+
+
+# ---- singular values ----
+
+
+def _turned(vectors, *partners):
+    """Makes the largest component of each column positive; the same turn for the columns of partners."""
+    size = np.abs(vectors)
+    first = np.argmax(size >= 0.99 * size.max(-2, keepdims=True, initial=0), -2) if vectors.shape[-2] else 0
+    best = np.take_along_axis(vectors, np.expand_dims(first, -2), -2) if vectors.size else vectors[..., :1, :]
+    turn = np.conj(best) / np.abs(best)
+    return [x * turn[..., : x.shape[-1]] for x in (vectors, *partners)]
+
+
+def _numpy_svd(x, full_matrices=False):
+    u, s, vh = np.linalg.svd(x, full_matrices)
+    v = np.conj(np.swapaxes(vh, -1, -2))
+    if not x.size:
+        return s, u, v
+    k = s.shape[-1]
+    left, right = _turned(u[..., :k], v[..., :k])
+    more = [_turned(y[..., k:])[0] if y.shape[-1] > k else y[..., k:] for y in (u, v)]
+    return s, np.concatenate([left, more[0]], -1), np.concatenate([right, more[1]], -1)
+
+
+def _svd_rule(g, x, out, full_matrices):
+    (gs, gu, gv), (s, u, v) = g, out
+    rows, columns = x.shape[-2:]
+    k = s.shape[-1]
+    if full_matrices and abs(rows - columns) > 1:
+        raise NotImplementedError(
+            "svd gradient is not implemented for abs(m - n) > 1 when full_matrices is True. Received: "
+            f"m={rows} and n={columns}."
+        )
+    u1, v1 = (u[..., :k], v[..., :k]) if full_matrices else (u, v)
+    inverse = divide_no_nan(np.ones((), s.dtype.as_numpy_dtype), s)
+    middle = None if gs is None else matrix_diag(_like(gs, u), 0)
+    beside = None
+    if gu is not None or gv is not None:
+        poles = _like(_gaps(s * s), u)
+    if gu is not None:
+        inner = product(u1, gu[..., :k] if full_matrices else gu, adjoint_a=True)
+        middle = _plus(middle, _columns(poles * (inner - adjoint(inner)), s))
+        if rows > k:
+            part = gu[..., :k] if full_matrices else gu
+            beside = product(_columns(part - product(u1, inner), inverse), v1, adjoint_b=True)
+            if full_matrices:  # the last column follows the others
+                turned = product(gu[..., k:], u1, adjoint_a=True)
+                beside = beside - product(u[..., k:], product(_columns(turned, inverse), v1, adjoint_b=True))
+    if gv is not None:
+        inner = product(v1, gv[..., :k] if full_matrices else gv, adjoint_a=True)
+        skew = poles * (inner - adjoint(inner))
+        middle = _plus(middle, expand_dims(_like(s, u), -1) * skew)
+        if u.dtype.is_complex:  # Wan and Zhang (2019): u and v turn together
+            middle = middle - matrix_diag(_like(imag(matrix_diag_part(inner, 0)) * inverse, u) * 1j, 0)
+        if columns > k:
+            part = gv[..., :k] if full_matrices else gv
+            rest = product(u1, _columns(part - product(v1, inner), inverse), adjoint_b=True)
+            if full_matrices:
+                turned = product(gv[..., k:], v1, adjoint_a=True)
+                rest = rest - product(
+                    product(u1, _columns(turned, inverse), adjoint_b=True), v[..., k:], adjoint_b=True
+                )
+            beside = _plus(beside, rest)
+    return _plus(product(product(u1, middle), v1, adjoint_b=True), beside)
+
+
+_RANK = (call((3,)), "InvalidArgumentError", "must have rank >= 2, got 1")
+_SVDS = [
+    call(regular(3, 3)), call(regular(4, 2)), call(regular(2, 4)), call(regular(2, 3, 2)), call((1, 1)),
+    call(regular(3, 3), full_matrices=True), call(regular(3, 2), full_matrices=True),
+    call(regular(2, 3), full_matrices=True),
+]  # fmt: skip
+_MORE_SVDS = [
+    call(regular(4, 2), full_matrices=True), call((0, 3)), call((3, 0)), call((0, 3, 2)),
+    call((3, 0), full_matrices=True),
+]  # fmt: skip
+_SVD: dict[str, Any] = {
+    "args": "tensor full_matrices:Bool=False", "many": True, "gaps": True, "rule": _svd_rule,
+    "numpy": _numpy_svd, "batch": "leading", "native": "svd", "bad": [_RANK],
+}  # fmt: skip
+
+svd_real = opaque(
+    "svd", SINGLE_DOUBLE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS,
+    doc="Singular values, left and right vectors of real matrices.", **_SVD,
+)  # fmt: skip
+svd_complex = opaque(
+    "svd_complex", COMPLEX, samples=[call(inside(1, 2, 1, 1)), *_SVDS, *_MORE_SVDS],
+    gradient_samples=[call(at([[2.0]]))],
+    doc="Singular values, left and right vectors of complex matrices.", **_SVD,
+)  # fmt: skip
+
+
+def _svd_of(x):
+    return (svd_complex if x.dtype.is_complex else svd_real)(x, False)
+
+
+def _values_rule(g, x, out):
+    _, u, v = _svd_of(x)
+    return product(_columns(u, g), v, adjoint_b=True)
+
+
+svd_values = opaque(
+    "svdvals", LINEAR, "tensor", rule=_values_rule, batch="leading",
+    numpy=lambda x: np.linalg.svd(x, compute_uv=False),
+    samples=[call(regular(3, 3)), call(regular(4, 2)), call(regular(2, 2, 4)), call((0, 3)), call((0, 3, 2))],
+    bad=[_RANK], doc="Singular values alone, the largest first.",
+)  # fmt: skip
+
+
+@composite("linalg.svd")
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """The singular value decomposition `tensor = u @ diag(s) @ adjoint(v)`.
+
+    The signs of the vectors are such that the largest component of each column of `u` is positive.
+
+    Args:
+      full_matrices: make `u` and `v` square.
+      compute_uv: False for the singular values alone.
+
+    Returns:
+      `s`, the largest first; `u`; and `v` (its columns, not their adjoint as in NumPy).
+    """
+    x = as_tensor(tensor)
+    if not compute_uv:
+        return svd_values(x)
+    return (svd_complex if x.dtype.is_complex else svd_real)(x, full_matrices)
+
+
+@composite("linalg.matrix_rank")
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+    """How many singular values are larger than `tol`; by default those that rounding cannot explain."""
+    x = as_tensor(a)
+    if len(x.shape) < 2:
+        raise ValueError(f"matrix_rank: Input `a` must have at least 2 dimensions (saw: {len(x.shape)}).")
+    s = svd_values(cast(x, dtypes.float64) if x.dtype.is_integer else x)
+    if tol is None:
+        eps = float(np.finfo(s.dtype.as_numpy_dtype).eps)
+        tol = eps * max(x.shape[-2:]) * reduce_max(s, -1, True)
+    else:
+        tol = as_tensor(tol, s)
+    return reduce_sum(cast(s > tol, dtypes.int32), -1)
+
+
+# ---- self-adjoint matrices ----
+
+
+def _lower(x):
+    """The gradient of what is read of a self-adjoint matrix: its lower triangle."""
+    return lower_half(x + adjoint(x))
+
+
+def _eigh_rule(g, x, out):
+    (gw, gv), (w, v) = g, out
+    inner = None if gw is None else matrix_diag(_like(gw, v), 0)
+    if gv is not None:
+        inner = _plus(inner, _like(_gaps(w), v) * product(v, gv, adjoint_a=True))
+    return _lower(product(product(v, inner), v, adjoint_b=True))
+
+
+def _numpy_eigh(x):
+    w, v = np.linalg.eigh(x)
+    return w, _turned(v)[0] if x.size else v
+
+
+_SQUARE = (call((2, 3)), "InvalidArgumentError", "Input matrix must be square.")
+_EIGHS = [call(regular(3, 3)), call(regular(2, 2, 2)), call((1, 1)), call(definite(3, 3))]
+_EIGH: dict[str, Any] = {
+    "args": "tensor", "many": True, "gaps": True, "rule": _eigh_rule, "numpy": _numpy_eigh,
+    "batch": "leading", "native": "eigh",
+}  # fmt: skip
+_FAILED = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
+
+eigh_real = opaque(
+    "eigh", SINGLE_DOUBLE, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=_EIGHS[:3],
+    edges=[((at([[1.0, 0.0], [0.0, 1.0]]),), ([[1.0, 0.0], [0.0, 1.0]],))],
+    bad=[_SQUARE, _RANK, (call(at([[np.nan, 1.0], [1.0, 1.0]])), "InvalidArgumentError", _FAILED)],
+    doc="Eigenvalues and vectors of real symmetric matrices.", **_EIGH,
+)  # fmt: skip
+eigh_complex = opaque(
+    "eigh_complex", COMPLEX, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=[call((1, 1))],
+    bad=[_SQUARE], doc="Eigenvalues and vectors of complex self-adjoint matrices.", **_EIGH,
+)  # fmt: skip
+
+
+def _eigvalsh_rule(g, x, out):
+    _, v = (eigh_complex if x.dtype.is_complex else eigh_real)(x)
+    return _lower(product(_columns(v, g), v, adjoint_b=True))
+
+
+eigh_values = opaque(
+    "eigvalsh", LINEAR, "tensor", rule=_eigvalsh_rule, numpy=np.linalg.eigvalsh, batch="leading",
+    samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=_EIGHS[:3], bad=[_SQUARE, _RANK],
+    doc="Eigenvalues of self-adjoint matrices, the smallest first.",
+)  # fmt: skip
+
+
+@composite("linalg.eigh")
+def eigh(tensor: Any, name: str | None = None) -> tuple:
+    """Eigenvalues, the smallest first, and eigenvectors (columns) of self-adjoint matrices.
+
+    Only the lower triangle is read; so gradients are zero above the diagonal. The largest component of
+    each vector is positive. As in TensorFlow the eigenvalues of a complex matrix are complex numbers.
+    """
+    x = as_tensor(tensor)
+    if x.dtype.is_complex:
+        values, vectors = eigh_complex(x)
+        return cast(values, x.dtype), vectors
+    return eigh_real(x)
+
+
+@composite("linalg.eigvalsh")
+def eigvalsh(tensor: Any, name: str | None = None) -> Any:
+    """Eigenvalues of self-adjoint matrices, the smallest first; only the lower triangle is read."""
+    x = as_tensor(tensor)
+    return _like(eigh_values(x), x)
+
+
+@composite("linalg.eigh_tridiagonal")
+def eigh_tridiagonal(
+    alpha: Any,
+    beta: Any,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Eigenvalues (and vectors) of self-adjoint tridiagonal matrices.
+
+    Args:
+      alpha: the main diagonal.
+      beta: the diagonal below it.
+      eigvals_only: False for the vectors, too.
+      select: "a" for all; "i" for those with the numbers from `select_range[0]` to `select_range[1]`; "v"
+        for those above `select_range[0]` and up to `select_range[1]`.
+    """
+    alpha, beta = as_tensor(alpha), as_tensor(beta)
+    if alpha.dtype is not beta.dtype:
+        raise ValueError("eigh_tridiagonal: 'alpha' and 'beta' must have the same type.")
+    if select not in ("a", "i", "v"):
+        raise ValueError("eigh_tridiagonal: 'select must have a value in {'a', 'i', 'v'}.")
+    if select != "a" and (select_range is None or len(select_range) != 2):
+        raise ValueError(
+            f"eigh_tridiagonal: select={select!r} needs a select_range of two; got {select_range!r}."
+        )
+    matrix = matrix_diag(alpha, 0) + matrix_diag(beta, -1)
+    if eigvals_only:
+        values, vectors = eigh_values(matrix), None
+    else:
+        values, vectors = (eigh_complex if matrix.dtype.is_complex else eigh_real)(matrix)
+    if select == "i":
+        first, last = ints_of(select_range)
+        if not 0 <= first <= last < alpha.shape[-1]:
+            raise ValueError(
+                f"eigh_tridiagonal: select_range {select_range!r} is not inside [0, {alpha.shape[-1]})."
+            )
+        values = values[..., first : last + 1]
+        vectors = vectors if vectors is None else vectors[..., first : last + 1]
+    elif select == "v":
+        low, high = (as_tensor(v, values) for v in select_range)
+        chosen = (values > low) & (values <= high)
+        values = boolean_mask(values, chosen)
+        vectors = vectors if vectors is None else boolean_mask(vectors, chosen, axis=1)
+    return values if vectors is None else (values, vectors)
+
+
+# ---- general matrices ----
+
+
+def _eig_rule(g, x, out):
+    """For vectors of length 1: what would make them longer is taken out."""
+    (gw, gv), (w, v) = g, out
+    inner = None if gw is None else matrix_diag(gw, 0)
+    if gv is not None:
+        part = product(v, gv, adjoint_a=True)
+        length = cast(real(matrix_diag_part(part, 0)), w.dtype)
+        part = part - _columns(product(v, v, adjoint_a=True), length)
+        inner = _plus(inner, conjugate(_gaps(w)) * part)
+    return solve(v, product(inner, v, adjoint_b=True), True)
+
+
+def _numpy_eig(x):
+    w, v = np.linalg.eig(x)
+    kind = np.result_type(x.dtype, np.complex64)
+    order = np.lexsort((-w.imag, w.real), axis=-1)
+    w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[..., None, :], -1)
+    return w.astype(kind), (_turned(v)[0] if x.size else v).astype(kind)
+
+
+# With real eigenvalues: a vector that has a phase has no derivative that differences confirm.
+_EIGS = [call(regular(3, 3)), call(at([[[1.0, 2.0], [0.5, 3.0]], [[2.0, -1.0], [1.0, 5.0]]])), call((1, 1))]
+_EIG: dict[str, Any] = {
+    "args": "tensor", "many": True, "gaps": True, "rule": _eig_rule, "numpy": _numpy_eig,
+    "batch": "leading", "native": "eig",
+}  # fmt: skip
+
+eig_real = opaque(
+    "eig", SINGLE_DOUBLE, samples=[*_EIGS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.5]]))],
+    gradient_samples=_EIGS, bad=[_SQUARE, _RANK], doc="Eigenvalues and vectors of real matrices.", **_EIG,
+)  # fmt: skip
+eig_complex = opaque(
+    "eig_complex", COMPLEX, samples=[*_EIGS, call((0, 0)), call((0, 2, 2))], gradient_samples=[call((1, 1))],
+    bad=[_SQUARE], doc="Eigenvalues and vectors of complex matrices.", **_EIG,
+)  # fmt: skip
+
+
+def _eigvals_rule(g, x, out):
+    """The vectors come with values of their own, which may be in another order where real parts tie."""
+    w, v = (eig_complex if x.dtype.is_complex else eig_real)(x)
+    same = argmin(abs_(expand_dims(out, -2) - expand_dims(w, -1)), -1)
+    g = take_along(g, same, len(g.shape) - 1)
+    return solve(v, product(matrix_diag(g, 0), v, adjoint_b=True), True)
+
+
+eig_values = opaque(
+    "eigvals", LINEAR, "tensor", rule=_eigvals_rule, batch="leading", numpy=lambda x: _numpy_eig(x)[0],
+    samples=[*_EIGS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.5]]))], gradient_samples=_EIGS,
+    bad=[_SQUARE, _RANK], doc="Eigenvalues of general matrices, as complex numbers.",
+)  # fmt: skip
+
+
+@composite("linalg.eig eig")
+def eig(tensor: Any, name: str | None = None) -> tuple:
+    """Eigenvalues and eigenvectors (columns, of length 1) of general matrices, always complex.
+
+    Eigenvalues are in the order of their real parts.
+    """
+    x = as_tensor(tensor)
+    return (eig_complex if x.dtype.is_complex else eig_real)(x)
+
+
+@composite("linalg.eigvals eigvals")
+def eigvals(tensor: Any, name: str | None = None) -> Any:
+    """Eigenvalues of general matrices, always complex."""
+    return eig_values(tensor)

@@ -1,0 +1,196 @@
+"""Dropout, biases, activations of several tensors and other functions of neural networks (`tf.nn`)."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import dtypes, errors
+from gradtape._src.ops import philox
+from gradtape._src.ops.activations import relu, softplus
+from gradtape._src.ops.arithmetic import maximum, rsqrt
+from gradtape._src.ops.comparison import greater_equal, select
+from gradtape._src.ops.moments import WIDE
+from gradtape._src.ops.operands import as_tensor
+from gradtape._src.ops.samples import call, ints
+from gradtape._src.ops.table import composite, opaque
+from gradtape._src.tensors import random as _state
+
+__all__ = ["bias_add", "crelu", "dropout", "l2_normalize", "log_sigmoid"]
+
+
+@composite("nn.l2_normalize math.l2_normalize linalg.l2_normalize")
+def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
+    """`x / sqrt(max(Σ x², epsilon))` over `axis`: vectors of length 1, and 0 where `x` is 0."""
+    from gradtape._src import ops
+
+    x = ops.convert_to_tensor(x)
+    axis = dim if axis is None else axis
+    if x.dtype.is_complex:
+        total = ops.reduce_sum(ops.square(ops.real(x)) + ops.square(ops.imag(x)), axis, True)
+        inverse = rsqrt(maximum(total, epsilon))
+        return ops.complex_(ops.real(x) * inverse, ops.imag(x) * inverse)
+    return x * rsqrt(maximum(ops.sum_squares(x, axis, True), epsilon))
+
+
+def _np_dropout(x, state, rate):
+    return np.where(philox.uniform(state, x.shape) >= np.float32(rate), x / (1 - rate), 0)
+
+
+def _batched_dropout(size, batched, operands, attrs):
+    """All rows lose the same elements."""
+    from gradtape._src import ops
+
+    x, state = operands
+    return None if batched[1] else x * dropout_op(ops.ones(x.shape[1:], x.dtype), state, *attrs)
+
+
+dropout_op = opaque(
+    "dropout", WIDE, "x state:Index rate:Float", batch=_batched_dropout,
+    rule=(lambda g, x, state, out, rate: dropout_op(g, state, rate), None), numpy=_np_dropout,
+    samples=[
+        call((2, 3), ints([42, 7, 3], "int64"), rate=0.4), call((), ints([1, 2, -1], "int64"), rate=0.5),
+        call((0, 3), ints([42, 7, 3], "int64"), rate=0.4), call((67, 33), ints([42, 7, 3], "int64"), rate=0.0),
+    ],
+    bad=[
+        (call((3,), ints([1], "int64"), rate=0.4), "InvalidArgumentError", "must be int64[3]"),
+        (call((3,), ints([1, 2, 3], "int64"), rate=1.0), "InvalidArgumentError", "rate must be in [0, 1)"),
+    ],
+    doc="`x / (1 - rate)` where the uniform floats of the stream `state` are at least `rate`, else 0.",
+)  # fmt: skip
+
+
+@composite("nn.dropout")
+def dropout(x, rate, noise_shape=None, seed=None, name=None):
+    """`x` with a share `rate` of its elements set to 0 and the others scaled up by `1 / (1 - rate)`.
+
+    Args:
+      rate: the probability of an element to be dropped, in [0, 1).
+      noise_shape: the shape of the random choices, which broadcast to `x`; None: that of `x`.
+      seed: the op seed, see `tf.random.set_seed`.
+
+    Raises:
+      ValueError: for another rate, or if `x` is not floating.
+    """
+    from gradtape._src.ops.random import random_uniform
+
+    x = as_tensor(x)
+    rate = _checked_rate(x, rate)
+    if isinstance(rate, float) and rate == 0:
+        _state.next_seeds(seed)  # as in TensorFlow: the rate does not change what is drawn later
+        return x
+    shape = x.shape if noise_shape is None else _noise_shape(x, noise_shape)
+    stream = _state.op_stream("uniform", x.dtype, seed, 256 * math.prod(shape))
+    if noise_shape is None and isinstance(rate, float) and x.dtype is dtypes.float32:
+        return dropout_op(x, stream, rate)
+    return _dropped(x, rate, random_uniform(stream, list(shape), x.dtype))
+
+
+@composite("nn.experimental.stateless_dropout")
+def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
+    """As `dropout`, with the numbers of `tf.random.stateless_uniform(seed=seed)`."""
+    from gradtape._src.ops.random import stateless_uniform
+
+    def sample(shape, dtype):
+        return stateless_uniform(shape, seed, dtype=dtype)
+
+    return general_dropout(x, rate, sample, noise_shape)
+
+
+@composite("nn.experimental.general_dropout")
+def general_dropout(x, rate, uniform_sampler, noise_shape=None, name=None):
+    """As `dropout`, with the uniform numbers of `uniform_sampler(shape=..., dtype=...)`."""
+    x = as_tensor(x)
+    rate = _checked_rate(x, rate)
+    if isinstance(rate, float) and rate == 0:
+        return x
+    shape = x.shape if noise_shape is None else _noise_shape(x, noise_shape)
+    return _dropped(x, rate, uniform_sampler(shape=shape, dtype=x.dtype))
+
+
+def _checked_rate(x, rate):
+    """The rate as a float, or the tensor it is."""
+    if isinstance(rate, numbers.Real) and not isinstance(rate, _core.Tensor):
+        if not 0 <= rate < 1:
+            raise ValueError(
+                f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
+            )
+        rate = float(rate)
+    elif not isinstance(rate, (_core.Tensor, _core.Variable)):
+        raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
+    elif rate.dtype is not x.dtype and x.dtype.is_floating:
+        raise ValueError(
+            f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
+        )
+    if not x.dtype.is_floating:
+        raise ValueError(
+            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
+        )
+    return rate
+
+
+def _dropped(x, rate, noise):
+    keep = greater_equal(noise, rate)
+    return select(keep, x * (1 / (1 - rate)) if isinstance(rate, float) else x / (1 - rate), 0)
+
+
+def _noise_shape(x, noise_shape):
+    given = list(noise_shape)
+    if len(given) == x.ndim:
+        given = [size if d is None else int(d) for d, size in zip(given, x.shape, strict=True)]
+    return given
+
+
+@composite("nn.bias_add")
+def bias_add(value, bias, data_format=None, name=None):
+    """`value + bias` with a bias for each channel: the last axis, or axis 1 for data_format "NC...".
+
+    Raises:
+      ValueError: for another data_format.
+      InvalidArgumentError: if there are not as many biases as channels.
+    """
+    from gradtape._src import ops
+
+    x = ops.convert_to_tensor(value)
+    b = ops.convert_to_tensor(bias, dtype_hint=x.dtype)
+    first = data_format is not None and data_format.startswith("NC")
+    if (
+        data_format is not None
+        and not first
+        and not (data_format.startswith("N") and data_format.endswith("C"))
+    ):
+        raise ValueError(
+            f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
+        )
+    if x.ndim < 2:
+        raise errors.InvalidArgumentError(f"bias_add: Input tensor must be at least 2D: {x.shape.as_list()}")
+    axis = 1 if first else x.ndim - 1
+    if b.ndim != 1 or b.shape[0] != x.shape[axis]:
+        which = "channel" if first else "last"
+        raise errors.InvalidArgumentError(
+            f"bias_add: Must provide as many biases as the {which} dimension of the input tensor: "
+            f"{b.shape.as_list()} vs. {x.shape.as_list()}"
+        )
+    if axis != x.ndim - 1:
+        b = ops.reshape(b, [-1] + [1] * (x.ndim - 2))
+    return x + b
+
+
+@composite("nn.crelu")
+def crelu(features, axis=-1, name=None):
+    """`relu(x)` and `relu(-x)`, joined along `axis`."""
+    from gradtape._src import ops
+
+    x = ops.convert_to_tensor(features)
+    return relu(ops.concat([x, -x], axis))
+
+
+@composite("math.log_sigmoid")
+def log_sigmoid(x, name=None):
+    """`log(sigmoid(x))`, without overflow."""
+    from gradtape._src import ops
+
+    return -softplus(-ops.convert_to_tensor(x))

@@ -1,0 +1,28 @@
+"""Python's operators as functions: tf.divide, tf.truediv, tf.pow, tf.equal, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.ops import arithmetic, comparison
+from gradtape._src.ops.static import as_tensor
+from gradtape._src.ops.table import composite
+
+__all__ = ["realdiv", "truediv"]
+
+# The rows themselves. `x == y` compares unequal shapes to False; tf.equal raises.
+composite("pow math.pow")(arithmetic.pow_)
+composite("equal math.equal")(comparison.equal)
+composite("not_equal math.not_equal")(comparison.not_equal)
+realdiv = composite("realdiv")(arithmetic.divide)
+
+
+@composite("divide math.divide truediv math.truediv")
+def truediv(x: Any, y: Any, name: str | None = None) -> Any:
+    """`x / y` as Python divides: integers give float64 (float32 for those of 8 and 16 bits)."""
+    if not isinstance(x, (_core.Tensor, _core.Variable)) and not isinstance(
+        y, (_core.Tensor, _core.Variable)
+    ):
+        x = as_tensor(x)
+    return x / y

@@ -1,0 +1,47 @@
+"""Arguments as composites need them: any value as a tensor, sizes and axes as Python integers."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.tensors import hooks
+
+__all__: list[str] = []
+
+
+def as_tensor(value: Any) -> _core.Tensor:
+    """`value` as a tensor; a variable is read."""
+    if isinstance(value, _core.Tensor):
+        return value
+    return value._read() if isinstance(value, _core.Variable) else hooks.convert(value)
+
+
+def array_of(value: Any) -> np.ndarray:
+    """The elements of `value`, for composites whose result depends on them."""
+    if isinstance(value, _core.Tensor) and value._symbol is not None:
+        raise Untraceable("the shape of a result depends on values")
+    return value.numpy() if isinstance(value, (_core.Tensor, _core.Variable)) else np.asarray(value)
+
+
+def ints_of(value: Any) -> list[int]:
+    """The integers of a number, list, tensor or shape, in one list."""
+    if isinstance(value, int):
+        return [value]
+    if not isinstance(value, (list, tuple)):
+        value = np.reshape(array_of(value), -1).tolist()
+    return [index(v) for v in value]
+
+
+def axis_of(op: str, axis: Any, rank: int) -> int:
+    """A non-negative axis of a tensor of `rank` dimensions."""
+    at = index(axis)
+    if not -rank <= at < rank:
+        raise InvalidArgumentError(
+            f"{op}: axis {at} is out of range; expected an axis in [{-rank}, {rank}); got {at}."
+        )
+    return at % rank if rank else 0

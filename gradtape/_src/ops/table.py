@@ -1,0 +1,353 @@
+"""The op table: what a row is, and the kinds of ops a row can be.
+
+An op is declared once, by a call of one of the functions below, in one of the files of this
+folder. The call makes the native op, checks that the row is complete, and enters it into
+`TABLE`. Everything that needs "all ops" (the public namespaces, the contract test, the
+documentation, later batching and lowering) asks the table.
+
+Rules are written for one operand and the plain case. What all rules have in common is done by
+the engine (`core/py/backward.cpp`): summing over broadcast axes, conjugates, zero cotangents,
+accumulation, and keeping alive exactly those values that a rule was seen to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._src.base.dtypes import as_dtype
+
+# Sets of element types, as bits in the order of the native codes.
+BOOL = 0x1
+INT = 0x1FE
+FLOAT = 0x1E00
+COMPLEX = 0x6000
+REAL = INT | FLOAT
+NUMBER = REAL | COMPLEX
+ANY = NUMBER | BOOL
+
+# What a parameter may be; the order is that of ParamKind in core/py/objects.h.
+PARAM_KINDS = (
+    "Operand Index Condition Free Operands Axes Axis NewAxis Perm Shape Reshape "
+    "Int Ints Float Bool Dtype Object Ignored Extra"
+).split()
+_KIND_CODE = {kind: code for code, kind in enumerate(PARAM_KINDS)}
+_OPERAND_KINDS = frozenset(PARAM_KINDS[:5])
+_NO_VALUE_KINDS = frozenset(("Ignored", "Extra"))
+_CONSTANTS = {"None": None, "True": True, "False": False}
+
+# How a rule makes the gradient of an operand; the order is that of Rule::Kind.
+_NONE, _ONE, _MINUS_ONE, _DERIVATIVE, _VJP, _ZERO = range(6)
+
+TABLE: dict[str, Row] = {}
+"""Every primitive op, by its own name."""
+
+PUBLIC: dict[str, Any] = {}
+"""Every public name ("math.tanh", "reduce_sum") with the op or composite behind it."""
+
+
+class Param(NamedTuple):
+    """One parameter of an op's signature. `default` is `...` when there is none."""
+
+    name: str
+    kind: str
+    default: Any
+
+
+class Row:
+    """One op: its signature, its rules, its reference and its samples."""
+
+    __slots__ = (
+        "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
+        "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
+        "shape_from_values", "batch",
+    )  # fmt: skip
+
+    op: Any
+    params: list[Param]
+    dtypes: int
+    rules: list[tuple[int, Callable | None]]
+    joint: bool
+    numpy: Any
+    samples: Any
+    edges: Any
+    bad: Any
+    names: tuple[str, ...]
+    doc: str
+    transpose: Any
+    differentiable: bool | None
+    gradient_samples: Any
+    tolerance: float
+    many: bool
+    native: str
+    shape_from_values: bool | Callable
+    batch: str | Callable | None
+
+    def __init__(self, name: str, kind: str, **fields: Any) -> None:
+        self.name = name
+        self.kind = kind
+        for field, value in fields.items():
+            setattr(self, field, value)
+
+    @property
+    def operands(self) -> list[Param]:
+        return [p for p in self.params if p.kind in _OPERAND_KINDS]
+
+    @property
+    def attributes(self) -> list[Param]:
+        return [p for p in self.params if p.kind not in _OPERAND_KINDS and p.kind not in _NO_VALUE_KINDS]
+
+    def __repr__(self) -> str:
+        return f"<row {self.name}: {self.kind}({', '.join(p.name for p in self.params)})>"
+
+
+def parse_params(text: str) -> list[Param]:
+    """The signature of an op from `"x axis:Axes=None keepdims:Bool=False"`."""
+    params = []
+    for word in text.split():
+        head, _, default = word.partition("=")
+        name, _, kind = head.partition(":")
+        value: Any = ...
+        if default:
+            if default in _CONSTANTS:
+                value = _CONSTANTS[default]
+            elif default[0] in "-.0123456789":
+                value = float(default) if "." in default or "e" in default else int(default)
+            elif kind == "Dtype":
+                value = as_dtype(default)
+            else:
+                value = default
+        params.append(Param(name, kind or "Operand", value))
+    params.append(Param("name", "Ignored", None))
+    return params
+
+
+def _check(row: Row) -> None:
+    """Refuses an incomplete row: the gap would otherwise be found by a user."""
+    if row.name in TABLE:
+        raise ValueError(f"{row.name}: there are two rows of this name")
+    if not row.doc:
+        raise ValueError(f"{row.name}: a row needs a docstring")
+    if not row.samples:
+        raise ValueError(f"{row.name}: a row needs samples")
+    if row.numpy is None:
+        raise ValueError(f"{row.name}: a row needs a NumPy reference")
+    if row.differentiable is None:
+        raise ValueError(f"{row.name}: a row with float operands needs a rule, or `rule=None` written out")
+
+
+def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
+    _check(row)
+    row.native = native
+    if row.differentiable:
+        flags.add("differentiable")
+    params = [(p.name, _KIND_CODE[p.kind], p.default) for p in row.params]
+    row.op = _core.Op(row.name, native, params, row.dtypes, row.rules, flags, python, fallback, row)
+    TABLE[row.name] = row
+    row.op.__doc__ = row.doc
+    row.op.__name__ = row.op.__qualname__ = row.name
+    for name in row.names:
+        PUBLIC[name] = row.op
+    return row.op
+
+
+def _rule(rule: Any, kind: int) -> tuple[int, Callable | None]:
+    if rule is None:
+        return _NONE, None
+    if callable(rule):
+        return kind, rule
+    if rule == 0:
+        return _ZERO, None
+    if rule == 1:
+        return _ONE, None
+    if rule == -1:
+        return _MINUS_ONE, None
+    raise ValueError(f"a rule is a function, 1, -1, 0 or None, got {rule!r}")
+
+
+_UNSAID: Any = object()
+
+
+def elementwise(
+    name: str,
+    dtypes: int,
+    args: str = "x",
+    *,
+    deriv: Any = _UNSAID,
+    vjp: Any = _UNSAID,
+    numpy: Callable | None = None,
+    samples: Any = (),
+    edges: Sequence[tuple] = (),
+    bad: Sequence[tuple] = (),
+    names: str = "",
+    doc: str = "",
+    native: str = "",
+    no_nan: bool = False,
+    no_zero: bool = False,
+    fallback: Callable | None = None,
+) -> Any:
+    """An op that computes each element of the result from one element of each operand.
+
+    Args:
+      deriv: the derivative for each operand, a function of `(*operands, out)`, or 1, -1, 0
+        (connected, and zero everywhere) or None (not connected).
+        A single one may stand without a tuple.
+      vjp: instead of `deriv`: functions of `(g, *operands, out)`, where a product with the
+        derivative would be slower or would not be stable.
+      no_nan: a zero cotangent gives a zero gradient even where the derivative is infinite.
+    """
+    kind, rules = (_DERIVATIVE, deriv) if deriv is not _UNSAID else (_VJP, vjp)
+    params = parse_params(args)
+    count = sum(p.kind in _OPERAND_KINDS for p in params)
+    if not isinstance(rules, tuple):
+        rules = (rules,) * (1 if rules is not None and rules is not _UNSAID else count)
+    said = rules[0] is not _UNSAID
+    if said and len(rules) != count:
+        raise ValueError(f"{name}: {count} operands need {count} rules, got {len(rules)}")
+    row = Row(
+        name, "elementwise", params=params, dtypes=dtypes, joint=False, numpy=numpy, samples=samples,
+        edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
+        rules=[_rule(r, kind) for r in rules] if said else [],
+        differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
+        tolerance=1.0, many=False, shape_from_values=False, batch="aligned",
+    )  # fmt: skip
+    flags = {"elementwise"}
+    if no_nan:
+        flags.add("no_nan")
+    if no_zero:
+        flags.add("no_zero")
+    return _enter(row, native or name, flags, fallback, None)
+
+
+def _general(
+    kind: str,
+    name: str,
+    dtypes: int,
+    args: str,
+    *,
+    rule: Any = _UNSAID,
+    numpy: Callable | None = None,
+    samples: Any = (),
+    gradient_samples: Any = None,
+    edges: Sequence[tuple] = (),
+    bad: Sequence[tuple] = (),
+    names: str = "",
+    doc: str = "",
+    native: str = "",
+    many: bool = False,
+    joint: bool = False,
+    gaps: bool = False,
+    fallback: Callable | None = None,
+    python: Callable | None = None,
+    transpose: Any = None,
+    tolerance: float = 1.0,
+    shape_from_values: bool | Callable = False,
+    batch: str | Callable | None = None,
+) -> Any:
+    # tolerance: factor on the contract test's tolerances, for ops that lose precision by nature
+    # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
+    #   what the op infers is then right in rank and type alone
+    # batch: how the op runs over one more leading axis (see graph/batch.py): "leading" when it treats
+    #   leading axes as a batch by nature, or a function; None is a loop
+    params = parse_params(args)
+    operands = [p for p in params if p.kind in _OPERAND_KINDS]
+    variadic = bool(operands) and operands[0].kind == "Operands"
+    rules = rule if isinstance(rule, tuple) else (rule,)
+    said = rules[0] is not _UNSAID
+    joint = joint or variadic
+    if said and not joint and operands and len(rules) != len(operands):
+        if rules == (None,):
+            rules = (None,) * len(operands)
+        else:
+            raise ValueError(f"{name}: {len(operands)} operands need {len(operands)} rules, got {len(rules)}")
+    row = Row(
+        name, kind, params=params, dtypes=dtypes, joint=joint, numpy=numpy, samples=samples, edges=edges,
+        bad=bad, names=tuple(names.split()), doc=doc, transpose=transpose, gradient_samples=gradient_samples,
+        rules=[_rule(r, _VJP) for r in rules] if said else [],
+        differentiable=any(r is not None for r in rules) if said else None if operands else False,
+        tolerance=tolerance, many=many, shape_from_values=shape_from_values,
+        batch=batch or _shifts(kind, params),
+    )  # fmt: skip
+    flags = set()
+    if many:
+        flags.add("many")
+    if joint:
+        flags.add("joint")
+    if gaps:
+        flags.add("gaps")
+    return _enter(row, "" if python else native or name, flags, fallback, python)
+
+
+_SHIFTED_KINDS = frozenset(
+    ("Operand", "Free", "Axes", "Axis", "NewAxis", "Perm", "Shape", "Reshape", "Bool", "Dtype")
+)
+
+
+def _shifts(kind: str, params: list[Param]) -> str | None:
+    """Reductions and movements run over a new leading axis when all their attributes can be shifted."""
+    plain = all(p.kind in _SHIFTED_KINDS or p.kind in _NO_VALUE_KINDS for p in params)
+    return "leading" if kind in ("reduction", "movement") and plain else None
+
+
+def reduction(
+    name: str, dtypes: int, args: str = "input_tensor axis:Axes=None keepdims:Bool=False", **row: Any
+) -> Any:
+    """An op that folds axes. `rule(g, x, out, axes, keepdims)` is its gradient."""
+    return _general("reduction", name, dtypes, args, **row)
+
+
+def movement(name: str, dtypes: int, args: str, *, transpose: Any, **row: Any) -> Any:
+    """A linear op that only moves elements of its first operand.
+
+    `transpose(g, x, out, *attributes)` carries a cotangent back; it reads of `x` and `out`
+    their shapes only. The tangent of a movement is the movement itself.
+    """
+    return _general("movement", name, dtypes, args, rule=transpose, transpose=transpose, **row)
+
+
+def contraction(name: str, dtypes: int, args: str, *, transposes: tuple, **row: Any) -> Any:
+    """An op that is linear in each operand: one transpose per operand,
+    `transpose(g, x, y, out, *attributes)`."""
+    return _general("contraction", name, dtypes, args, rule=transposes, transpose=transposes, **row)
+
+
+def indexed(name: str, dtypes: int, args: str, **row: Any) -> Any:
+    """An op that takes or puts elements at places given by an index operand."""
+    return _general("indexed", name, dtypes, args, **row)
+
+
+def opaque(name: str, dtypes: int, args: str, **row: Any) -> Any:
+    """Any other op. `rule` is one function of `(g, *operands, out, *attributes)` per operand, or
+    with `joint=True` a single one that returns the gradients of all operands. With `gaps=True` (and
+    several results) `g` holds None, not zeros, for results that have no cotangent."""
+    return _general("opaque", name, dtypes, args, **row)
+
+
+def composite(names: str) -> Callable:
+    """Enters a plain Python function over ops under its public names: it needs no rule.
+
+    Example:
+      >>> @composite("math.cube")
+      ... def cube(x, name=None):
+      ...     return x * x * x
+    """
+
+    def enter(function: Callable) -> Callable:
+        for name in names.split():
+            PUBLIC[name] = function
+        return function
+
+    return enter
+
+
+def _op_named(name: str) -> Any:
+    return TABLE[name].op
+
+
+def _reduce(op: Any) -> tuple[Any, ...]:
+    """An op is pickled by its name: modules and variables hold some, as activations and constraints."""
+    return _op_named, (op.row.name,)
+
+
+setattr(_core.Op, "__reduce__", _reduce)  # noqa: B010  it is a native type

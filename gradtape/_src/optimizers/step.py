@@ -1,0 +1,444 @@
+"""What one step of an optimizer computes, and its native program.
+
+`take` is the step in tensor arithmetic: scaling, accumulation, clipping, decay, the rule, averages,
+constraints, the counter. It runs while a trace is open: that of a user's `tf.function`, or one
+of its own, of which `Programs` makes the program that later steps run; or at once and seen by the
+tapes, when one of them follows assignments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors
+from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+if TYPE_CHECKING:
+    from gradtape._src.optimizers.base import Optimizer
+
+
+# Programs kept for different numbers of rows of sparse gradients.
+_MOST_PROGRAMS = 64
+
+
+@contextmanager
+def tracing(trace: Any) -> Iterator[None]:
+    """Ops are written to `trace`, or run at once where it is None; tapes do not see them."""
+    token = _core.suspend()
+    before = _core.set_trace(trace)
+    try:
+        yield
+    finally:
+        _core.set_trace(before)
+        _core.resume(token)
+
+
+def outside() -> Any:
+    """Leaves the function that is traced, if any: the state of an optimizer is made once, at once."""
+    return tracing(None)
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+def fit(g: Any, v: Any) -> Any:
+    """A gradient as a tensor or IndexedSlices of the shape of its variable.
+
+    Raises:
+      InvalidArgumentError: if it has another shape.
+    """
+    shape = tuple(v._value_shape)
+    if isinstance(g, IndexedSlices):
+        values, indices = _tensor(g.values), _tensor(g.indices)
+        if tuple(values.shape) != (*indices.shape, *shape[1:]) or len(indices.shape) != 1:
+            _refuse(v, f"IndexedSlices with values {list(values.shape)} and indices {list(indices.shape)}")
+        if indices._symbol is None:
+            _check_rows(v, np.asarray(indices))
+        return IndexedSlices(values, indices, shape)
+    g = _tensor(g)
+    if tuple(g.shape) != shape:
+        _refuse(v, f"a gradient of shape {list(g.shape)}")
+    return g
+
+
+def present(
+    grads: Sequence[Any], variables: Sequence[Any], stacklevel: int = 5
+) -> tuple[list[Any], list[Any]]:
+    """The gradients there are, checked, as tensors, and their variables. Called before anything is changed.
+
+    Raises:
+      ValueError: if there are more or fewer gradients than variables, or none at all.
+      TypeError: if something else than a variable is to be changed.
+      InvalidArgumentError: if a gradient has another shape than its variable.
+    """
+    if len(grads) != len(variables):
+        raise ValueError(f"apply: got {len(grads)} gradients for {len(variables)} variables.")
+    require_variables(map(held, variables))
+    pairs = list(zip(grads, variables, strict=True))
+    kept = [(fit(g, held(v)), v) for g, v in pairs if g is not None]
+    if len(kept) < len(pairs):
+        from gradtape._src.debug.explain import missing
+
+        absent = [v for g, v in pairs if g is None]
+        why = f"{missing(absent)}{errors.more('none-gradients')}"
+        if not kept:
+            raise ValueError(f"No gradients provided for any variable. {why}")
+        names = [getattr(v, "path", None) or v.name for v in absent]
+        warnings.warn(
+            f"Gradients do not exist for variables {names} when minimizing the loss. If using "
+            f"`model.compile()`, did you forget to provide a `loss` argument? {why}",
+            stacklevel=stacklevel,
+        )
+    return [g for g, _ in kept], [v for _, v in kept]
+
+
+def held(variable: Any) -> Any:
+    """The `tf.Variable` in a variable: Keras has variables of its own, which hold one."""
+    inner = getattr(variable, "_value", None)
+    return inner if isinstance(inner, _core.Variable) else variable
+
+
+def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Gives variables their values: all of them, or none.
+
+    Raises:
+      ValueError: if there are more or fewer values than variables, or one has another shape.
+    """
+    if len(values) != len(variables):
+        raise ValueError(
+            f"set_weights: expected {len(variables)} values, one for each variable; got {len(values)}."
+        )
+    for v, value in zip(variables, values, strict=True):
+        if tuple(v.shape) != np.shape(value):
+            raise ValueError(
+                f"Optimizer variable {getattr(v, 'path', None) or v.name} has shape {v.shape} not compatible with "
+                f"provided weight shape {np.shape(value)}."
+            )
+    for v, value in zip(variables, values, strict=True):
+        v.assign(value)
+
+
+def require_variables(things: Iterable[Any]) -> None:
+    """Raises a TypeError for what is no variable."""
+    for v in things:
+        if not isinstance(v, _core.Variable):
+            raise TypeError(
+                f"optimizer: can only change variables; expected a tf.Variable; got {v!r}."
+                + errors.more("assigning")
+            )
+
+
+def want_scale(name: str, value: Any) -> None:
+    """Raises a ValueError for a scale of the loss that gradients cannot be divided by; None is none."""
+    if value is not None and not 0 < float(value) < float("inf"):
+        raise ValueError(f"`{name}` must be a number above zero. Received: {name}={value}")
+
+
+def _tensor(x: Any) -> Any:
+    if isinstance(x, _core.Variable):
+        return x._read()
+    return x if isinstance(x, _core.Tensor) else hooks.convert(x)
+
+
+def _refuse(v: Any, got: str) -> None:
+    raise errors.InvalidArgumentError(
+        None, None,
+        f"apply_gradients: Cannot update variable '{v.name}' with shape {list(v._value_shape)} using {got}, "
+        "shapes must be equal.",
+    )  # fmt: skip
+
+
+def _check_rows(v: Any, indices: np.ndarray) -> None:
+    count = v._value_shape[0]
+    wrong = np.flatnonzero((indices < 0) | (indices >= count))
+    if len(wrong):
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"apply_gradients: indices[{wrong[0]}] = {indices[wrong[0]]} is not in [0, {count}), the "
+            "rows of variable "
+            f"'{v.name}'.",
+        )  # fmt: skip
+
+
+def _map(f: Any, g: Any) -> Any:
+    return IndexedSlices(f(g.values), g.indices, g._dense_shape) if isinstance(g, IndexedSlices) else f(g)
+
+
+def _clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
+    if opt.clipnorm:
+        return [ops.clip_by_norm(_summed(g), opt.clipnorm) for g in grads]
+    if opt.clipvalue:
+        return [ops.clip_by_value(_summed(g), -opt.clipvalue, opt.clipvalue) for g in grads]
+    if opt.global_clipnorm:
+        return ops.clip_by_global_norm([_summed(g) for g in grads], opt.global_clipnorm)[0]
+    return grads
+
+
+def _summed(g: Any) -> Any:
+    """A sparse gradient in which no row occurs twice; in the place of repeated rows stand zeros.
+
+    The number of rows stays, so that shapes are known: repeats are found by sorting, added up,
+    and leave zero rows behind, which belong to a row that is there anyway.
+    """
+    if not isinstance(g, IndexedSlices) or g.values.shape[0] < 2:
+        return g
+    order = ops.argsort(g.indices, stable=True)
+    rows = ops.gather(g.indices, order)
+    new = ops.cast(rows[1:] != rows[:-1], "int32")
+    group = ops.concat([[0], ops.cumsum(new)], 0)
+    values = ops.unsorted_segment_sum(ops.gather(g.values, order), group, g.values.shape[0])
+    first = ops.unsorted_segment_min(rows, group, g.values.shape[0])
+    return IndexedSlices(values, ops.minimum(first, rows[-1]), g._dense_shape)
+
+
+# ---- the step -------------------------------------------------------------------------------------
+
+
+def take(
+    opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None,
+    inline: bool = False,
+    constrain: bool = True,
+) -> None:  # fmt: skip
+    """One step, in tensor arithmetic.
+
+    Args:
+      grads, variables: what `Optimizer._prepare` gives.
+      updating: with accumulation, whether this call updates; None if only the counter knows.
+      inline: whether this is part of a function of the user's.
+      constrain: whether the constraints of the variables are part of it.
+    """
+    token = _core.suspend() if _core.assign_tracker() is None else None
+    try:
+        if opt.loss_scale_factor is not None:
+            grads = [_map(lambda x: x / opt.loss_scale_factor, g) for g in grads]
+        lr = _rate(opt, inline)
+        if opt.gradient_accumulation_steps:
+            _accumulate(opt, grads, variables, lr, updating)
+        else:
+            _update(opt, grads, variables, lr)
+        if opt.use_ema:
+            _average(opt)
+        if constrain:
+            _constrain(variables)
+        opt._iterations.assign_add(1)
+    finally:
+        if token is not None:
+            _core.resume(token)
+
+
+def _constrain(variables: list[Any]) -> None:
+    for v in variables:
+        if v.constraint is not None:
+            v.assign(v.constraint(v))
+
+
+def _rate(opt: Optimizer, inline: bool) -> Any:
+    rate = opt._learning_rate
+    if isinstance(rate, _core.Variable):
+        rate = rate._read()
+    elif inline or opt._rate_now is None:
+        rate = ops.convert_to_tensor(opt._called_rate())
+    else:
+        rate = opt._rate_now._read()
+    if opt._decay:
+        rate = rate / (1 + opt._decay * ops.cast(opt._iterations, rate.dtype))
+    return rate
+
+
+def _update(opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any) -> None:
+    grads = _clipped(opt, grads)
+    for v in variables:
+        if opt.weight_decay is not None and _decays(opt, v):
+            value = v._read()
+            v.assign(value - value * opt.weight_decay * ops.cast(lr, v.dtype))
+    if opt._scalars:
+        scalars = SimpleNamespace(**{name: s._read() for name, s in opt._scalars.items()})
+        opt.begin(scalars, _number(opt, "float32"))
+        for name, s in opt._scalars.items():
+            s.assign(getattr(scalars, name))
+    for v, g in zip(variables, grads, strict=True):
+        opt.update_step(g, v, lr)
+
+
+def _number(opt: Optimizer, dtype: Any) -> Any:
+    """The number of this step: 1, 2, ..."""
+    return ops.cast(opt.iterations + 1, dtype)
+
+
+def _decays(opt: Optimizer, v: Any) -> bool:
+    ids, pattern = opt._undecayed
+    return id(v) not in ids and not (pattern and pattern.search(v.name))
+
+
+def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
+    """Applies the rule of the optimizer to one variable and its slots."""
+    # Halves are too coarse for the rules (0.999 is 1 in bfloat16): they compute in float32.
+    dtype = "float32" if v.dtype in (dtypes.float16, dtypes.bfloat16) else v.dtype
+    lr, number = ops.cast(lr, dtype), _number(opt, dtype)
+    g = _map(lambda x: ops.cast(x, dtype), g)
+    state = {n: s for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")}
+    rows = None
+    if isinstance(g, IndexedSlices):
+        if opt.touches_rows_only:
+            g = _summed(g)
+            rows, g = g.indices, g.values
+        else:
+            g = g._dense()
+
+    def read(x: Any) -> Any:
+        return ops.cast(x._read() if rows is None else ops.gather(x._read(), rows), dtype)
+
+    def write(x: Any, new: Any, old: Any) -> None:
+        if rows is None:
+            x.assign(ops.cast(new, x.dtype))
+        else:
+            # The difference, so that the zero rows that stand for repeats add nothing.
+            x.assign(
+                ops.tensor_scatter_add(x._read(), ops.expand_dims(rows, -1), ops.cast(new - old, x.dtype))
+            )
+
+    old, value = {n: read(s) for n, s in state.items()}, read(v)
+    scalars = {n: ops.cast(s._read(), dtype) for n, s in opt._scalars.items()}
+    slots = SimpleNamespace(**scalars, **old)
+    new = opt.update(value, g, slots, lr, number)
+    for name, s in state.items():
+        write(s, getattr(slots, name), old[name])
+    write(v, new, value)
+
+
+def _accumulate(
+    opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any, updating: bool | None
+) -> None:
+    """Adds the gradients up; every k-th time their mean makes an update."""
+    k = opt.gradient_accumulation_steps or 1
+    sums = [opt._slots[id(v)]["gradient_accumulator"] for v in variables]
+    total = [
+        s._read() + ops.cast(g._dense() if isinstance(g, IndexedSlices) else g, v.dtype)
+        for s, g, v in zip(sums, grads, variables, strict=True)
+    ]
+    if updating is None:
+        updating = ops.equal((opt._iterations + 1) % k, 0)
+    if updating is False:
+        for s, t in zip(sums, total, strict=True):
+            s.assign(t)
+        return
+    state = [*variables, *opt._scalars.values(), *opt._added]
+    state += [
+        s
+        for v in variables
+        for n, s in opt._slots[id(v)].items()
+        if n not in ("average", "gradient_accumulator")
+    ]
+    before = [x._read() for x in state]
+    _update(opt, [t / k for t in total], variables, lr)
+    for s, t in zip(sums, total, strict=True):
+        s.assign(ops.zeros_like(t) if updating is True else ops.select(updating, 0, t))
+    if updating is not True:
+        for x, old in zip(state, before, strict=True):
+            x.assign(ops.select(updating, x._read(), old))
+
+
+def _average(opt: Optimizer) -> None:
+    """The moving averages, and every so often the variables set to them."""
+    count = opt.iterations
+    for v in opt._trainable_variables:
+        average = opt._slots[id(v)]["average"]
+        momentum = ops.select(ops.equal(count, 0), 0.0, opt.ema_momentum)
+        momentum = ops.cast(momentum, v.dtype)
+        average.assign(momentum * average._read() + (1 - momentum) * v._read())
+        if opt.ema_overwrite_frequency:
+            now = ops.equal((count + 1) % opt.ema_overwrite_frequency, 0)
+            v.assign(ops.select(now, average._read(), v._read()))
+
+
+# ---- programs -------------------------------------------------------------------------------------
+
+
+class Programs:
+    """The programs of an optimizer for one list of variables and kinds of gradients.
+
+    There is one for each number of rows of sparse gradients, and with accumulation one that
+    updates and one that does not.
+    """
+
+    def __init__(self, opt: Optimizer, variables: list[Any]) -> None:
+        self.opt = opt
+        self.variables = variables
+        self.known: dict[Any, Any] = {}
+        self.constrain_after = False  # constraints that are no tensor arithmetic run behind the program
+
+    def run(self, grads: Sequence[Any]) -> None:
+        """Takes a step."""
+        opt = self.opt
+        flat: list[Any] = []
+        for g in grads:
+            flat += (_tensor(g._values), _tensor(g._indices)) if isinstance(g, IndexedSlices) else (g,)
+        k = opt.gradient_accumulation_steps
+        updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
+        if opt._rate_now is not None:
+            opt._rate_now.assign(opt._called_rate())
+        key = (updating, *[(t.dtype._code, tuple(t.shape)) for t in flat])
+        update = self.known.get(key)
+        if update is None or not update.run(flat):
+            # Not seen before, or something is wrong with a gradient, or a variable has another shape now.
+            if len(self.known) >= _MOST_PROGRAMS:
+                self.known.clear()
+            update = self.known[key] = self.compile(
+                [fit(g, v) for g, v in zip(grads, self.variables, strict=True)], updating
+            )
+            if not update.run(flat):
+                raise RuntimeError("apply_gradients: a gradient changed while its step was prepared.")
+        if self.constrain_after:
+            _constrain(self.variables)
+        simple = not k and opt._rate_now is None and len(flat) == len(grads) and not self.constrain_after
+        opt._last = update if simple else None
+
+    def compile(self, grads: Sequence[Any], updating: bool | None) -> Any:
+        """The update for gradients of this kind."""
+        try:
+            return self._traced(grads, updating)
+        except Exception:
+            if self.constrain_after or all(v.constraint is None for v in self.variables):
+                raise
+            # Perhaps a constraint that computes with NumPy.
+            self.constrain_after = True
+            return self._traced(grads, updating)
+
+    def _traced(self, grads: Sequence[Any], updating: bool | None) -> Any:
+        trace = Trace()
+
+        def stand_in(t: Any) -> Any:
+            return symbolic(trace.input(tuple(t.shape), t.dtype._code))
+
+        symbols = [
+            IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(v._value_shape))
+            if isinstance(g, IndexedSlices)
+            else stand_in(g)
+            for g, v in zip(grads, self.variables, strict=True)
+        ]
+        n = len(trace.inputs)
+        with tracing(trace):
+            take(self.opt, symbols, self.variables, updating, constrain=not self.constrain_after)
+            trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
+        read = {id(e): n + i for i, e in enumerate(trace.externals)}
+        program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned], checked=True)
+        rows, at = [], 0
+        for g, v in zip(grads, self.variables, strict=True):
+            at += 1
+            if isinstance(g, IndexedSlices):
+                rows.append((at, v._value_shape[0]))
+                at += 1
+        targets = tuple(trace.assigned.values())
+        return _core.Update(program, tuple(self.variables), tuple(trace.externals), targets, tuple(rows))

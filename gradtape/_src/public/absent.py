@@ -1,0 +1,150 @@
+"""What TensorFlow has and gradtape does not: the words of the error; and parts that are imported late."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Parts of the package that are imported when they are first used.
+LAZY = frozenset(
+    (
+        "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "image", "initializers", "io",
+        "keras", "nest", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig", "test", "testing", "tpu",
+        "train", "types",
+    )
+)  # fmt: skip
+
+# Names that live in a module of another name: a module, or `module:name`.
+_ELSEWHERE = {
+    "experimental.numpy": "gradtape.tnp",
+    "get_logger": "gradtape._src.control.printing:get_logger",
+    "losses": "gradtape.keras.losses",
+    "metrics": "gradtape.keras.metrics",
+    "linalg.experimental": "gradtape.linear_operator.experimental",
+    "make_ndarray": "gradtape.io.tensor_proto:make_ndarray",
+    "make_tensor_proto": "gradtape.io.tensor_proto:make_tensor_proto",
+}
+
+_OPERATORS = (
+    " Adjoint BlockDiag BlockLowerTriangular Circulant Circulant2D Circulant3D Composition Diag FullMatrix Householder "
+    "Identity Inversion Kronecker LowRankUpdate LowerTriangular Permutation ScaledIdentity Toeplitz Tridiag Zeros"
+).split(" ")
+_ELSEWHERE |= {f"linalg.LinearOperator{k}": f"gradtape.linear_operator:LinearOperator{k}" for k in _OPERATORS}
+
+_NO_SPARSE = (
+    "a tf.SparseTensor of gradtape is what sets and decoders return, without ops of its own. Hint: "
+    "tf.sparse.to_dense, tf.gather and tf.scatter_nd; sparse gradients are tf.IndexedSlices."
+)
+_NO_RAGGED = "gradtape has no ragged tensors. Hint: pad to a dense tensor and use tf.sequence_mask."
+_NO_STRINGS = (
+    "gradtape has no string tensors. Hint: keep text in Python and convert it to integers with NumPy."
+)
+_NO_ESTIMATORS = (
+    "estimators were taken out of TensorFlow itself (2.16). Hint: a training loop with tf.GradientTape."
+)
+_V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
+
+_WORDS = {
+    "sparse": _NO_SPARSE,
+    "SparseTensorSpec": _NO_SPARSE,
+    "RaggedTensor": _NO_RAGGED,
+    "ragged": _NO_RAGGED,
+    "RaggedTensorSpec": _NO_RAGGED,
+    "strings": _NO_STRINGS,
+    "as_string": _NO_STRINGS,
+    "string_to_hash_bucket": _NO_STRINGS,
+    "lookup": f"tables of TensorFlow map strings, and {_NO_STRINGS} A dict of Python does the same.",
+    "feature_column": (
+        "feature columns were replaced by preprocessing layers in TensorFlow itself. Hint: NumPy or pandas, then "
+        "tf.one_hot and tf.gather."
+    ),
+    "queue": "gradtape has no queues. Hint: queue.Queue of Python, or tf.data.",
+    "lite": "TensorFlow Lite converts TensorFlow's graphs, which gradtape has not.",
+    "estimator": _NO_ESTIMATORS,
+    "raw_ops": "gradtape has no raw ops. Hint: the functions of tf, tf.math, tf.nn and tf.image.",
+    "dtypes.experimental": "it is not part of gradtape.",
+    "experimental.dtensor": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
+    "experimental.ExtensionType": "gradtape has no extension types. Hint: a tuple, dict or dataclass of tensors.",
+    "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
+    "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
+    "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
+    "Operation": "gradtape has no graph operations. Hint: @tf.function makes a graph of a Python function.",
+    "enable_eager_execution": _V1_ONLY.format("operations run as they are called; tf.compat.v1 has it"),
+    "enable_v2_behavior": _V1_ONLY.format("there is no other behaviour; tf.compat.v1 has it"),
+    "to_float": _V1_ONLY.format("tf.cast(x, tf.float32)"),
+    "to_int32": _V1_ONLY.format("tf.cast(x, tf.int32)"),
+    "to_int64": _V1_ONLY.format("tf.cast(x, tf.int64)"),
+    "random_uniform": _V1_ONLY.format("tf.random.uniform"),
+    "random_normal": _V1_ONLY.format("tf.random.normal"),
+    "random_shuffle": _V1_ONLY.format("tf.random.shuffle"),
+    "set_random_seed": _V1_ONLY.format("tf.random.set_seed"),
+    "batch_gather": _V1_ONLY.format("tf.gather(x, indices, batch_dims=...)"),
+    "log": _V1_ONLY.format("tf.math.log"),
+    "ceil": _V1_ONLY.format("tf.math.ceil"),
+    "is_nan": _V1_ONLY.format("tf.math.is_nan"),
+    "div": _V1_ONLY.format("tf.divide, or tf.math.floordiv"),
+    "mod": _V1_ONLY.format("tf.math.mod"),
+    "matrix_inverse": _V1_ONLY.format("tf.linalg.inv"),
+    "get_variable": _V1_ONLY.format("tf.Variable"),
+    "variable_scope": _V1_ONLY.format("tf.name_scope"),
+    "global_variables_initializer": _V1_ONLY.format("a variable has its value from the start"),
+    "app": _V1_ONLY.format("absl.app, or plain Python"),
+    "flags": _V1_ONLY.format("argparse, or absl.flags"),
+    "gfile": _V1_ONLY.format("tf.io.gfile"),
+    "logging": _V1_ONLY.format("tf.get_logger(), or tf.compat.v1.logging"),
+    "layers": _V1_ONLY.format("tf.Variable and tf.matmul, or layers of Keras"),
+    "compiler": "it is an internal module of TensorFlow.",
+    "contrib": "contrib was taken out of TensorFlow itself (2.0).",
+    "train.MomentumOptimizer": _V1_ONLY.format("tf.optimizers.SGD(momentum=...); tf.compat.v1.train has it"),
+    "train.AdamOptimizer": _V1_ONLY.format("tf.optimizers.Adam; tf.compat.v1.train has it"),
+    "train.GradientDescentOptimizer": _V1_ONLY.format("tf.optimizers.SGD; tf.compat.v1.train has it"),
+    "train.RMSPropOptimizer": _V1_ONLY.format("tf.optimizers.RMSprop; tf.compat.v1.train has it"),
+    "train.AdagradOptimizer": _V1_ONLY.format("tf.optimizers.Adagrad; tf.compat.v1.train has it"),
+    "train.get_or_create_global_step": _V1_ONLY.format("tf.Variable(0); tf.compat.v1.train has it"),
+    "train.get_global_step": _V1_ONLY.format("tf.Variable(0); tf.compat.v1.train has it"),
+    "train.Saver": _V1_ONLY.format("tf.train.Checkpoint"),
+    "train.lastest_checkpoint": "did you mean latest_checkpoint?",
+    "train.CheckpointView": "it is not part of gradtape. Hint: tf.train.list_variables, tf.train.load_checkpoint.",
+    "train.TrackableView": "it is not part of gradtape. Hint: tf.Module.submodules, tf.Module.variables.",
+    "train.ClusterDef": "gradtape has no protocol buffers of clusters. Hint: tf.train.ClusterSpec.",
+    "train.ServerDef": "gradtape has no servers.",
+    "train.JobDef": "gradtape has no protocol buffers of clusters. Hint: tf.train.ClusterSpec.",
+    "saved_model.Asset": "files are not copied into stored modules. Hint: store the path as an attribute.",
+    "compat.v1.estimator": _NO_ESTIMATORS,
+    "compat.v1.feature_column": "feature columns were replaced by preprocessing layers. Hint: NumPy or pandas.",
+    "compat.v1.layers": "layers of TensorFlow 1 need its variable store. Hint: tf.Variable, or layers of Keras.",
+    "compat.v1.summary": "summaries of TensorFlow 1 belong to graphs. Hint: tf.summary.",
+    "compat.v1.metrics": "metrics of TensorFlow 1 belong to graphs.",
+    "compat.v1.image": "resizing in TensorFlow 1 has other pixel centres. Hint: tf.image.",
+    "compat.v1.app": "it is absl's. Hint: absl.app, or plain Python.",
+    "compat.v1.flags": "they are absl's. Hint: absl.flags, or argparse.",
+    "compat.v1.Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
+    "compat.v1.train.Saver": "it stores the variables of a graph. Hint: tf.train.Checkpoint.",
+    "compat.v1.train.Scaffold": "it belongs to sessions, which gradtape has not.",
+    "compat.v1.train.SessionRunHook": "it belongs to sessions, which gradtape has not.",
+    "compat.v1.train.MonitoredTrainingSession": "gradtape has no sessions. Hint: a loop, and tf.train.Checkpoint.",
+}
+
+
+def lookup(name: str) -> Any:
+    """A lazily imported part of the package, or an AttributeError that says what to do."""
+    if name in LAZY:
+        return importlib.import_module(f"gradtape.{name}")
+    return lookup_in("", name)
+
+
+def lookup_in(space: str, name: str) -> Any:
+    """The same for a name that a namespace (`train`, `compat.v1`) does not have."""
+    full = f"{space}.{name}" if space else name
+    if full in _ELSEWHERE:
+        module, _, attribute = _ELSEWHERE[full].partition(":")
+        found: Any = importlib.import_module(module)
+        return getattr(found, attribute) if attribute else found
+    words = _WORDS.get(full) or _WORDS.get(space)
+    where = f"gradtape.{space}" if space else "gradtape"
+    raise AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {words}" if words else ""))
+
+
+def has_words(space: str, name: str) -> bool:
+    """Whether there are words about a name that is missing."""
+    return f"{space}.{name}" in _WORDS

@@ -1,0 +1,547 @@
+"""`Variable`: a value that programs change and tapes watch.
+
+Its native part (`core/py/variable_type.cpp`) holds the value, reads it for the tape and changes
+it in place where nobody else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`, `shape`,
+`dtype`, `trainable` and all operators are there. This file holds construction, text, the
+scatters and what Python expects of an object.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import dtypes, errors, scopes
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape._src.tensors.tensor import _DEVICE, Reference, numpy_text
+
+
+class VariableSynchronization(enum.Enum):
+    """When copies of a variable on several devices are brought together."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How updates from several devices become one."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+class _VariableType(type(_core.Variable)):  # type: ignore[misc]
+    """Routes `Variable(...)` through the open `tf.variable_creator_scope`s."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Variable and scopes._state.creators:
+            kwargs = dict(_DEFAULTS, **dict(zip(_DEFAULTS, args, strict=False)), **kwargs)
+            return scopes.create_variable(super().__call__, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+# The order of the native core's `Combine` (core/ops/indices.h).
+_UPDATE, _ADD, _SUB, _MAX, _MIN, _MUL, _DIV = range(7)
+
+
+class Variable(_core.Variable, metaclass=_VariableType):
+    """A tensor whose value can be changed; trainable ones are watched by every tape.
+
+    >>> import gradtape as tf
+    >>> v = tf.Variable([1.0, 2.0], name="w")
+    >>> v.assign_add([1.0, 1.0])
+    <tf.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([2., 3.], dtype=float32)>
+    >>> v[0].assign(5.0).numpy()
+    array([5., 3.], dtype=float32)
+
+    Args:
+      initial_value: a tensor, array, number, list, other variable, or a function without
+        arguments that returns one.
+      trainable: whether tapes watch it by themselves; True unless said otherwise.
+      name: its name, inside the open name scopes.
+      dtype: the type of its elements; Python and NumPy values are converted to it.
+      constraint: a function that optimizers apply to the value after an update.
+      synchronization, aggregation: kept, without effect on one device.
+      shape: a shape with unknown sizes (`[None, 3]`, `TensorShape(None)`) for a variable whose
+        shape may change with an assignment.
+      validate_shape, caching_device, variable_def, import_scope,
+        experimental_enable_variable_lifting: accepted as in TensorFlow, without effect.
+
+    Raises:
+      ValueError: if there is no initial value, or it does not fit `dtype` or `shape`.
+    """
+
+    __array_priority__ = 100
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Callable | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+        experimental_enable_variable_lifting: bool = True,
+    ) -> None:
+        if initial_value is None:
+            raise ValueError(
+                "The `initial_value` arg to `tf.Variable` must be specified except when you are not "
+                "providing a "
+                "`variable_def`. You provided neither. Hint: tf.Variable(tf.zeros(shape))."
+            )
+        if constraint is not None and not callable(constraint):
+            raise ValueError(
+                f"Argument `constraint` must be None or a callable. Got a {type(constraint)}: {constraint!r}"
+            )
+        if name is not None and not isinstance(name, str):
+            raise ValueError(f"Variable: name for name_scope must be a string; got {name!r}.")
+        if synchronization is VariableSynchronization.ON_READ:
+            if trainable:
+                raise ValueError(
+                    "Synchronization value can be set to VariableSynchronization.ON_READ only for "
+                    "non-trainable variables. "
+                    "You have specified trainable=True and synchronization=VariableSynchronization.ON_READ."
+                )
+            trainable = False
+        trace = _core.current_trace()
+        if trace is None:
+            self._set(_initial(initial_value, dtype))
+        else:
+            trace.create(self, lambda value: _initial(value, dtype), initial_value)
+        if shape is not None:
+            self._declare(shape)
+        self.trainable = True if trainable is None else trainable
+        self._name = f"{scopes.current_scope()}{name or 'Variable'}:0"
+        if constraint is not None:
+            self._constraint = constraint
+        if synchronization is not VariableSynchronization.AUTO:
+            self._synchronization = synchronization
+        if aggregation is not VariableAggregation.NONE:
+            self._aggregation = aggregation
+
+    # Kept in the instance only where they differ: most variables have none of them.
+    _constraint: Callable | None = None
+    _synchronization = VariableSynchronization.AUTO
+    _aggregation = VariableAggregation.NONE
+
+    def _declare(self, shape: Any) -> None:
+        declared = TensorShape(shape)
+        if not declared.is_compatible_with(self._value_shape):
+            raise ValueError(
+                f"In this `tf.Variable` creation, the initial value's shape ({self._value_shape}) is not "
+                "compatible with "
+                f"the explicitly supplied `shape` argument ({shape})."
+            )
+        if not declared.is_fully_defined():
+            self._declared = declared
+
+    # ---- what it is ---------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name with its scopes, `"scope/name:0"`."""
+        return self._name
+
+    @property
+    def constraint(self) -> Callable | None:
+        """The function that optimizers apply to the value after an update."""
+        return self._constraint
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """As given."""
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """As given."""
+        return self._aggregation
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the value."""
+        return len(self._value_shape)
+
+    @property
+    def device(self) -> str:
+        """The name of the device that holds the value."""
+        return _DEVICE
+
+    @property
+    def handle(self) -> Variable:
+        """The variable itself: where TensorFlow code names a variable's resource."""
+        return self
+
+    @property
+    def initializer(self) -> None:
+        """None: a variable has its value from the start."""
+        return None
+
+    @property
+    def initial_value(self) -> Any:
+        """Not kept."""
+        raise RuntimeError("This property is not supported when eager execution is enabled.")
+
+    @property
+    def op(self) -> Any:
+        """Undefined, as in TensorFlow's eager mode."""
+        raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
+
+    @property
+    def graph(self) -> Any:
+        """Undefined, as in TensorFlow's eager mode."""
+        raise AttributeError("Tensor.graph is undefined when eager execution is enabled.")
+
+    @property
+    def _shared_name(self) -> str:
+        return self._name[:-2]
+
+    @property
+    def _unique_id(self) -> str:
+        return f"{self._shared_name}_{self._uid}"
+
+    def get_shape(self) -> TensorShape:
+        """As `shape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Narrows what is unknown of the shape.
+
+        Raises:
+          ValueError: if the shape is another one.
+        """
+        merged = self.shape.merge_with(shape)
+        declared: Any = None if merged.is_fully_defined() else merged
+        self._declared = declared
+
+    def is_initialized(self, name: str | None = None) -> Any:
+        """True: a variable has its value from the start."""
+        return hooks.convert(True)
+
+    def ref(self) -> Reference:
+        """A hashable stand-in for the variable, which itself is compared by value."""
+        return Reference(self)
+
+    experimental_ref = ref
+
+    # ---- reading ------------------------------------------------------------------------------
+
+    def value(self) -> _core.Tensor:
+        """The present value as a tensor of its own: gradients reach the variable through it, and
+        can be asked for with respect to it."""
+        if not _core.is_recording():
+            return self._read()
+        from gradtape._src import ops
+
+        return ops.identity(self._read())
+
+    def read_value(self) -> _core.Tensor:
+        """As `value`."""
+        return self.value()
+
+    def initialized_value(self) -> _core.Tensor:
+        """As `value`."""
+        return self.value()
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> _core.Tensor:
+        """The rows with these numbers; their gradient is an IndexedSlices."""
+        from gradtape._src import ops
+
+        return ops.gather(self, indices)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> _core.Tensor:
+        """The elements or slices at these coordinates."""
+        from gradtape._src import ops
+
+        return ops.gather_nd(self, indices)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self._read().__array__(dtype, copy)
+
+    def __float__(self) -> float:
+        return float(self._read())
+
+    def __int__(self) -> int:
+        return int(self._read())
+
+    def __bool__(self) -> bool:
+        return bool(self._read())
+
+    def __complex__(self) -> complex:
+        return complex(self._read())
+
+    def __index__(self) -> int:
+        return self._read().__index__()
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return round(self._read(), ndigits)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._read(), spec) if spec else repr(self)
+
+    def __iter__(self) -> Iterator[_core.Tensor]:
+        return iter(self._read())
+
+    def __repr__(self) -> str:
+        start = f"<tf.Variable '{self._name}' shape={self.shape} dtype={self.dtype.name}"
+        if _core.current_trace() is not None:
+            return start + ">"
+        return f"{start}, numpy={numpy_text(self._read(), True)}>"
+
+    # ---- changing -----------------------------------------------------------------------------
+
+    def _check_shape(self, method: str, value: _core.Tensor) -> None:
+        """Called by the core when a value has another shape than the present one."""
+        if method != "assign":
+            mine, other = (list(s) for s in (self._value_shape, value.shape))
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"{method}: Cannot update variable with shape {mine} using a Tensor with shape {other}, "
+                "shapes must be equal.",
+            )
+        if not self.shape.is_compatible_with(value.shape):
+            raise ValueError(
+                f"Cannot assign value to variable '{self._name}': Shape mismatch. The variable shape "
+                f"{self.shape}, and the "
+                f"assigned value shape {value.shape} are incompatible."
+            )
+
+    def _incoming(self, value: Any) -> _core.Tensor:
+        """`value` as a tensor of the variable's type, and a note to the tapes."""
+        self._touch()
+        return _tensor(value, self.dtype._code)
+
+    def _scattered(self, mode: int, delta: Any, method: str) -> Variable:
+        if not isinstance(delta, IndexedSlices):
+            raise TypeError(f"{method}: sparse_delta is not IndexedSlices: {delta!r}")
+        updates, indices = self._incoming(delta.values), _indices(delta.indices)
+        shape = (*indices.shape, *tuple(self._value_shape)[1:])
+        if updates.shape == () and shape:
+            from gradtape._src import ops
+
+            updates = ops.broadcast_to(updates, shape)
+        self._combine(mode, indices, updates, True)
+        return self
+
+    def _combine(self, mode: int, indices: Any, updates: Any, rows: bool) -> None:
+        """Combines slices of the value with updates: in place, or in a trace by ops."""
+        if _core.current_trace() is None and _core.assign_tracker() is None:
+            self._scatter(mode, indices, updates, rows)
+            return
+        from gradtape._src import ops
+
+        tapes = _core.suspend() if _core.assign_tracker() is None else None
+        try:
+            value = self._read()
+            places = ops.expand_dims(indices, -1) if rows else indices
+            if mode in (_MUL, _DIV):
+                now = ops.gather_nd(value, places)
+                mode, updates = _UPDATE, now * updates if mode == _MUL else now / updates
+            combine = {
+                _UPDATE: ops.tensor_scatter_update, _ADD: ops.tensor_scatter_add, _SUB: ops.tensor_scatter_sub,
+                _MAX: ops.tensor_scatter_max, _MIN: ops.tensor_scatter_min,
+            }[mode]  # fmt: skip
+            self._set(combine(value, places, updates))
+        finally:
+            if tapes is not None:
+                _core.resume(tapes)
+
+    def scatter_update(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
+        """Replaces the rows that an IndexedSlices names."""
+        return self._scattered(_UPDATE, sparse_delta, "scatter_update")
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Adds an IndexedSlices; a row named twice is added to twice."""
+        return self._scattered(_ADD, sparse_delta, "scatter_add")
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Subtracts an IndexedSlices."""
+        return self._scattered(_SUB, sparse_delta, "scatter_sub")
+
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Multiplies the rows that an IndexedSlices names."""
+        return self._scattered(_MUL, sparse_delta, "scatter_mul")
+
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Divides the rows that an IndexedSlices names."""
+        return self._scattered(_DIV, sparse_delta, "scatter_div")
+
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Takes the smaller of the present rows and those of an IndexedSlices."""
+        return self._scattered(_MIN, sparse_delta, "scatter_min")
+
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Takes the larger of the present rows and those of an IndexedSlices."""
+        return self._scattered(_MAX, sparse_delta, "scatter_max")
+
+    def batch_scatter_update(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
+        """Replaces rows in each entry of a batch: `indices` have shape `[batch..., n]`."""
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"batch_scatter_update: sparse_delta is not IndexedSlices: {sparse_delta!r}")
+        rows = np.asarray(_indices(sparse_delta.indices))
+        *batch, rows_axis = np.indices(rows.shape, rows.dtype)
+        del rows_axis
+        return self._scatter_nd(_UPDATE, np.stack([*batch, rows], -1), sparse_delta.values)
+
+    def _scatter_nd(self, mode: int, indices: Any, updates: Any) -> Variable:
+        updates = self._incoming(updates)
+        self._combine(mode, _indices(indices), updates, False)
+        return self
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Replaces the elements or slices at coordinates `indices`."""
+        return self._scatter_nd(_UPDATE, indices, updates)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Adds to the elements or slices at coordinates `indices`."""
+        return self._scatter_nd(_ADD, indices, updates)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Subtracts from the elements or slices at coordinates `indices`."""
+        return self._scatter_nd(_SUB, indices, updates)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Takes the larger at coordinates `indices`."""
+        return self._scatter_nd(_MAX, indices, updates)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Takes the smaller at coordinates `indices`."""
+        return self._scatter_nd(_MIN, indices, updates)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("'Variable' object does not support item assignment. Hint: v[key].assign(value).")
+
+    # `//=`, `%=` and the like rebind the name to a tensor, as in TensorFlow.
+
+    def __iadd__(self, other: Any) -> Any:
+        raise _in_place("+", "variable.assign_add(value)")
+
+    def __isub__(self, other: Any) -> Any:
+        raise _in_place("-", "variable.assign_sub(value)")
+
+    def __imul__(self, other: Any) -> Any:
+        raise _in_place("*", "variable.assign(variable * value)")
+
+    def __itruediv__(self, other: Any) -> Any:
+        raise _in_place("/", "variable.assign(variable / value)")
+
+    def __ipow__(self, other: Any) -> Any:
+        raise _in_place("**", "variable.assign(variable ** value)")
+
+    # ---- copies -------------------------------------------------------------------------------
+
+    def __copy__(self) -> Variable:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Variable:
+        copied = self._copy()
+        memo[id(self)] = copied
+        return copied
+
+    def _copy(self) -> Variable:
+        return _rebuild(type(self), self._peek(), *self._state())
+
+    def _state(self) -> tuple[Any, ...]:
+        declared = None if self._declared is None else self._declared
+        return (
+            self._name,
+            self.trainable,
+            declared,
+            self._constraint,
+            self._synchronization,
+            self._aggregation,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._peek(), *self._state())
+
+
+# The arguments in TensorFlow's order, as `variable_creator_scope` hands them on.
+_DEFAULTS: dict[str, Any] = {
+    "initial_value": None, "trainable": None, "validate_shape": True, "caching_device": None, "name": None,
+    "variable_def": None, "dtype": None, "import_scope": None, "constraint": None,
+    "synchronization": VariableSynchronization.AUTO, "aggregation": VariableAggregation.NONE, "shape": None,
+}  # fmt: skip
+
+
+def _rebuild(
+    cls: type[Variable],
+    value: _core.Tensor,
+    name: str,
+    trainable: bool,
+    declared: Any,
+    constraint: Callable | None,
+    synchronization: VariableSynchronization,
+    aggregation: VariableAggregation,
+) -> Variable:
+    """A variable from its parts: without constructor, which would add the open scope to the name."""
+    v = cls.__new__(cls)
+    v._set(value)
+    v._name, v.trainable, v._declared = name, trainable, declared
+    v._constraint, v._synchronization, v._aggregation = constraint, synchronization, aggregation
+    return v
+
+
+def _in_place(operator: str, instead: str) -> RuntimeError:
+    return RuntimeError(
+        f"`variable {operator}= value` with `tf.Variable`s is not supported. Use `{instead}` to modify the "
+        "variable, or "
+        f"`out = variable {operator} value` if you need to get a new output Tensor."
+    )
+
+
+def _tensor(value: Any, code: int) -> _core.Tensor:
+    """`value` as a tensor of type number `code` (-1: its own), unseen by tapes."""
+    if isinstance(value, _core.Variable):
+        value = value._peek()
+    if isinstance(value, _core.Tensor) and code in (-1, value.dtype._code):
+        return value
+    return hooks.convert(value, code)
+
+
+def _indices(value: Any) -> _core.Tensor:
+    t = _tensor(value, -1)
+    if t.dtype not in (dtypes.int32, dtypes.int64):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            "scatter: `indices` must hold integers; expected int32 or int64; got "
+            f"{t.dtype.name}{list(t.shape)}.",
+        )
+    return t
+
+
+def _initial(value: Any, dtype: Any) -> _core.Tensor:
+    """The first value of a variable; what is computed for it is no business of the tapes."""
+    code = -1 if dtype is None else hooks.dtype_code(dtype)
+    token = _core.suspend()
+    try:
+        if callable(value) and not isinstance(value, (_core.Tensor, _core.Variable)):
+            value = value()
+        return _tensor(value, code)
+    finally:
+        _core.resume(token)

@@ -1,0 +1,1 @@
+"""GradientTape, and what users say about gradients: their own rules, primitives, assignments that count."""

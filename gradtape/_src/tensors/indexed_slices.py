@@ -1,0 +1,146 @@
+"""`IndexedSlices`: a gradient that touches only some rows of a variable.
+
+What `tf.gather` and `tf.nn.embedding_lookup` give back: rows (`values`) and where they belong
+(`indices`). A row may occur more than once; its values then add up. The tape makes and sums
+them, optimizers apply them; everything else turns them into a dense tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.base import dtypes
+from gradtape._src.base.shape import TensorShape
+
+
+class IndexedSlices:
+    """Rows of a tensor that is zero elsewhere: `dense[indices[i]] += values[i]`.
+
+    It has no arithmetic of its own besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
+    so does passing it to any op, or an operator with a tensor on the other side.
+
+    Args:
+      values: the rows, shape `[n, ...]`.
+      indices: their positions along the first axis, integers of shape `[n]`.
+      dense_shape: the shape of the whole, as a tensor or tuple; None if unknown.
+
+    >>> import numpy as np
+    >>> from gradtape._src.tensors.indexed_slices import IndexedSlices
+    >>> g = IndexedSlices(np.ones([2, 3], "float32"), np.array([0, 4]), (5, 3))
+    >>> g.shape, g.dtype
+    (TensorShape([5, 3]), tf.float32)
+    """
+
+    __slots__ = ("_values", "_indices", "_dense_shape", "__weakref__")
+
+    # NumPy must not take it for an object to be multiplied element by element.
+    __array_ufunc__ = None
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self._values = values
+        self._indices = indices
+        self._dense_shape = dense_shape
+
+    @property
+    def values(self) -> Any:
+        """The rows."""
+        return self._values
+
+    @property
+    def indices(self) -> Any:
+        """The position of each row."""
+        return self._indices
+
+    @property
+    def dense_shape(self) -> Any:
+        """The shape of the whole as an int32 tensor, or None.
+
+        The tape keeps it as a tuple; the tensor is made when asked for.
+        """
+        if isinstance(self._dense_shape, (tuple, TensorShape)):
+            from gradtape._src import ops  # they are above this module
+
+            self._dense_shape = ops.constant(list(self._dense_shape), dtype="int32")
+        return self._dense_shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole, `TensorShape(None)` if unknown."""
+        if self._dense_shape is None or isinstance(self._dense_shape, (tuple, list, TensorShape)):
+            return TensorShape(self._dense_shape)
+        return TensorShape([int(size) for size in self._dense_shape])
+
+    def get_shape(self) -> TensorShape:
+        """As `shape`."""
+        return self.shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The type of the values."""
+        return dtypes.as_dtype(self._values.dtype)
+
+    # In eager mode tensors have no name, op or graph: their error is the one to see.
+
+    @property
+    def name(self) -> Any:
+        """The name of `values`."""
+        return self._values.name
+
+    @property
+    def device(self) -> Any:
+        """The device of `values`."""
+        return self._values.device
+
+    @property
+    def op(self) -> Any:
+        """The op of `values`."""
+        return self._values.op
+
+    @property
+    def graph(self) -> Any:
+        """The graph of `values`."""
+        return self._values.graph
+
+    def consumers(self) -> list:
+        """The ops that use it: none in eager mode."""
+        return []
+
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(-self._values, self._indices, self._dense_shape)
+
+    def __repr__(self) -> str:
+        shape = "" if self._dense_shape is None else f", dense_shape={self.shape}"
+        return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+
+    def _dense(self) -> Any:
+        """The whole as a tensor, repeated rows added up.
+
+        Raises:
+          ValueError: if the shape of the whole is unknown.
+        """
+        if self._dense_shape is None:
+            raise ValueError(
+                "convert_to_tensor: Tensor conversion requested for IndexedSlices without "
+                f"dense_shape; expected a dense_shape; got {self}. Hint: "
+                "IndexedSlices(values, indices, dense_shape)."
+            )
+        from gradtape._src import ops  # above this module
+
+        return ops.scatter_rows_add(  # type: ignore[attr-defined]
+            self._values, self._indices, tuple(self.shape)
+        )
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
+        """TensorFlow's protocol: so the operators of tensors take it, as ops do."""
+        from gradtape._src import ops  # above this module
+
+        return ops.convert_to_tensor(self._dense(), dtype)
+
+    # --- `nest` with expand_composites -----------------------------------------------------
+
+    def _nest_components(self) -> tuple[Any, ...]:
+        parts = (self._values, self._indices)
+        return parts if self._dense_shape is None else (*parts, self.dense_shape)
+
+    def _from_nest_components(self, parts: list) -> IndexedSlices:
+        return IndexedSlices(*parts)

@@ -1,0 +1,38 @@
+"""tf.autodiff: the ways to differentiate.
+
+TensorFlow's two recorders, and functions for those who have a function in hand: each takes `f`
+and the place `x`, and chooses the cheapest mode by itself. A tuple `x` holds the arguments of `f`;
+anything else (a tensor, a Variable, a list or dict of them) is its one argument. A function
+without parameters that reads Variables is given none: `x` then says which Variables are meant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from gradtape._src.autodiff.forward import ForwardAccumulator
+from gradtape._src.autodiff.functions import hessian, hvp, jacobian, jvp, laplacian, per_example_gradient, vjp
+from gradtape._src.tapes.tape import GradientTape
+
+__all__ = [
+    "ForwardAccumulator",
+    "GradientTape",
+    "hessian",
+    "hvp",
+    "implicit",
+    "jacobian",
+    "jvp",
+    "laplacian",
+    "per_example_gradient",
+    "sparse_jacobian",
+    "vjp",
+]
+
+_LATER = {"sparse_jacobian": "gradtape._src.autodiff.sparse", "implicit": "gradtape._src.autodiff.roots"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'gradtape.autodiff' has no attribute {name!r}")

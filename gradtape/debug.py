@@ -1,0 +1,24 @@
+"""gradtape._src.debug: say why, show it. Which op broke the way to a source, which made the first NaN, what a tape holds.
+
+The classes are what `tape.explain`, `tape.memory`, `tape.health` and `function.profile` return.
+"""
+
+from gradtape._src.base.source import Line
+from gradtape._src.debug.explain import Explanation, explain
+from gradtape._src.debug.health import Health
+from gradtape._src.debug.lines import lines
+from gradtape._src.debug.memory import Memory
+from gradtape._src.debug.numerics import NumericsError, check_numerics
+from gradtape._src.debug.programs import Profile
+
+__all__ = [
+    "Explanation",
+    "Health",
+    "Line",
+    "Memory",
+    "NumericsError",
+    "Profile",
+    "check_numerics",
+    "explain",
+    "lines",
+]
