@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradtape import _core
-from gradtape._src import ops
-from gradtape._src.base import dtypes, errors
-from gradtape._src.base.errors import Untraceable
+from gradtape import _core, dtypes, errors, ops
+from gradtape import random as _random
 from gradtape.data import rows
 from gradtape.data.options import Options
 from gradtape.data.rows import Table
@@ -24,19 +22,38 @@ UNKNOWN_CARDINALITY = UNKNOWN = -2
 
 
 class Run:
-    """One iteration over a pipeline: what its stages remember from epoch to epoch of a `repeat`."""
+    """One iteration over a pipeline: what its stages remember from epoch to epoch of a `repeat`.
+
+    Args:
+      ordered: whether what runs on several threads keeps its order where nothing else is said.
+      outer: the iteration that makes the dataset of this one, as in `flat_map`.
+    """
 
     by_element = False  # whether functions are called element by element, so that one error ends nothing else
 
-    def __init__(self) -> None:
-        self._kept: dict[int, Any] = {}
+    def __init__(self, ordered: bool = True, outer: Run | None = None) -> None:
+        self.ordered = ordered
+        self._kept: dict[int, tuple[Any, Any]] = {} if outer is None else outer._kept
+        self._is_inner = outer is not None
 
     def keep(self, owner: Any, make: Callable[[], Any]) -> Any:
         """What `owner` remembers; made when it first asks."""
         found = self._kept.get(id(owner))
         if found is None:
-            found = self._kept[id(owner)] = make()
-        return found
+            found = self._kept[id(owner)] = (owner, make())
+        return found[1]
+
+    def seeds(self, stage: Any, function: Any) -> _random.Seeds:
+        """The state of the random numbers of a stage's function, which a new iteration begins anew.
+
+        Datasets made per element go on with those of their kind, which have the same code.
+        """
+        owner = getattr(function, "__code__", stage) if self._is_inner else stage
+        return self.keep(owner, _random.isolated_seeds)
+
+    def inner(self) -> Run:
+        """An iteration over a dataset that was made in this one."""
+        return Run(self.ordered, self)
 
 
 def number(value: Any, op: str, what: str) -> int:
@@ -90,6 +107,16 @@ class DatasetBase:
         """The number of elements, INFINITE, or UNKNOWN."""
         return UNKNOWN
 
+    def _observable(self) -> bool:
+        """Whether something shows when an element is made: Python code of the user's, files, variables."""
+        return not self._inputs or any(d._observable() for d in self._inputs)
+
+    def _at(self, index: int) -> Any:
+        """The element with a number from 0 to `_size() - 1`."""
+        raise errors.UnimplementedError(
+            None, None, f"Random access is not implemented for dataset {type(self).__name__.strip('_')}."
+        )
+
     def _table(self) -> Table | None:
         """The table whose rows the elements are, if they are rows of one."""
         return None
@@ -123,12 +150,25 @@ class DatasetBase:
             self._spec_found = self._spec(look=True)
         return self._spec_found
 
+    def _begin_pass(self) -> Iterator[Any]:
+        """The elements of a new iteration."""
+        return self._iterate(Run(self._deterministic() is not False))
+
+    def _deterministic(self) -> bool | None:
+        """What the options say of the order in which threads give their elements."""
+        found = None
+        for source in self._inputs:
+            said = source._deterministic()
+            found = found if said is None else said
+        own = None if self._options is None else self._options.deterministic
+        return found if own is None else own
+
     def _first(self) -> Any:
         """The first element, for those who can only tell from it what comes."""
         from gradtape._src.graph.trace import lift
 
         with lift():
-            for element in self._iterate(Run()):
+            for element in self._begin_pass():
                 return element
         raise ValueError(
             "element_spec: what comes out of this pipeline is only known from an element, and it has none."

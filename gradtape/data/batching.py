@@ -97,6 +97,11 @@ class _BatchDataset(Batches):
             return rows.batches(table, self._input._chunks(run), self._count, self._drop)
         return self._stacked(self._input._elements(run))
 
+    def _at(self, index: int) -> Any:
+        first = index * self._count
+        elements = [self._input._at(i) for i in range(first, min(first + self._count, self._input._size()))]
+        return next(self._stacked(iter(elements)))
+
     def _stacked(self, source: Iterator[Any]) -> Iterator[Any]:
         pack = None
         while True:

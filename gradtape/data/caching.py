@@ -29,6 +29,13 @@ class _CacheDataset(Unary):
         self._lock = threading.Lock()
         self._kept: tuple[Table, list] | None = None
         self._list: list | None = None
+        self._found: dict[int, Any] = {}  # elements that were asked for by their number
+
+    def _at(self, index: int) -> Any:
+        with self._lock:
+            if index not in self._found:
+                self._found[index] = self._input._at(index)
+            return self._found[index]
 
     def _table(self) -> Table | None:
         if self._path or self._list is not None:

@@ -79,6 +79,9 @@ class _ZipDataset(Dataset):
         count = self._size()
         return iter((range(count),) if count else ())
 
+    def _at(self, index: int) -> Any:
+        return self._packed([d._at(index) for d in self._inputs])
+
     def _elements(self, run: Run) -> Iterator[Any]:
         sources = [d._iterate(run) for d in self._inputs]
         if type(self._structure) is tuple and not any(map(nest.is_nested, self._structure)):
@@ -147,6 +150,10 @@ class _ConcatenateDataset(Several):
         if INFINITE in (a, b):
             return INFINITE
         return UNKNOWN if UNKNOWN in (a, b) else a + b
+
+    def _at(self, index: int) -> Any:
+        first, second = self._inputs
+        return first._at(index) if index < first._size() else second._at(index - first._size())
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return chain.from_iterable(d._iterate(run) for d in self._inputs)

@@ -258,12 +258,12 @@ class Dataset(DatasetBase):
     ) -> Dataset:
         """`map_func` of every element: of the parts of a tuple as arguments.
 
-        The function is traced, as by `tf.function`; what cannot be traced runs eagerly. The order stays that of
-        the elements, whatever `num_parallel_calls` and `deterministic` are.
+        The function is traced, as by `tf.function`; what cannot be traced runs eagerly. With `num_parallel_calls` it
+        runs on threads; the order stays that of the elements unless `deterministic` (or that of the options) is False.
         """
         from gradtape.data.mapping import _MapDataset
 
-        return _MapDataset(self, map_func, num_parallel_calls)
+        return _MapDataset(self, map_func, num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """The elements of which `predicate` is true."""
@@ -312,7 +312,9 @@ class Dataset(DatasetBase):
         """As `flat_map`, but over `cycle_length` of the datasets in turns of `block_length` elements."""
         from gradtape.data.mapping import _InterleaveDataset
 
-        return _InterleaveDataset(self, map_func, cycle_length, block_length, num_parallel_calls)
+        return _InterleaveDataset(
+            self, map_func, cycle_length, block_length, num_parallel_calls, deterministic
+        )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
         """The elements whose making raised no error."""

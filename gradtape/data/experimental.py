@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradtape._src import ops
-from gradtape._src.base import dtypes, nest
+from gradtape import dtypes, errors, nest, ops
 from gradtape.data.base import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Run, invalid, number
 from gradtape.data.csv_files import CsvDataset, make_csv_dataset
 from gradtape.data.dataset import Dataset, Unary
@@ -25,6 +24,7 @@ from gradtape.data.options import (
 from gradtape.data.order import AssertCardinality
 from gradtape.data.records import SqlDataset, make_batched_features_dataset, parse_example_dataset
 from gradtape.data.structure import normalise, spec_of
+from gradtape.graph.trace import lift
 
 __all__ = [
     "AUTOTUNE", "AutoShardPolicy", "AutotuneAlgorithm", "AutotuneOptions", "Counter", "CsvDataset",
@@ -159,20 +159,23 @@ def get_next_as_optional(iterator: Any) -> Any:
 
 
 def at(dataset: Any, index: Any) -> Any:
-    """The element with a number.
+    """The element with a number, without an iteration. Datasets that are shuffled have an order of its own for it.
 
     Raises:
       OutOfRangeError: if there is none.
+      FailedPreconditionError: if the number of elements is not known, or there is no end.
+      UnimplementedError: if the elements are only known one after the other, as those of generators and filters.
     """
-    from gradtape._src.base import errors
-    from gradtape._src.graph.trace import lift
-
-    place = number(index, "at", "index")
+    place, size = number(index, "at", "index"), dataset._size()
+    if size >= 0 and not 0 <= place < size:
+        raise errors.OutOfRangeError(None, None, f"Index out of range [0, {size}):{place}")
+    if size < 0 and type(dataset)._at is not Dataset._at:
+        words = "an infinite" if size == INFINITE_CARDINALITY else "an unknown"
+        raise errors.FailedPreconditionError(
+            None, None, f"Random access needs a number of elements; the dataset has {words} one."
+        )
     with lift():
-        for i, element in enumerate(dataset._iterate(Run()) if place >= 0 else ()):
-            if i == place:
-                return element
-    raise errors.OutOfRangeError(None, None, f"Index out of range: {place} is not an element of the dataset.")
+        return dataset._at(place)
 
 
 def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = False) -> Any:

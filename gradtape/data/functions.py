@@ -64,7 +64,7 @@ class DataFunction:
         self._eager = eager
         self._known: dict[tuple, ConcreteFunction | None] = {}  # None: runs eagerly
         self._lock = threading.RLock()
-        self.random = True  # whether it may take random numbers; known once it is traced
+        self.pure = False  # whether it does nothing but compute; known once it is traced
         # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
         self._traced = Function(self._body, name=f"Dataset.{name}", autograph=False)
 
@@ -95,9 +95,9 @@ class DataFunction:
     def _trace(self, kind: tuple, args: tuple) -> ConcreteFunction | None:
         with self._lock:
             if kind not in self._known:
-                seeds = _random.Seeds(0)  # whatever is drawn while tracing must not disturb the program's
                 try:
-                    with lift(), _random.isolated(seeds):
+                    # Whatever is drawn while tracing must not disturb the program's random numbers.
+                    with lift(), _random.isolated(_random.isolated_seeds()):
                         concrete, created = self._traced._trace(args, {})
                         if created:
                             # They exist now: the trace to keep is one that only uses them.
@@ -111,8 +111,7 @@ class DataFunction:
                         raise
                     concrete = None
                 self._known[kind] = concrete
-                traces = self._known.values()
-                self.random = any(t is None or _has_callback(t) for t in traces)
+                self.pure = all(map(_is_pure, self._known.values()))
             return self._known[kind]
 
     def __call__(self, *args: Any) -> Any:
@@ -127,6 +126,17 @@ class DataFunction:
             if concrete is not None:
                 return concrete.call(flat)
         return self._finish(self.function(*args))
+
+    def with_seeds(self, seeds: _random.Seeds) -> Callable:
+        """The function with a state of random numbers that is not the program's."""
+
+        def call(*args: Any) -> Any:
+            if self.pure:
+                return self(*args)
+            with _random.isolated(seeds):
+                return self(*args)
+
+        return call
 
     # ---- what is known before there are values ----------------------------------------------------
 
@@ -190,8 +200,11 @@ def _is_ours(error: Exception) -> bool:
     return module.startswith("gradtape.") and module != __name__
 
 
-def _has_callback(concrete: ConcreteFunction) -> bool:
-    return any(isinstance(n.op, Callback) for n in concrete.graph.nodes)
+def _is_pure(concrete: ConcreteFunction | None) -> bool:
+    if concrete is None or concrete._assigned:
+        return False
+    variables = any(isinstance(e, _core.Variable) for e in concrete.externals)
+    return not variables and not any(isinstance(n.op, Callback) for n in concrete.graph.nodes)
 
 
 def _placeholder(spec: TensorSpec) -> Any:

@@ -33,11 +33,9 @@ class _GeneratorDataset(Dataset):
         return self._signature
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return self._checked(self._generator(*self._args))
-
-    def _checked(self, values: Any) -> Iterator[Any]:
+        # The generator is called with the first element: an iterator that gives none does nothing.
         try:
-            source = iter(values)
+            source = iter(self._generator(*self._args))
         except TypeError as e:
             raise invalid(
                 f"TypeError: from_generator: {e}; `generator` must return something to iterate over."

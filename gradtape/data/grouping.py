@@ -35,6 +35,12 @@ class ListDataset(Dataset):
     def _size(self) -> int:
         return len(self._list)
 
+    def _observable(self) -> bool:
+        return False
+
+    def _at(self, index: int) -> Any:
+        return self._list[index]
+
     def _elements(self, run: Run) -> Iterator[Any]:
         return iter(self._list)
 
@@ -171,10 +177,10 @@ class _GroupByWindowDataset(Unary):
             group = groups.setdefault(k, [])
             group.append(element)
             if len(group) == sizes[k]:
-                yield from self._reduce(key, ListDataset(groups.pop(k), spec))._iterate(Run())
+                yield from self._reduce(key, ListDataset(groups.pop(k), spec))._iterate(run.inner())
         for k, group in sorted(groups.items()):
             key = ops.constant(k, dtypes.int64)
-            yield from self._reduce(key, ListDataset(group, spec))._iterate(Run())
+            yield from self._reduce(key, ListDataset(group, spec))._iterate(run.inner())
 
 
 def _as_key(result: Any) -> Any:

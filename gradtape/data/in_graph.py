@@ -66,7 +66,7 @@ class Feed:
 
     def _start(self) -> list:
         number = next(_numbers)
-        elements = self._source._iterate(Run()) if self._is_dataset else self._source
+        elements = self._source._begin_pass() if self._is_dataset else self._source
         self._open[number] = [elements, None]
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)

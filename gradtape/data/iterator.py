@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
+import zlib
 from typing import Any
 
-from gradtape import _core
-from gradtape._src import ops
-from gradtape._src.base import errors
-from gradtape._src.graph.trace import lift
-from gradtape.data.base import Run
+from gradtape import _core, errors, ops
 from gradtape.data.structure import to_numpy
 
 _end = object()
+_iterators: weakref.WeakSet[OwnedIterator] = weakref.WeakSet()
+
+
+def _state_of(taken: int) -> str:
+    """The state of an iterator that has given so many elements."""
+    return f"{taken}:{zlib.crc32(b'elements %d' % taken):08x}"
+
+
+def _after_fork() -> None:
+    """Threads that held locks do not exist in a forked process."""
+    for iterator in list(_iterators):
+        iterator._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class OwnedIterator:
@@ -22,28 +38,47 @@ class OwnedIterator:
             raise errors.Untraceable("iter(dataset) is called while it is traced")
         self._dataset = dataset
         self._taken = 0
+        self._lock = threading.RLock()  # threads that share an iterator take turns: each element comes once
         with lift():
-            self._elements = dataset._iterate(Run())
+            self._elements = dataset._begin_pass()
+        _iterators.add(self)
 
     # A checkpoint (`tf.train.Checkpoint(iterator=...)`) keeps how many elements were taken.
     _checkpoint_by_serializing = True
 
     def serialize(self) -> str:
-        """The number of elements taken so far."""
-        return str(self._taken)
+        """The number of elements taken so far, with a checksum."""
+        return _state_of(self._taken)
 
     def deserialize(self, string_value: str) -> None:
         """Goes on behind as many elements of this pass, or of a new one if it is further already.
 
         The order of a shuffle with a seed is the same in the same pass of a new program.
+
+        Raises:
+          DataLossError: if this is no state that `serialize` gave.
+          InvalidArgumentError: if the dataset has fewer elements.
         """
-        taken = int(string_value)
-        with lift():
+        count = str(string_value).partition(":")[0]
+        if not (count.isdecimal() and _state_of(int(count)) == string_value):
+            raise errors.DataLossError(
+                None,
+                None,
+                f"This is not the state of a dataset iterator, or it is damaged: {string_value!r}.",
+            )
+        taken, size = int(count), self._dataset._size()
+        with self._lock, lift():
             if self._taken > taken:
-                self._taken, self._elements = 0, self._dataset._iterate(Run())
-            for _ in range(taken - self._taken):
-                next(self._elements, None)
-        self._taken = taken
+                self._taken, self._elements = 0, self._dataset._begin_pass()
+            while self._taken < taken and not 0 <= size < taken and next(self._elements, _end) is not _end:
+                self._taken += 1
+            if self._taken < taken:
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"The state of the iterator is behind {taken} elements, but the dataset has only "
+                    f"{size if 0 <= size < taken else self._taken}.",
+                )
 
     @property
     def element_spec(self) -> Any:
@@ -62,12 +97,13 @@ class OwnedIterator:
             from gradtape.data.in_graph import next_element
 
             return next_element(self)
-        if _core.is_recording():
-            with lift():
+        with self._lock:
+            if _core.is_recording():
+                with lift():
+                    element = next(self._elements)
+            else:
                 element = next(self._elements)
-        else:
-            element = next(self._elements)
-        self._taken += 1
+            self._taken += 1
         return element
 
     def _argument_key(self) -> tuple:

@@ -16,7 +16,7 @@ from gradtape._src.tensors import random as _random
 from gradtape.data.base import AUTOTUNE, UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.functions import DataFunction, arguments, spec_of_result
-from gradtape.data.prefetch import ParallelMap, threads_for
+from gradtape.data.prefetch import Ahead, Mingled, threads_for
 from gradtape.data.rows import Table
 from gradtape.data.structure import normalise, same_form, spec_of
 from gradtape.data.vectorized import MappedTable, RowFunction, filtered
@@ -45,27 +45,28 @@ class Functional(Unary):
 
     def _caller(self, run: Run) -> Callable[[Any], Any]:
         """The function of an element, with random numbers that do not disturb the program's."""
-        function = self._function
-        seeds = run.keep(self, _random.isolated_seeds)
+        function = self._function.with_seeds(run.seeds(self, self._function.function))
 
         def call(element: Any) -> Any:
-            args = element if type(element) is tuple else (element,)
-            if seeds is None or not function.random:
-                return function(*args)
-            with _random.isolated(seeds):
-                return function(*args)
+            return function(*element) if type(element) is tuple else function(element)
 
         return call
+
+    def _observable(self) -> bool:
+        return not self._function.pure or super()._observable()
 
 
 class _MapDataset(Functional):
     """A function of every element."""
 
-    def __init__(self, source: Any, map_func: Callable, num_parallel_calls: Any) -> None:
+    def __init__(
+        self, source: Any, map_func: Callable, num_parallel_calls: Any, deterministic: bool | None
+    ) -> None:
         super().__init__(source)
         self._function = DataFunction(map_func, "map")
+        self._ordered = deterministic
         self._made: tuple[Table, Table] | None = None
-        self._threads = threads_for(num_parallel_calls)
+        self._parallel = None if num_parallel_calls is None else threads_for(num_parallel_calls)
         self._begin()
 
     def _spec(self, look: bool = False) -> Any:
@@ -101,9 +102,15 @@ class _MapDataset(Functional):
 
     def _elements(self, run: Run) -> Iterator[Any]:
         call, source = self._caller(run), self._input._iterate(run)
-        if self._threads == 1:
+        if self._parallel is None:
             return map(call, source)
-        return ParallelMap(call, source, self._threads)
+        ordered = run.ordered if self._ordered is None else self._ordered
+        at_once = not self._function.pure
+        return Ahead(source, call, self._parallel, self._parallel, ordered, at_once)
+
+    def _at(self, index: int) -> Any:
+        with _random.isolated(_random.isolated_seeds()):
+            return self._function(*arguments(self._input._at(index)))
 
 
 # ---- predicates ---------------------------------------------------------------------------------
@@ -143,7 +150,9 @@ class _FilterDataset(Functional):
 
     def _table(self) -> Table | None:
         table = self._input._table()
-        return None if table is None or self._of_rows() is None else table
+        function = None if table is None else self._of_rows()
+        # Many rows are asked at a time; a variable is to be read when one is asked for.
+        return None if function is None or not function.pure else table
 
     def _chunks(self, run: Run) -> Iterator[Any]:
         return filtered(self._input._table(), self._input._chunks(run), self._of_rows())  # type: ignore[arg-type]
@@ -192,9 +201,10 @@ def reduce(dataset: Any, initial_state: Any, reduce_func: Callable) -> Any:
 
         return fold(dataset, state, reduce_func)
     first = True
-    with lift(), _random.isolated(_random.isolated_seeds()):
-        for element in dataset._iterate(Run()):
-            after = function(state, element)
+    call = function.with_seeds(_random.isolated_seeds())
+    with lift():
+        for element in dataset._begin_pass():
+            after = call(state, element)
             if first:
                 _check_state(state, after, "")
                 first = False
@@ -242,13 +252,13 @@ class _ScanDataset(Functional):
         return None if kinds is None or len(kinds) > 1 or self._likely() is None else [self._likely()]
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return self._scanned(self._input._iterate(run), run.keep(self, _random.isolated_seeds))
+        seeds = run.seeds(self, self._function.function)
+        return self._scanned(self._input._iterate(run), self._function.with_seeds(seeds))
 
-    def _scanned(self, source: Iterator[Any], seeds: Any) -> Iterator[Any]:
+    def _scanned(self, source: Iterator[Any], call: Callable) -> Iterator[Any]:
         state = self._state
         for element in source:
-            with _random.isolated(seeds):
-                after, out = self._pair(self._function(state, element))
+            after, out = self._pair(call(state, element))
             _check_state(state, after, "Invalid `scan_func`. ")
             state = after
             yield out
@@ -293,8 +303,7 @@ class _FlatMapDataset(Functional):
         return map(self._caller(run), self._input._iterate(run))
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        # A run for each: datasets made per element must not remember each other's states.
-        return chain.from_iterable(d._iterate(Run()) for d in self._datasets(run))
+        return chain.from_iterable(d._iterate(run.inner()) for d in self._datasets(run))
 
 
 class _InterleaveDataset(_FlatMapDataset):
@@ -303,10 +312,17 @@ class _InterleaveDataset(_FlatMapDataset):
     _op = "interleave"
 
     def __init__(
-        self, source: Any, map_func: Callable, cycle_length: Any, block_length: Any, num_parallel_calls: Any
+        self,
+        source: Any,
+        map_func: Callable,
+        cycle_length: Any,
+        block_length: Any,
+        num_parallel_calls: Any,
+        deterministic: bool | None,
     ) -> None:
         super().__init__(source, map_func)
-        threads_for(num_parallel_calls)
+        self._parallel = 0 if num_parallel_calls is None else threads_for(num_parallel_calls)
+        self._ordered = deterministic
         self._cycle = AUTOTUNE if cycle_length is None else number(cycle_length, "interleave", "cycle_length")
         self._block = 1 if block_length is None else number(block_length, "interleave", "block_length")
         if self._cycle == AUTOTUNE:
@@ -317,9 +333,13 @@ class _InterleaveDataset(_FlatMapDataset):
             raise invalid(f"Dataset.interleave: block_length must be greater than zero; got {self._block}.")
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return self._turns(self._datasets(run))
+        ordered = run.ordered if self._ordered is None else self._ordered
+        datasets = self._datasets(run)
+        if self._parallel and not ordered:
+            return Mingled(datasets, lambda d: d._iterate(run.inner()), self._cycle, self._block)
+        return self._turns(datasets, run)
 
-    def _turns(self, datasets: Iterator[Any]) -> Iterator[Any]:
+    def _turns(self, datasets: Iterator[Any], run: Run) -> Iterator[Any]:
         slots: list = [None] * self._cycle
         at = given = running = 0
         more = True
@@ -339,7 +359,9 @@ class _InterleaveDataset(_FlatMapDataset):
                 if dataset is _END:
                     more = False
                 else:
-                    slots[at] = dataset._iterate(Run())
+                    slots[at] = dataset._iterate(run.inner())
+                    if at < self._parallel and dataset._observable():
+                        slots[at] = Ahead(slots[at], room=self._block)
                     running += 1
                 continue
             given = 0

@@ -18,6 +18,8 @@ from gradtape.data.options import Options
 from gradtape.data.rows import Table
 from gradtape.data.seeds import Draws, SeedGenerator
 
+_MOST_EMPTY = 10_000  # passes in a row without an element before a repetition without an end gives up
+
 
 class _ShuffleDataset(Unary):
     """Elements drawn from a buffer."""
@@ -31,6 +33,13 @@ class _ShuffleDataset(Unary):
                 f"got {self._room}."
             )
         self._seeds = SeedGenerator(seed, True if reshuffle is None else bool(reshuffle), "shuffle")
+
+        self._places: list[int] | None = None
+
+    def _at(self, index: int) -> Any:
+        if self._places is None:
+            self._places = _random_places(self._size(), self._seeds.for_access())
+        return self._input._at(self._places[index])
 
     def _table(self) -> Table | None:
         return self._input._table()
@@ -68,12 +77,24 @@ def _shuffled(source: Iterator[Any], room: int, draw: Draws) -> Iterator[Any]:
         yield out
 
 
+def _random_places(count: int, seeds: tuple[int, int]) -> list[int]:
+    """The numbers below `count` in the order in which `tf.data.experimental.at` meets them in a shuffle.
+
+    It is not that of an iteration: the buffer has no part in it.
+    """
+    draw, places = Draws(seeds), list(range(count))
+    for i in range(count):
+        j = i + draw() % (count - i)
+        places[i], places[j] = places[j], places[i]
+    return places
+
+
 class _RepeatDataset(Unary):
     """The elements several times."""
 
     def __init__(self, source: Any, count: Any) -> None:
         super().__init__(source)
-        self._count = -1 if count is None else number(count, "repeat", "count")
+        self._count = -1 if count is None else max(-1, number(count, "repeat", "count"))
 
     def _size(self) -> int:
         n = self._input._size()
@@ -82,12 +103,6 @@ class _RepeatDataset(Unary):
         if self._count < 0:
             return INFINITE
         return n if n < 0 else n * self._count
-
-    def _epochs(self) -> Iterator[int]:
-        epoch = 0
-        while self._count < 0 or epoch < self._count:
-            yield epoch
-            epoch += 1
 
     def _table(self) -> Table | None:
         return self._input._table()
@@ -99,13 +114,32 @@ class _RepeatDataset(Unary):
         return self._again(self._input._iterate, run)
 
     def _again(self, begin: Callable[[Run], Iterator[Any]], run: Run) -> Iterator[Any]:
-        for _ in self._epochs():
-            empty = True
-            for item in begin(run):
-                empty = False
+        return iter(()) if self._count == 0 else self._passes(begin(run), begin, run)
+
+    def _passes(
+        self, source: Iterator[Any], begin: Callable[[Run], Iterator[Any]], run: Run
+    ) -> Iterator[Any]:
+        # As in TensorFlow: without a number of passes an empty one is the last, but behind a shuffle (the two are one
+        # step there) only if it is the first. And a number of passes ends with one that is begun for nothing.
+        shuffled = isinstance(self._input, _ShuffleDataset)
+        empty, left = 0, self._count
+        while left:
+            empty += 1
+            for item in source:
+                empty = 0
                 yield item
-            if empty:
+            if empty and left < 0 and (left == -1 or not shuffled):
                 return
+            if empty == _MOST_EMPTY and left < 0:
+                raise errors.OutOfRangeError(
+                    None, None, f"repeat: the dataset has had no element in {empty} passes in a row."
+                )
+            left -= 1
+            if left or not shuffled:
+                source = begin(run)
+
+    def _at(self, index: int) -> Any:
+        return self._input._at(index % self._input._size())
 
 
 class _TakeDataset(Unary):
@@ -127,6 +161,9 @@ class _TakeDataset(Unary):
     def _chunks(self, run: Run) -> Iterator[Any]:
         chunks = self._input._chunks(run)
         return chunks if self._count < 0 else rows.take(chunks, self._count)
+
+    def _at(self, index: int) -> Any:
+        return self._input._at(index)
 
     def _elements(self, run: Run) -> Iterator[Any]:
         elements = self._input._iterate(run)
@@ -151,6 +188,9 @@ class _SkipDataset(Unary):
 
     def _chunks(self, run: Run) -> Iterator[Any]:
         return iter(()) if self._count < 0 else rows.skip(self._input._chunks(run), self._count)
+
+    def _at(self, index: int) -> Any:
+        return self._input._at(index + self._count)
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return iter(()) if self._count < 0 else islice(self._input._iterate(run), self._count, None)
@@ -180,6 +220,9 @@ class _ShardDataset(Unary):
 
     def _chunks(self, run: Run) -> Iterator[Any]:
         return rows.shard(self._input._chunks(run), self._shards, self._index)
+
+    def _at(self, index: int) -> Any:
+        return self._input._at(index * self._shards + self._index)
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return islice(self._input._iterate(run), self._index, None, self._shards)
@@ -228,6 +271,9 @@ class _OptionsDataset(Unary):
     def _chunks(self, run: Run) -> Iterator[Any]:
         return self._input._chunks(run)
 
+    def _at(self, index: int) -> Any:
+        return self._input._at(index)
+
     def _elements(self, run: Run) -> Iterator[Any]:
         return self._input._iterate(run)
 
@@ -241,6 +287,9 @@ class AssertCardinality(Unary):
 
     def _size(self) -> int:
         return self._expected
+
+    def _at(self, index: int) -> Any:
+        return self._input._at(index)
 
     def _elements(self, run: Run) -> Iterator[Any]:
         count = 0

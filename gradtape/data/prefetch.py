@@ -1,7 +1,9 @@
-"""Elements made ahead of time: on one thread for `prefetch`, on several for parallel maps.
+"""Elements made ahead of time: on one thread for `prefetch`, on several for parallel maps and interleaves.
 
-Handing something from thread to thread costs about as much as making a small batch. So the first elements
-are made where they are asked for, with a watch beside it; only what takes longer goes to threads.
+Handing something from thread to thread costs about as much as making a small batch. So pipelines that only
+compute with what is in memory, where nobody sees when an element is made, start where they are asked, with a
+watch beside it; threads take over if it takes long. Pipelines that run Python code of the user's or read
+files run ahead from the first element on.
 """
 
 from __future__ import annotations
@@ -10,12 +12,11 @@ import atexit
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
+from gradtape import errors
 from gradtape.data.base import AUTOTUNE, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.rows import Table
@@ -24,7 +25,6 @@ _WORTH = 60e-6  # seconds an element must take to be made ahead
 _WORTH_A_POOL = 200e-6  # seconds a call must take to run beside others
 _AHEAD = 4  # elements made ahead where the number is left to us
 _MOST_THREADS = 64
-_END, _VALUE, _ERROR = range(3)
 
 
 class _PrefetchDataset(Unary):
@@ -46,114 +46,15 @@ class _PrefetchDataset(Unary):
     def _chunks(self, run: Run) -> Iterator[Any]:
         return self._input._chunks(run)
 
+    def _at(self, index: int) -> Any:
+        return self._input._at(index)
+
     def _elements(self, run: Run) -> Iterator[Any]:
         source = self._input._iterate(run)
-        return source if self._room == 0 else _Ahead(source, _AHEAD if self._room == AUTOTUNE else self._room)
-
-
-# ---- one thread ---------------------------------------------------------------------------------
-
-
-def _work(source: Any, full: SimpleQueue, free: SimpleQueue, stopped: threading.Event) -> None:
-    """Fills places that are free, until there is nothing more or nobody wants it."""
-    while True:
-        free.get()
-        if stopped.is_set():
-            return
-        try:
-            full.put((_VALUE, next(source)))
-        except StopIteration:
-            full.put((_END, None))
-            return
-        except BaseException as e:  # the consumer raises it, with the traceback it has
-            full.put((_ERROR, e))
-            del e
-
-
-class _Worker:
-    """A thread that makes elements, and the queues between it and the consumer."""
-
-    def __init__(self, source: Any, room: int) -> None:
-        self.full: SimpleQueue = SimpleQueue()
-        self.free: SimpleQueue = SimpleQueue()
-        self._stopped = threading.Event()
-        for _ in range(room):
-            self.free.put(None)
-        self.thread = threading.Thread(
-            target=_work,
-            args=(source, self.full, self.free, self._stopped),
-            name="gradtape.data",
-            daemon=True,
-        )
-        _workers.add(self)
-        self.thread.start()
-
-    def stop(self) -> None:
-        """Makes the thread end when the element at hand is done."""
-        self._stopped.set()
-        self.free.put(None)
-
-
-_workers: weakref.WeakSet[_Worker] = weakref.WeakSet()
-
-
-@atexit.register
-def _stop_all() -> None:
-    """Python must not go away under threads that are making elements."""
-    running = list(_workers)
-    for worker in running:
-        worker.stop()
-    for worker in running:
-        worker.thread.join(1)
-
-
-class _Ahead:
-    """An iterator that makes its elements ahead, once it has seen that this pays."""
-
-    def __init__(self, source: Iterator[Any], room: int) -> None:
-        self._source: Any = source
-        self._room = room
-        self._seen = self._slow = 0
-        self._worker: _Worker | None = None
-        self._ended = False
-
-    def __iter__(self) -> _Ahead:
-        return self
-
-    def __next__(self) -> Any:
-        worker = self._worker
-        if worker is None:
-            start = perf_counter()
-            element = next(self._source)
-            # The first element pays for what is done once: filling buffers, tracing.
-            self._seen += 1
-            if self._seen > 1:
-                self._slow = self._slow + 1 if perf_counter() - start > _WORTH else 0
-                if self._slow == 2:
-                    self._worker = _Worker(self._source, self._room)
-                    self._source = None
-            return element
-        if self._ended:
-            raise StopIteration
-        kind, value = worker.full.get()
-        if kind == _VALUE:
-            worker.free.put(None)
-            return value
-        if kind == _ERROR:
-            worker.free.put(None)
-            try:
-                raise value
-            finally:
-                del value
-        self._ended = True
-        raise StopIteration
-
-    def __del__(self) -> None:
-        if self._worker is not None:
-            self._worker.stop()
-
-
-# ---- several threads ----------------------------------------------------------------------------
+        if self._room == 0:
+            return source
+        room = _AHEAD if self._room == AUTOTUNE else self._room
+        return Ahead(source, room=room, at_once=self._input._observable())
 
 
 def threads_for(num_parallel_calls: Any) -> int:
@@ -166,55 +67,281 @@ def threads_for(num_parallel_calls: Any) -> int:
     return min(count if count > 0 else (os.cpu_count() or 1), _MOST_THREADS)
 
 
-class ParallelMap:
-    """`map(call, source)` with calls that run beside each other, if they take long enough; results in order."""
+# ---- threads --------------------------------------------------------------------------------------
 
-    def __init__(self, call: Callable[[Any], Any], source: Iterator[Any], threads: int) -> None:
-        self._call, self._source, self._threads = call, source, threads
+
+class Crew:
+    """Threads that make elements ahead, and what they share with the consumer.
+
+    It holds no reference to the consumer: when that is dropped, it stops the crew.
+
+    Args:
+      source: gives one element after the other, to one thread at a time.
+      call: what the threads do with an element, beside each other; None for nothing.
+      threads: how many there are.
+      room: how many elements may be waiting or in the making.
+      ordered: whether they come in the order of the source; else what is ready first comes first.
+      changed: the condition that is notified when an element is ready or taken; others may share it.
+    """
+
+    def __init__(
+        self,
+        source: Iterator[Any],
+        call: Callable[[Any], Any] | None,
+        threads: int,
+        room: int,
+        ordered: bool,
+        changed: threading.Condition | None = None,
+    ) -> None:
+        self._source, self._call, self._threads, self._room = source, call, threads, room
+        self._ordered = ordered
+        self._changed = threading.Condition() if changed is None else changed
+        self._made: dict[int, tuple[bool, Any]] = {}  # by number: whether it failed, and the element or error
+        self._asked = self._given = 0  # elements asked of the source, and given to the consumer
+        self._asking = threading.Lock()
+        self._ended = self._stopped = False
+        self._running: list[threading.Thread] = []
+        _crews.add(self)
+        self._start()
+
+    def _start(self) -> None:
+        self._running = [
+            threading.Thread(target=self._work, name="gradtape.data", daemon=True)
+            for _ in range(self._threads)
+        ]
+        for thread in self._running:
+            thread.start()
+
+    # ---- on its threads -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (task := self._task()) is not None:
+            number, failed, value = task
+            del task
+            if not failed and self._call is not None:
+                failed, value = _attempt(self._call, value)
+            with self._changed:
+                self._made[number] = failed, value
+                self._changed.notify_all()
+            del value  # must not live on while this thread waits
+
+    def _task(self) -> tuple[int, bool, Any] | None:
+        """The next element of the source with its number; None if there is none, or nobody wants it."""
+        with self._asking:
+            with self._changed:
+                while not self._stopped and self._asked - self._given >= self._room:
+                    self._changed.wait()
+                if self._stopped or self._ended:
+                    return None
+                self._asked += 1
+            failed, value = _attempt(next, self._source)
+            if not (failed and isinstance(value, StopIteration)):
+                return self._asked - 1, failed, value
+            with self._changed:
+                self._asked -= 1
+                self._ended = True
+                self._changed.notify_all()
+            return None
+
+    # ---- on the consumer's --------------------------------------------------------------------------
+
+    def next(self) -> Any:
+        """The next element: waits for it."""
+        with self._changed:
+            while not self.is_ready():
+                self.need_threads()
+                self._changed.wait()
+            return self.take()
+
+    def is_ready(self) -> bool:
+        """Whether `take` has something to give or to say. `changed` must be held."""
+        if self._ended and self._given == self._asked:
+            return True
+        return self._given in self._made if self._ordered else bool(self._made)
+
+    def take(self) -> Any:
+        """The next element, which is ready. `changed` must be held.
+
+        Raises:
+          StopIteration: if there is no more.
+          BaseException: what making the element raised, with the traceback it has.
+        """
+        if not self._made:
+            raise StopIteration
+        number = (
+            self._given if self._ordered else next(iter(self._made))
+        )  # the order of a dict is that of time
+        failed, value = self._made.pop(number)
+        self._given += 1
+        self._changed.notify_all()
+        if not failed:
+            return value
+        try:
+            raise value
+        finally:
+            del value
+
+    def stop(self) -> None:
+        """Makes the threads end when the elements at hand are done."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    # ---- processes ----------------------------------------------------------------------------------
+
+    def after_fork(self) -> None:
+        """A forked process has no threads but one, and locks as others left them."""
+        self._changed._at_fork_reinit()  # type: ignore[attr-defined]
+        self._asking._at_fork_reinit()  # type: ignore[attr-defined]
+        self._running = []
+
+    def need_threads(self) -> None:
+        """Begins anew with other threads if a fork has taken them."""
+        if self._running:
+            return
+        if self._asked - self._given > len(self._made):
+            raise errors.UnavailableError(
+                None,
+                None,
+                "The process was forked while a thread was making elements of this iterator, which cannot go on. "
+                "Hint: `iter(dataset)` in the new process.",
+            )
+        self._start()
+
+
+def _attempt(function: Callable[[Any], Any], argument: Any) -> tuple[bool, Any]:
+    """Whether a call failed, and its result or its error."""
+    try:
+        return False, function(argument)
+    except BaseException as e:  # the consumer raises it
+        return True, e
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Python should not go away under threads that are making elements; it waits for them, but not for long."""
+    crews = list(_crews)
+    for crew in crews:
+        crew.stop()
+    latest = monotonic() + 1
+    for crew in crews:
+        for thread in crew._running:
+            thread.join(max(0.0, latest - monotonic()))
+
+
+def _after_fork() -> None:
+    for crew in list(_crews):
+        crew.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- iterators ------------------------------------------------------------------------------------
+
+
+class Ahead:
+    """An iterator over `call` of the elements of a source, made ahead by a crew.
+
+    Args:
+      at_once: whether the crew begins with the first element; else once it has shown to pay.
+      The others are those of `Crew`.
+    """
+
+    def __init__(
+        self,
+        source: Iterator[Any],
+        call: Callable[[Any], Any] | None = None,
+        threads: int = 1,
+        room: int = 1,
+        ordered: bool = True,
+        at_once: bool = True,
+    ) -> None:
+        self._source, self._call = source, call
+        self._crew_of: Any = lambda: Crew(source, call, threads, room, ordered)
+        self._worth = _WORTH if call is None else _WORTH_A_POOL
+        self._at_once = at_once
         self._seen = self._slow = 0
-        self._pool: Any = None
-        self._waiting: deque[Any] = deque()  # futures
-        self._ended = False
+        self._crew: Crew | None = None
 
-    def __iter__(self) -> ParallelMap:
+    def __iter__(self) -> Ahead:
         return self
 
     def __next__(self) -> Any:
-        if self._pool is None:
-            return self._alone()
-        self._fill(self._pool)
-        if not self._waiting:
-            raise StopIteration
-        return self._waiting.popleft().result()
-
-    def _alone(self) -> Any:
-        element = next(self._source)
+        if self._crew is not None:
+            return self._crew.next()
+        if self._at_once or self._slow == 2:
+            self._crew = self._crew_of()
+            return self._crew.next()
         start = perf_counter()
-        out = self._call(element)
+        element = next(self._source)
+        if self._call is not None:
+            start = perf_counter()
+            element = self._call(element)
+        # The first element pays for what is done once: filling buffers, tracing.
         self._seen += 1
         if self._seen > 1:
-            self._slow = self._slow + 1 if perf_counter() - start > _WORTH_A_POOL else 0
-            if self._slow == 2:
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="gradtape.data")
-        return out
-
-    def _fill(self, pool: Any) -> None:
-        while not self._ended and len(self._waiting) < 2 * self._threads:
-            try:
-                element = next(self._source)
-            except StopIteration:
-                self._ended = True
-            except Exception as e:  # raised in its turn
-                from concurrent.futures import Future
-
-                failed: Any = Future()
-                failed.set_exception(e)
-                self._waiting.append(failed)
-            else:
-                self._waiting.append(pool.submit(self._call, element))
+            self._slow = self._slow + 1 if perf_counter() - start > self._worth else 0
+        return element
 
     def __del__(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._crew is not None:
+            self._crew.stop()
+
+
+class Mingled:
+    """The elements of several iterators at a time, in the order in which they are ready.
+
+    Args:
+      sources, begin: the iterators are `begin` of what `sources` gives.
+      most: how many of them run beside each other, each on a thread.
+      room: how many elements each makes ahead.
+    """
+
+    def __init__(
+        self, sources: Iterator[Any], begin: Callable[[Any], Iterator[Any]], most: int, room: int
+    ) -> None:
+        self._sources, self._begin_one = sources, begin
+        self._most, self._room = min(most, _MOST_THREADS), room
+        self._changed = threading.Condition()
+        self._crews: list[Crew] = []
+        self._more = True
+        self._turn = 0  # whose turn it is if several are ready
+
+    def __iter__(self) -> Mingled:
+        return self
+
+    def __next__(self) -> Any:
+        while True:
+            while self._more and len(self._crews) < self._most:
+                self._begin()
+            if not self._crews:
+                raise StopIteration
+            self._turn = (self._turn + 1) % len(self._crews)
+            line = self._crews[self._turn :] + self._crews[: self._turn]
+            with self._changed:
+                while (crew := next((c for c in line if c.is_ready()), None)) is None:
+                    for waiting in line:
+                        waiting.need_threads()
+                    self._changed.wait()
+                try:
+                    return crew.take()
+                except StopIteration:
+                    self._crews.remove(crew)
+
+    def _begin(self) -> None:
+        try:
+            source = next(self._sources)
+        except StopIteration:
+            self._more = False
+        else:
+            begun = self._begin_one(source)
+            self._crews.append(Crew(begun, None, 1, self._room, True, self._changed))
+
+    def __del__(self) -> None:
+        for crew in self._crews:
+            crew.stop()

@@ -54,6 +54,10 @@ class SeedGenerator:
         self._drawn = 0
         self._lock = threading.Lock()
 
+    def for_access(self) -> tuple[int, int]:
+        """The seeds of the order for random access, which is one for all time. (A fixed order repeats the first.)"""
+        return self._pair if self._changes else (self._pair[0], self._pair[0])
+
     def next(self) -> tuple[int, int]:
         """The seeds of a new iteration."""
         if not self._changes:

@@ -43,6 +43,12 @@ class _TensorDataset(Dataset):
     def _size(self) -> int:
         return 1
 
+    def _observable(self) -> bool:
+        return False
+
+    def _at(self, index: int) -> Any:
+        return self._element
+
     def _elements(self, run: Run) -> Iterator[Any]:
         return iter((self._element,))
 
@@ -55,6 +61,12 @@ class RowDataset(Dataset):
 
     def _size(self) -> int:
         return self._count
+
+    def _observable(self) -> bool:
+        return False
+
+    def _at(self, index: int) -> Any:
+        return next(self._all.each(range(index, index + 1)))
 
     def _table(self) -> Table:
         return self._all
@@ -138,6 +150,12 @@ class _CounterDataset(Dataset):
     def _size(self) -> int:
         return INFINITE
 
+    def _observable(self) -> bool:
+        return False
+
+    def _at(self, index: int) -> Any:
+        return next(self._all.each(range(index, index + 1)))
+
     def _table(self) -> Table:
         return self._all
 
@@ -157,6 +175,9 @@ class _RandomDataset(Dataset):
 
     def _size(self) -> int:
         return INFINITE
+
+    def _observable(self) -> bool:
+        return False
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return self._draw(self._seeds.next())

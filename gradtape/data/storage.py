@@ -186,7 +186,7 @@ def save(dataset: Any, path: Any, compression: Any = None) -> None:
     compressed = compression == "GZIP"
     with lift():
         spec = dataset.element_spec
-        for _ in write_through(dataset._iterate(Run()), os.path.join(folder, _SAVED), spec, compressed):
+        for _ in write_through(dataset._begin_pass(), os.path.join(folder, _SAVED), spec, compressed):
             pass
 
 

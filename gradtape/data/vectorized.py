@@ -32,6 +32,7 @@ class RowFunction:
 
     def __init__(self, concrete: Any) -> None:
         self._concrete = concrete
+        self.pure = not any(isinstance(e, _core.Variable) for e in concrete.externals)
         self._sizes: dict[int, tuple[Any, list[bool]]] = {}
 
     @staticmethod
@@ -102,7 +103,8 @@ class MappedTable(Table):
         return self._function(self._source.rows(at), len(at))
 
     def each(self, chunk: Chunk) -> Iterator[Any]:
-        for at in blocks(chunk, _BLOCK, _BLOCK_BYTES, self.row_bytes):
+        # A variable is read when the element is asked for, not before.
+        for at in blocks(chunk, _BLOCK if self._function.pure else 1, _BLOCK_BYTES, self.row_bytes):
             try:
                 elements = self._elements(at)
             except Exception:

@@ -141,10 +141,62 @@ def test_rows_are_vectorised():
     assert Dataset.range(9).map(lambda x: tf.py_function(lambda v: v, [x], tf.int64))._table() is None
 
 
-def test_random_numbers_differ_per_element():
+def test_random_numbers_differ_per_element(monkeypatch):
+    monkeypatch.setattr(tf.random._seeds, "given", None)  # no global seed
     ds = Dataset.range(50).map(lambda x: tf.random.uniform([]))
     assert len(set(values(ds))) == 50
     assert set(values(ds)).isdisjoint(values(ds))
+
+
+def rounded(ds):
+    return [[round(float(part), 4) for part in tf.nest.flatten(x)] for x in ds]
+
+
+def test_random_numbers_with_a_global_seed_are_those_of_tensorflow():
+    """The random ops of a function are numbered, and each goes on from element to element of an iteration."""
+    tf.random.set_seed(1)
+    uniform = [0.8127, 0.5273, 0.8489, 0.8929]
+    ds = Dataset.range(4).map(lambda x: tf.random.uniform([]))
+    assert rounded(ds) == rounded(ds) == [[x] for x in uniform]
+    two = Dataset.range(3).map(lambda x: (tf.random.uniform([]), tf.random.uniform([])))
+    first = [[0.8127, 0.0555], [0.5273, 0.8388], [0.8489, 0.5773]]
+    assert rounded(two) == first
+    assert rounded(two.repeat(2)) == [*first, [0.8929, 0.5702], [0.3781, 0.9248], [0.9844, 0.5266]]
+    seeded = Dataset.range(2).map(lambda x: (tf.random.uniform([], seed=5), tf.random.uniform([])))
+    assert rounded(seeded) == rounded(seeded) == [[0.1956, 0.8127], [0.9395, 0.5273]]
+    parallel = Dataset.range(3).map(lambda x: tf.random.uniform([]), num_parallel_calls=2)
+    assert sorted(rounded(parallel)) == sorted([x] for x in uniform[:3])
+    assert rounded(Dataset.range(6).filter(lambda x: tf.random.uniform([]) > 0.5)) == [
+        [0],
+        [1],
+        [2],
+        [3],
+        [5],
+    ]
+    assert rounded(Dataset.range(3).scan(0.0, lambda s, x: (s, tf.random.uniform([])))) == [
+        [x] for x in uniform[:3]
+    ]
+    total = Dataset.range(3).reduce(0.0, lambda s, x: s + tf.random.uniform([]))
+    np.testing.assert_allclose(total, 2.1889281, rtol=1e-6)
+    places = Dataset.range(3).map(lambda x: tf.random.shuffle(tf.range(5))[0])
+    assert rounded(places) == [[2], [2], [2]]
+    np.testing.assert_allclose(tf.random.uniform([]), 0.16513085, rtol=1e-6)  # the program's, untouched
+
+
+def test_random_numbers_of_datasets_made_per_element_are_those_of_tensorflow():
+    tf.random.set_seed(1)
+    ds = Dataset.range(2).flat_map(lambda x: Dataset.range(2).map(lambda y: tf.random.uniform([])))
+    assert rounded(ds) == [[0.8127], [0.5273], [0.8489], [0.8929]]
+    ds = Dataset.range(2).flat_map(lambda x: Dataset.range(4).shuffle(4))
+    assert values(ds) == values(ds) == [1, 2, 3, 0, 1, 2, 3, 0]
+    ds = Dataset.range(2).flat_map(lambda x: Dataset.range(4).shuffle(4, seed=2))
+    assert values(ds) == [0, 3, 2, 1, 0, 3, 2, 1]
+
+
+def test_op_seeds_without_a_global_one(monkeypatch):
+    monkeypatch.setattr(tf.random._seeds, "given", None)
+    ds = Dataset.range(3).map(lambda x: tf.random.uniform([], seed=5))
+    assert values(ds) == values(ds), "a new iteration starts again"
 
 
 def test_random_numbers_with_seeds():

@@ -231,3 +231,64 @@ def test_assert_cardinality():
     for wrong in (4, 6):
         with pytest.raises(tf.errors.FailedPreconditionError, match=f"expected to contain {wrong} elements"):
             list(Dataset.range(5).apply(promise(wrong)))
+
+
+# ---- passes without elements, as in TensorFlow 2.21 ------------------------------------------------
+
+
+def passes(empty=(2,)):
+    """A dataset whose n-th pass gives 4 n, ..., 4 n + 3, but nothing if n is in `empty`."""
+    count = [0]
+
+    def generate():
+        count[0] += 1
+        if count[0] not in empty:
+            yield from range(4 * count[0], 4 * count[0] + 4)
+
+    return Dataset.from_generator(generate, output_signature=tf.TensorSpec((), tf.int64))
+
+
+def test_an_empty_pass_ends_a_repetition_without_a_number():
+    ds = passes().repeat().take(10)
+    assert [int(x) for x in ds] == [4, 5, 6, 7]
+    assert [int(x) for x in ds] == [12, 13, 14, 15, 16, 17, 18, 19, 20, 21]
+    assert [int(x) for x in passes().batch(2).unbatch().repeat().take(10)] == [4, 5, 6, 7]
+
+
+def test_an_empty_pass_does_not_end_a_number_of_repetitions():
+    assert [int(x) for x in passes().repeat(3)] == [4, 5, 6, 7, 12, 13, 14, 15]
+
+
+def test_an_empty_pass_behind_a_shuffle():
+    shuffled = [4, 7, 5, 6, 15, 12, 13, 14, 16, 18]
+    assert [int(x) for x in passes().shuffle(10, seed=1).repeat().take(10)] == shuffled
+    assert [int(x) for x in passes().shuffle(10, seed=1).repeat(3)] == shuffled[:8]
+    small = [4, 6, 7, 5, 13, 12, 15, 14, 16, 18]
+    assert [int(x) for x in passes().shuffle(2, seed=1).repeat().take(10)] == small
+    fixed = passes().shuffle(10, seed=1, reshuffle_each_iteration=False).repeat().take(10)
+    assert [int(x) for x in fixed] == [7, 4, 5, 6, 15, 12, 13, 14, 19, 16]
+    assert len(list(passes((2, 3, 4)).shuffle(4).repeat().take(8))) == 8
+    assert list(passes((1,)).shuffle(4).repeat()) == []
+    assert list(Dataset.range(3).filter(lambda x: x > 5).shuffle(3).repeat()) == []
+
+
+def test_a_generator_that_is_used_up_does_not_repeat_for_ever():
+    once = iter([1, 2, 3])
+    ds = (
+        Dataset.from_generator(lambda: once, output_signature=tf.TensorSpec((), tf.int64)).shuffle(2).repeat()
+    )
+    it = iter(ds)
+    assert sorted(int(next(it)) for _ in range(3)) == [1, 2, 3]
+    with pytest.raises(tf.errors.OutOfRangeError, match="no element in 10000 passes"):
+        next(it)
+
+
+def test_orders_of_later_iterations():
+    """A number of repetitions begins a pass too many, unless it is one step with a shuffle."""
+    ds = Dataset.range(4).shuffle(4, seed=1).prefetch(1).repeat(2)
+    assert [[int(x) for x in ds] for _ in range(2)] == [[0, 3, 1, 2, 2, 3, 1, 0], [0, 2, 1, 3, 2, 1, 0, 3]]
+    ds = Dataset.range(4).shuffle(4, seed=1).repeat(2).repeat(2)
+    assert [[int(x) for x in ds] for _ in range(2)] == [
+        [0, 3, 1, 2, 2, 3, 1, 0, 3, 0, 1, 2, 0, 2, 1, 3],
+        [2, 1, 0, 3, 0, 2, 1, 3, 3, 0, 2, 1, 0, 2, 3, 1],
+    ]

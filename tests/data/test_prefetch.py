@@ -1,6 +1,7 @@
 """Elements made ahead: on a thread, no more than asked for, which ends with its iterator."""
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -38,7 +39,8 @@ def slow(n, made=None, seconds=0.002):
 @pytest.fixture(autouse=True)
 def no_threads_left():
     yield
-    gc.collect()
+    if threads():
+        gc.collect()
     assert wait_for(lambda: not threads())
 
 
@@ -50,15 +52,51 @@ def test_order_and_number():
     assert [int(x) for x in Dataset.range(5).prefetch(0)] == list(range(5))
 
 
-def test_it_runs_ahead_but_not_too_far():
+@pytest.mark.parametrize("seconds", [0.002, 0.0])
+@pytest.mark.parametrize("taken", [1, 4])
+def test_it_runs_ahead_but_not_too_far(taken, seconds):
     made = []
-    it = iter(slow(50, made).prefetch(3))
-    for _ in range(4):
+    it = iter(slow(50, made, seconds).prefetch(3))
+    assert not made, "nothing is made before an element is asked for"
+    for _ in range(taken):
         next(it)
-    assert wait_for(lambda: len(made) == 4 + 3)
+    assert wait_for(lambda: len(made) == taken + 3)
     time.sleep(0.02)
-    assert len(made) == 4 + 3
+    assert len(made) == taken + 3
     assert len(threads()) == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ds: ds.map(lambda x: x + 1),
+        lambda ds: ds.map(lambda x: tf.py_function(lambda v: v, [x], tf.int64)),
+        lambda ds: ds.batch(1),
+        lambda ds: ds.filter(lambda x: x >= 0),
+        lambda ds: ds.flat_map(Dataset.from_tensors),
+        lambda ds: ds.repeat(2),
+        lambda ds: ds.cache(),
+    ],
+)
+@pytest.mark.parametrize("room", [1, 2, tf.data.AUTOTUNE])
+def test_it_runs_ahead_behind_other_steps(step, room):
+    made = []
+    it = iter(step(slow(20, made, 0.0)).prefetch(room))
+    next(it)
+    assert wait_for(lambda: len(made) >= 2)
+
+
+def test_a_function_of_the_users_runs_ahead():
+    seen = []
+
+    def look(x):
+        seen.append(int(x))
+        return x
+
+    it = iter(Dataset.range(20).map(lambda x: tf.py_function(look, [x], tf.int64)).prefetch(2))
+    assert int(next(it)) == 0
+    assert wait_for(lambda: len(seen) == 3)
+    assert int(next(it)) == 1
 
 
 def test_work_on_both_sides_overlaps():
@@ -108,8 +146,23 @@ def test_errors_come_with_their_traceback():
         next(it)
 
 
-def test_what_is_fast_needs_no_thread():
-    it = iter(Dataset.range(1000).batch(8).prefetch(2))
+def test_errors_come_in_their_turn_and_others_after_them():
+    ds = Dataset.range(6).map(lambda x: tf.py_function(lambda v: 6 // (v - 2), [x], tf.int64)).prefetch(2)
+    found = []
+    it = iter(ds)
+    while True:
+        try:
+            found.append(int(next(it)))
+        except StopIteration:
+            break
+        except Exception as e:
+            found.append(type(e).__name__)
+    assert len(found) == 6 and found[:2] + found[3:] == [-3, -6, 6, 3, 2]
+    assert isinstance(found[2], str)
+
+
+def test_what_only_computes_and_is_fast_needs_no_thread():
+    it = iter(Dataset.range(1000).map(lambda x: x * 2).batch(8).prefetch(2))
     for _ in range(20):
         next(it)
     assert not threads()
@@ -150,10 +203,65 @@ def test_python_ends_while_elements_are_made():
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
+FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def in_child(function):
+    """What a function gives in a forked process, as an exit code."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(function())
+        except BaseException:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@FORK
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_iterators_go_on_in_a_forked_process():
+    made = []
+    it = iter(slow(10, made, 0.0).prefetch(3))
+    next(it)
+    assert wait_for(lambda: len(made) == 4)
+    time.sleep(0.01)  # the thread has gone to sleep
+    assert in_child(lambda: sum(int(x) for x in it)) == 45
+    assert in_child(lambda: sum(int(x) for x in slow(10).prefetch(3))) == 45
+    assert [int(x) for x in it] == list(range(1, 10))
+
+
+@FORK
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_an_iterator_in_the_middle_of_an_element_says_so_in_a_forked_process():
+    making, go = threading.Event(), threading.Event()
+
+    def generate():
+        yield 0
+        making.set()
+        go.wait()
+        yield 1
+
+    it = iter(Dataset.from_generator(generate, output_signature=tf.TensorSpec((), tf.int64)).prefetch(3))
+    next(it)
+    making.wait()
+
+    def go_on():
+        try:
+            next(it)
+        except tf.errors.UnavailableError as e:
+            return 7 if "forked" in str(e) else 8
+        return 0
+
+    assert in_child(go_on) == 7
+    go.set()
+    assert int(next(it)) == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends itself an interrupt")
 def test_interrupts_reach_the_consumer():
     code = (
         "import gradtape as tf, time, os, signal, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, as in jobs of a shell\n"
         "waiting = threading.Event()\n"
         "def g():\n"
         "    for i in range(5):\n"
@@ -177,7 +285,7 @@ def test_interrupts_reach_the_consumer():
         "    print('interrupted', flush=True)\n"
         "    os._exit(0)\n"  # how Python ends meanwhile is the test before this one
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
