@@ -69,7 +69,10 @@ def _numbers_as_array(x: Any) -> Any:
 
 
 def _array_batches(adapter: Any) -> Iterator:
-    """Rows of arrays in memory, as tensors, in the order and with the random numbers that Keras takes."""
+    """Rows of arrays in memory, as tensors, in the order that Keras gives them on TensorFlow.
+
+    There a function of a dataset shuffles them: with a global seed every epoch has the same order.
+    """
     inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
     leaves = tree.flatten(inputs)
     if not all(s is None or type(s) is array_slicing.NumpySliceable for s in leaves):
@@ -79,19 +82,26 @@ def _array_batches(adapter: Any) -> Iterator:
     codes = [None if a is None else _code(a) for a in arrays]
     pack = _packer(inputs)
     count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
-    order = np.random.permutation(count) if shuffle and shuffle != "batch" else None
+    seeds = tf.random.isolated_seeds()
+    order = _shuffled(0, count, seeds) if shuffle and shuffle != "batch" else None
     for start in range(0, count, size):
         stop = min(start + size, count)
         if order is not None:
             rows: Any = order[start:stop]
         elif shuffle:
-            rows = np.random.permutation(stop - start) + start
+            rows = _shuffled(start, stop, seeds)
         else:
             rows = slice(start, stop)
         yield pack([
             None if a is None else a[rows] if code is None else _core.from_buffer(a[rows], code)
             for a, code in zip(arrays, codes, strict=True)
         ])  # fmt: skip
+
+
+def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
+    """The numbers from `start` to `stop` in random order."""
+    with tf.random.isolated(seeds):
+        return tf.random.shuffle(tf.range(start, stop, dtype=tf.int64)).numpy()
 
 
 def _code(array: np.ndarray) -> int | None:

@@ -115,6 +115,36 @@ def test_shuffling_goes_through_all_rows():
     assert seen == X[:, 0].tolist()
 
 
+@pytest.mark.parametrize(
+    "shuffle, seed, order",
+    [
+        (True, 7, [7, 5, 4, 0, 3, 6, 9, 2, 8, 1]),
+        (True, 8, [1, 8, 6, 4, 9, 5, 3, 0, 2, 7]),
+        ("batch", 7, [1, 2, 0, 3, 7, 5, 4, 6, 8, 9]),
+    ],
+)
+def test_fit_shuffles_as_keras_on_tensorflow_does(shuffle, seed, order):
+    """With a seed, every epoch and every fit has the same order there."""
+    seen = []
+
+    class Spy(keras.Model):
+        def train_step(self, data):
+            seen.extend(int(v) for v in np.ravel(data[0]))
+            return {"loss": tf.constant(0.0)}
+
+    keras.utils.set_random_seed(seed)
+    np.random.rand(3)
+    tf.random.uniform([2])  # what the program draws does not change the order
+    model = Spy()
+    model.compile("sgd", "mse", run_eagerly=True)
+    x = np.arange(10, dtype="float32")[:, None]
+    before = np.random.get_state()[1].tolist()
+    for _ in range(2):
+        model.fit(x, x, batch_size=4, epochs=2, shuffle=shuffle, verbose=0)
+    assert seen == order * 4
+    assert np.random.get_state()[1].tolist() == before
+
+
 def test_validation():
     model = linear(metrics=["mae"])
     history = model.fit(X, Y, epochs=4, validation_split=0.25, validation_freq=2, verbose=0).history
