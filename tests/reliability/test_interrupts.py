@@ -18,6 +18,7 @@ import gradtape as tf
 
 {setup}
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, as in jobs of a shell
 begun = []
 def interrupt():
     time.sleep(0.5)
