@@ -12,6 +12,7 @@ from typing import Any
 from gradtape import _core, dtypes, errors, ops
 from gradtape import random as _random
 from gradtape.data import rows
+from gradtape.data.failures import Raising
 from gradtape.data.options import Options
 from gradtape.data.rows import Table
 from gradtape.data.structure import is_defined
@@ -134,7 +135,8 @@ class DatasetBase:
         table = self._table()
         if table is None or (run.by_element and table.is_computed):
             return self._elements(run)
-        return rows.elements(table, self._chunks(run))
+        elements = rows.elements(table, self._chunks(run))
+        return Raising(elements) if table.is_computed else elements
 
     # ---- what follows from it -----------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import cycle, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, cycle
 from typing import Any
 
 from gradtape._src import ops
@@ -12,6 +12,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape.data import rows, text
 from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
 from gradtape.data.dataset import Unary
+from gradtape.data.failures import Failure, Guarded, Raising, attempt, flattened, gathered, resumable
 from gradtape.data.structure import columns, is_tensor, packer, with_shapes
 
 
@@ -94,23 +95,41 @@ class _BatchDataset(Batches):
     def _elements(self, run: Run) -> Iterator[Any]:
         table = self._input._table()
         if table is not None:
-            return rows.batches(table, self._input._chunks(run), self._count, self._drop)
-        return self._stacked(self._input._elements(run))
+            cuts = rows.cut(self._input._chunks(run), self._count, self._drop)
+            return Raising(self._of_rows(table, cuts)) if table.is_computed else rows.batches(table, cuts)
+        return by_count(self._input._elements(run), self._count, self._drop, _stacked)
 
     def _at(self, index: int) -> Any:
         first = index * self._count
         elements = [self._input._at(i) for i in range(first, min(first + self._count, self._input._size()))]
-        return next(self._stacked(iter(elements)))
+        return _stacked(elements)
 
-    def _stacked(self, source: Iterator[Any]) -> Iterator[Any]:
-        pack = None
-        while True:
-            elements = list(islice(source, self._count))
-            if not elements or (self._drop and len(elements) < self._count):
+    def _of_rows(self, table: Any, cuts: Iterator[Any]) -> Iterator[Any]:
+        for at in cuts:
+            batch = attempt(table.rows, at)
+            if type(batch) is Failure:
+                # One of the rows fails: a batch begins behind it. From here on the rows are asked for one by one.
+                left = Raising(rows.elements(table, chain((at,), cuts)))
+                yield from Guarded(by_count(left, self._count, self._drop, _stacked))
                 return
-            if pack is None:
-                pack = packer(elements[0])
-            yield pack([stack(parts) for parts in columns(elements)])
+            yield table.pack(batch)
+
+
+@resumable
+def by_count(source: Guarded, count: int, drop_remainder: bool, make: Callable[[list], Any]) -> Iterator[Any]:
+    """`make` of every `count` elements; the last ones may be fewer unless they are dropped."""
+    while True:
+        elements = gathered(source, count)
+        if type(elements) is Failure:
+            yield elements
+        elif not elements or (drop_remainder and len(elements) < count):
+            return
+        else:
+            yield attempt(make, elements)
+
+
+def _stacked(elements: list) -> Any:
+    return packer(elements[0])([stack(parts) for parts in columns(elements)])
 
 
 class _UnbatchDataset(Unary):
@@ -146,11 +165,11 @@ class _UnbatchDataset(Unary):
         return UNKNOWN if size is None else n * size
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        pack = None
-        for element in self._input._iterate(run):
-            if pack is None:
-                pack = packer(element)
-            yield from map(pack, zip(*_unstacked(nest.flatten(element)), strict=True))
+        return flattened(self._input._iterate(run), _rows_in)
+
+
+def _rows_in(element: Any) -> Iterator[Any]:
+    return map(packer(element), zip(*_unstacked(nest.flatten(element)), strict=True))
 
 
 def _want_rows(spec: Any) -> None:
@@ -215,22 +234,30 @@ class _RebatchDataset(Unary):
         return INFINITE if self._input._size() == INFINITE else UNKNOWN
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        source = self._input._iterate(run)
-        parts: list = []  # rows that are left over, as flat batches
-        have, pack = 0, None
-        for size in cycle(self._sizes):
-            while have < size:
-                element = next(source, None)
-                if element is None:
-                    break
-                pack = pack or packer(element)
-                parts.append(nest.flatten(element))
-                have += len(parts[-1][0])
-            if not have or pack is None or (have < size and self._drop):
-                return
-            whole = [_joined(column) for column in zip(*parts, strict=True)]
-            yield pack([c[:size] for c in whole])
-            parts, have = ([[c[size:] for c in whole]], have - size) if have > size else ([], 0)
+        return _cut_anew(self._input._iterate(run), self._sizes, self._drop)
+
+
+@resumable
+def _cut_anew(source: Guarded, sizes: list[int], drop_remainder: bool) -> Iterator[Any]:
+    parts: list = []  # rows that are left over, as flat batches
+    have, pack = 0, None
+    for size in cycle(sizes):
+        while have < size:
+            element = next(source, None)
+            if element is None:
+                break
+            if type(element) is Failure:
+                parts, have = [], 0
+                yield element
+                continue
+            pack = pack or packer(element)
+            parts.append(nest.flatten(element))
+            have += len(parts[-1][0])
+        if not have or pack is None or (have < size and drop_remainder):
+            return
+        whole = [_joined(column) for column in zip(*parts, strict=True)]
+        yield pack([c[:size] for c in whole])
+        parts, have = ([[c[size:] for c in whole]], have - size) if have > size else ([], 0)
 
 
 def _joined(parts: Sequence[Any]) -> Any:

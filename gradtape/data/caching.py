@@ -12,6 +12,7 @@ from gradtape.data import storage, text
 from gradtape.data.base import Run
 from gradtape.data.batching import stack
 from gradtape.data.dataset import Unary
+from gradtape.data.failures import Failure, Guarded, Raising
 from gradtape.data.rows import Table, column_of
 from gradtape.data.structure import columns, is_tensor
 
@@ -68,12 +69,13 @@ class _CacheDataset(Unary):
             if os.path.exists(file):
                 return storage.read_elements(file)
             return storage.write_through(self._input._iterate(run), file)
-        return self._keep_elements(self._input._iterate(run))
+        return Raising(self._keep_elements(Guarded(self._input._iterate(run))))
 
     def _keep_elements(self, source: Iterator[Any]) -> Iterator[Any]:
         kept = []
         for element in source:
-            kept.append(element)
+            if type(element) is not Failure:
+                kept.append(element)
             yield element
         with self._lock:
             if self._list is None and self._kept is None:

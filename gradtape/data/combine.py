@@ -13,6 +13,7 @@ from gradtape._src.base.shape import TensorSpec
 from gradtape._src.ops.random import categorical_op, stateless_state
 from gradtape.data.base import INFINITE, UNKNOWN, DatasetBase, Run, invalid
 from gradtape.data.dataset import Dataset
+from gradtape.data.failures import Failure, Guarded, Raising, flattened
 from gradtape.data.rows import Table
 from gradtape.data.sources import RowDataset, _RandomDataset
 from gradtape.data.structure import common, packer, same_form
@@ -83,10 +84,17 @@ class _ZipDataset(Dataset):
         return self._packed([d._at(index) for d in self._inputs])
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        sources = [d._iterate(run) for d in self._inputs]
-        if type(self._structure) is tuple and not any(map(nest.is_nested, self._structure)):
-            return zip(*sources, strict=False)
-        return map(packer(self._structure), zip(*sources, strict=False))
+        sources = [Guarded(d._iterate(run)) for d in self._inputs]
+        flat = type(self._structure) is tuple and not any(map(nest.is_nested, self._structure))
+        return map(tuple if flat else packer(self._structure), map(_whole, zip(*sources, strict=False)))
+
+
+def _whole(parts: tuple) -> tuple:
+    """Parts side by side; raises what one of them could not be made for, when all were asked for."""
+    for part in parts:
+        if type(part) is Failure:
+            raise part.error
+    return parts
 
 
 def _outer(datasets: Any) -> Any:
@@ -156,7 +164,8 @@ class _ConcatenateDataset(Several):
         return first._at(index) if index < first._size() else second._at(index - first._size())
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return chain.from_iterable(d._iterate(run) for d in self._inputs)
+        first, second = self._inputs
+        return chain(first._iterate(run), flattened(iter((second,)), lambda d: d._iterate(run)))
 
 
 class _DirectedInterleaveDataset(Several):
@@ -177,9 +186,15 @@ class _DirectedInterleaveDataset(Several):
         return sum(sizes)
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        selector, *sources = [d._iterate(run) for d in self._inputs]
+        selector, *sources = [Guarded(d._iterate(run)) for d in self._inputs]
+        return Raising(self._chosen(selector, sources))
+
+    def _chosen(self, selector: Iterator[Any], sources: list) -> Iterator[Any]:
         active = len(sources)
         for choice in selector:
+            if type(choice) is Failure:
+                yield choice
+                continue
             k = int(choice)
             if not 0 <= k < len(sources):
                 raise invalid(f"Selector index out of range: {k} >= {len(sources)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from gradtape import _core
@@ -13,6 +13,7 @@ from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.graph.trace import lift
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset, Unary
+from gradtape.data.failures import Failure, Guarded, Raising, flattened
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.structure import DatasetSpec, columns, packer, spec_of
 
@@ -77,7 +78,9 @@ class _WindowDataset(Unary):
         return max(0, n - (self._window - 1) * self._stride - 1 + self._shift) // self._shift
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        source = self._input._iterate(run)
+        return Raising(self._windows(Guarded(self._input._iterate(run))))
+
+    def _windows(self, source: Iterator[Any]) -> Iterator[Any]:
         reach = (self._window - 1) * self._stride + 1
         spec = self._input._spec()
         flat = None if spec is None else nest.flatten(spec)
@@ -88,10 +91,14 @@ class _WindowDataset(Unary):
             if not held or (self._drop and len(held) < reach):
                 return
             inside = held[: reach : self._stride]
-            pack = pack or packer(inside[0])
-            parts = columns(inside)
-            specs = flat or [None] * len(parts)
-            yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
+            failure = next((x for x in inside if type(x) is Failure), None)
+            if failure is not None:
+                yield failure
+            else:
+                pack = pack or packer(inside[0])
+                parts = columns(inside)
+                specs = flat or [None] * len(parts)
+                yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
             if self._shift >= len(held):
                 # Elements between windows are passed over; a short window was the last one.
                 between = self._shift - len(held)
@@ -167,7 +174,9 @@ class _GroupByWindowDataset(Unary):
         groups: dict[int, list] = {}
         sizes: dict[int, int] = {}
         spec = self._input._spec()
-        for element in self._input._iterate(run):
+
+        def add(element: Any) -> list:
+            """What is complete with this element: a pair of a key and its elements, or nothing."""
             key = self._key(*arguments(element))
             k = int(key)
             if k not in sizes:
@@ -176,11 +185,17 @@ class _GroupByWindowDataset(Unary):
                     raise invalid(f"Window size must be greater than zero, but got {sizes[k]}.")
             group = groups.setdefault(k, [])
             group.append(element)
-            if len(group) == sizes[k]:
-                yield from self._reduce(key, ListDataset(groups.pop(k), spec))._iterate(run.inner())
-        for k, group in sorted(groups.items()):
-            key = ops.constant(k, dtypes.int64)
-            yield from self._reduce(key, ListDataset(group, spec))._iterate(run.inner())
+            return [(key, groups.pop(k))] if len(group) == sizes[k] else []
+
+        def rest() -> Iterator[Any]:
+            for k in sorted(groups):
+                yield ops.constant(k, dtypes.int64), groups[k]
+
+        def reduced(pair: tuple) -> Iterator[Any]:
+            return self._reduce(pair[0], ListDataset(pair[1], spec))._iterate(run.inner())
+
+        complete = flattened(self._input._iterate(run), lambda element: iter(add(element)))
+        return flattened(chain(complete, rest()), reduced)
 
 
 def _as_key(result: Any) -> Any:

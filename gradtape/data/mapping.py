@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Any
 
 from gradtape import _core
@@ -15,6 +15,7 @@ from gradtape._src.graph.trace import lift
 from gradtape._src.tensors import random as _random
 from gradtape.data.base import AUTOTUNE, UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Unary
+from gradtape.data.failures import Failure, Guarded, Raising, flattened
 from gradtape.data.functions import DataFunction, arguments, spec_of_result
 from gradtape.data.prefetch import Ahead, Mingled, threads_for
 from gradtape.data.rows import Table
@@ -257,11 +258,15 @@ class _ScanDataset(Functional):
 
     def _scanned(self, source: Iterator[Any], call: Callable) -> Iterator[Any]:
         state = self._state
-        for element in source:
+
+        def advance(element: Any) -> Any:
+            nonlocal state
             after, out = self._pair(call(state, element))
             _check_state(state, after, "Invalid `scan_func`. ")
             state = after
-            yield out
+            return out
+
+        return map(advance, source)
 
 
 # ---- functions that make datasets ---------------------------------------------------------------
@@ -303,7 +308,7 @@ class _FlatMapDataset(Functional):
         return map(self._caller(run), self._input._iterate(run))
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return chain.from_iterable(d._iterate(run.inner()) for d in self._datasets(run))
+        return flattened(self._datasets(run), lambda d: d._iterate(run.inner()))
 
 
 class _InterleaveDataset(_FlatMapDataset):
@@ -337,7 +342,7 @@ class _InterleaveDataset(_FlatMapDataset):
         datasets = self._datasets(run)
         if self._parallel and not ordered:
             return Mingled(datasets, lambda d: d._iterate(run.inner()), self._cycle, self._block)
-        return self._turns(datasets, run)
+        return Raising(self._turns(Guarded(datasets), run))
 
     def _turns(self, datasets: Iterator[Any], run: Run) -> Iterator[Any]:
         slots: list = [None] * self._cycle
@@ -348,6 +353,8 @@ class _InterleaveDataset(_FlatMapDataset):
                 element = next(slots[at], _END)
                 if element is not _END:
                     yield element
+                    if type(element) is Failure:
+                        continue
                     given += 1
                     if given < self._block:
                         continue
@@ -358,10 +365,13 @@ class _InterleaveDataset(_FlatMapDataset):
                 dataset = next(datasets, _END)
                 if dataset is _END:
                     more = False
+                elif type(dataset) is Failure:
+                    yield dataset
                 else:
-                    slots[at] = dataset._iterate(run.inner())
+                    begun = dataset._iterate(run.inner())
                     if at < self._parallel and dataset._observable():
-                        slots[at] = Ahead(slots[at], room=self._block)
+                        begun = Ahead(begun, room=self._block)
+                    slots[at] = Guarded(begun)
                     running += 1
                 continue
             given = 0

@@ -6,7 +6,6 @@ Each of them works on row numbers where its input is rows of a table, else on el
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 from gradtape._src.base import dtypes, errors, nest
@@ -14,10 +13,12 @@ from gradtape._src.base.shape import TensorSpec
 from gradtape.data import rows
 from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
 from gradtape.data.dataset import Unary
+from gradtape.data.failures import Failure, Guarded, Raising, resumable, sliced
 from gradtape.data.options import Options
 from gradtape.data.rows import Table
 from gradtape.data.seeds import Draws, SeedGenerator
 
+_END: Any = object()
 _MOST_EMPTY = 10_000  # passes in a row without an element before a repetition without an end gives up
 
 
@@ -60,21 +61,30 @@ class _ShuffleDataset(Unary):
         return _shuffled(self._input._iterate(run), self._room, Draws(self._seeds.next()))
 
 
+@resumable
 def _shuffled(source: Iterator[Any], room: int, draw: Draws) -> Iterator[Any]:
     """Elements in the order of `rows.shuffle`, one by one."""
-    buffer = list(source if room == UNKNOWN else islice(source, room))
-    room, start = len(buffer), 0
-    for element in source:
-        at = (start + draw() % room) % room
-        out, buffer[at] = buffer[at], buffer[start % room]
-        buffer[start % room] = element
-        start += 1
-        yield out
-    for left in range(room, 0, -1):
-        at = (start + draw() % left) % room
-        out, buffer[at] = buffer[at], buffer[start % room]
-        start += 1
-        yield out
+    buffer: list = []  # a ring, of which the places from `start` to `end` are taken
+    start = end = 0
+    more = True
+    while more or start < end:
+        while more and (room == UNKNOWN or end - start < room):
+            element = next(source, _END)
+            if element is _END:
+                more = False
+            elif type(element) is Failure:
+                yield element
+            else:
+                if len(buffer) == room:
+                    buffer[end % room] = element
+                else:
+                    buffer.append(element)
+                end += 1
+        if start < end:
+            at = (start + draw() % (end - start)) % len(buffer)
+            out, buffer[at] = buffer[at], buffer[start % len(buffer)]
+            start += 1
+            yield out
 
 
 def _random_places(count: int, seeds: tuple[int, int]) -> list[int]:
@@ -114,7 +124,7 @@ class _RepeatDataset(Unary):
         return self._again(self._input._iterate, run)
 
     def _again(self, begin: Callable[[Run], Iterator[Any]], run: Run) -> Iterator[Any]:
-        return iter(()) if self._count == 0 else self._passes(begin(run), begin, run)
+        return iter(()) if self._count == 0 else Raising(self._passes(begin(run), begin, run))
 
     def _passes(
         self, source: Iterator[Any], begin: Callable[[Run], Iterator[Any]], run: Run
@@ -125,7 +135,7 @@ class _RepeatDataset(Unary):
         empty, left = 0, self._count
         while left:
             empty += 1
-            for item in source:
+            for item in Guarded(source):
                 empty = 0
                 yield item
             if empty and left < 0 and (left == -1 or not shuffled):
@@ -153,7 +163,7 @@ class _TakeDataset(Unary):
         n = self._input._size()
         if self._count < 0:
             return n
-        return self._count if n == INFINITE or self._count == 0 else n if n < 0 else min(n, self._count)
+        return self._count if n == INFINITE else n if n < 0 else min(n, self._count)
 
     def _table(self) -> Table | None:
         return self._input._table()
@@ -167,7 +177,7 @@ class _TakeDataset(Unary):
 
     def _elements(self, run: Run) -> Iterator[Any]:
         elements = self._input._iterate(run)
-        return elements if self._count < 0 else islice(elements, self._count)
+        return elements if self._count < 0 else sliced(elements, 0, self._count)
 
 
 class _SkipDataset(Unary):
@@ -193,7 +203,7 @@ class _SkipDataset(Unary):
         return self._input._at(index + self._count)
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return iter(()) if self._count < 0 else islice(self._input._iterate(run), self._count, None)
+        return iter(()) if self._count < 0 else sliced(self._input._iterate(run), self._count, None)
 
 
 class _ShardDataset(Unary):
@@ -225,7 +235,7 @@ class _ShardDataset(Unary):
         return self._input._at(index * self._shards + self._index)
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return islice(self._input._iterate(run), self._index, None, self._shards)
+        return sliced(self._input._iterate(run), self._index, None, self._shards)
 
 
 class _UniqueDataset(Unary):
@@ -245,15 +255,21 @@ class _UniqueDataset(Unary):
         return UNKNOWN
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        seen = set()
-        for element in self._input._iterate(run):
-            values = [leaf.numpy() for leaf in nest.flatten(element)]
-            key = tuple(
-                [v.tobytes() if hasattr(v, "tobytes") and v.dtype != object else repr(v) for v in values]
-            )
-            if key not in seen:
-                seen.add(key)
-                yield element
+        return _unique(self._input._iterate(run))
+
+
+@resumable
+def _unique(source: Guarded) -> Iterator[Any]:
+    seen = set()
+    for element in source:
+        if type(element) is Failure:
+            yield element
+            continue
+        values = [leaf.numpy() for leaf in nest.flatten(element)]
+        key = tuple([v.tobytes() if hasattr(v, "tobytes") and v.dtype != object else repr(v) for v in values])
+        if key not in seen:
+            seen.add(key)
+            yield element
 
 
 class _OptionsDataset(Unary):
@@ -292,16 +308,25 @@ class AssertCardinality(Unary):
         return self._input._at(index)
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        count = 0
-        for count, element in enumerate(self._input._iterate(run), 1):
-            if 0 <= self._expected < count:
-                break
-            yield element
-        if count != self._expected and self._expected != UNKNOWN:
-            words = "an infinite number of" if self._expected == INFINITE else self._expected
-            more = " at least" if count > self._expected >= 0 else ""
-            raise errors.FailedPreconditionError(
+        return _counted(self._input._iterate(run), self._expected)
+
+
+@resumable
+def _counted(source: Guarded, expected: int) -> Iterator[Any]:
+    count = 0
+    for element in source:
+        if type(element) is not Failure:
+            count += 1
+        if 0 <= expected < count:
+            break
+        yield element
+    words = "an infinite number of" if expected == INFINITE else expected
+    more = " at least" if count > expected >= 0 else ""
+    while count != expected and expected != UNKNOWN:
+        yield Failure(
+            errors.FailedPreconditionError(
                 None,
                 None,
                 f"Input dataset was expected to contain {words} elements but contained{more} {count}.",
             )
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape.data import text
 from gradtape.data.base import Run
-from gradtape.data.batching import Batches
+from gradtape.data.batching import Batches, by_count
 from gradtape.data.structure import columns, is_tensor, packer, with_shapes
 
 
@@ -114,19 +113,17 @@ class _PaddedBatchDataset(Batches):
         ]
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        source = self._input._iterate(run)
-        pack: Any = None
         fillings: list = []
-        while True:
-            elements = list(islice(source, self._count))
-            if not elements or (self._drop and len(elements) < self._count):
-                return
+
+        def padded(elements: list) -> Any:
             parts = columns(elements)
-            if pack is None:
-                pack = packer(elements[0])
-                fillings = self._fillings([p[0] for p in parts])
+            if not fillings:
+                fillings.extend(self._fillings([p[0] for p in parts]))
             shapes = self._shapes or [None] * len(parts)
-            yield pack([_padded(p, s, f) for p, s, f in zip(parts, shapes, fillings, strict=True)])
+            filled = [_padded(p, s, f) for p, s, f in zip(parts, shapes, fillings, strict=True)]
+            return packer(elements[0])(filled)
+
+        return by_count(self._input._iterate(run), self._count, self._drop, padded)
 
 
 def _as_shape(given: Any) -> TensorShape:

@@ -143,10 +143,10 @@ def elements(table: Table, chunks: Iterable[Chunk]) -> Iterator[Any]:
         yield from each(chunk)
 
 
-def batches(table: Table, chunks: Iterable[Chunk], size: int, drop_remainder: bool) -> Iterator[Any]:
-    """The rows with these numbers, `size` at a time."""
+def batches(table: Table, chunks: Iterable[Chunk]) -> Iterator[Any]:
+    """The rows with these numbers, a batch for each chunk."""
     rows, pack = table.rows, table.pack
-    for at in cut(chunks, size, drop_remainder):
+    for at in chunks:
         yield pack(rows(at))
 
 

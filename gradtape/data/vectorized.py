@@ -13,11 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core
-from gradtape._src import ops
-from gradtape._src.base import nest
-from gradtape._src.batching.batch import spread
-from gradtape._src.graph.ir import Callback
+from gradtape import _core, nest, ops
+from gradtape.data.failures import Failure, attempt
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.rows import Chunk, Table, blocks, unstack
 
@@ -110,7 +107,8 @@ class MappedTable(Table):
             except Exception:
                 # One row fails: those before it come first, and it only fails if it is asked for.
                 for k in range(len(at)):
-                    yield from self._elements(at[k : k + 1])
+                    row = attempt(self._elements, at[k : k + 1])
+                    yield row if type(row) is Failure else next(row)
             else:
                 yield from elements
 
@@ -123,7 +121,10 @@ def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> I
                 found = _true(table, at, predicate)
             except Exception:
                 for k in range(len(at)):
-                    yield from _true(table, at[k : k + 1], predicate)
+                    row = at[k : k + 1]
+                    # A row that cannot be made is kept: that shows when it is asked for.
+                    made = type(attempt(table.rows, row)) is not Failure
+                    yield from _true(table, row, predicate) if made else (row,)
             else:
                 yield from found
 

@@ -1,6 +1,7 @@
 """Elements made ahead: on a thread, no more than asked for, which ends with its iterator."""
 
 import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 import pytest
 
 import gradtape as tf
+from gradtape.data import prefetch
 
 Dataset = tf.data.Dataset
 
@@ -161,11 +163,14 @@ def test_errors_come_in_their_turn_and_others_after_them():
     assert isinstance(found[2], str)
 
 
-def test_what_only_computes_and_is_fast_needs_no_thread():
+@pytest.mark.parametrize("seconds", [1e-6, 1e-3])
+def test_what_only_computes_needs_a_thread_if_it_is_slow(seconds, monkeypatch):
+    clock = itertools.count()
+    monkeypatch.setattr(prefetch, "perf_counter", lambda: next(clock) * seconds)
     it = iter(Dataset.range(1000).map(lambda x: x * 2).batch(8).prefetch(2))
     for _ in range(20):
         next(it)
-    assert not threads()
+    assert bool(threads()) == (seconds > 1e-4)
 
 
 def test_two_pipelines_at_once():
