@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradtape import _core, dtypes, errors, ops
-from gradtape import random as _random
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.tensors import random as _random
 from gradtape.data import rows
 from gradtape.data.failures import Raising
 from gradtape.data.options import Options

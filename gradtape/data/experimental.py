@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradtape import dtypes, errors, nest, ops
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.graph.trace import lift
 from gradtape.data.base import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Run, invalid, number
 from gradtape.data.csv_files import CsvDataset, make_csv_dataset
 from gradtape.data.dataset import Dataset, Unary
@@ -24,7 +26,6 @@ from gradtape.data.options import (
 from gradtape.data.order import AssertCardinality
 from gradtape.data.records import SqlDataset, make_batched_features_dataset, parse_example_dataset
 from gradtape.data.structure import normalise, spec_of
-from gradtape.graph.trace import lift
 
 __all__ = [
     "AUTOTUNE", "AutoShardPolicy", "AutotuneAlgorithm", "AutotuneOptions", "Counter", "CsvDataset",

@@ -8,7 +8,10 @@ import weakref
 import zlib
 from typing import Any
 
-from gradtape import _core, errors, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import errors
+from gradtape._src.graph.trace import lift
 from gradtape.data.structure import to_numpy
 
 _end = object()

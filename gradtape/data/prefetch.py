@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic, perf_counter
 from typing import Any
 
-from gradtape import errors
+from gradtape._src.base import errors
 from gradtape.data.base import AUTOTUNE, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.rows import Table

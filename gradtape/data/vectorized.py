@@ -13,7 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core, nest, ops
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import nest
+from gradtape._src.batching.batch import spread
+from gradtape._src.graph.ir import Callback
 from gradtape.data.failures import Failure, attempt
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.rows import Chunk, Table, blocks, unstack

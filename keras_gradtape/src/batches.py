@@ -21,6 +21,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 import gradtape as tf
 from gradtape import _core
 from gradtape._src.tensors import hooks
+from gradtape._src.tensors import random as _random
 
 Tensor = _core.Tensor
 
@@ -82,7 +83,7 @@ def _array_batches(adapter: Any) -> Iterator:
     codes = [None if a is None else _code(a) for a in arrays]
     pack = _packer(inputs)
     count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
-    seeds = tf.random.isolated_seeds()
+    seeds = _random.isolated_seeds()
     order = _shuffled(0, count, seeds) if shuffle and shuffle != "batch" else None
     for start in range(0, count, size):
         stop = min(start + size, count)
@@ -100,7 +101,7 @@ def _array_batches(adapter: Any) -> Iterator:
 
 def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
     """The numbers from `start` to `stop` in random order."""
-    with tf.random.isolated(seeds):
+    with _random.isolated(seeds):
         return tf.random.shuffle(tf.range(start, stop, dtype=tf.int64)).numpy()
 
 

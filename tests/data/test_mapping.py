@@ -142,7 +142,7 @@ def test_rows_are_vectorised():
 
 
 def test_random_numbers_differ_per_element(monkeypatch):
-    monkeypatch.setattr(tf.random._seeds, "given", None)  # no global seed
+    monkeypatch.setattr(random._seeds, "given", None)  # no global seed
     ds = Dataset.range(50).map(lambda x: tf.random.uniform([]))
     assert len(set(values(ds))) == 50
     assert set(values(ds)).isdisjoint(values(ds))
@@ -194,7 +194,7 @@ def test_random_numbers_of_datasets_made_per_element_are_those_of_tensorflow():
 
 
 def test_op_seeds_without_a_global_one(monkeypatch):
-    monkeypatch.setattr(tf.random._seeds, "given", None)
+    monkeypatch.setattr(random._seeds, "given", None)
     ds = Dataset.range(3).map(lambda x: tf.random.uniform([], seed=5))
     assert values(ds) == values(ds), "a new iteration starts again"
 

@@ -37,7 +37,16 @@ class Seeds:
     def __init__(self, given: int | None = None) -> None:
         self.given = given
         self.sequence = _python.Random(given)
-        self.used: dict[tuple, int] = {}  # how far the streams with an op seed have been used
+        self.used: dict[tuple, int] = {}  # how far the streams of ops that go on have been used
+        self._lock = threading.Lock()
+
+    def go_on(self, op: str, dtype: Any, seeds: tuple[int, int], steps: int) -> Any:
+        """The stream of an op behind what its calls have used before."""
+        which = op, dtype, *seeds
+        with self._lock:
+            low = self.used.get(which, 0)
+            self.used[which] = low + steps
+        return stream(*seeds, low)
 
 
 _seeds = Seeds()
@@ -47,28 +56,29 @@ class _Inside(threading.local):
     """The seeds that take the place of the process's on this thread, inside `isolated`."""
 
     seeds: Seeds | None = None
+    ops = 0  # random ops without a seed of their own, in this call
 
 
 _inside = _Inside()
 
 
-def isolated_seeds() -> Seeds | None:
-    """Seeds for `isolated` that start from the global seed; None if that was not set."""
-    return None if _seeds.given is None else Seeds(_seeds.given)
+def isolated_seeds() -> Seeds:
+    """Seeds for `isolated` that start from the global seed."""
+    return Seeds(_seeds.given)
 
 
 @contextlib.contextmanager
-def isolated(seeds: Seeds | None) -> Iterator[None]:
-    """Random ops of this thread take their seeds from `seeds`, and leave the global ones as they are.
+def isolated(seeds: Seeds) -> Iterator[None]:
+    """One call of a function whose random ops leave the random numbers of the program as they are.
 
-    For what runs on its own, such as the functions of datasets: how far a thread has read ahead must
-    not change the random numbers of the program.
+    For the functions of datasets: how far a thread has read ahead must not change the program's numbers.
+    As in a graph of TensorFlow's, the ops of the function are numbered, and each goes on from call to call.
     """
-    before, _inside.seeds = _inside.seeds, seeds
+    before, _inside.seeds, _inside.ops = (_inside.seeds, _inside.ops), seeds, 0
     try:
         yield
     finally:
-        _inside.seeds = before
+        _inside.seeds, _inside.ops = before
 
 
 def set_seed(seed: int) -> None:
@@ -101,9 +111,17 @@ def next_seeds(op_seed: int | None = None) -> tuple[int, int]:
             return _fresh.getrandbits(62), _fresh.getrandbits(62)
         seeds = _DEFAULT_SEED, int(op_seed)
     else:
-        seeds = state.given, state.sequence.randint(0, _LARGEST_SEED) if op_seed is None else int(op_seed)
+        seeds = state.given, _number(state) if op_seed is None else int(op_seed)
     first, second = seeds[0] % _LARGEST_SEED, seeds[1] % _LARGEST_SEED
     return (first, second) if first or second else (0, _LARGEST_SEED)
+
+
+def _number(state: Seeds) -> int:
+    """The seed of an op that has none."""
+    if state is _seeds:
+        return state.sequence.randint(0, _LARGEST_SEED)
+    _inside.ops += 1
+    return _inside.ops - 1
 
 
 def signed(number: int) -> int:
@@ -125,12 +143,12 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     """
 
     def make_in(graph: Any) -> Callable[[], Any]:
-        if _inside.seeds is not None or (_seeds.given is None and op_seed is None):
+        if _seeds.given is None and op_seed is None:
             return make
         number = graph.random_ops
         if op_seed is None:
             graph.random_ops += 1
-        return _InGraph(number if op_seed is None else op_seed, steps)
+        return _InGraph(op, dtype, number if op_seed is None else op_seed, steps)
 
     def make() -> Any:
         return _op_stream(op, dtype, op_seed, steps)
@@ -139,14 +157,10 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
 
 
 def _op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
-    first, second = next_seeds(op_seed)
-    if op_seed is None:
-        return stream(first, second, 0)
-    which = op, dtype, first, second
-    used = (_inside.seeds or _seeds).used
-    low = used.get(which, 0)
-    used[which] = low + steps
-    return stream(first, second, low)
+    seeds = next_seeds(op_seed)
+    if op_seed is None and (_inside.seeds is None or _inside.seeds.given is None):
+        return stream(*seeds, 0)
+    return (_inside.seeds or _seeds).go_on(op, dtype, seeds, steps)
 
 
 class _InGraph:
@@ -156,11 +170,13 @@ class _InGraph:
     on from run to run, and starts again with `set_seed`.
     """
 
-    def __init__(self, op_seed: int, steps: int) -> None:
-        self.seeds, self.steps = next_seeds(op_seed), steps
+    def __init__(self, op: str, dtype: Any, op_seed: int, steps: int) -> None:
+        self.op, self.dtype, self.seeds, self.steps = op, dtype, next_seeds(op_seed), steps
         self.low, self.since = 0, _seeds.sequence
 
     def __call__(self) -> Any:
+        if _inside.seeds is not None:
+            return _inside.seeds.go_on(self.op, self.dtype, self.seeds, self.steps)
         if self.since is not _seeds.sequence:
             self.low, self.since = 0, _seeds.sequence
         low = self.low
