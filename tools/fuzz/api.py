@@ -69,7 +69,6 @@ _MAKES = {
         "{G}.stop_recording()",
         "tf.debug.lines()",
         "tf.debug.check_numerics()",
-        "suspended({T})",
     ],
     "f": [
         "tf.function({B})",

@@ -174,9 +174,6 @@ class Words:
         tape.__enter__()
         return tape
 
-    def suspended(self, x: Any) -> Any:
-        return tf.name_scope("a")
-
     def reading(self, v: Any) -> Callable:
         return lambda x: x * v
 

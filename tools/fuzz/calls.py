@@ -29,7 +29,7 @@ _SECONDS = 5  # of the processor for one call, which then is interrupted
 _LARGEST = 1 << 18  # elements of an operand that is made up
 _DECENT = (
     TypeError, ValueError, IndexError, OverflowError, NotImplementedError, MemoryError, ZeroDivisionError,
-    AttributeError, RuntimeError, LookupError, tf.errors.OpError, tf.errors.Untraceable,
+    AttributeError, RuntimeError, LookupError, tf.errors.OpError,
 )  # fmt: skip
 _INDECENT = (
     AssertionError, SystemError, KeyError, UnboundLocalError, NameError, RecursionError,
