@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.tensors import random
 
 
 def close(x, *numbers):
@@ -19,11 +20,11 @@ def close(x, *numbers):
 
 @pytest.fixture(autouse=True)
 def _seed():
-    before = tf.random._seeds.given
+    before = random._seeds.given
     tf.random.set_seed(5)
     yield
     # Other tests want numbers that differ from run to run.
-    tf.random._seeds.given = before
+    random._seeds.given = before
 
 
 def test_ops_of_a_graph_have_numbers_and_go_on():
