@@ -168,10 +168,12 @@ class GraphFunction:
             if v not in place:
                 place[v] = ("out", len(outputs))
                 outputs.append(v)
-        forward = extract(forward_nodes, xs, outputs)
+        parts = extract(forward_nodes, xs, outputs), extract(backward, [*read, *seeds], grads)
+        for part in parts:
+            part.simplified = joint.simplified
         return Derivative(
-            GraphFunction(forward, self.name),
-            GraphFunction(extract(backward, [*read, *seeds], grads), f"gradient of {self.name}"),
+            GraphFunction(parts[0], self.name),
+            GraphFunction(parts[1], f"gradient of {self.name}"),
             [place[v] for v in read],
             wanted,
             found,

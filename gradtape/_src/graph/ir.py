@@ -100,12 +100,13 @@ class Callback:
 class Graph:
     """Inputs, nodes in order, and outputs."""
 
-    __slots__ = ("inputs", "nodes", "outputs", "random_ops", "_constants")
+    __slots__ = ("inputs", "nodes", "outputs", "random_ops", "simplified", "_constants")
 
     def __init__(self) -> None:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.outputs: list[Value] = []
+        self.simplified = False  # nothing is left to simplify: it was, or it is a part of one that was
         self.random_ops = 0  # how many were written: they are numbered, see gradtape/_src/tensors/random.py
         self._constants: dict[Any, Value] = {}
 

@@ -99,8 +99,11 @@ def infer(op: Any, operands: list[Value], attrs: tuple) -> list[tuple]:
 def simplify(graph: Graph, final: bool = False) -> Graph:
     """The graph after constant folding, algebra, common subexpressions and dead code.
 
-    A `final` graph will not be differentiated: gradients of the user's own are left out of it.
+    A `final` graph will not be differentiated: gradients of the user's own are left out of it. A graph that
+    was simplified before is looked through again only if it has nodes that a final one has not.
     """
+    if graph.simplified and not (final and any(map(_is_replaced, graph.nodes))):
+        return graph
     builder = Builder()
     new: dict[Value, Value] = {v: builder.graph.input(v.shape, v.dtype) for v in graph.inputs}
 
@@ -124,7 +127,15 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
         new.update(zip(node.results, results, strict=True))
     builder.graph.outputs = [renew(v) for v in graph.outputs]
     builder.graph.nodes = live(builder.graph)
+    builder.graph.simplified = True
     return builder.graph
+
+
+def _is_replaced(node: Node) -> bool:
+    """Whether a final graph has something else, or more, in place of a node."""
+    if isinstance(node.op, Callback):
+        return node.op.passes_on
+    return node.name in _DIVISIONS or _written_out(node) is not None
 
 
 def _written_out(node: Node) -> Graph | None:
@@ -172,8 +183,8 @@ def live(graph: Graph) -> list[Node]:
 
 def _narrow(b: Builder, v: Value) -> Value:
     """What a value is a broadcast of; of a constant of one number that number."""
-    if v.node is not None and v.node.name == "broadcast_to":
-        return v.node.operands[0]
+    while v.node is not None and v.node.name == "broadcast_to":
+        v = v.node.operands[0]
     if v.constant is not None and v.size > 1 and _number(v) is not None:
         return b.scalar(_number(v), v.dtype)
     return v
