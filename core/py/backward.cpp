@@ -145,6 +145,7 @@ std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
 constexpr int64_t kMostOnes = 64;
 
 bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
+  if (pass.size() > kMostRecords) return false;
   Structure s;
   s.words.reserve(256);
   // The counts come first, so that no two structures have the same words.

@@ -1,6 +1,7 @@
-// The cache of compiled backward passes: bounded, compared by structure and not only by hash.
+// The cache of compiled backward passes: bounded in entries and bytes, compared by structure and not only by hash.
 #include "compiled.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <unordered_map>
@@ -13,13 +14,20 @@ static const std::string setting = std::getenv("GRADTAPE_COMPILE") ? std::getenv
 bool compiling = setting != "0";
 static const int64_t first_needed = setting == "always" ? 1 : 2;
 
-constexpr size_t kMostStructures = 1024;
+constexpr size_t kMostStructures = 1024, kMostBytes = size_t(1) << 28;
+// What the graph and the program of a pass take for a record: 1.3 to 1.7 KB were measured.
+constexpr size_t kBytesPerRecord = 1536;
+// To compile a pass takes about as long as to run it a hundred times by its rules. Short ones are compiled on trust,
+// because nobody notices the wait; long ones have to come back for every thousand of their records.
+constexpr size_t kRecordsPerSighting = 1000;
+constexpr int64_t kBreakEven = 100;
 constexpr int64_t kPatience = 64;  // programs made for structures that did not come back
 
 // Never destroyed: their Python objects must not outlive the interpreter by a destructor at exit.
 static std::list<Compiled>& entries = *new std::list<Compiled>;  // most recently seen first
 static auto& by_hash = *new std::unordered_multimap<uint64_t, std::list<Compiled>::iterator>;
 static int64_t hits = 0, programs = 0, failures = 0, wasted = 0;
+static size_t all_bytes = 0;  // of all entries
 
 static uint64_t hash_words(const std::vector<uint64_t>& words) {
   uint64_t h = 0x9e3779b97f4a7c15ull ^ words.size();
@@ -41,7 +49,16 @@ static void forget_oldest() {
       break;
     }
   if (last->program && last->used < 2) ++wasted;
+  all_bytes -= last->bytes;
   entries.pop_back();
+}
+
+// Counts what an entry keeps, and lets go of the oldest ones if that is too much. The one in use is the first, and stays.
+static void weigh(Compiled& c) {
+  all_bytes -= c.bytes;
+  c.bytes = c.words.size() * sizeof(uint64_t) + (c.function ? c.records * kBytesPerRecord : 0);
+  all_bytes += c.bytes;
+  while (entries.size() > 1 && (entries.size() > kMostStructures || all_bytes > kMostBytes)) forget_oldest();
 }
 
 Compiled& remember(const Structure& s) {
@@ -58,25 +75,27 @@ Compiled& remember(const Structure& s) {
       }
       return c;
     }
-  if (entries.size() >= kMostStructures) forget_oldest();
   entries.emplace_front();
   entries.front().words = s.words;
   for (PyObject* o : s.objects) entries.front().objects.push_back(Ref<>::borrow(o));
   entries.front().seen = 1;
+  entries.front().records = s.records;
   by_hash.emplace(h, entries.begin());
+  weigh(entries.front());
   return entries.front();
 }
 
-// A structure is compiled when it is seen for the second time. A program that throws away its
+// A structure is compiled when it is seen for the second time, unless it is long. A program that throws away its
 // programs (its structures keep changing) has to show each of them more often first.
-int64_t sightings_needed() {
+int64_t sightings_needed(size_t records) {
   if (!compiling) return INT64_MAX;
   int64_t needed = first_needed;
+  if (needed > 1) needed = std::clamp(int64_t(records / kRecordsPerSighting), needed, kBreakEven);
   for (int64_t w = wasted; w >= kPatience; w /= 2) needed *= 2;
   return needed;
 }
 
-bool worth_compiling(const Compiled& c) { return !c.failed && c.seen >= sightings_needed(); }
+bool worth_compiling(const Compiled& c) { return !c.failed && c.seen >= sightings_needed(c.records); }
 
 void note_compiled(Compiled& c, bool success) {
   if (success) {
@@ -85,6 +104,7 @@ void note_compiled(Compiled& c, bool success) {
     ++failures;
     c.failed = true;
   }
+  weigh(c);
 }
 
 CompileInfo compile_info() { return {int64_t(entries.size()), programs, hits, failures}; }
@@ -92,6 +112,7 @@ CompileInfo compile_info() { return {int64_t(entries.size()), programs, hits, fa
 void clear_compiled() {
   by_hash.clear();
   entries.clear();
+  all_bytes = 0;
   hits = programs = failures = wasted = 0;
 }
 

@@ -18,6 +18,7 @@ struct Structure {
   std::vector<const Tensor*> inputs;  // the kept values and the cotangents, each once
   std::vector<std::pair<Node*, uint32_t>> owners;  // where the inputs came from, for outer tapes
   std::vector<PyObject*> objects;     // whose addresses are among the words
+  size_t records = 0;                 // how many it has
   bool followed = false;              // an active tape wants to follow the pass
   uint64_t hash() const;
 };
@@ -37,15 +38,20 @@ struct Compiled {
   std::vector<Ref<>> objects;  // keep the addresses among the words from being used again
   std::vector<Found> found;
   int64_t seen = 0, used = 0;
+  size_t records = 0;
   bool failed = false;
+  size_t bytes = 0;  // what it keeps in memory, roughly
 };
 
 // The entry of a structure, made when it is new. Valid until the next call.
 Compiled& remember(const Structure& s);
 // Whether an entry that has no program should get one now.
 bool worth_compiling(const Compiled& c);
-// How often a structure must be seen before it is compiled.
-int64_t sightings_needed();
+// How often a structure of this many records must be seen before it is compiled.
+int64_t sightings_needed(size_t records);
+// A pass over more records is not compiled at all: its program would fill most of the cache.
+constexpr size_t kMostRecords = size_t(1) << 17;
+// Call when an entry was given a program or a function, or could not be.
 void note_compiled(Compiled& c, bool success);
 
 }  // namespace gt

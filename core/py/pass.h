@@ -112,6 +112,8 @@ class Pass {
     return place ? &visits_[*place] : nullptr;
   }
 
+  size_t size() const { return visits_.size(); }
+
   void mark_source(Node* n) {
     if (Visit* v = visit(n)) v->source = true;
   }
@@ -171,6 +173,7 @@ class Pass {
         continue;
       }
       if (n->symbols || (n->closure && !n->explicit_values)) return false;
+      ++s.records;
       s.words.push_back(reinterpret_cast<uintptr_t>(n->closure ? static_cast<void*>(n->closure) : n->op));
       if (n->closure)
         s.objects.push_back(n->closure);

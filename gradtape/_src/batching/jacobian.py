@@ -216,7 +216,9 @@ def _all_rows(function: GraphFunction, kept: list, seed: Seed) -> list:
         return in_pieces(function, kept, seed.piece, seed.rows)
     marks = (*(False for _ in kept), True)
     function.seen += 1
-    if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in kept):
+    if function.seen < _core.sightings_needed(len(function.graph.nodes)) or any(
+        t._symbol is not None for t in kept
+    ):
         outs, has = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
     else:
         outs, has = _compiled(function, marks, seed)(kept)
@@ -262,7 +264,9 @@ def in_pieces(function: GraphFunction, kept: list, rows_of: Callable[[int, int],
 def _run(function: GraphFunction, given: list, rows: int) -> list:
     marks = (*(False for _ in given[1:]), True)
     function.seen += 1
-    if function.seen < _core.sightings_needed() or any(t._symbol is not None for t in given):
+    if function.seen < _core.sightings_needed(len(function.graph.nodes)) or any(
+        t._symbol is not None for t in given
+    ):
         outs, has = replay_batched(function.graph, given, marks, rows)
     else:
         batched, has = function.batched(marks, rows)
