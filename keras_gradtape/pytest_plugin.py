@@ -35,6 +35,12 @@ def pytest_configure(config: Any) -> None:
                 inspect.unwrap(function).__annotations__ = {}
 
 
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Every test starts from the same random numbers: many draw their data, and compare with a tolerance."""
+    keras.utils.set_random_seed(1)
+
+
 # ---- what Keras' own conftest.py gives to its tests ---------------------------------------------
 
 

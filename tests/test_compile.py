@@ -263,7 +263,7 @@ def test_threads_share_programs_safely():
     assert not wrong
 
 
-def test_nothing_of_a_step_outlives_it():
+def test_nothing_of_a_step_outlives_it(counted_memory):
     x = tf.Variable(tf.ones([1024, 64]))
     w = tf.Variable(tf.ones([64, 64]))
 

@@ -72,7 +72,7 @@ def test_text_and_objects_count_as_arguments():
 # ---- what is kept -----------------------------------------------------------------------------
 
 
-def test_nothing_is_kept_that_grad_does_not_hold():
+def test_nothing_is_kept_that_grad_does_not_hold(counted_memory):
     @tf.custom_gradient
     def deep(x):
         for _ in range(20):
@@ -90,7 +90,7 @@ def test_nothing_is_kept_that_grad_does_not_hold():
     assert tape.gradient(y, x).shape == x.shape
 
 
-def test_looking_for_variables_records_nothing():
+def test_looking_for_variables_records_nothing(counted_memory):
     v = tf.Variable(tf.ones([100_000]))
     live = []
 

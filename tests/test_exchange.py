@@ -76,7 +76,7 @@ def test_capsules_are_used_once():
         from_dlpack(capsule)
 
 
-def test_unused_capsules_free_their_memory():
+def test_unused_capsules_free_their_memory(counted_memory):
     before = _core.memory_info()["live_tensors"]
     for _ in range(5):
         to_dlpack(tf.ones([100]))

@@ -649,7 +649,7 @@ def test_rule_is_missing():
 # ---- one native program -------------------------------------------------------------------------
 
 
-def test_memory_is_written_over():
+def test_memory_is_written_over(counted_memory):
     """A step allocates nothing of the size of the variables, unless somebody holds their values."""
     from gradtape import _core
 

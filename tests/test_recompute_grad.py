@@ -76,7 +76,7 @@ def peak_of(step, x):
 
 
 @pytest.mark.parametrize("mode", ["eager", "tape inside", "tape outside"])
-def test_24_layers_in_a_third_of_the_memory(mode):
+def test_24_layers_in_a_third_of_the_memory(mode, counted_memory):
     net = Network()
     plain, expected = peak_of(net.step("plain", mode), net.x)
     for how, share in (("blocks", 1 / 3), ("nested", 1 / 4)):
@@ -86,7 +86,7 @@ def test_24_layers_in_a_third_of_the_memory(mode):
             np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-7)
 
 
-def test_a_tape_holds_the_arguments_alone():
+def test_a_tape_holds_the_arguments_alone(counted_memory):
     def deep(x):
         for _ in range(20):
             x = tf.sin(x)

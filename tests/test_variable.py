@@ -285,7 +285,7 @@ def test_operators_that_rebind():
     assert not isinstance(w, tf.Variable) and float(w) == 3.0 and float(v) == 7.0
 
 
-def test_no_memory_is_lost():
+def test_no_memory_is_lost(counted_memory):
     v = tf.Variable(tf.ones([100]))
     for _ in range(3):
         v.assign_sub(v * 0.5)

@@ -20,7 +20,7 @@ def threads():
     return [t for t in threading.enumerate() if t.name.startswith("gradtape.data")]
 
 
-def wait_for(condition, seconds=5.0):
+def wait_for(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.002)

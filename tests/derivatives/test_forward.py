@@ -302,7 +302,7 @@ def test_an_error_inside_ends_the_recording():
         pass
 
 
-def test_nothing_is_kept_when_it_is_gone():
+def test_nothing_is_kept_when_it_is_gone(counted_memory):
     x = tf.ones([1000])
     acc = Accumulator(x, x)
     with acc:

@@ -35,7 +35,8 @@ _FOREIGN = re.compile(
 )
 _SLOW = re.compile(r"reversible_embedding|einsum_dense|orbax|applications|backend/(?:jax|tensorflow|torch)")
 # Types of thousands of calls, each compared with what JAX, which is not here, says.
-_WITHOUT = "not DtypeTest and not quantiz and not int4 and not int8 and not gptq"
+# test_speedup asserts that one duration is less than another.
+_WITHOUT = "not DtypeTest and not quantiz and not int4 and not int8 and not gptq and not test_speedup"
 
 _spec = importlib.util.spec_from_file_location("keras_tests", ROOT / "tools" / "keras_tests.py")
 suite = importlib.util.module_from_spec(_spec)

@@ -1,5 +1,6 @@
 """`tf.keras`: how it is imported, tf ops on its symbolic inputs, its functions `K.*`, its utilities."""
 
+import doctest
 import inspect
 import os
 import subprocess
@@ -51,6 +52,13 @@ def test_backend_chosen_by_the_environment():
     assert done.stdout == "gradtape\n", done.stderr
     done = python(start + "import sys; print('keras_gradtape' in sys.modules)")
     assert done.stdout == "False\n", done.stderr
+
+
+def test_the_example_of_the_docstring():
+    path = ROOT / "gradtape" / "keras.py"
+    example = doctest.DocTestParser().get_doctest(path.read_text(), {}, path.name, str(path), 0)
+    found = doctest.DocTestRunner().run(example)
+    assert found.attempted == 3 and not found.failed
 
 
 def test_submodules_are_the_same_objects():

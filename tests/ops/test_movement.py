@@ -230,7 +230,7 @@ MOVED = {
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_T56_a_tape_keeps_no_operand_of_a_movement(name):
+def test_T56_a_tape_keeps_no_operand_of_a_movement(name, counted_memory):
     x = tf.ones([64, 64])
     with tf.GradientTape() as tape:
         tape.watch(x)

@@ -180,7 +180,7 @@ def test_T57_values_are_those_at_the_time_of_the_op():
 
 
 @pytest.mark.skipif(ON_TENSORFLOW, reason="TensorFlow does not count bytes on the CPU")
-def test_T54_memory_info_counts_bytes():
+def test_T54_memory_info_counts_bytes(counted_memory):
     tf.ones(SHAPE)
     gc.collect()
     before = tf.config.memory_info()

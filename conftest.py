@@ -1,0 +1,107 @@
+"""What every test starts from, the examples of docstrings included: the same random numbers, the same settings.
+
+Property tests draw the same examples every time (profile "ci"); with HYPOTHESIS_PROFILE=random they draw new ones,
+more of them, as in `make fuzz`.
+"""
+
+import gc
+import os
+import random as python_random
+import signal
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from gradtape import _core, config, random
+
+# Nothing here is measured in seconds: neither an example nor the drawing of it is slow when the machine is busy.
+_any_speed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("ci", derandomize=True, max_examples=50, **_any_speed)
+settings.register_profile("random", max_examples=1000, print_blob=True, **_any_speed)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+# Keras' own module takes its place when it is imported, which pytest does not expect: tests/keras runs its example.
+collect_ignore = ["gradtape/keras.py"]
+
+
+def pytest_configure():
+    """Ctrl-C interrupts, here and in the processes that tests start: a shell starts background jobs without."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _settings_of(owner):
+    """The plain values that a module or class holds: numbers, texts, flags."""
+    plain = (bool, int, float, str, types.NoneType)
+    return {k: v for k, v in vars(owner).items() if isinstance(v, plain) and not k.startswith("__")}
+
+
+@pytest.fixture(autouse=True)
+def global_settings_are_restored():
+    """Seeds, `tf.config` and Keras' float type are after a test what they were before it."""
+    owners = [config, config.threading, config.optimizer, config.experimental]
+    before = [(owner, _settings_of(owner)) for owner in owners]
+    visible, logical = list(config._visible), dict(config._logical)
+    threads = _core.num_threads()
+    seeds, generator = dict(vars(random._seeds)), random._global_generator
+    keras = sys.modules.get("keras")
+    floatx = keras.config.floatx() if keras else "float32"
+    yield
+    for owner, held in before:
+        for name, value in held.items():
+            if getattr(owner, name) is not value:
+                setattr(owner, name, value)
+    config._visible[:] = visible
+    config._logical.clear()
+    config._logical.update(logical)
+    if _core.num_threads() != threads:
+        _core.set_num_threads(threads)
+    vars(random._seeds).update(seeds)
+    random._global_generator = generator
+    keras = sys.modules.get("keras")
+    if keras and keras.config.floatx() != floatx:
+        keras.config.set_floatx(floatx)
+
+
+_generators = {}  # those that a module of tests holds, and their state when it was imported
+
+
+def pytest_collection_modifyitems(items):
+    for module in {getattr(item, "module", None) for item in items} - {None}:
+        found = [v for v in vars(module).values() if isinstance(v, np.random.Generator)]
+        _generators[module] = [(generator, generator.bit_generator.state) for generator in found]
+
+
+@pytest.fixture(autouse=True)
+def seeded(request, global_settings_are_restored):
+    """Every source of random numbers starts from the same seed: Python's, NumPy's, `tf.random`'s and Keras'.
+
+    A generator that a module of tests holds starts again as well: what a test draws does not depend on which others
+    ran before it.
+    """
+    for generator, state in _generators.get(request.module, ()):
+        generator.bit_generator.state = state
+    python_random.seed(1)
+    np.random.seed(1)
+    random.set_seed(1)
+    random._global_generator = random.Generator.from_seed(1)
+    if keras := sys.modules.get("keras"):
+        keras.utils.clear_session(free_memory=False)  # as if it was new; its default seeds are Python's numbers
+
+
+@pytest.fixture
+def unseeded(seeded):
+    """For tests of what holds without a global seed: with one, a function that is traced again starts again."""
+    vars(random._seeds).update(vars(random.Seeds()))
+
+
+@pytest.fixture
+def counted_memory():
+    """For tests that count tensors or bytes: what others left behind is collected before, and nothing meanwhile."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
