@@ -1,0 +1,25 @@
+"""The checks in C++ of what Python does not see: every loop, the allocator and the threads, ops without tensors of Python.
+
+`make dev` builds them with the core; in a core that was installed in another way there are none.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import scipy_openblas32
+
+_ROOT = Path(__file__).resolve().parents[2]
+_BLAS = Path(scipy_openblas32.get_lib_dir()) / scipy_openblas32.get_library(fullname=True)
+_ARGUMENTS = {"kernel_check": [], "runtime_check": [], "ops_check": [_BLAS]}
+
+
+@pytest.mark.parametrize("name", _ARGUMENTS)
+def test_check(name):
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    built = list(_ROOT.glob(f"build/{version}-*/tests/native/{name}"))
+    if not built:
+        pytest.skip("this core was built without its checks")
+    done = subprocess.run([*built[:1], *_ARGUMENTS[name]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
