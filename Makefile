@@ -2,12 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(shell find core -name '*.cpp' -o -name '*.h') CMakeLists.txt
+NATIVE := $(shell find core tests/native -name '*.cpp' -o -name '*.h')
+CMAKE := CMakeLists.txt tests/native/CMakeLists.txt
+
+# Every core of the machine has a part of the tests (JOBS=0: this process alone, for a debugger).
+JOBS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # TensorFlow and gradtape in one environment, outside of the repository.
 PARITY := $(HOME)/.cache/gradtape-parity
 
-.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize fuzz soak clean
+.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize fuzz soak runs clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -15,16 +20,14 @@ demo: $(VENV)/.built  ## trains a network on generated digits and draws what it 
 # Tapes compile what they see again; the first run makes them compile at once, so that behaviour,
 # ops and programs are tested both ways.
 test: $(VENV)/.built  ## every test, the doctests included
-	GRADTAPE_COMPILE=always $(BIN)/python -m pytest -q tests/semantics tests/ops tests/programs
-	$(BIN)/python -m pytest
+	GRADTAPE_COMPILE=always $(PYTEST) -q tests/semantics tests/ops tests/programs
+	$(PYTEST)
 
-check: $(VENV)/.built  ## format, lint, types, C++ warnings as errors, then every test
+check: $(VENV)/.strict  ## format, lint, types, C++ warnings as errors, then every test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/cmake -S . -B build/check -G Ninja -DGRADTAPE_WERROR=ON \
-	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python > /dev/null
-	$(BIN)/cmake --build build/check
+	if test -e .clang-format && command -v clang-format > /dev/null; then clang-format --dry-run -Werror $(NATIVE); fi
 	$(MAKE) test
 
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about 25 minutes)
@@ -70,6 +73,9 @@ fuzz: $(VENV)/.built  ## all fuzzers, 100 seconds each (ARGS="programs --seed 7 
 soak: $(VENV)/.built  ## a million small training steps with flat memory: half a minute or so
 	$(BIN)/python tools/soak.py
 
+runs: $(VENV)/.built  ## the tests ten times, every second time beside a busy machine (ARGS="--runs 4 tests/data")
+	$(BIN)/python tools/many_runs.py $(ARGS)
+
 dev: $(VENV)/.built  ## editable install; rerun after a change of the C++ core
 
 # The tools of the build stay in .venv, so that a second build is incremental.
@@ -78,10 +84,12 @@ $(VENV)/.tools: pyproject.toml
 	$(BIN)/python -m pip install -q scikit-build-core nanobind cmake ninja
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.tools $(NATIVE) pyproject.toml
+# One build: `make check` turns warnings into errors in it, which they stay until `make clean`.
+$(VENV)/.strict: STRICT := --config-settings=cmake.define.GRADTAPE_WERROR=ON
+$(VENV)/.built $(VENV)/.strict: $(VENV)/.tools $(NATIVE) $(CMAKE) pyproject.toml
 	@echo "building the native core: two minutes or so the first time"
-	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev]'
-	@touch $@
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings=cmake.define.GRADTAPE_CHECKS=ON $(STRICT) -e '.[dev]'
+	@touch $(VENV)/.built $@
 
 clean:
 	rm -rf build dist $(VENV) gradtape/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

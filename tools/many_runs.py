@@ -1,0 +1,77 @@
+"""Runs the whole suite several times, every second time beside a busy machine: `make runs`, exit status 1 on a failure.
+
+    python tools/many_runs.py                        # `make test`, ten times
+    python tools/many_runs.py --runs 4 tests/data    # these tests alone, four times
+
+A suite that passes once says little: a test may depend on chance, on time, or on the order in which two threads
+arrive. The busy machine is made of processes that only count; they end with their run. What a run printed stays
+in build/runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "runs"
+_SUMMARY = re.compile(r"^=* ?(\d+ (?:passed|failed|skipped|xfailed|errors?)\b.*) in [\d.]+s.*$", re.M)
+
+
+@contextlib.contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """As many processes as asked for do nothing but count, for as long as the block lasts."""
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def summaries(log: str) -> list[str]:
+    """What pytest says at the end of each of its runs: "908 passed, 3 skipped"."""
+    return _SUMMARY.findall(log)
+
+
+def run(command: list[str], log: Path) -> tuple[bool, str]:
+    """Whether the command went well, and a line about it."""
+    start = time.monotonic()
+    with log.open("w") as out:
+        code = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT).returncode
+    counts = "; ".join(summaries(log.read_text())) or "no summary"
+    minutes, seconds = divmod(round(time.monotonic() - start), 60)
+    shown = os.path.relpath(log)
+    return code == 0, f"{counts}; {minutes} min {seconds:02d} s" + (f"; FAILED: see {shown}" if code else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tests", nargs="*", help="what pytest is given; the whole of `make test` if nothing is")
+    parser.add_argument("--runs", type=int, default=10, help="how many (%(default)s)")
+    parser.add_argument("--busy", type=int, default=2, help="processes beside every second run (%(default)s)")
+    asked = parser.parse_args()
+    some = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *asked.tests]
+    command = some if asked.tests else ["make", "test"]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    failures = 0
+    for number in range(1, asked.runs + 1):
+        beside = asked.busy if number % 2 == 0 else 0
+        with busy(beside):
+            right, line = run(command, LOGS / f"run-{number}.log")
+        failures += not right
+        print(f"run {number}{', beside a busy machine' if beside else ''}: {line}", flush=True)
+    print(f"{asked.runs} runs, {asked.runs // 2} of them beside a busy machine: {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
