@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gradtape import _core, config, random
+from gradtape import _core, config
+from gradtape._src.tensors import random
 
 # Nothing here is measured in seconds: neither an example nor the drawing of it is slow when the machine is busy.
 _any_speed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
