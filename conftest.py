@@ -90,7 +90,8 @@ def seeded(request, global_settings_are_restored):
     random.set_seed(1)
     random._global_generator = random.Generator.from_seed(1)
     if keras := sys.modules.get("keras"):
-        keras.utils.clear_session(free_memory=False)  # as if it was new; its default seeds are Python's numbers
+        # As if it was just imported: layers have their first names, and default seeds are Python's random numbers.
+        keras.utils.clear_session(free_memory=False)
 
 
 @pytest.fixture

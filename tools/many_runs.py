@@ -55,7 +55,9 @@ def run(command: list[str], log: Path) -> tuple[bool, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tests", nargs="*", help="what pytest is given; the whole of `make test` if nothing is")
+    parser.add_argument(
+        "tests", nargs="*", help="what pytest is given; the whole of `make test` if nothing is"
+    )
     parser.add_argument("--runs", type=int, default=10, help="how many (%(default)s)")
     parser.add_argument("--busy", type=int, default=2, help="processes beside every second run (%(default)s)")
     asked = parser.parse_args()
