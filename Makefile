@@ -69,6 +69,7 @@ sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBe
 
 fuzz: $(VENV)/.built  ## all fuzzers, 100 seconds each (ARGS="programs --seed 7 --seconds 600": one of them, longer)
 	$(BIN)/python tools/fuzz $(ARGS)
+	$(if $(ARGS),,HYPOTHESIS_PROFILE=random $(PYTEST) -q $(shell grep -rl --include='test_*.py' 'from hypothesis' tests))
 
 soak: $(VENV)/.built  ## a million small training steps with flat memory: half a minute or so
 	$(BIN)/python tools/soak.py

@@ -21,7 +21,7 @@ from gradtape._src.tensors import random
 # Nothing here is measured in seconds: neither an example nor the drawing of it is slow when the machine is busy.
 _any_speed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, max_examples=50, **_any_speed)
-settings.register_profile("random", max_examples=1000, print_blob=True, **_any_speed)
+settings.register_profile("random", max_examples=300, print_blob=True, **_any_speed)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
