@@ -20,7 +20,12 @@ KINDS = {
     "interrupts": "KeyboardInterrupt at every bytecode of the entry points",
     "memory": "ops and functions with little memory left",
     "threads": "threads that share variables, functions, optimizers, iterators",
+    "files": "damaged and hostile files of every format",
 }
+
+
+def _there() -> list[str]:
+    return [kind for kind in KINDS if (_HERE / f"{kind}.py").exists()]
 
 
 def main(argv: list[str]) -> int:
@@ -32,7 +37,7 @@ def main(argv: list[str]) -> int:
         print(__doc__, *(f"  {kind:12}{what}" for kind, what in KINDS.items()), sep="\n")
         return 2 if unknown else 0
     argv = ["--seed", "1", "--seconds", "100", *argv]
-    return max([importlib.import_module(f"tools.fuzz.{kind}").main(argv) for kind in kinds or KINDS])
+    return max([importlib.import_module(f"tools.fuzz.{kind}").main(argv) for kind in kinds or _there()])
 
 
 if __name__ == "__main__":

@@ -177,6 +177,9 @@ _DOES = [
     "expect_variable_function({K})",
     "expect_gradient({V})",
     "expect_set({K})",
+    "expect_tasks({V})",
+    "expect_nested({K}, {V})",
+    "expect_nested_forward({K})",
 ]
 _CALLBACKS = (
     "same square fails deletes collects mutates enters leaves differentiates assigns appends interrupts_nothing "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import gc
 import threading
@@ -276,7 +277,7 @@ class Words:
     # ---- what is known ------------------------------------------------------------------------
 
     def expect(self, actual: Any, expected: float) -> None:
-        if not np.allclose(actual, expected):
+        if actual is None or not np.allclose(actual, expected):
             raise Wrong(f"{actual} instead of {expected}")
 
     def expect_config(self, k: int) -> None:
@@ -309,6 +310,39 @@ class Words:
         f = tf.function(lambda x, s: x * float(len(s)))
         for n in range(1, k + 1):
             self.expect(f(tf.ones([2]), set(range(n))), float(n))
+
+    def expect_tasks(self, v: Any) -> None:
+        """Tapes of tasks that take turns: entered one after the other, and left in the same order."""
+
+        async def one(k: int) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(v)
+                y = v * float(k)
+                await asyncio.sleep(0)
+                y = y + v
+            return tape.gradient(y, v)
+
+        async def all_of_them() -> list:
+            return await asyncio.gather(*map(one, range(4)))
+
+        for k, g in enumerate(asyncio.run(all_of_them())):
+            self.expect(g, k + 1.0)
+
+    def expect_nested(self, k: int, v: Any) -> None:
+        """Any number of tapes, one in the other: all of them record."""
+        with contextlib.ExitStack() as stack:
+            tapes = [stack.enter_context(tf.GradientTape()) for _ in range(20 * k)]
+            for tape in tapes:
+                tape.watch(v)
+            y = v * v
+        for tape in (tapes[0], tapes[-1]):
+            self.expect(tape.gradient(y, v), 2.0 * v.numpy())
+
+    def expect_nested_forward(self, k: int) -> None:
+        x, one = tf.constant(float(k)), tf.constant(1.0)
+        with tf.autodiff.ForwardAccumulator(x, one) as outer, tf.autodiff.ForwardAccumulator(x, one) as inner:
+            y = x * x * x
+        self.expect(outer.jvp(inner.jvp(y)), 6.0 * k)
 
     def expect_gradient(self, v: Any) -> None:
         with tf.GradientTape() as tape:

@@ -237,7 +237,9 @@ class _Writer:
             self.rng.choice([self.step_unary, self.step_binary, self.step_assign, self.step_read])()
         # What the branch made is not there after it, nor what it did not make itself.
         mine = [v for v in self.pool if v not in pool and (v.dtype, v.shape) == (result.dtype, result.shape)]
-        self.line(f"{result.name} = {mine[-1].name if mine else self.made(result.dtype, result.shape)}")
+        last = mine[-1].name if mine else self.made(result.dtype, result.shape)
+        # A name for a variable itself would read it later: when, is not the same in a branch of a function.
+        self.line(f"{result.name} = tf.identity({last})")
         self.indent = self.indent[4:]
         found, self.lines, self.pool, self.plain = self.lines, lines, pool, plain
         return found
