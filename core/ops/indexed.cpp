@@ -6,19 +6,19 @@
 namespace gt {
 namespace {
 
-// ---- gather(x, indices; axis, batch_dims) ----
+// ---- gather(x, indices; axis) and gather_batched(x, indices; axis, batch_dims) ----
 // x is [batch, outer, size, inner], indices [batch, count], the result [batch, outer, count, inner].
-// A negative batch_dims counts from the last axis of the indices; an axis inside the batch is
-// the first one behind it (axis=None).
+// A negative batch_dims counts from the last axis of the indices.
 struct Axes {
   int axis, batch;
   Axes(const Call& c, const Shape& x, const Shape& indices) {
-    int64_t b = c.integer(1) < 0 ? c.integer(1) + indices.rank : c.integer(1);
-    if (b < 0 || b > indices.rank || b >= std::max<int>(x.rank, 1))
-      fail("batch_dims = " + std::to_string(c.integer(1)) + " must be at most the rank of indices (" + std::to_string(indices.rank) +
-           ") and less than the rank of params (" + std::to_string(x.rank) + ")");
+    const int64_t given = c.attrs.size() > 1 ? c.integer(1) : 0, b = given < 0 ? given + indices.rank : given;
+    axis = axis_attr(c, 0, x.rank);
+    if (b < 0 || b > indices.rank)
+      fail("Expected batch_dims in the range [" + std::to_string(-indices.rank) + ", " + std::to_string(indices.rank) + "], but got " +
+           std::to_string(given));
+    if (b > axis) fail("batch_dims (" + std::to_string(b) + ") must be less than or equal to axis (" + std::to_string(axis) + ").");
     batch = int(b);
-    axis = std::max(axis_attr(c, 0, x.rank), batch);
   }
 };
 struct Gather {
@@ -190,6 +190,7 @@ void run_put_along_add(const Call& c, Outs& outs) {
 }
 
 GT_OP("gather", {infer_gather, run_gather});
+GT_OP("gather_batched", {infer_gather, run_gather});
 GT_OP("gather_grad", {infer_gather_grad, run_gather_grad, true, 1});
 GT_OP("scatter_rows_add", {infer_scatter_rows_add, run_scatter_rows_add, true, 1});
 GT_OP("take_along", {infer_take_along, run_take_along, true, 1});

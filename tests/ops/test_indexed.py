@@ -20,6 +20,56 @@ def gradient(f, x=X):
 # ---- gather ----
 
 
+CUBE = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+
+
+def test_gather_along_the_first_axis_has_no_batches():
+    for batch_dims in (1, 2, -1):
+        out = tf.gather(CUBE, [[1, 1], [0, 0]], axis=0, batch_dims=batch_dims)
+        np.testing.assert_array_equal(out, CUBE[[[1, 1], [0, 0]]])
+    np.testing.assert_array_equal(
+        tf.convert_to_tensor(gradient(lambda x: tf.gather(x, [1, 1], axis=0, batch_dims=1), CUBE)),
+        [0 * CUBE[0], 0 * CUBE[1] + 2],
+    )
+    for axis in (-3, 1):
+        with pytest.raises(InvalidArgument, match="must be less than or equal to axis"):
+            tf.gather(CUBE, [[[0], [0], [0]]] * 2, axis=axis, batch_dims=2)
+
+
+def test_gather_takes_a_negative_axis_from_batch_dims():
+    # batch_dims=-2 of indices with two axes is 0, and stands for the axis -2, too.
+    assert tf.gather(CUBE, [[1, 1], [0, 2]], batch_dims=-2).shape == (2, 2, 2, 4)
+
+
+def test_indices_out_of_range_can_be_ignored():
+    np.testing.assert_array_equal(
+        tf.gather_nd(X, [[0, 0], [5, 5], [-1, 0]], bad_indices_policy="IGNORE"), [1, 0, 0]
+    )
+    np.testing.assert_array_equal(
+        tf.gather_nd(X, [[[0], [5]], [[1], [9]]], batch_dims=1, bad_indices_policy="IGNORE"), [[1, 0], [5, 0]]
+    )
+    np.testing.assert_array_equal(
+        tf.convert_to_tensor(gradient(lambda x: tf.gather_nd(x, [[0], [7]], bad_indices_policy="IGNORE"))),
+        [[1, 1, 1], [0, 0, 0]],
+    )
+    at, updates = [[0], [5], [-1]], [1.0, 2.0, 3.0]
+    ignored = {"bad_indices_policy": "IGNORE"}
+    np.testing.assert_array_equal(tf.scatter_nd(at, updates, [3], **ignored), [1, 0, 0])
+    x = [1.0, 2.0, 3.0]
+    for name, first in (("add", 2), ("sub", 0), ("max", 1), ("min", 1)):
+        scatter = getattr(tf, f"tensor_scatter_nd_{name}")
+        np.testing.assert_array_equal(scatter(x, at, updates, **ignored), [first, 2, 3])
+        np.testing.assert_array_equal(
+            tf.function(lambda u, scatter=scatter: scatter(x, at, u, **ignored))(tf.constant(updates)),
+            [first, 2, 3],
+        )
+    for policy in ("", "DEFAULT", "ERROR"):
+        with pytest.raises(InvalidArgument, match="does not index into"):
+            tf.scatter_nd(at, updates, [3], bad_indices_policy=policy)
+    with pytest.raises(InvalidArgument, match="Unknown bad indices handling attribute: none"):
+        tf.gather_nd(X, [[0]], bad_indices_policy="none")
+
+
 def test_gather_takes_its_axis_from_batch_dims():
     for axis in (None, 1, -1):
         np.testing.assert_array_equal(tf.gather(X, [[2], [0]], axis=axis, batch_dims=1), [[3], [4]])

@@ -23,7 +23,16 @@ _SUMS = frozenset(
 )  # fmt: skip
 # Ops that move elements besides the movements.
 _MOVES = frozenset(
-    ("gather", "gather_nd", "take_along", "boolean_mask", "boolean_unmask", "stop_gradient", "cast")
+    (
+        "gather",
+        "gather_batched",
+        "gather_nd",
+        "take_along",
+        "boolean_mask",
+        "boolean_unmask",
+        "stop_gradient",
+        "cast",
+    )
 )
 
 

@@ -148,14 +148,19 @@ def _count(shape: Any) -> int:
 def gather(size, batched, operands, attrs):
     ops = _ops()
     x, at = operands
-    axis, dims = attrs
-    dims = dims + at.ndim - batched[1] if dims < 0 else dims
-    if dims == 0 and not batched[1]:
-        return _row("gather", [x, at], (axis + 1, 0))
-    if dims == 0 and not batched[0]:
-        out = _row("gather", [x, at], (axis, 0))
+    (axis,) = attrs
+    if not batched[1]:
+        return _row("gather", [x, at], (axis + 1,))
+    if not batched[0]:
+        out = _row("gather", [x, at], (axis,))
         return ops.transpose(out, [axis, *range(axis), *range(axis + 1, out.ndim)]) if axis else out
-    return _row("gather", _all(size, batched, operands), (axis + 1, dims + 1))
+    return _row("gather_batched", operands, (axis + 1, 1))
+
+
+def gather_batched(size, batched, operands, attrs):
+    axis, dims = attrs
+    dims = dims + operands[1].ndim - batched[1] if dims < 0 else dims
+    return _row("gather_batched", _all(size, batched, operands), (axis + 1, dims + 1))
 
 
 def gather_grad(size, batched, operands, attrs):

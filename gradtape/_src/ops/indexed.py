@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import arithmetic, batching, casting, join, movement
-from gradtape._src.ops.comparison import equal
+from gradtape._src.ops.comparison import equal, select
+from gradtape._src.ops.operands import as_tensor as convert
+from gradtape._src.ops.reduction import reduce_all
 from gradtape._src.ops.samples import call, ints
-from gradtape._src.ops.static import as_tensor
+from gradtape._src.ops.static import as_tensor, ints_of
 from gradtape._src.ops.table import ANY, NUMBER, REAL, composite, indexed
 from gradtape._src.tensors import hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -27,48 +30,78 @@ __all__ = [
 # ---- along an axis ----
 
 
-def _ungather(g, x, indices, out, axis, batch_dims):
-    if axis or batch_dims:
-        return gather_grad(g, indices, axis, batch_dims, x.shape)
+def _ungather(g, x, indices, out, axis):
+    if axis:
+        return gather_grad(g, indices, axis, 0, x.shape)
     shape = tuple(x.shape)
     return IndexedSlices(
         movement.reshape(g, [indices._numel, *shape[1:]]), movement.reshape(indices, [indices._numel]), shape
     )
 
 
-def _numpy_axes(indices, axis, batch_dims):
-    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
-    return max(axis or 0, batch), batch
-
-
-def _numpy_gather(x, indices, axis=None, batch_dims=0):
-    axis, batch = _numpy_axes(indices, axis if axis is None or axis >= 0 else axis + x.ndim, batch_dims)
+def _numpy_gather(x, indices, axis, batch_dims):
+    axis, batch = axis % x.ndim, batch_dims + indices.ndim * (batch_dims < 0)
     if batch == 0:
         return np.take(x, indices, axis)
     return np.stack([_numpy_gather(a, i, axis - 1, batch - 1) for a, i in zip(x, indices, strict=True)])
 
 
 def _numpy_ungather(g, indices, axis, batch_dims, shape):
-    axis, batch = _numpy_axes(indices, axis, batch_dims)
-    if batch:
+    if batch_dims:
         return np.stack(
-            [_numpy_ungather(a, i, axis - 1, batch - 1, shape[1:]) for a, i in zip(g, indices, strict=True)]
+            [
+                _numpy_ungather(a, i, axis - 1, batch_dims - 1, shape[1:])
+                for a, i in zip(g, indices, strict=True)
+            ]
         )
     out = np.zeros(shape, g.dtype)
     np.add.at(out, (slice(None),) * axis + (indices,), g)
     return out
 
 
+def _gather_in_batches(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+    """A call of `gather` with `batch_dims`. As in TensorFlow the axis is `batch_dims` unless it is given, and a
+    gather along axis 0, which stands before all batches, has none."""
+    (batch,) = ints_of(batch_dims or 0)
+    (along,) = ints_of(batch if axis is None else axis)
+    return gather_batched(params, indices, along, batch) if along else gather(params, indices)
+
+
+gather_batched = indexed(
+    "gather_batched", ANY, "params indices:Index axis:Axis batch_dims:Int", batch=batching.gather_batched,
+    rule=(
+        lambda g, x, indices, out, axis, batch_dims: gather_grad(g, indices, axis, batch_dims, x.shape), None,
+    ),
+    numpy=_numpy_gather,
+    samples=[
+        call((2, 3), ints([[0], [2]]), axis=1, batch_dims=1), call((2, 3), ints([[0], [2]]), axis=1, batch_dims=-1),
+        call((2, 2, 3), ints([[0, 2], [1, 1]]), axis=2, batch_dims=1),
+    ],
+    bad=[
+        (
+            call((2, 3), ints([0]), axis=1, batch_dims=1), "InvalidArgumentError",
+            "should be equal to indices.shape[0]",
+        ),
+        (
+            call((2, 3), ints(0), axis=1, batch_dims=1), "InvalidArgumentError",
+            "Expected batch_dims in the range [0, 0], but got 1",
+        ),
+        (
+            call((2, 3), ints([[0], [1]]), axis=-2, batch_dims=1), "InvalidArgumentError",
+            "batch_dims (1) must be less than or equal to axis (0)",
+        ),
+    ],
+    doc="`gather` from each of a batch: the first `batch_dims` axes of `params` and `indices` go together.",
+)  # fmt: skip
+
 gather = indexed(
-    "gather", ANY, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Int=0",
-    batch=batching.gather,
-    rule=(_ungather, None), numpy=_numpy_gather,
+    "gather", ANY, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Extra=0",
+    batch=batching.gather, fallback=_gather_in_batches,
+    rule=(_ungather, None), numpy=lambda x, indices, axis=0: np.take(x, indices, axis),
     samples=[
         call((4, 2), ints([2, 0, 2])), call((4,), ints(1)), call((4, 2), ints([[1, 3], [0, 0]])),
         call((2, 3), ints([2, 2, 0]), axis=1),
-        call((2, 3, 2), ints([[1], [0]]), axis=-2), call((2, 3), ints([[0], [2]]), batch_dims=1),
-        call((2, 2, 3), ints([[0, 2], [1, 1]]), axis=2, batch_dims=1),
-        call((2, 3), ints([[0], [2]]), batch_dims=-1),
+        call((2, 3, 2), ints([[1], [0]]), axis=-2),
         call((3, 2), ints(np.zeros([0], int))), call((3, 0), ints([1, 1])),
     ],
     bad=[
@@ -76,11 +109,6 @@ gather = indexed(
         (call((2, 3), ints([-1])), "InvalidArgumentError", "indices[0] = -1 is not in [0, 2)"),
         (call((2, 3), ints([0]), axis=2), "InvalidArgumentError", "out of range"),
         (call((), ints(0)), "InvalidArgumentError", "out of range"),
-        (
-            call((2, 3), ints([0]), batch_dims=1), "InvalidArgumentError",
-            "should be equal to indices.shape[0]",
-        ),
-        (call((2, 3), ints(0), batch_dims=1), "InvalidArgumentError", "batch_dims"),
     ],
     names="gather", doc="The slices of `params` at `indices` along `axis`, which by default is `batch_dims`.",
 )  # fmt: skip
@@ -220,7 +248,7 @@ def _absolute(indices, batch_dims):
 
 def _ungather_nd(g, x, indices, out, batch_dims):
     if not batch_dims and indices.ndim == 2 and indices.shape[1] == 1:
-        return _ungather(g, x, movement.reshape(indices, [indices.shape[0]]), out, 0, 0)
+        return _ungather(g, x, movement.reshape(indices, [indices.shape[0]]), out, 0)
     return scatter_nd(_absolute(indices, batch_dims) if batch_dims else indices, g, x.shape)
 
 
@@ -230,9 +258,60 @@ def _numpy_gather_nd(x, indices, batch_dims=0):
     return x[tuple(np.moveaxis(indices, -1, 0))]
 
 
+def _ignores(policy):
+    """Whether a `bad_indices_policy` leaves coordinates out that are out of range; the others refuse them."""
+    if policy not in (None, "", "DEFAULT", "ERROR", "IGNORE"):
+        raise InvalidArgumentError(f"Unknown bad indices handling attribute: {policy}")
+    return policy == "IGNORE"
+
+
+def _inside(indices, shape, rank):
+    """Which coordinates point into `shape`, with ones up to `rank` axes, and all of them with 0 for the others."""
+    limits = hooks.convert(np.array(shape[: indices.shape[-1]], np.int64), indices.dtype._code)
+    inside = reduce_all((indices >= 0) & (indices < limits), -1, True)
+    mask = movement.reshape(inside, [*indices.shape[:-1], *[1] * (rank + 1 - indices.ndim)])
+    return mask, select(inside, indices, arithmetic.zero(indices))
+
+
+def _gather_nd_by_policy(params, indices, batch_dims=0, bad_indices_policy=None, name=None):
+    """A call of `gather_nd` that says what to do with coordinates out of range: "IGNORE" gives zeros."""
+    if not _ignores(bad_indices_policy):
+        return gather_nd(params, indices, batch_dims)
+    x, indices = as_tensor(params), as_tensor(indices)
+    shape = list(x.shape)[batch_dims:]
+    mask, safe = _inside(indices, shape, indices.ndim - 1 + len(shape) - indices.shape[-1])
+    out = gather_nd(x, safe, batch_dims)
+    return select(mask, out, arithmetic.zero(out))
+
+
+def _scatter_by_policy(scatter, nothing):
+    """Calls of a scatter that say what to do with coordinates out of range: "IGNORE" leaves their updates out.
+
+    They go to place 0 as `nothing`, an element that changes nothing there.
+    """
+
+    def updated(tensor, indices, updates, bad_indices_policy=None, name=None):
+        if not _ignores(bad_indices_policy):
+            return scatter(tensor, indices, updates)
+        x, indices = as_tensor(tensor), as_tensor(indices)
+        updates = convert(updates, x)
+        mask, safe = _inside(indices, list(x.shape), updates.ndim)
+        return scatter(x, safe, select(mask, updates, nothing(x.dtype)))
+
+    return updated
+
+
+def _scatter_nd_by_policy(indices, updates, shape, bad_indices_policy=None, name=None):
+    if not _ignores(bad_indices_policy):
+        return scatter_nd(indices, updates, shape)
+    indices, updates = as_tensor(indices), as_tensor(updates)
+    mask, safe = _inside(indices, ints_of(shape), updates.ndim)
+    return scatter_nd(safe, select(mask, updates, arithmetic.zero(updates)), shape)
+
+
 gather_nd = indexed(
-    "gather_nd", ANY, "params indices:Index batch_dims:Int=0 bad_indices_policy:Ignored=None",
-    batch=batching.gather_nd,
+    "gather_nd", ANY, "params indices:Index batch_dims:Int=0 bad_indices_policy:Extra=None",
+    batch=batching.gather_nd, fallback=_gather_nd_by_policy,
     rule=(_ungather_nd, None), numpy=_numpy_gather_nd,
     samples=[
         call((2, 3), ints([[0, 1], [1, 2], [0, 1]])), call((2, 3), ints([[1], [0]])),
@@ -260,8 +339,8 @@ def _numpy_scatter_nd(indices, updates, shape):
 
 
 scatter_nd = indexed(
-    "scatter_nd", ANY, "indices:Index updates shape:Shape bad_indices_policy:Ignored=None",
-    batch=batching.scatter_nd,
+    "scatter_nd", ANY, "indices:Index updates shape:Shape bad_indices_policy:Extra=None",
+    batch=batching.scatter_nd, fallback=_scatter_nd_by_policy,
     rule=(None, lambda g, indices, updates, out, shape: gather_nd(g, indices)),
     numpy=_numpy_scatter_nd,
     samples=[
@@ -304,7 +383,7 @@ def _scatter_extremum(g, x, indices, updates, out):
     return share * kept, None, gather_nd(share, indices) * won
 
 
-_SCATTER = "tensor indices:Index updates bad_indices_policy:Ignored=None"
+_SCATTER = "tensor indices:Index updates bad_indices_policy:Extra=None"
 _ONCE = [
     call((4,), ints([[1], [3]]), (2,)), call((2, 3), ints([[1]]), (1, 3)),
     call((2, 3), ints([[0, 1], [1, 2]]), (2,)),
@@ -341,6 +420,7 @@ tensor_scatter_update = indexed(
 tensor_scatter_add = indexed(
     "tensor_scatter_add", NUMBER, _SCATTER,
     batch=batching.tensor_scatter("tensor_scatter_add"),
+    fallback=_scatter_by_policy(lambda *a: tensor_scatter_add(*a), lambda dtype: 0),
     rule=(
         lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates,
         out: gather_nd(g, indices),
@@ -352,6 +432,7 @@ tensor_scatter_add = indexed(
 tensor_scatter_sub = indexed(
     "tensor_scatter_sub", NUMBER, _SCATTER,
     batch=batching.tensor_scatter("tensor_scatter_sub"),
+    fallback=_scatter_by_policy(lambda *a: tensor_scatter_sub(*a), lambda dtype: 0),
     rule=(
         lambda g, x, indices, updates, out: g, None, lambda g, x, indices, updates,
         out: -gather_nd(g, indices),
@@ -363,6 +444,9 @@ tensor_scatter_sub = indexed(
 tensor_scatter_max = indexed(
     "tensor_scatter_max", REAL, _SCATTER, rule=_scatter_extremum, joint=True,
     batch=batching.tensor_scatter("tensor_scatter_max"),
+    fallback=_scatter_by_policy(
+        lambda *a: tensor_scatter_max(*a), lambda dtype: dtype.min if dtype.is_integer else -np.inf
+    ),
     numpy=_numpy_scatter(np.maximum), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_max",
     doc="The larger of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share "
         "the gradient.",
@@ -371,6 +455,9 @@ tensor_scatter_max = indexed(
 tensor_scatter_min = indexed(
     "tensor_scatter_min", REAL, _SCATTER, rule=_scatter_extremum, joint=True,
     batch=batching.tensor_scatter("tensor_scatter_min"),
+    fallback=_scatter_by_policy(
+        lambda *a: tensor_scatter_min(*a), lambda dtype: dtype.max if dtype.is_integer else np.inf
+    ),
     numpy=_numpy_scatter(np.minimum), samples=_TWICE, bad=_BAD, names="tensor_scatter_nd_min",
     doc="The smaller of `tensor` and `updates` at the coordinates in the last axis of `indices`; ties share "
         "the gradient.",
