@@ -274,3 +274,27 @@ def test_the_2_norm_of_matrices():
     np.testing.assert_allclose(tf.norm(x, ord=2, axis=[-2, -1], keepdims=True), expected[:, None, None])
     np.testing.assert_allclose(tf.norm(x, ord=2, axis=(0, 2)), np.linalg.norm(x, 2, (0, 2)))
     check(lambda a: tf.norm(a, ord=2, axis=[0, 1]), normal(3, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_eigh_tridiagonal_of_complex_numbers(dtype):
+    """beta is the diagonal above the main one, whose imaginary part is not looked at, as in TensorFlow."""
+    alpha, beta = normal(5, complex_=True).astype(dtype), normal(4, complex_=True).astype(dtype)
+    matrix = np.diag(alpha.real) + np.diag(beta, 1) + np.diag(beta.conj(), -1)
+    w, v = (t.numpy() for t in tf.linalg.eigh_tridiagonal(alpha, beta, eigvals_only=False))
+    np.testing.assert_allclose(matrix @ v, v * w, atol=1e3 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(matrix), rtol=1e3 * np.finfo(dtype).eps)
+    chosen, vectors = tf.linalg.eigh_tridiagonal(alpha, beta, False, "v", (w[1], w[3]))
+    np.testing.assert_array_equal(chosen, w[1:4])
+    np.testing.assert_array_equal(vectors, v[:, 1:4])
+
+
+def test_eigh_tridiagonal_takes_both_ends_of_an_interval():
+    def values(low, high):
+        return tf.linalg.eigh_tridiagonal([1.0, 2.0, 3.0], [0.0, 0.0], select="v", select_range=(low, high))
+
+    np.testing.assert_array_equal(values(1.0, 2.0), [1, 2])
+    np.testing.assert_array_equal(values(1.1, 1.9), [])
+    for select, range_ in (("v", (2.0, 1.0)), ("v", (1.0, 1.0)), ("i", (2, 1))):
+        with pytest.raises(InvalidArgumentError, match="Got empty"):
+            tf.linalg.eigh_tridiagonal([1.0, 2.0, 3.0], [0.0, 0.0], select=select, select_range=range_)

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops.arithmetic import abs_, conjugate, divide_no_nan, imag, real
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.diagonals import matrix_diag, matrix_diag_part
 from gradtape._src.ops.indexed import take_along
 from gradtape._src.ops.linalg_factor import lower_half
 from gradtape._src.ops.linalg_solve import LINEAR, SINGLE_DOUBLE, product, solve
-from gradtape._src.ops.movement import adjoint, expand_dims
+from gradtape._src.ops.movement import adjoint, expand_dims, padded, stop_gradient
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import argmin, reduce_max, reduce_sum
 from gradtape._src.ops.samples import at, call, definite, inside, regular
@@ -268,6 +269,15 @@ def eigvalsh(tensor: Any, name: str | None = None) -> Any:
     return _like(eigh_values(x), x)
 
 
+def _rounding_of_eigenvalues(alpha, beta):
+    """How far rounding may move an eigenvalue of a tridiagonal matrix: 2.1 n eps |T| with Gershgorin's bound."""
+    sides = abs_(beta)
+    width = [0, 0] * (len(sides.shape) - 1)
+    rows = padded(sides, 0, [*width, 0, 1]) + padded(sides, 0, [*width, 1, 0])
+    norm = reduce_max(abs_(real(alpha) if alpha.dtype.is_complex else alpha) + rows)
+    return 2.1 * alpha.shape[-1] * float(np.finfo(norm.dtype.as_numpy_dtype).eps) * norm
+
+
 @composite("linalg.eigh_tridiagonal")
 def eigh_tridiagonal(
     alpha: Any,
@@ -281,11 +291,12 @@ def eigh_tridiagonal(
     """Eigenvalues (and vectors) of self-adjoint tridiagonal matrices.
 
     Args:
-      alpha: the main diagonal.
-      beta: the diagonal below it.
+      alpha: the main diagonal; of complex numbers the real part.
+      beta: the diagonal above it; the one below has the conjugates.
       eigvals_only: False for the vectors, too.
       select: "a" for all; "i" for those with the numbers from `select_range[0]` to `select_range[1]`; "v"
-        for those above `select_range[0]` and up to `select_range[1]`.
+        for those from `select_range[0]` to `select_range[1]`, both a little widened by what rounding does to an
+        eigenvalue, as in TensorFlow.
     """
     alpha, beta = as_tensor(alpha), as_tensor(beta)
     if alpha.dtype is not beta.dtype:
@@ -296,13 +307,15 @@ def eigh_tridiagonal(
         raise ValueError(
             f"eigh_tridiagonal: select={select!r} needs a select_range of two; got {select_range!r}."
         )
-    matrix = matrix_diag(alpha, 0) + matrix_diag(beta, -1)
+    matrix = matrix_diag(alpha, 0) + matrix_diag(conjugate(beta), -1)
     if eigvals_only:
         values, vectors = eigh_values(matrix), None
     else:
         values, vectors = (eigh_complex if matrix.dtype.is_complex else eigh_real)(matrix)
     if select == "i":
         first, last = ints_of(select_range)
+        if first > last:
+            raise InvalidArgumentError(f"Got empty index range in select_range. {first} > {last}")
         if not 0 <= first <= last < alpha.shape[-1]:
             raise ValueError(
                 f"eigh_tridiagonal: select_range {select_range!r} is not inside [0, {alpha.shape[-1]})."
@@ -311,7 +324,10 @@ def eigh_tridiagonal(
         vectors = vectors if vectors is None else vectors[..., first : last + 1]
     elif select == "v":
         low, high = (as_tensor(v, values) for v in select_range)
-        chosen = (values > low) & (values <= high)
+        if not low < high:
+            raise InvalidArgumentError(f"Got empty interval in select_range. {float(low)} >= {float(high)}")
+        slack = _rounding_of_eigenvalues(stop_gradient(alpha), stop_gradient(beta))
+        chosen = (values >= low - slack) & (values <= high + slack)
         values = boolean_mask(values, chosen)
         vectors = vectors if vectors is None else boolean_mask(vectors, chosen, axis=1)
     return values if vectors is None else (values, vectors)
