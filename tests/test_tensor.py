@@ -158,3 +158,50 @@ def test_iteration_and_membership():
     assert 1.0 in tf.constant([1.0, 2.0]) and 3.0 not in tf.constant([1.0, 2.0])
     a, b = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     assert b.numpy().tolist() == [3.0, 4.0]
+
+
+class Frame:
+    """What pandas' frames are to us: something with an array inside, and no dtype."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array if dtype is None else self.array.astype(dtype)
+
+
+class Interface:
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+
+@pytest.mark.parametrize("kind", [Frame, Interface])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float64", "int8", "int64", "uint64", "bool", "complex64", ">f8"]
+)
+def test_what_turns_into_an_array_keeps_its_type(kind, dtype):
+    array = np.array([[1, 2], [0, 4]]).astype(dtype)
+    x = tf.constant(kind(array))
+    assert x.dtype == array.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(x, array)
+    assert tf.Variable(kind(array)).dtype == x.dtype
+    np.testing.assert_array_equal(tf.constant(kind(array), tf.float32), array.real.astype(np.float32))
+
+
+def test_arrays_inside_say_their_digits():
+    assert tf.constant(Frame(np.array([16777217.0]))).numpy()[0] == 16777217
+    assert tf.constant([Frame(np.array([16777217.0]))]).numpy()[0, 0] == 16777217
+    np.testing.assert_array_equal(tf.constant(Frame(np.array([1.5, -1.5])), tf.int32), [1, -1])
+
+
+def test_lists_of_numpy_numbers():
+    """TensorFlow's types: floats as the first one says, integers int32 where they fit, complex128."""
+    swapped = np.array([1.0, 2.0], ">f8")
+    for value, dtype in (
+        ([np.float64(1), 1.0], "float64"), ([1.0, np.float64(1)], "float32"), ([np.float16(1)], "float16"),
+        ([np.longdouble(1)], "float32"), ([1, np.uint64(16777217)], "int32"), ([1, np.uint64(2**40)], "int64"),
+        ([np.complex64(1)], "complex128"), ([swapped, swapped], "float64"), ([], "float32"), (memoryview(b"12"), "int32"),
+    ):  # fmt: skip
+        x = tf.constant(value)
+        assert x.dtype == dtype, value
+        np.testing.assert_array_equal(x, np.asarray(value, dtype))

@@ -30,6 +30,28 @@ def test_index_and_its_gradient(key):
     np.testing.assert_array_equal(tape.gradient(y, x, output_gradients=tf.constant(weights)), expected)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.array(1),
+        np.array(-1, np.int16),
+        (np.array(1), np.int8(2)),
+        (..., np.array(3)),
+        slice(np.array(1), None),
+    ],
+    ids=str,
+)
+def test_integers_of_numpy_as_indices(key):
+    np.testing.assert_array_equal(tf.constant(X)[key], X[key])
+    np.testing.assert_array_equal(tf.Variable(X)[key], X[key])
+
+
+@pytest.mark.parametrize("key", [np.array([1]), np.array(1, np.int8), np.array(1.0), np.True_, 1.0], ids=str)
+def test_what_is_no_index(key):
+    with pytest.raises(TypeError, match="valid indices"):
+        tf.constant(X)[key]
+
+
 _slices = st.builds(
     slice,
     st.none() | st.integers(-6, 6),

@@ -96,7 +96,7 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
         raise _unsupported(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    plain = not hasattr(value, "dtype")
+    plain = not _is_array(value)
     if code >= 0:
         if plain:
             _check_fits(array, code, value)
@@ -113,14 +113,27 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
     return _dense(array, dtype._code)
 
 
+def _is_array(value: Any) -> bool:
+    """Whether a value has a type of its own: NumPy's arrays and numbers, and what turns into them (pandas). Other
+    buffers are sequences of Python numbers, as in TensorFlow."""
+    return hasattr(value, "dtype") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+
+
 def _dense(array: np.ndarray, code: int) -> _core.Tensor:
     return _core.from_buffer(np.ascontiguousarray(array).reshape(array.shape), code)
 
 
 def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
-    """The types that Python numbers have as tensors: int32 where they fit, and float32, unless
-    the first number of a list is a NumPy float."""
+    """The types that Python numbers have as tensors: int32 where they fit, complex128, and float32, unless
+    the first element of a list has a float type of its own."""
     kind = array.dtype.kind
+    if (
+        kind == "f"
+        and array.size
+        and isinstance(value, (list, tuple))
+        and all(map(_holds_integers, _leaves(value)))
+    ):
+        kind, array = "u", np.array(value, object)  # NumPy makes float64 of int64 and uint64
     if kind in "iu":
         if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
             raise ValueError(
@@ -132,9 +145,14 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         return array.astype(np.int32 if fits else np.int64)
     if kind == "f":
         first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
-        known = isinstance(first, (np.floating, np.ndarray)) and first.dtype.kind == "f"
-        return array.astype(first.dtype if known else np.float32, copy=False)
-    return array
+        own = np.asarray(first).dtype if _is_array(first) else None
+        known = own is not None and own.kind == "f" and own.itemsize <= 8
+        return array.astype(own.newbyteorder("=") if known else np.float32, copy=False)
+    return array.astype(np.complex128, copy=False) if kind == "c" else array
+
+
+def _holds_integers(value: Any) -> bool:
+    return isinstance(value, int) or (_is_array(value) and np.asarray(value).dtype.kind in "iu")
 
 
 def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
@@ -220,16 +238,21 @@ def index(x: _core.Tensor, key: Any) -> _core.Tensor:
     parts = key if isinstance(key, (tuple, list)) else (key,)
     if any(_is_symbol(k) or (isinstance(k, slice) and any(map(_is_symbol, _bounds(k)))) for k in parts):
         return _index_by_symbols(x, list(parts))
-    if isinstance(key, (tuple, list)) and any(isinstance(k, np.integer) for k in key):
-        return x[tuple(int(k) if isinstance(k, np.integer) else k for k in key)]
-    if isinstance(key, np.integer):
-        return x[int(key)]
+    if any(map(_is_integer, parts)):
+        return x[tuple(int(k) if _is_integer(k) else k for k in parts)]
     raise TypeError(
         "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 "
         "tensors are "
         f"valid indices, got {key!r}. Hint: tf.gather(x, indices) takes rows, tf.boolean_mask(x, mask) "
         "selects."
     )
+
+
+def _is_integer(k: Any) -> bool:
+    """An integer of NumPy, or an array of one without axes, of a type that TensorFlow takes for an index."""
+    if isinstance(k, np.integer):
+        return True
+    return isinstance(k, np.ndarray) and k.ndim == 0 and k.dtype in (np.int16, np.int32, np.int64)
 
 
 def _is_symbol(k: Any) -> bool:
