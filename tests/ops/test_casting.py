@@ -174,3 +174,18 @@ def test_pow_equal_and_realdiv():
     assert tf.realdiv(6.0, 4.0).numpy() == 1.5
     with pytest.raises(InvalidArgument, match="Incompatible shapes"):
         tf.equal(X, [1.0, 2.0])
+
+
+def test_saturate_cast_of_complex_numbers_and_infinities():
+    """Real and imaginary part each for itself; infinities of real numbers as well. Values of TensorFlow."""
+    most = np.finfo(np.float32).max
+    wide = tf.constant([1e300 - 1e300j, 3 + 1e39j, complex(np.inf, np.nan)])
+    np.testing.assert_array_equal(
+        tf.saturate_cast(wide, tf.complex64), [most - most * 1j, 3 + most * 1j, complex(most, np.nan)]
+    )
+    np.testing.assert_array_equal(tf.saturate_cast(wide, tf.float32), [most, 3, most])
+    reals = tf.constant([1e300, -np.inf, np.nan], tf.float64)
+    np.testing.assert_array_equal(tf.saturate_cast(reals, tf.complex64), [most, -most, np.nan])
+    np.testing.assert_array_equal(tf.saturate_cast(reals, tf.float64), [1e300, np.finfo(float).min, np.nan])
+    same = tf.constant([complex(np.inf, 1)])
+    np.testing.assert_array_equal(tf.saturate_cast(same, tf.complex128), same)

@@ -105,17 +105,24 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 @composite("saturate_cast dtypes.saturate_cast")
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
-    """`value` in another type, with numbers beyond its range set to the nearest it has."""
+    """`value` in another type, with numbers beyond its range set to the nearest it has.
+
+    Real and imaginary part are limited each for itself; so are infinities of real numbers, as in TensorFlow.
+    """
     x, dtype = as_tensor(value), dtypes.as_dtype(dtype)
-    if x.dtype is dtype:
-        return x
-    if x.dtype.is_complex and not dtype.is_complex:
-        x = arithmetic.real(x)
-    if dtype.is_bool or dtype.is_complex or x.dtype.is_bool or x.dtype.is_complex:
+    if x.dtype.is_complex:
+        real, limit = arithmetic.real(x), dtype.real_dtype
+        if not dtype.is_complex:
+            return saturate_cast(real, dtype)
+        if limit.max < real.dtype.max:
+            x = arithmetic.complex_(saturate_cast(real, limit), saturate_cast(arithmetic.imag(x), limit))
         return cast(x, dtype)
-    lo, hi = x.dtype.min, x.dtype.max
-    if lo < dtype.min or hi > dtype.max:
-        x = arithmetic.clip(x, _within(max(lo, dtype.min), x.dtype), _within(min(hi, dtype.max), x.dtype))
+    if dtype.is_bool or x.dtype.is_bool:
+        return cast(x, dtype)
+    lo, hi, limit = x.dtype.min, x.dtype.max, dtype.real_dtype
+    if x.dtype.is_floating or lo < limit.min or hi > limit.max:
+        lo, hi = max(lo, limit.min, key=float), min(hi, limit.max, key=float)
+        x = arithmetic.clip(x, _within(lo, x.dtype), _within(hi, x.dtype))
     return cast(x, dtype)
 
 
