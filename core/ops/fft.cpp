@@ -201,14 +201,16 @@ void run_fft(const Call& c, Outs& outs) {
   x.dtype == Dtype::C64 ? all(float{}) : all(double{});
 }
 
+// How many elements of the transform of n real numbers say all of it.
+int64_t half_of(int64_t n) { return n ? n / 2 + 1 : 0; }
+
 // ---- rfft(x; scale) along the last axis: the first half of the transform of real numbers ----
 void infer_rfft(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   want_dtype(x, set_of(Dtype::F32) | set_of(Dtype::F64), "rfft");
   if (x.shape.rank < 1) fail("input must have rank of at least 1");
   Spec s{x.dtype == Dtype::F32 ? Dtype::C64 : Dtype::C128, x.shape};
-  if (x.shape[x.shape.rank - 1] == 0) fail("the length of a real transform must be positive");
-  s.shape[s.shape.rank - 1] = x.shape[x.shape.rank - 1] / 2 + 1;
+  s.shape[s.shape.rank - 1] = half_of(x.shape[x.shape.rank - 1]);
   outs.emplace_back(s);
 }
 
@@ -250,8 +252,8 @@ void infer_irfft(const Call& c, Outs& outs) {
   want_dtype(x, kComplex, "irfft");
   const int64_t n = c.integer(0);
   if (x.shape.rank < 1) fail("input must have rank of at least 1");
-  if (n < 1 || x.shape[x.shape.rank - 1] != n / 2 + 1)
-    fail("a real transform of length " + std::to_string(n) + " has " + std::to_string(n / 2 + 1) + " elements; got shape " + x.shape.str());
+  if (n < 0 || x.shape[x.shape.rank - 1] != half_of(n))
+    fail("a real transform of length " + std::to_string(n) + " has " + std::to_string(half_of(n)) + " elements; got shape " + x.shape.str());
   Spec s{x.dtype == Dtype::C64 ? Dtype::F32 : Dtype::F64, x.shape};
   s.shape[s.shape.rank - 1] = n;
   outs.emplace_back(s);

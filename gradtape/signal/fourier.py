@@ -94,12 +94,19 @@ def _fitted(x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
     return pad(x, widths) if any(w[1] for w in widths) else x
 
 
-def _lengths(op: str, fft_length: Any, rank: int) -> list[int]:
+def _whole(half: int) -> int:
+    """How many real numbers a half of their transform stands for, if it does not say."""
+    return 2 * max(half - 1, 0)
+
+
+def _lengths(op: str, x: Any, fft_length: Any, rank: int) -> list[int]:
     given = ints_of(fft_length)
     if len(given) != rank:
         raise InvalidArgumentError(f"{op}: fft_length must have shape [{rank}]; got {given}")
-    if any(n < 1 for n in given):
-        raise InvalidArgumentError(f"{op}: fft_length must be positive; got {given}")
+    if any(n < (prod(x.shape) > 0) for n in given):  # nothing may become nothing
+        raise InvalidArgumentError(
+            f"{op}: fft_length must be positive; got {given} for shape {list(x.shape)}"
+        )
     return given
 
 
@@ -113,7 +120,7 @@ def _real_forward(op: str, value: Any, fft_length: Any, axes: Sequence[int], sca
     if len(x.shape) < len(axes):
         raise ValueError(f"{op}: Shape {x.shape} must have rank at least {len(axes)}")
     if fft_length is not None:
-        x = _fitted(x, _lengths(op, fft_length, len(axes)), axes)
+        x = _fitted(x, _lengths(op, x, fft_length, len(axes)), axes)
     out = rfft_of(x, scale)
     return fft_of(out, list(axes[:-1])) if len(axes) > 1 else out
 
@@ -129,14 +136,9 @@ def _real_inverse(
     if len(x.shape) < len(axes):
         raise ValueError(f"{op}: Shape {x.shape} must have rank at least {len(axes)}")
     if fft_length is None:
-        sizes = [*(x.shape[a] for a in axes[:-1]), 2 * (x.shape[axes[-1]] - 1)]
-    else:
-        sizes = _lengths(op, fft_length, len(axes))
-    if sizes[-1] < 1:
-        raise InvalidArgumentError(
-            f"{op}: the length of the result must be positive; got shape {list(x.shape)}"
-        )
-    x = _fitted(x, [*sizes[:-1], sizes[-1] // 2 + 1], axes)
+        fft_length = [*(x.shape[a] for a in axes[:-1]), _whole(x.shape[axes[-1]])]
+    sizes = _lengths(op, x, fft_length, len(axes))
+    x = _fitted(x, [*sizes[:-1], sizes[-1] // 2 + 1 if sizes[-1] else 0], axes)
     if len(axes) > 1:
         x = fft_of(x, list(axes[:-1]), True)
     return irfft_of(x, sizes[-1], 1.0 / max(prod(sizes), 1) if scale is None else scale)
@@ -216,7 +218,7 @@ def _complex_over(op: str, value: Any, fft_length: Any, axes: Any, norm: Any, in
         x = cast(x, dtypes.complex128 if x.dtype is dtypes.float64 else dtypes.complex64)
     over = _axes(op, x, axes, fft_length)
     if fft_length is not None:
-        x = _fitted(x, _lengths(op, fft_length, len(over)), over)
+        x = _fitted(x, _lengths(op, x, fft_length, len(over)), over)
     return fft_of(x, over, inverse, _scales(op, norm, _size(x, over))[inverse])
 
 
@@ -254,7 +256,7 @@ def rfftnd(
     """The Fourier transform of real numbers over some axes, by default all; of the last one the first half."""
     x = convert_to_tensor(input_tensor, dtype_hint=dtypes.float32)
     over = _axes("rfftnd", x, axes, fft_length)
-    sizes = [x.shape[a] for a in over] if fft_length is None else _lengths("rfftnd", fft_length, len(over))
+    sizes = _lengths("rfftnd", x, [x.shape[a] for a in over] if fft_length is None else fft_length, len(over))
     x, back = _to_end(x, over)
     out = _real_forward("rfftnd", x, sizes, _last(len(over)), _scales("rfftnd", norm, prod(sizes))[0])
     return transpose(out, back) if back else out
@@ -267,9 +269,9 @@ def irfftnd(
     x = _as_complex(input_tensor)
     over = _axes("irfftnd", x, axes, fft_length)
     if fft_length is None:
-        sizes = [*(x.shape[a] for a in over[:-1]), 2 * (x.shape[over[-1]] - 1)]
+        sizes = [*(x.shape[a] for a in over[:-1]), _whole(x.shape[over[-1]])]
     else:
-        sizes = _lengths("irfftnd", fft_length, len(over))
+        sizes = _lengths("irfftnd", x, fft_length, len(over))
     x, back = _to_end(x, over)
     out = _real_inverse("irfftnd", x, sizes, _last(len(over)), _scales("irfftnd", norm, prod(sizes))[1])
     return transpose(out, back) if back else out
