@@ -23,7 +23,7 @@ inline double digamma(double x) {
   double sum = 0;
   if (x <= 0) {
     if (x == ::floor(x)) return NAN;  // a pole
-    sum = -M_PI / ::tan(M_PI * (x - ::floor(x)));
+    sum = -M_PI / ::tan(M_PI * (x - ::rint(x)));  // a difference without rounding, also near 0
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum -= 1 / x;

@@ -100,3 +100,18 @@ def test_nextafter():
     np.testing.assert_array_equal(tf.math.nextafter(f64(1.0), f64(2.0)), [np.nextafter(1.0, 2.0)])
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.math.nextafter(tf.constant(1, tf.int32), 2)
+
+
+def test_gamma_family_beside_its_poles():
+    """Near 0 and the negative integers digamma is -1 / distance, to the last digits."""
+    for x in (1e-20, 1e-300, 1e-5):
+        np.testing.assert_allclose(
+            tf.math.digamma(f64(-x, x)), [1 / x - np.euler_gamma, -1 / x - np.euler_gamma]
+        )
+    x = f64(-1e-20, -1e-8, -3 - 2**-40)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.math.lgamma(x)
+    np.testing.assert_allclose(
+        tape.gradient(y, x), [1e20, 1e8 - np.euler_gamma, 2.0**40 + 1.2561176684319], rtol=1e-14
+    )

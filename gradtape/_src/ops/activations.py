@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from gradtape._src.base.dtypes import float32
-from gradtape._src.ops.arithmetic import conjugate, square
+from gradtape._src.ops.arithmetic import conjugate, reciprocal, square
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.comparison import select
-from gradtape._src.ops.exponential import exp, tanh
+from gradtape._src.ops.exponential import exp
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import at, call, floats, pairs
 from gradtape._src.ops.table import COMPLEX, FLOAT, REAL, composite, elementwise
@@ -74,14 +74,14 @@ def leaky_relu(features, alpha=0.2, name=None):
 
 
 elu = elementwise(
-    "elu", FLOAT, args="features", deriv=lambda x, out: select(out < 0, out + 1, 1),
+    "elu", FLOAT, args="features", deriv=lambda x, out: select(x < 0, exp(x), 1),
     numpy=lambda x: np.where(x < 0, np.expm1(x), x), samples=floats(), names="nn.elu",
     edges=[((at(0.0),), (1.0,))], doc="`x` where positive, `exp(x) - 1` elsewhere.",
 )  # fmt: skip
 
 selu = elementwise(
     "selu", FLOAT, args="features",
-    deriv=lambda x, out: select(out < 0, out + _SELU_SCALE * _SELU_ALPHA, _SELU_SCALE),
+    deriv=lambda x, out: select(x < 0, _SELU_SCALE * _SELU_ALPHA * exp(x), _SELU_SCALE),
     numpy=lambda x: _SELU_SCALE * np.where(x < 0, _SELU_ALPHA * np.expm1(x), x), samples=floats(), names="nn.selu",
     edges=[((at(0.0),), (_SELU_SCALE,))], doc="The scaled exponential linear unit.",
 )  # fmt: skip
@@ -107,7 +107,7 @@ softplus = elementwise(
 )  # fmt: skip
 
 softsign = elementwise(
-    "softsign", FLOAT, args="features", deriv=lambda x, out: square(1 - abs(out)),
+    "softsign", FLOAT, args="features", deriv=lambda x, out: reciprocal(square(1 + abs(x))),
     numpy=lambda x: x / (1 + np.abs(x)), samples=floats(), names="nn.softsign", doc="`x / (1 + |x|)`, element-wise.",
 )  # fmt: skip
 
@@ -147,8 +147,8 @@ gelu_op = elementwise(
 
 
 def _gelu_tanh_derivative(x, out):
-    t = tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x * square(x)))
-    return 0.5 * (1 + t) + (0.5 * _SQRT_2_OVER_PI) * x * (1 - square(t)) * (1 + 0.134145 * square(x))
+    s = sigmoid(2 * _SQRT_2_OVER_PI * (x + 0.044715 * x * square(x)))  # (1 + tanh) / 2, which cancels
+    return s + out * (1 - s) * (2 * _SQRT_2_OVER_PI) * (1 + 0.134145 * square(x))
 
 
 gelu_tanh_op = elementwise(

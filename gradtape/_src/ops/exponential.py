@@ -13,6 +13,11 @@ from gradtape._src.ops.table import COMPLEX, FLOAT, REAL, elementwise
 _FC = FLOAT | COMPLEX
 
 
+def _one_minus_square(x):
+    """`1 - x²`, exact near 1 and -1."""
+    return (1 - x) * (1 + x)
+
+
 def _nonzero(x):
     """1 where `x` is not 0, and 0 where it is."""
     from gradtape._src.ops.casting import cast
@@ -27,7 +32,7 @@ exp = elementwise(
 )  # fmt: skip
 
 expm1 = elementwise(
-    "expm1", _FC, deriv=lambda x, out: out + 1,
+    "expm1", _FC, deriv=lambda x, out: exp(x),  # out + 1 has lost it where exp(x) is small
     numpy=np.expm1, samples=floats(), names="math.expm1", doc="`exp(x) - 1`, exact near 0.",
 )  # fmt: skip
 
@@ -58,12 +63,12 @@ tan = elementwise(
 )  # fmt: skip
 
 asin = elementwise(
-    "asin", _FC, deriv=lambda x, out: reciprocal(sqrt(1 - square(x))),
+    "asin", _FC, deriv=lambda x, out: reciprocal(sqrt(_one_minus_square(x))),
     numpy=np.arcsin, samples=floats(-0.9, 0.9), names="asin math.asin", doc="The inverse sine of each element.",
 )  # fmt: skip
 
 acos = elementwise(
-    "acos", _FC, deriv=lambda x, out: -reciprocal(sqrt(1 - square(x))),
+    "acos", _FC, deriv=lambda x, out: -reciprocal(sqrt(_one_minus_square(x))),
     numpy=np.arccos, samples=floats(-0.9, 0.9), names="acos math.acos", doc="The inverse cosine of each element.",
 )  # fmt: skip
 
@@ -118,7 +123,7 @@ acosh = elementwise(
 )  # fmt: skip
 
 atanh = elementwise(
-    "atanh", _FC, deriv=lambda x, out: reciprocal(1 - square(x)),
+    "atanh", _FC, deriv=lambda x, out: reciprocal(_one_minus_square(x)),
     numpy=np.arctanh, samples=floats(-0.9, 0.9), names="atanh math.atanh",
     doc="The inverse hyperbolic tangent of each element.",
 )  # fmt: skip
