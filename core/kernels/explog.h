@@ -8,19 +8,22 @@
 namespace gt::math {
 
 // exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to a whole k
-// and leaves it in the low bits. Gives exp(r); k goes to `power`.
-inline float exp_reduced(float x, int32_t& power) {
+// and leaves it in the low bits. Gives r; k goes to `power`.
+inline float exp_remainder(float x, int32_t& power) {
   const float shifted = x * 1.44269504f + 0x1.8p23f, k = shifted - 0x1.8p23f;
-  const float r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+  power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(0x1.8p23f);
+  return (x - k * 0.693359375f) - k * -2.12194440e-4f;
+}
+inline float exp_small(float r) {
   float p = 1.9875691500e-4f;  // Cephes, expf
   p = p * r + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(0x1.8p23f);
   return p * (r * r) + r + 1;
 }
+inline float exp_reduced(float x, int32_t& power) { return exp_small(exp_remainder(x, power)); }
 inline float power_of_two(int32_t e) { return std::bit_cast<float>(uint32_t(e + 127) << 23); }
 
 // 2^k goes in as two factors: results below the smallest normal number round once, and exponents
@@ -35,6 +38,15 @@ inline float exp_negative(float x) {
   int32_t k;
   const float p = exp_reduced(x < -87.0f ? -87.0f : x, k);
   return x < -87.0f ? 0.0f : p * power_of_two(k);
+}
+
+// exp(-x^2 / 2), to the last digits: x^2 is split into a part that a float holds exactly and the rest.
+inline float exp_half_square(float x) {
+  const float head = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);  // 12 bits
+  const float square = -0.5f * (head * head), rest = -0.5f * ((x - head) * (x + head));
+  int32_t k;
+  const float r = exp_remainder(square < -87.0f ? -87.0f : square, k) + rest;
+  return square < -87.0f ? 0.0f : exp_small(r) * power_of_two(k);
 }
 
 // log(x) = e log(2) + log(m) with m in [sqrt(1/2), sqrt(2)).

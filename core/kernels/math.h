@@ -48,6 +48,7 @@ GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter)
 
 inline double exp(double x) { return ::exp(x); }
 inline double log(double x) { return ::log(x); }
+inline double exp_half_square(double x) { return ::exp(-0.5 * x * x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.

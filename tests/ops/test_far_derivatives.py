@@ -3,6 +3,8 @@
 The expected values are formulas that do not cancel there, in float64.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,18 @@ def test_far_derivative(name, dtype):
     expected = derivative(x.numpy().astype(np.float64))
     # The argument of an exponential is rounded: its relative error is eps times the argument.
     np.testing.assert_allclose(tape.gradient(y, x), expected, rtol=100 * np.finfo(dtype).eps)
+
+
+def test_gelu_to_the_last_digits():
+    """The tail of the normal distribution, to 3 eps from the middle to where it is no float any more."""
+    x = np.linspace(-13, 13, 2001, dtype=np.float32)
+    wide = x.astype(np.float64)
+    below = np.array([math.erfc(-v / math.sqrt(2)) / 2 for v in wide])
+    eps = np.finfo(np.float32).eps
+    np.testing.assert_allclose(tf.nn.gelu(x), wide * below, rtol=3 * eps)
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.gelu(x)
+    slope = below + wide * np.exp(-0.5 * wide**2) / math.sqrt(2 * math.pi)
+    np.testing.assert_allclose(tape.gradient(y, x), slope, rtol=4 * eps, atol=2 * eps)
