@@ -56,13 +56,28 @@ constexpr Elementwise pow_row() {
   return r;
 }
 
+// TensorFlow's logarithm in 16 bits is rounded before it is multiplied.
+template <class H> struct RoundedXLogY {
+  float operator()(float x, float y) const { return x == 0 ? 0.0f : x * float(H(math::log(y))); }
+};
+template <class H> struct RoundedXLog1pY {
+  float operator()(float x, float y) const { return x == 0 ? 0.0f : x * float(H(math::log1p(y))); }
+};
+template <template <class> class F> constexpr Elementwise rounded_in_half(Elementwise row) {
+  row.loop[int(Dtype::F16)] = in_float<Dtype::F16, map2<F<half>, float, float, float, Way::Single>, 2, Result::Float>;
+  row.loop[int(Dtype::BF16)] = in_float<Dtype::BF16, map2<F<bfloat>, float, float, float, Way::Single>, 2, Result::Float>;
+  return row;
+}
+
 constexpr Elementwise table[] = {
     pow_row(),
     binary_math<kFloat>("atan2", 1, [](auto y, auto x) { return math::atan2(y, x); }),
     binary_math<kFloat>("hypot", 0.5, [](auto x, auto y) { return math::hypot(x, y); }),
     binary<set_of(Dtype::F32) | set_of(Dtype::F64)>("nextafter", 2, [](auto x, auto y) { return math::nextafter(x, y); }),
-    binary_math<kFloat | kComplex>("xlogy", 0.5, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log(y)); }),
-    binary_math<kFloat | kComplex>("xlog1py", 0.7, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log1p(y)); }),
+    rounded_in_half<RoundedXLogY>(
+        binary_math<kFloat | kComplex>("xlogy", 0.5, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log(y)); })),
+    rounded_in_half<RoundedXLog1pY>(
+        binary_math<kFloat | kComplex>("xlog1py", 0.7, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log1p(y)); })),
 };
 
 }  // namespace

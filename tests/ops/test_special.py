@@ -115,3 +115,20 @@ def test_gamma_family_beside_its_poles():
     np.testing.assert_allclose(
         tape.gradient(y, x), [1e20, 1e8 - np.euler_gamma, 2.0**40 + 1.2561176684319], rtol=1e-14
     )
+
+
+def test_scaled_bessel_functions_far_out():
+    x = f64(1e8, 1e15, 1e30, 1e300)
+    expected = np.sqrt(np.pi / 2 / x.numpy())
+    for name in ("bessel_k0e", "bessel_k1e"):
+        np.testing.assert_allclose(getattr(tf.math.special, name)(x), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_xlogy_in_16_bits_rounds_the_logarithm_first(dtype):
+    """As TensorFlow does: log in float, rounded to 16 bits, then the product."""
+    rng = np.random.default_rng(3)
+    x, y = (tf.cast(tf.constant(rng.uniform(0.1, 3, 200)), dtype) for _ in range(2))
+    for function, log in ((tf.math.xlogy, tf.math.log), (tf.math.xlog1py, tf.math.log1p)):
+        rounded = x * tf.cast(log(tf.cast(y, tf.float32)), dtype)
+        np.testing.assert_array_equal(tf.cast(function(x, y), tf.float32), tf.cast(rounded, tf.float32))

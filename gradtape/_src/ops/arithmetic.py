@@ -164,7 +164,7 @@ pow_ = elementwise(
 
 maximum = elementwise(
     "maximum", REAL, args="x y",
-    vjp=(lambda g, x, y, out: _select(x >= y, g), lambda g, x, y, out: _select(x < y, g)),
+    vjp=(lambda g, x, y, out: _select(x >= y, g, 0), lambda g, x, y, out: _select(x >= y, 0, g)),
     numpy=np.maximum, samples=pairs(), names="maximum math.maximum", bad=_MISFIT,
     edges=[((at(1.0), at(1.0)), (1.0, 0.0))],
     doc="The larger of `x` and `y`, element-wise. At a tie `x` gets the gradient.",
@@ -172,25 +172,25 @@ maximum = elementwise(
 
 minimum = elementwise(
     "minimum", REAL, args="x y",
-    vjp=(lambda g, x, y, out: _select(x <= y, g), lambda g, x, y, out: _select(x > y, g)),
+    vjp=(lambda g, x, y, out: _select(x <= y, g, 0), lambda g, x, y, out: _select(x <= y, 0, g)),
     numpy=np.minimum, samples=pairs(), names="minimum math.minimum", bad=_MISFIT,
     edges=[((at(1.0), at(1.0)), (1.0, 0.0))],
     doc="The smaller of `x` and `y`, element-wise. At a tie `x` gets the gradient.",
 )  # fmt: skip
 
 
-def _select(condition, g):
+def _select(condition, x, y):
     from gradtape._src.ops.comparison import select
 
-    return select(condition, g, 0)
+    return select(condition, x, y)
 
 
 clip = elementwise(
     "clip", REAL, args="t clip_value_min clip_value_max",
     vjp=(
-        lambda g, x, lo, hi, out: _select((x >= lo) & (x <= hi), g),
-        lambda g, x, lo, hi, out: _select(minimum(x, hi) < lo, g),
-        lambda g, x, lo, hi, out: _select((x > hi) & (hi >= lo), g),
+        lambda g, x, lo, hi, out: _select((x >= lo) & (x <= hi), g, 0),
+        lambda g, x, lo, hi, out: _select(minimum(x, hi) < lo, g, 0),
+        lambda g, x, lo, hi, out: _select((x > hi) & (hi >= lo), g, 0),
     ),
     numpy=lambda x, lo, hi: np.maximum(np.minimum(x, hi), lo),
     samples=[
