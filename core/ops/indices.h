@@ -67,7 +67,7 @@ template <Combine how, class T> T combine(T x, T y) {
     }
     return T(x / y);
   } else if constexpr (is_real<T>) {
-    return how == Combine::Max ? (x < y ? y : x) : (y < x ? y : x);
+    return (how == Combine::Max ? x < y : y < x) || y != y ? y : x;  // NaN stays, as in the long loop
   } else {
     return y;
   }

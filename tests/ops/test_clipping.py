@@ -79,3 +79,14 @@ def test_clip_by_average_norm():
     np.testing.assert_allclose(
         tf.compat.v1.clip_by_average_norm(tf.constant([3.0, 4.0]), 1.0), [1.2, 1.6], rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("function", [tf.maximum, tf.minimum])
+def test_extrema_of_nan_hand_their_gradient_to_the_second(function):
+    x, y = tf.constant([np.nan, 1.0, np.nan]), tf.constant([1.0, np.nan, np.nan])
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        out = function(x, y)
+    gx, gy = tape.gradient(out, [x, y])
+    np.testing.assert_array_equal(gx, [0, 0, 0])
+    np.testing.assert_array_equal(gy, [1, 1, 1])

@@ -329,3 +329,15 @@ def test_partition_and_stitch_are_inverse():
     ids = [1, 0]
     places = tf.dynamic_partition([0, 1], ids, 2)
     np.testing.assert_array_equal(tf.dynamic_stitch(places, tf.dynamic_partition(X, ids, 2)), X)
+
+
+@pytest.mark.parametrize("width", [1, 40])
+def test_scatter_and_segments_pass_nan_on(width):
+    """However long the rows are: as `maximum` and `reduce_max` do."""
+    row = np.full((1, width), np.nan, np.float32)
+    for scatter in (tf.tensor_scatter_nd_max, tf.tensor_scatter_nd_min):
+        assert np.isnan(scatter(np.zeros_like(row), [[0]], row)).all()
+        assert np.isnan(scatter(row, [[0]], np.zeros_like(row))).all()
+    rows = np.concatenate([np.zeros_like(row), row, np.ones_like(row)])
+    for segments in (tf.math.unsorted_segment_max, tf.math.unsorted_segment_min):
+        assert np.isnan(segments(rows, [0, 0, 0], 1)).all()
