@@ -6,6 +6,28 @@ Each figure is the least CPU time of many calls, in microseconds, from an array 
 the faster of the two others divided by ours, so that more than 1 means that ours is faster. The calls of all three
 are interleaved, so that a busy machine is busy for all of them. What a call costs besides the transform (a few
 microseconds each) decides the sizes below 100.
+
+On two cores of an AMD EPYC (AVX2), beside other work, 16 November 2026: ours is faster than pocketfft in 110 of 144
+rows and than ducc0 in 51. Geometric means of the others' times by ours:
+
+| | pocketfft | ducc0 |
+|---|---|---|
+| fft, float32, powers of 2 | 2.00 | 0.94 |
+| fft, float32, other lengths | 1.63 | 0.95 |
+| fft, float32, primes | 1.65 | 1.15 |
+| fft, float32, batches | 1.05 | 0.75 |
+| fft, float64, powers of 2 | 1.40 | 0.82 |
+| fft, float64, other lengths | 1.32 | 0.77 |
+| fft, float64, primes | 1.39 | 0.93 |
+| fft, float64, batches | 0.78 | 0.61 |
+| rfft, float32, powers of 2 | 1.88 | 1.12 |
+| rfft, float32, other lengths | 2.19 | 1.15 |
+| rfft, float32, primes | 1.75 | 1.20 |
+| rfft, float32, batches | 1.02 | 0.64 |
+| rfft, float64, powers of 2 | 1.49 | 0.91 |
+| rfft, float64, other lengths | 1.57 | 0.96 |
+| rfft, float64, primes | 1.45 | 0.95 |
+| rfft, float64, batches | 0.82 | 0.56 |
 """
 
 import argparse
@@ -23,7 +45,9 @@ import gradtape as tf
 POWERS = [(2**k, 1) for k in (3, 5, 7, 8, 10, 12, 14, 16, 18, 20)]
 MIXED = [(n, 1) for n in (60, 100, 360, 1000, 1500, 10000, 100000, 3 * 5 * 7 * 11, 2 * 3**9)]
 PRIMES = [(n, 1) for n in (7, 17, 101, 257, 1009, 10007, 65537)]
-BATCHES = [(8, 10000), (16, 4096), (64, 1000), (100, 500), (256, 256), (400, 100), (512, 128), (1024, 64), (4096, 32), (101, 64)]
+BATCHES = [
+    (8, 10000), (16, 4096), (64, 1000), (100, 500), (256, 256), (400, 100), (512, 128), (1024, 64), (4096, 32), (101, 64),
+]  # fmt: skip
 
 
 def least(calls, budget):

@@ -212,6 +212,15 @@ TYPES = (
         "shows only where a place is half-way between two pixels",
     ),
     Known(
+        "tensor_scatter_nd_max tensor_scatter_nd_min math.segment_max math.segment_min math.unsorted_segment_max "
+        "math.unsorted_segment_min",
+        "value",
+        "nan",
+        "whether NaN is passed over depends on where it stands",
+        "NaN stays",
+        "as in `maximum` and `reduce_max`",
+    ),
+    Known(
         "math.argmax math.argmin",
         "value",
         "nan",
