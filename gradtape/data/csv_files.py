@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,11 +14,12 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.base.reading import number_in, open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import AUTOTUNE, Run, invalid
 from gradtape.data.dataset import Dataset
-from gradtape.data.readers import list_files, open_file
+from gradtape.data.readers import list_files
 
 _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string)
 
@@ -53,11 +55,11 @@ class _Column:
                 raise invalid(f"Field {at} is required but missing in record!")
             return self.default
         if self.dtype is dtypes.string:
-            return field.encode()
-        try:
-            return int(field) if self.dtype.is_integer else float(field)
-        except ValueError:
-            raise invalid(f"Field {at} in record is not a valid {self.dtype.name}: {field}") from None
+            return field.encode(errors="surrogateescape")
+        value = number_in(field, self.dtype)
+        if value is None:
+            raise invalid(f"Field {at} in record is not a valid {self.dtype.name}: {field}")
+        return value
 
     def part(self, value: Any) -> Any:
         """A value, or a list of them, as a part of an element."""
@@ -69,13 +71,19 @@ class _Column:
 def _rows(
     path: str, compression_type: Any, header: bool, delimiter: str, quotes: bool, encoding: str = "utf-8"
 ) -> Iterator[list[str]]:
+    """The rows of a file. Bytes that are no text in its encoding come back as they were."""
     with open_file(path, compression_type) as file:
         lines = csv.reader(
-            io.TextIOWrapper(file, encoding, newline=""),
+            io.TextIOWrapper(file, encoding, errors="surrogateescape", newline=""),
             delimiter=delimiter,
             quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
+            strict=True,
         )
-        for i, row in enumerate(lines):
+        for i in itertools.count():
+            with reading(f"{path}: ", invalid):
+                row = next(lines, None)
+            if row is None:
+                return
             if row and not (header and i == 0):
                 yield row
 

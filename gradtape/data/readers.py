@@ -8,40 +8,13 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from gradtape._src.base import dtypes, errors
+from gradtape._src.base import dtypes
+from gradtape._src.base.reading import open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset
-
-
-def open_file(path: str, compression_type: Any = None) -> Any:
-    """A file for reading bytes, unpacked.
-
-    Raises:
-      NotFoundError: if there is none.
-    """
-    kind = str(getattr(compression_type, "numpy", lambda: compression_type or "")())
-    try:
-        if kind in ("", "b''"):
-            return open(path, "rb")  # noqa: SIM115
-        if kind == "GZIP":
-            import gzip
-
-            return gzip.open(path, "rb")
-        if kind == "ZLIB":
-            import io
-            import zlib
-
-            with open(path, "rb") as f:
-                return io.BytesIO(zlib.decompress(f.read()))
-    except FileNotFoundError:
-        raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from None
-    except PermissionError:
-        raise errors.PermissionDeniedError(None, None, f"{path}; Permission denied") from None
-    except IsADirectoryError:
-        raise errors.FailedPreconditionError(None, None, f"{path}; Is a directory") from None
-    raise invalid(f"Unsupported compression_type: expected '', 'GZIP' or 'ZLIB'; got {kind!r}.")
+from gradtape.io import framing
 
 
 class FileDataset(Dataset):
@@ -82,7 +55,7 @@ class TextLineDataset(FileDataset):
         name: str | None = None,
     ) -> None:
         def lines(path: str) -> Iterator[bytes]:
-            with open_file(path, compression_type) as file:
+            with reading(f"{path} is damaged: "), open_file(path, compression_type) as file:
                 for line in file:
                     yield line.rstrip(b"\n").rstrip(b"\r") if line.endswith(b"\n") else line
 
@@ -101,9 +74,8 @@ class TFRecordDataset(FileDataset):
         name: str | None = None,
     ) -> None:
         def records(path: str) -> Iterator[bytes]:
-            from gradtape.io.records import read_records
-
-            return read_records(path, compression_type) if compression_type else read_records(path)
+            with open_file(path, compression_type) as file:
+                yield from framing.read(file, path)
 
         super().__init__(filenames, records)
 
@@ -130,7 +102,7 @@ class FixedLengthRecordDataset(FileDataset):
             raise invalid(f"{op}: `record_bytes` must be > 0; got {length}.")
 
         def records(path: str) -> Iterator[bytes]:
-            with open_file(path, compression_type) as file:
+            with reading(f"{path} is damaged: "), open_file(path, compression_type) as file:
                 data = file.read()
             body = len(data) - header - footer
             if body % length:

@@ -1,11 +1,14 @@
 """Datasets in files: `save`, `load`, and the files of `cache`.
 
-A file of elements is a line of JSON, which says what an element is made of, and then the parts of one
-element after the other: the sizes of a part, then its bytes. It appears under its name once it is complete.
+A file of elements is a file of records, each with its checksum (`gradtape/io/framing.py`). The first is JSON and
+says what an element is made of; then comes a record for each element: for each part its sizes, then its bytes;
+the last is JSON and says how many there are. A file appears under its name once it is complete.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import struct
@@ -15,15 +18,17 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import ops
-from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.graph.trace import lift
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run
 from gradtape.data.dataset import Dataset
 from gradtape.data.structure import is_tensor, packer
+from gradtape.io import framing
 
-_MAGIC = "gradtape elements 1"
+_MAGIC = "gradtape elements 2"
 _SAVED = "elements"
 
 
@@ -42,18 +47,18 @@ def _describe(structure: Any) -> Any:
     raise NotImplementedError(f"save: elements with parts like {structure!r} cannot be written.")
 
 
-def _structure(description: dict) -> Any:
-    if "dict" in description:
+def _structure(description: Any) -> Any:
+    if "dict" in expect(description, dict):
         return {key: _structure(value) for key, value in description["dict"]}
     if "tuple" in description:
         return tuple(_structure(child) for child in description["tuple"])
-    return TensorSpec(description["shape"], description["dtype"])
+    return TensorSpec(description["shape"], dtypes.as_dtype(expect(description["dtype"], str)))
 
 
 # ---- parts --------------------------------------------------------------------------------------
 
 
-def _write_part(file: Any, part: Any) -> None:
+def _encoded(part: Any) -> bytes:
     if is_tensor(part):
         data = memoryview(part) if part.dtype is not dtypes.bfloat16 else part.numpy().astype(np.float32)
         raw = np.ascontiguousarray(data).tobytes()
@@ -61,30 +66,38 @@ def _write_part(file: Any, part: Any) -> None:
         strings = text.array_of(part).reshape(-1).tolist()
         raw = b"".join(struct.pack("<q", len(s)) + s for s in strings)
     sizes = list(part.shape)
-    file.write(struct.pack(f"<B{len(sizes)}qq", len(sizes), *sizes, len(raw)) + raw)
+    return struct.pack(f"<B{len(sizes)}qq", len(sizes), *sizes, len(raw)) + raw
 
 
-def _read(file: Any, count: int, name: str) -> bytes:
-    data = file.read(count)
-    if len(data) != count:
-        raise errors.DataLossError(None, None, f"{name}: the file ends in the middle of an element.")
-    return data
+def _parts(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
+    """The parts of an element."""
+    file = io.BytesIO(record)
+    for spec in specs:
+        (rank,) = file.read(1)
+        *sizes, length = struct.unpack(f"<{rank + 1}q", file.read(8 * (rank + 1)))
+        raw = file.read(max(length, 0))
+        if len(raw) != length or min(sizes, default=0) < 0:
+            raise ValueError(f"{len(raw)} bytes for a part of {sizes}")
+        if spec.dtype is dtypes.string:
+            yield text.make(_strings(raw).reshape(sizes))
+        else:
+            kind = np.float32 if spec.dtype is dtypes.bfloat16 else spec.dtype.as_numpy_dtype
+            yield ops.convert_to_tensor(np.frombuffer(raw, kind).reshape(sizes), spec.dtype)
+    if file.read(1):
+        raise ValueError("more parts than its header says")
 
 
-def _read_part(file: Any, rank: int, spec: TensorSpec, name: str) -> Any:
-    *sizes, length = struct.unpack(f"<{rank + 1}q", _read(file, 8 * (rank + 1), name))
-    raw = _read(file, length, name)
-    if spec.dtype is dtypes.string:
-        found, at = [], 0
-        while at < length:
-            (n,) = struct.unpack_from("<q", raw, at)
-            found.append(raw[at + 8 : at + 8 + n])
-            at += 8 + n
-        array = np.empty(len(found), object)
-        array[:] = found
-        return text.make(array.reshape(sizes))
-    kind = np.float32 if spec.dtype is dtypes.bfloat16 else spec.dtype.as_numpy_dtype
-    return ops.convert_to_tensor(np.frombuffer(raw, kind).reshape(sizes), spec.dtype)
+def _strings(raw: bytes) -> np.ndarray:
+    found, at = [], 0
+    while at < len(raw):
+        (n,) = struct.unpack_from("<q", raw, at)
+        if not 0 <= n <= len(raw) - at - 8:
+            raise ValueError(f"a string of {n} bytes")
+        found.append(raw[at + 8 : at + 8 + n])
+        at += 8 + n
+    array = np.empty(len(found), object)
+    array[:] = found
+    return array
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -98,15 +111,17 @@ def write_through(
 
     temporary = f"{path}.{os.getpid()}.incomplete"
     file: Any = None
+    count = 0
     try:
         for element in source:
+            count += 1
             if file is None:
                 file = _begin(temporary, spec_of(element) if spec is None else spec, compressed)
-            for part in nest.flatten(element):
-                _write_part(file, part)
+            file.write(framing.framed(b"".join(map(_encoded, nest.flatten(element)))))
             yield element
         if file is None:
             file = _begin(temporary, () if spec is None else spec, compressed)
+        file.write(framing.framed(json.dumps({"elements": count}).encode()))
         file.close()
         os.replace(temporary, path)
     except BaseException:
@@ -117,61 +132,49 @@ def write_through(
 
 
 def _begin(path: str, spec: Any, compressed: bool) -> Any:
-    file = _gzip(path, "wb") if compressed else open(path, "wb")  # noqa: SIM115
-    file.write(json.dumps({"format": _MAGIC, "element": _describe(spec)}).encode() + b"\n")
+    file = gzip.open(path, "wb") if compressed else open(path, "wb")  # noqa: SIM115
+    header = json.dumps({"format": _MAGIC, "element": _describe(spec)})
+    file.write(framing.framed(header.encode()))
     return file
 
 
 def _open(path: str) -> Any:
-    try:
-        with open(path, "rb") as f:
-            compressed = f.read(2) == b"\x1f\x8b"
-    except FileNotFoundError:
-        raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from None
-    return _gzip(path, "rb") if compressed else open(path, "rb")
-
-
-def _gzip(path: str, mode: str) -> Any:
-    import gzip
-
-    return gzip.open(path, mode)
+    with open_file(path) as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    return open_file(path, "GZIP" if compressed else None)
 
 
 def read_spec(path: str) -> Any:
     """The spec of the elements of a file."""
     with _open(path) as file:
-        return _header(file, path)
+        return _header(framing.read(file, path), path)
 
 
-def _header(file: Any, path: str) -> Any:
-    try:
-        header = json.loads(file.readline())
+def _header(records: Iterator[bytes], path: str) -> Any:
+    with reading(f"{path}: this is no file of elements of gradtape's: "):
+        header = json_of(next(records, b""))
         if header["format"] != _MAGIC:
-            raise ValueError
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise errors.DataLossError(
-            None, None, f"{path}: this is no file of elements of gradtape's."
-        ) from None
-    return _structure(header["element"])
+            raise ValueError(f"its format is {header['format']!r}")
+        return _structure(header["element"])
 
 
 def read_elements(path: str) -> Iterator[Any]:
     """The elements of a file."""
     with _open(path) as file:
-        spec = _header(file, path)
+        records = framing.read(file, path)
+        spec = _header(records, path)
         flat, pack = nest.flatten(spec), packer(spec)
-        while flat:
-            parts = []
-            for i, s in enumerate(flat):
-                rank = file.read(1)
-                if not rank:
-                    if i:
-                        raise errors.DataLossError(
-                            None, None, f"{path}: the file ends in the middle of an element."
-                        )
-                    return
-                parts.append(_read_part(file, rank[0], s, path))
-            yield pack(parts)
+        last = next(records, b"")
+        count = 0
+        for record in records:
+            count += 1
+            with reading(f"{path}: an element is damaged: "):
+                element = pack(list(_parts(last, flat)))
+            yield element
+            last = record
+        with reading(f"{path}: the file ends before its last element: "):
+            if json_of(last) != {"elements": count}:
+                raise ValueError(f"there are {count}")
 
 
 # ---- Dataset.save and load ----------------------------------------------------------------------

@@ -6,6 +6,7 @@ a shape, which `.numpy()` gives out as TensorFlow does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -139,7 +140,7 @@ def array_of(value: Any) -> np.ndarray:
 
 def strings(value: Any) -> list[str]:
     """Text, or what the user gave for it, as a flat list of str: file names."""
-    return [v.decode() for v in make(value)._array.reshape(-1).tolist()]
+    return [os.fsdecode(v) for v in make(value)._array.reshape(-1).tolist()]
 
 
 def stack(parts: Sequence[Any]) -> Any:

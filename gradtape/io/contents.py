@@ -7,22 +7,13 @@ out as TensorFlow does; every function here also takes Python's own bytes, str a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.errors import (
-    AlreadyExistsError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    UnknownError,
-    Untraceable,
-)
+from gradtape._src.base.errors import InvalidArgumentError, Untraceable
 from gradtape.data.text import Text, make
 
 
@@ -74,22 +65,3 @@ def each(function: Callable[[bytes], Any], value: Any) -> Text:
     for place in np.ndindex(array.shape):
         out[place] = function(array[place])
     return Text(out)
-
-
-@contextmanager
-def tensorflow_errors(path: str) -> Iterator[None]:
-    """Errors of the operating system as TensorFlow's."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise NotFoundError(f"{path}; No such file or directory") from None
-    except IsADirectoryError:
-        raise FailedPreconditionError(f"{path}; Is a directory") from None
-    except NotADirectoryError:
-        raise FailedPreconditionError(f"{path}; Not a directory") from None
-    except FileExistsError:
-        raise AlreadyExistsError(f"{path}; file already exists") from None
-    except PermissionError:
-        raise PermissionDeniedError(f"{path}; Permission denied") from None
-    except OSError as e:
-        raise UnknownError(f"{path}; {e.strerror}") from e

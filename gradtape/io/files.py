@@ -6,8 +6,9 @@ import glob
 import os
 from typing import Any
 
+from gradtape._src.base.reading import system_errors
 from gradtape.data.text import Text, make
-from gradtape.io.contents import as_text, bytes_of, not_in_trace, path_of, tensorflow_errors
+from gradtape.io.contents import as_text, bytes_of, not_in_trace, path_of
 
 
 def read_file(filename: Any, name: str | None = None) -> Text:
@@ -18,7 +19,7 @@ def read_file(filename: Any, name: str | None = None) -> Text:
     """
     not_in_trace("read_file")
     path = path_of(filename)
-    with tensorflow_errors(path), open(path, "rb") as file:
+    with system_errors(path), open(path, "rb") as file:
         return make(file.read())
 
 
@@ -26,7 +27,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Writes bytes to a file; folders on the way to it are made."""
     not_in_trace("write_file")
     path, data = path_of(filename), bytes_of(contents, "write_file")
-    with tensorflow_errors(path):
+    with system_errors(path):
         folder = os.path.dirname(path)
         if folder:
             os.makedirs(folder, exist_ok=True)

@@ -15,7 +15,8 @@ from gradtape._src.base.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from gradtape.io.contents import path_of, tensorflow_errors
+from gradtape._src.base.reading import system_errors
+from gradtape.io.contents import path_of
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")
 
@@ -55,7 +56,7 @@ class GFile:
 
     def _open(self) -> Any:
         if self._file is None:
-            with tensorflow_errors(self._path):
+            with system_errors(self._path):
                 mode = self._mode.replace("b", "") + "b"
                 self._file = builtins.open(self._path, mode)  # noqa: SIM115 (closed by `close`)
         return self._file
@@ -155,7 +156,7 @@ class FileStatistics(NamedTuple):
 def stat(path: Any) -> FileStatistics:
     """Length, time of the last change in nanoseconds, and whether it is a folder."""
     path = path_of(path)
-    with tensorflow_errors(path):
+    with system_errors(path):
         found = os.stat(path)
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(path))
 
@@ -192,21 +193,21 @@ def mkdir(path: Any) -> None:
     """Makes a folder in an existing one; nothing happens if it is there."""
     path = path_of(path)
     if not os.path.isdir(path):
-        with tensorflow_errors(path):
+        with system_errors(path):
             os.mkdir(path)
 
 
 def makedirs(path: Any) -> None:
     """Makes a folder and those above it; nothing happens if it is there."""
     path = path_of(path)
-    with tensorflow_errors(path):
+    with system_errors(path):
         os.makedirs(path, exist_ok=True)
 
 
 def remove(path: Any) -> None:
     """Deletes a file."""
     path = path_of(path)
-    with tensorflow_errors(path):
+    with system_errors(path):
         os.remove(path)
 
 
@@ -215,7 +216,7 @@ def rmtree(path: Any) -> None:
     path = path_of(path)
     if not os.path.exists(path):
         raise NotFoundError(f"{path} not found")
-    with tensorflow_errors(path):
+    with system_errors(path):
         shutil.rmtree(path)
 
 
@@ -223,7 +224,7 @@ def _put(src: Any, dst: Any, overwrite: bool, how: Callable[[str, str], Any]) ->
     source, target = path_of(src), path_of(dst)
     if not overwrite and os.path.exists(target) and os.path.exists(source):
         raise AlreadyExistsError(f"file already exists: {target}. Hint: overwrite=True.")
-    with tensorflow_errors(source):
+    with system_errors(source):
         how(source, target)
 
 

@@ -14,12 +14,14 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
+from gradtape._src.base.reading import reading
 from gradtape._src.ops.static import array_of, ints_of
 from gradtape.io import png
 from gradtape.io.contents import bytes_of, not_in_trace
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _PLAIN = ("L", "LA", "RGB", "RGBA")
+_MOST_PIXELS = 1 << 29  # of all frames; TensorFlow has this limit as well
 
 
 def pillow() -> Any:
@@ -33,31 +35,26 @@ def pillow() -> Any:
 
 
 def _open(data: bytes, op: str, formats: tuple[str, ...] | None = None) -> Any:
-    image = pillow()
-    try:
-        return image.open(io.BytesIO(data), formats=formats)
-    except (OSError, SyntaxError, ValueError) as e:
-        kinds = " or ".join(formats or ("BMP", "GIF", "JPEG", "PNG"))
-        raise InvalidArgumentError(
-            f"{op}: Unknown image file format, or invalid data. {kinds} required; got {len(data)} bytes beginning with "
-            f"{data[:8]!r}: {e}."
-        ) from None
-
-
-def _loaded(image: Any, op: str) -> Any:
-    try:
-        image.load()
-    except (OSError, SyntaxError, ValueError, EOFError) as e:
-        raise InvalidArgumentError(f"{op}: Invalid {image.format} data: {e}.") from None
-    return image
+    kinds = " or ".join(formats or ("BMP", "GIF", "JPEG", "PNG"))
+    what = (
+        f"{op}: Unknown image file format, or invalid data. {kinds} required; got {len(data)} bytes beginning with "
+        f"{data[:8]!r}: "
+    )
+    with reading(what, InvalidArgumentError):
+        return pillow().open(io.BytesIO(data), formats=formats)
 
 
 def _pixels(image: Any, channels: int, op: str) -> np.ndarray:
     """The pixels of an image as uint8 [height, width, channels]; 0 channels: as many as it has."""
+    with reading(f"{op}: Invalid {image.format} data: ", InvalidArgumentError):
+        return _read_pixels(image, channels)
+
+
+def _read_pixels(image: Any, channels: int) -> np.ndarray:
     mode = _MODES[channels] if channels else _own_mode(image)
     if image.mode.startswith("I;16"):
         image = pillow().fromarray((np.asarray(image, np.uint16) >> 8).astype(np.uint8))
-    _loaded(image, op)
+    image.load()
     if image.mode != mode:
         image = image.convert("RGB" if image.mode == "P" and mode == "L" else mode).convert(mode)
     array = np.asarray(image)
@@ -200,10 +197,8 @@ def _pixels_16(data: bytes, channels: int, op: str) -> np.ndarray:
         return array_of(_decode_any(data, channels, op)).astype(np.uint16) * 256
     if png.header(data)[2] != 16:
         return array_of(_decode_any(data, channels, op)).astype(np.uint16) * 257
-    try:
+    with reading(f"{op}: Invalid PNG data: ", InvalidArgumentError):
         pixels = png.decode_16(data)
-    except ValueError as e:
-        raise InvalidArgumentError(f"{op}: {e}.") from None
     own = pixels.shape[2]
     if channels in (0, own):
         return pixels
@@ -225,10 +220,10 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any
     count = _want_channels(channels, (0, 3, 4), "decode_bmp")
     image = _open(data, "decode_bmp", ("BMP",))
     if data[28:30] == b"\x20\0" and count != 3:  # 32 bits: Pillow leaves out alpha
-        rows = np.frombuffer(
-            data, np.uint8, 4 * image.width * image.height, int.from_bytes(data[10:14], "little")
-        )
-        pixels = rows.reshape(image.height, image.width, 4)[:, :, [2, 1, 0, 3]]
+        size, at = 4 * image.width * image.height, int.from_bytes(data[10:14], "little")
+        with reading("decode_bmp: Invalid BMP data: ", InvalidArgumentError):
+            rows = np.frombuffer(data, np.uint8, size, at)
+            pixels = rows.reshape(image.height, image.width, 4)[:, :, [2, 1, 0, 3]]
         upwards = int.from_bytes(data[22:26], "little", signed=True) > 0
         return _tensor(pixels[::-1] if upwards else pixels)
     return _tensor(_pixels(image, count, "decode_bmp"))
@@ -239,16 +234,20 @@ def decode_gif(contents: Any, name: str | None = None) -> Any:
     not_in_trace("decode_gif")
     data = bytes_of(contents, "decode_gif")
     if data[:3] == b"GIF":
-        return _tensor(_frames(_open(data, "decode_gif", ("GIF",)), "decode_gif"))
+        return _tensor(_frames(_open(data, "decode_gif", ("GIF",)), 3, "decode_gif"))
     return ops.expand_dims(_decode_any(data, 3, "decode_gif"), 0)
 
 
-def _frames(image: Any, op: str) -> np.ndarray:
-    frames = []
-    for k in range(getattr(image, "n_frames", 1)):
-        image.seek(k)
-        frames.append(_pixels(image, 3, op))
-    return np.stack(frames)
+def _frames(image: Any, channels: int, op: str) -> np.ndarray:
+    with reading(f"{op}: Invalid {image.format} data: ", InvalidArgumentError):
+        count = getattr(image, "n_frames", 1)
+        if count * image.width * image.height > _MOST_PIXELS:
+            raise ValueError(f"{count} frames of {image.width} x {image.height} pixels are too many")
+        frames = []
+        for k in range(count):
+            image.seek(k)
+            frames.append(_read_pixels(image, channels))
+        return np.stack(frames)
 
 
 def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
@@ -256,11 +255,7 @@ def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, nam
     not_in_trace("decode_webp")
     count = _want_channels(channels, (0, 3, 4), "decode_webp")
     image = _open(bytes_of(contents, "decode_webp"), "decode_webp", ("WEBP",))
-    frames = []
-    for k in range(getattr(image, "n_frames", 1)):
-        image.seek(k)
-        frames.append(_pixels(image, count, "decode_webp"))
-    return _tensor(np.stack(frames))
+    return _tensor(_frames(image, count, "decode_webp"))
 
 
 def decode_jxl(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
@@ -287,7 +282,7 @@ def _decode_any(data: bytes, channels: int, op: str) -> _core.Tensor:
     image = _open(data, op, ("PNG", "GIF"))
     if image.format == "GIF":
         _want_gif_channels(channels, op)
-        frames = _frames(image, op)
+        frames = _frames(image, 3, op)
         if len(frames) > 1:
             raise InvalidArgumentError(
                 f"{op}: Got {len(frames)} frames, but animated gifs can only be decoded by tf.io.decode_gif or "
@@ -331,7 +326,7 @@ def decode_image(
         return convert_image_dtype(decode_bmp(data, count), kind)
     elif data[:3] == b"GIF":
         _want_gif_channels(count, op)
-        frames = _frames(_open(data, op, ("GIF",)), op)
+        frames = _frames(_open(data, op, ("GIF",)), 3, op)
         pixels = _tensor(frames if expand_animations else frames[0])
     else:
         pixels = _decode_any(data, count, op)

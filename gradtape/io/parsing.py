@@ -7,7 +7,6 @@ are taken over by NumPy.
 from __future__ import annotations
 
 import base64
-import json
 import math
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.reading import expect, json_of, reading
 from gradtape._src.ops.static import array_of, as_tensor
 from gradtape.data.text import Text, looks_like_text
 from gradtape.io import wire
@@ -34,27 +34,34 @@ def _varints(data: bytes) -> np.ndarray:
     if len(last) == len(raw):
         return raw.astype(np.int64)
     first = np.append(0, last[:-1] + 1)
-    place = np.arange(len(raw)) - np.repeat(first, last - first + 1)
+    lengths = last - first[: len(last)] + 1
+    if lengths.sum() < len(raw) or lengths.max() > 10:
+        raise ValueError("an integer is cut off, or has more than 64 bits")
+    place = np.arange(len(raw)) - np.repeat(first, lengths)
     parts = (raw & 127).astype(np.uint64) << (7 * place).astype(np.uint64)
-    return np.add.reduceat(parts, first).view(np.int64) if len(first) else np.empty(0, np.int64)
+    return np.add.reduceat(parts, first).view(np.int64)
 
 
 def _list(kind: int, data: bytes) -> Any:
     """The values of a BytesList (1), FloatList (2) or Int64List (3)."""
-    values = [(kind_on_wire, v) for field, kind_on_wire, v in wire.fields(data) if field == 1]
     if kind == 1:
-        return [v for _, v in values]
+        return list(wire.messages(data, 1))
+    values = [(kind_on_wire, v) for field, kind_on_wire, v in wire.fields(data) if field == 1]
     if kind == 2:
-        return np.frombuffer(b"".join(v for _, v in values), "<f4")
-    packed = [_varints(v) if k == 2 else np.array([wire.signed(v)]) for k, v in values]
+        return np.frombuffer(b"".join(v for kind_on_wire, v in values if kind_on_wire in (2, 5)), "<f4")
+    packed = [
+        _varints(v) if kind_on_wire == 2 else np.array([wire.signed(v)])
+        for kind_on_wire, v in values
+        if kind_on_wire in (0, 2)
+    ]
     return packed[0] if len(packed) == 1 else np.concatenate([np.empty(0, np.int64), *packed])
 
 
 def _feature(data: bytes) -> tuple[int, Any]:
     """The kind of a Feature (0 if it has none) and its values."""
     found: tuple[int, Any] = (0, ())
-    for field, _, v in wire.fields(data):
-        if field in _NAMES:
+    for field, kind_on_wire, v in wire.fields(data):
+        if field in _NAMES and kind_on_wire == 2:
             found = field, _list(field, v)
     return found
 
@@ -62,31 +69,26 @@ def _feature(data: bytes) -> tuple[int, Any]:
 def _entries(data: bytes) -> dict[str, bytes]:
     """A map of names to messages: Features, FeatureLists."""
     out = {}
-    for field, _, entry in wire.fields(data):
-        if field == 1:
-            parts = {f: v for f, _, v in wire.fields(entry)}
-            out[parts.get(1, b"").decode()] = parts.get(2, b"")
+    for entry in wire.messages(data, 1):
+        parts = {f: v for f, kind_on_wire, v in wire.fields(entry) if kind_on_wire == 2}
+        out[parts.get(1, b"").decode()] = parts.get(2, b"")
     return out
 
 
 def _parts(data: bytes, count: int) -> list[dict[str, bytes]]:
     """The maps in the first fields of a message."""
     maps: list[dict[str, bytes]] = [{} for _ in range(count)]
-    try:
-        for field, _, v in wire.fields(data):
-            if 1 <= field <= count:
+    with reading(f"Could not parse example input, value: {data[:40]!r}: ", InvalidArgumentError):
+        for field, kind_on_wire, v in wire.fields(data):
+            if 1 <= field <= count and kind_on_wire == 2:
                 maps[field - 1].update(_entries(v))
-    except (ValueError, AttributeError, TypeError) as e:
-        raise InvalidArgumentError(f"Could not parse example input, value: {data[:40]!r}: {e}") from None
     return maps
 
 
 def _values(key: str, data: bytes | None, dtype: Any) -> Any:
     """The values of a feature; None if there are none."""
-    try:
+    with reading(f"Key: {key}.  Can't parse serialized Example: ", InvalidArgumentError):
         kind, values = _feature(data) if data is not None else (0, ())
-    except (ValueError, TypeError) as e:
-        raise InvalidArgumentError(f"Key: {key}.  Can't parse serialized Example: {e}.") from None
     if kind == 0:
         return None
     if _NAMES[kind] != dtype.name:
@@ -274,7 +276,8 @@ def _steps(key: str, spec: Any, data: bytes | None) -> np.ndarray:
                 "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?"
             )
         data = b""
-    features: list[bytes | None] = [v for field, _, v in wire.fields(data) if field == 1]
+    with reading(f"Feature list '{key}': Can't parse serialized Example: ", InvalidArgumentError):
+        features: list[bytes | None] = list(wire.messages(data, 1))
     dtype = _dtype_of(key, spec)
     if isinstance(spec, VarLenFeature):
         return _filled(_blocks(key, spec, features), dtype, None)
@@ -342,22 +345,20 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Text:
 
 
 def _from_json(data: bytes) -> bytes:
-    try:
-        features = json.loads(data)["features"]["feature"]
+    with reading(f"decode_json_example: Error while parsing JSON: {data[:80]!r}: ", InvalidArgumentError):
+        features = json_of(data)["features"]["feature"]
         entries = []
-        for key, feature in features.items():
+        for key, feature in expect(features, dict).items():
             ((kind, holder),) = feature.items()
-            values = holder.get("value", [])
+            values = expect(expect(holder, dict).get("value", []), list)
             if kind in ("bytesList", "bytes_list"):
                 some = b"".join(wire.message(1, base64.b64decode(v)) for v in values)
                 packed = wire.message(1, some)
             elif kind in ("floatList", "float_list"):
                 packed = wire.message(2, wire.message(1, np.array(values, "<f4").tobytes()))
-            else:
+            elif kind in ("int64List", "int64_list"):
                 packed = wire.message(3, wire.packed(1, map(int, values)))
+            else:
+                raise ValueError(f"{kind!r} is no kind of feature")
             entries.append(wire.message(1, wire.text(1, key) + wire.message(2, packed)))
         return wire.message(1, b"".join(entries))
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InvalidArgumentError(
-            f"decode_json_example: Error while parsing JSON: {data[:80]!r}: {e!r}"
-        ) from None

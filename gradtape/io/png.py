@@ -14,6 +14,7 @@ import numpy as np
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # by the number of channels
 _CHANNELS = {v: k for k, v in _COLOUR_TYPE.items()}
+_MOST_PACKED = 1032  # bytes that zlib can pack into one
 
 
 def encode(pixels: np.ndarray, compression: int = -1) -> bytes:
@@ -41,16 +42,20 @@ def is_png(data: bytes) -> bool:
 
 
 def header(data: bytes) -> tuple[int, int, int, int, int]:
-    """Width, height, bits a channel, colour type, and whether it is interlaced."""
-    width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", data[16:29])
+    """Width, height, bits a channel, colour type, and whether it is interlaced; zeros if it is cut off."""
+    whole = data[16:29].ljust(13, b"\0")
+    width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", whole)
     return width, height, bits, colour, interlaced
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     at = len(_SIGNATURE)
-    while at + 8 <= len(data):
+    while at + 12 <= len(data):
         (size,) = struct.unpack(">I", data[at : at + 4])
-        yield data[at + 4 : at + 8], data[at + 8 : at + 8 + size]
+        chunk = data[at : at + 12 + size]
+        if _chunk(chunk[4:8], chunk[8:-4]) != chunk:
+            raise ValueError(f"the chunk {chunk[4:8]!r} is cut off, or its checksum does not fit")
+        yield chunk[4:8], chunk[8:-4]
         at += 12 + size
 
 
@@ -61,15 +66,17 @@ def decode_16(data: bytes) -> np.ndarray:
       ValueError: if the file is not whole.
     """
     width, height, bits, colour, interlaced = header(data)
-    if bits != 16 or interlaced:
+    if bits != 16 or interlaced or colour not in _CHANNELS:
         raise ValueError("not a plain PNG file of 16 bits")
-    channels = _CHANNELS[colour]
-    step = 2 * channels  # bytes of a pixel
+    step = 2 * _CHANNELS[colour]  # bytes of a pixel
     packed = b"".join(part for kind, part in _chunks(data) if kind == b"IDAT")
-    try:
-        lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + width * step)
-    except (zlib.error, ValueError) as e:
-        raise ValueError(f"PNG file is cut off or damaged: {e}") from None
+    size = height * (1 + width * step)
+    if not 0 < size <= _MOST_PACKED * len(packed):
+        raise ValueError(f"{len(packed)} bytes for {width} x {height} pixels")
+    unpack = zlib.decompressobj()
+    lines = np.frombuffer(unpack.decompress(packed, size), np.uint8).reshape(height, 1 + width * step)
+    if not unpack.eof and (unpack.decompress(unpack.unconsumed_tail, 1) or not unpack.eof):
+        raise ValueError("its pixels are cut off, or more than its header says")
     out = np.zeros((height + 1, width + 1, step), np.uint8)  # a row above and a pixel to the left, of zeros
     for y, line in enumerate(lines, 1):
         _unfilter(int(line[0]), line[1:].reshape(width, step), out[y], out[y - 1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import csv
 import gzip
 import math
@@ -16,6 +15,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.reading import number_in, reading
 from gradtape._src.ops.static import array_of, as_tensor
 from gradtape.data.text import Text, looks_like_text, make
 from gradtape.io import wire
@@ -70,10 +70,8 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
         raise InvalidArgumentError(
             f"decode_compressed: Only ZLIB, GZIP or NONE are supported compressions; got {compression_type!r}."
         )
-    try:
+    with reading("decode_compressed: "):
         return each(unpack, bytes)
-    except (zlib.error, OSError, EOFError) as e:
-        raise InvalidArgumentError(f"decode_compressed: {e}") from e
 
 
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Text:
@@ -89,10 +87,8 @@ def decode_base64(input: Any, name: str | None = None) -> Text:
     not_in_trace("decode_base64")
 
     def decode(b: bytes) -> bytes:
-        try:
+        with reading("decode_base64: Invalid character found in base64: ", InvalidArgumentError):
             return base64.b64decode(b.rstrip(b"=") + b"=" * (-len(b.rstrip(b"=")) % 4), b"-_", validate=True)
-        except binascii.Error as e:
-            raise InvalidArgumentError(f"decode_base64: Invalid character found in base64: {e}.") from None
 
     return each(decode, input)
 
@@ -123,11 +119,13 @@ def decode_csv(
     not_in_trace("decode_csv")
     text = as_text(records)
     defaults = [_default_of(d) for d in record_defaults]
-    lines = [s.decode() for s in text._array.reshape(-1).tolist()]
+    lines = [s.decode(errors="surrogateescape") for s in text._array.reshape(-1).tolist()]
     quoting: Any = csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE
-    rows = [
-        next(csv.reader([line], delimiter=field_delim, quoting=quoting, strict=True), []) for line in lines
-    ]
+    with reading("decode_csv: ", InvalidArgumentError):
+        rows = [
+            next(csv.reader([line], delimiter=field_delim, quoting=quoting, strict=True), [])
+            for line in lines
+        ]
     places = range(len(defaults)) if select_cols is None else [int(c) for c in select_cols]
     if len(places) != len(defaults):
         raise ValueError(
@@ -170,14 +168,13 @@ def _column(fields: list[str], k: int, dtype: Any, default: Any, missing: str, s
                 raise InvalidArgumentError(f"decode_csv: Field {k} is required but missing in record {i}!")
             values.append(default)
         elif dtype is dtypes.string:
-            values.append(field)
+            values.append(field.encode(errors="surrogateescape"))
         else:
-            try:
-                values.append(float(field) if dtype.is_floating else int(field))
-            except ValueError:
+            values.append(number_in(field, dtype))
+            if values[-1] is None:
                 raise InvalidArgumentError(
                     f"decode_csv: Field {k} in record {i} is not a valid {dtype.name}: {field}"
-                ) from None
+                )
     if dtype is dtypes.string:
         return Text(make(values)._array.reshape(shape))
     return ops.convert_to_tensor(np.array(values, dtype.as_numpy_dtype).reshape(shape))
@@ -185,6 +182,8 @@ def _column(fields: list[str], k: int, dtype: Any, default: Any, missing: str, s
 
 # ---- tensors ------------------------------------------------------------------------------------
 
+# What a message of TensorFlow's can hold.
+_MOST_BYTES = 1 << 31
 # Fields of TensorFlow's message TensorProto.
 _DTYPE, _SHAPE, _CONTENT, _STRINGS = 1, 2, 4, 8
 # Lists of numbers, one field for some types: float_val, double_val, int_val, int64_val, bool_val, ...
@@ -218,25 +217,29 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any
     """
     not_in_trace("parse_tensor")
     data, wanted = bytes_of(serialized, "parse_tensor"), dtypes.as_dtype(out_type)
-    try:
-        fields = list(wire.fields(data))
-    except ValueError as e:
-        raise InvalidArgumentError(f"parse_tensor: Cannot parse tensor from proto: {e}") from None
-    dtype = next((v for f, _, v in fields if f == _DTYPE), 0)
+    with reading("parse_tensor: Cannot parse tensor from proto: ", InvalidArgumentError):
+        return _parsed(list(wire.fields(data)), wanted)
+
+
+def _parsed(fields: list, wanted: Any) -> Any:
+    dtype = next((v for f, kind_on_wire, v in fields if f == _DTYPE and kind_on_wire == 0), 0)
     if dtype != wanted.as_datatype_enum:
         found = next((d.name for d in (*dtypes.BY_CODE, dtypes.string) if d.as_datatype_enum == dtype), dtype)
         raise InvalidArgumentError(
             f"parse_tensor: Type mismatch between parsed tensor ({found}) and dtype ({wanted.name})"
         )
-    shape = tuple(d for f, _, v in fields if f == _SHAPE for d in _dims(v))
+    shape = tuple(
+        d for f, kind_on_wire, v in fields if f == _SHAPE and kind_on_wire == 2 for d in wire.shape(v)
+    )
     if wanted is dtypes.string:
-        strings = make([v for f, _, v in fields if f == _STRINGS])._array
+        strings = make([v for f, kind_on_wire, v in fields if f == _STRINGS and kind_on_wire == 2])._array
         return Text(strings.reshape(shape))
     kind = np.dtype(np.uint16 if wanted is dtypes.bfloat16 else wanted.as_numpy_dtype)
-    content = next((v for f, _, v in fields if f == _CONTENT), None)
+    content = next((v for f, kind_on_wire, v in fields if f == _CONTENT and kind_on_wire == 2), None)
     numbers = np.frombuffer(content, kind) if content is not None else _listed(fields, kind)
     count = math.prod(shape)
-    if len(numbers) < count and len(numbers):  # the last number stands for all that follow
+    # The last number stands for all that follow, as far as a message of TensorFlow's can have them.
+    if 0 < len(numbers) < count <= _MOST_BYTES // kind.itemsize:
         numbers = np.append(numbers, np.repeat(numbers[-1:], count - len(numbers)))
     if len(numbers) != count:
         raise InvalidArgumentError(
@@ -245,21 +248,13 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any
     return _core.from_buffer(np.array(numbers.reshape(shape)), wanted._code)
 
 
-def _dims(data: bytes) -> list[int]:
-    dims = []
-    for field, _, dim in wire.fields(data):
-        if field == 2:
-            dims.append(next((v for f, _, v in wire.fields(dim) if f == 1), 0))
-    return dims
-
-
 def _listed(fields: list, kind: np.dtype) -> np.ndarray:
     """The numbers of a tensor that are listed in a field of their type."""
     out: list[np.ndarray] = [np.empty(0, kind)]
     for field, kind_on_wire, value in fields:
         if field in _FLOATS and kind_on_wire in (1, 2, 5):
             out.append(np.frombuffer(value, _FLOATS[field]).astype(kind))
-        elif field in _INTEGERS:
+        elif field in _INTEGERS and kind_on_wire in (0, 2):
             some = np.array(list(wire.numbers(value)) if kind_on_wire == 2 else [value], np.uint64)
             # Half floats are listed as their bits.
             out.append(some.astype(np.uint16).view(kind) if kind == np.float16 else some.astype(kind))

@@ -5,19 +5,14 @@ A record is its length, bytes, and a checksum of both; see `gradtape/framing.py`
 
 from __future__ import annotations
 
-import gzip
-import os
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
-from gradtape._src.base.errors import DataLossError, FailedPreconditionError
+from gradtape._src.base.errors import FailedPreconditionError
+from gradtape._src.base.reading import COMPRESSIONS, open_file, system_errors
 from gradtape.io import framing
-from gradtape.io.contents import bytes_of, path_of, tensorflow_errors
-
-_HEAD, _FOOT = 12, 4  # length and its checksum; the checksum of the data
-_COMPRESSIONS = ("", "GZIP", "ZLIB")
-_CHUNK = 1 << 20
+from gradtape.io.contents import bytes_of, path_of
 
 
 class TFRecordOptions:
@@ -47,42 +42,9 @@ class TFRecordOptions:
 def compression_of(value: Any) -> str:
     """The name of a compression."""
     name = "" if value is None else str(value)
-    if name not in _COMPRESSIONS:
+    if name not in COMPRESSIONS:
         raise ValueError(f"Not a valid compression_type: {name!r}. Hint: '', 'GZIP' or 'ZLIB'.")
     return name
-
-
-class _ZlibReader:
-    """The contents of a file that zlib packed."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._unpack, self._left = file, zlib.decompressobj(), b""
-
-    def read(self, n: int) -> bytes:
-        parts, have = [self._left], len(self._left)
-        while have < n and not self._unpack.eof:
-            packed = self._file.read(_CHUNK)
-            part = self._unpack.decompress(packed) if packed else self._unpack.flush()
-            parts.append(part)
-            have += len(part)
-            if not packed:
-                break
-        data = b"".join(parts)
-        self._left = data[n:]
-        return data[:n]
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _open(path: str, compression: str) -> Any:
-    with tensorflow_errors(path):
-        if os.path.isdir(path):
-            raise FailedPreconditionError(f"{path}; Is a directory")
-        if compression == "GZIP":
-            return gzip.open(path, "rb")
-        file = open(path, "rb", buffering=_CHUNK)  # noqa: SIM115 (closed by the reader)
-        return _ZlibReader(file) if compression == "ZLIB" else file
 
 
 def read_records(path: Any, compression_type: Any = None) -> Iterator[bytes]:
@@ -93,27 +55,8 @@ def read_records(path: Any, compression_type: Any = None) -> Iterator[bytes]:
       DataLossError: if a record is cut off, or its checksum is wrong.
     """
     where = path_of(path)
-    file = _open(where, compression_of(compression_type))
-    at = 0
-    try:
-        while head := file.read(_HEAD):
-            if len(head) < _HEAD:
-                raise DataLossError(f"truncated record at {at}; in {where}")
-            if head[8:] != framing.masked(head[:8]):
-                raise DataLossError(f"corrupted record at {at}; in {where}. Hint: is this a TFRecord file?")
-            size = int.from_bytes(head[:8], "little")
-            data = file.read(size)
-            foot = file.read(_FOOT)
-            if len(data) < size or len(foot) < _FOOT:
-                raise DataLossError(f"truncated record at {at}; in {where}")
-            if foot != framing.masked(data):
-                raise DataLossError(f"corrupted record at {at}; in {where}")
-            at += _HEAD + size + _FOOT
-            yield data
-    except (zlib.error, EOFError, gzip.BadGzipFile) as e:
-        raise DataLossError(f"corrupted record at {at}; in {where}: {e}") from e
-    finally:
-        file.close()
+    with open_file(where, compression_of(compression_type)) as file:
+        yield from framing.read(file, where)
 
 
 def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
@@ -143,7 +86,7 @@ class TFRecordWriter:
         level = getattr(options, "compression_level", None)
         level = -1 if level is None else level
         self._pack: Any = None
-        with tensorflow_errors(where):
+        with system_errors(where):
             self._file: Any = open(where, "wb")  # noqa: SIM115 (closed by `close`)
         if compression == "GZIP":
             self._pack = zlib.compressobj(level, zlib.DEFLATED, 31)

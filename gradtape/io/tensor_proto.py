@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes
+from gradtape._src.base.reading import reading
 from gradtape._src.base.shape import TensorShape
 from gradtape.io import wire
 
@@ -16,6 +18,8 @@ _VALUES = {
     "float32": 5, "float64": 6, "int32": 7, "int16": 7, "int8": 7, "uint8": 7, "uint16": 7, "int64": 10,
     "bool": 11, "uint32": 16, "uint64": 17,
 }  # fmt: skip
+# What a message can hold.
+_MOST_BYTES = 1 << 31
 
 
 class TensorProto:
@@ -51,15 +55,17 @@ class TensorProto:
 
     @classmethod
     def FromString(cls, s: bytes) -> TensorProto:
-        """A message from bytes."""
-        found: dict[int, list[tuple[int, Any]]] = {}
-        for field, kind, value in wire.fields(bytes(s)):
-            found.setdefault(field, []).append((kind, value))
-        enum = found[1][0][1] if 1 in found else 0
-        dims = [v for _, m in found.get(2, []) for f, _, v in wire.fields(m) if f == 2]
-        sizes = tuple(next((v for f, _, v in wire.fields(d) if f == 1), 0) for d in dims)
-        content = found[4][-1][1] if 4 in found else b""
-        return cls(enum, sizes, content, [v for _, v in found.get(8, [])], _single(enum, found))
+        """A message from bytes.
+
+        Raises:
+          ValueError: if they are no such message.
+        """
+        data = bytes(s)
+        with reading("Error parsing message: not a TensorProto: ", ValueError):
+            enum = wire.integer(data, 1)
+            sizes = tuple(size for m in wire.messages(data, 2) for size in wire.shape(m))
+            content = b"".join(list(wire.messages(data, 4))[-1:])
+            return cls(enum, sizes, content, wire.messages(data, 8), _single(enum, data))
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, TensorProto) and self.SerializeToString() == other.SerializeToString()
@@ -70,15 +76,15 @@ class TensorProto:
         return f"<TensorProto {dtypes.as_dtype(self.dtype).name}{self.tensor_shape.as_list()}>"
 
 
-def _single(enum: int, found: dict[int, list[tuple[int, Any]]]) -> list[Any]:
+def _single(enum: int, data: bytes) -> list[Any]:
     """Values that are not in one piece of bytes."""
     dtype = dtypes.as_dtype(enum) if enum in dtypes._BY_ENUM else None
     field = None if dtype is None else _VALUES.get(dtype.name)
     out: list[Any] = []
-    for kind, value in found.get(field, []) if field is not None else []:
-        if field in (5, 6):
+    for number, kind, value in wire.fields(data):
+        if number == field and field in (5, 6) and kind != 0:
             out += np.frombuffer(value, "<f4" if field == 5 else "<f8").tolist()
-        else:
+        elif number == field and field not in (5, 6) and kind in (0, 2):
             out += map(wire.signed, wire.numbers(value) if kind == 2 else [value])
     return out
 
@@ -119,19 +125,32 @@ def make_tensor_proto(
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:
-    """The array that a TensorProto describes; also one of TensorFlow's own."""
+    """The array that a TensorProto describes; also one of TensorFlow's own.
+
+    Raises:
+      ValueError: if its values do not fill its shape.
+    """
     if not isinstance(tensor, TensorProto):
         tensor = TensorProto.FromString(tensor.SerializeToString())
-    dtype, shape = dtypes.as_dtype(tensor.dtype), tuple(tensor.tensor_shape.as_list())
+    with reading("make_ndarray: ", ValueError):
+        return _array(tensor)
+
+
+def _array(tensor: TensorProto) -> np.ndarray:
+    dtype, shape = dtypes.as_dtype(tensor.dtype), tuple(d or 0 for d in tensor.tensor_shape.as_list())
     if dtype is dtypes.string:
         words = tensor.string_val
-        flat = np.empty(int(np.prod(shape, dtype=int)), object)
+        if len(words) not in (1, math.prod(shape)) or math.prod(shape) > _MOST_BYTES // 8:
+            raise ValueError(f"{len(words)} strings for the shape {shape}")
+        flat: Any = np.empty(math.prod(shape), object)
         flat[:] = words * len(flat) if len(words) == 1 else words
         return flat.reshape(shape)
     if tensor.tensor_content:
         return np.frombuffer(tensor.tensor_content, dtype.as_numpy_dtype).reshape(shape).copy()
     values = list(tensor._values) or [0]
-    size = int(np.prod(shape, dtype=int))
+    size = math.prod(shape)
+    if size > _MOST_BYTES // dtype.size:
+        raise ValueError(f"the shape {shape} is more than a message can have")
     # The last value stands for those that are left out.
     values += [values[-1]] * (size - len(values))
     return np.array(values[:size], dtype.as_numpy_dtype).reshape(shape)

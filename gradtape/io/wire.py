@@ -51,15 +51,25 @@ def packed(field: int, numbers: Iterable[int]) -> bytes:
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """The integer that starts at a place, and the place behind it."""
+    """The integer that starts at a place, and the place behind it.
+
+    Raises:
+      ValueError: if it is cut off, or has more than 64 bits.
+    """
     n = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        n |= (byte & 127) << shift
-        if byte < 128:
-            return n, at
-        shift += 7
+    try:
+        while True:
+            byte = data[at]
+            at += 1
+            n |= (byte & 127) << shift
+            if byte < 128:
+                break
+            shift += 7
+            if shift > 63:
+                raise ValueError("an integer of more than 64 bits")
+    except IndexError:
+        raise ValueError("cut off") from None
+    return n & 0xFFFFFFFFFFFFFFFF, at
 
 
 def numbers(data: bytes) -> Iterator[int]:
@@ -75,6 +85,9 @@ def signed(n: int) -> int:
     return n - (1 << 64) if n >> 63 else n
 
 
+_SIZES = {1: 8, 5: 4}
+
+
 def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """The fields of a message: (number, wire type, integer or bytes).
 
@@ -82,22 +95,46 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
       ValueError: if it is no message, or cut off.
     """
     at = 0
-    try:
-        while at < len(data):
-            tag, at = number_at(data, at)
-            kind = tag & 7
-            value: Any
-            if kind == 0:
-                value, at = number_at(data, at)
-            else:
-                size = {1: 8, 5: 4}.get(kind)
-                if size is None:
-                    if kind != 2:
-                        raise ValueError(f"wire type {kind}")
-                    size, at = number_at(data, at)
-                if at + size > len(data):
-                    raise ValueError("cut off")
-                value, at = data[at : at + size], at + size
-            yield tag >> 3, kind, value
-    except IndexError:
-        raise ValueError("cut off") from None
+    while at < len(data):
+        tag, at = number_at(data, at)
+        kind = tag & 7
+        value: Any
+        if kind == 0:
+            value, at = number_at(data, at)
+        else:
+            size = _SIZES.get(kind)
+            if size is None:
+                if kind != 2:
+                    raise ValueError(f"wire type {kind}")
+                size, at = number_at(data, at)
+            if at + size > len(data):
+                raise ValueError("cut off")
+            value, at = data[at : at + size], at + size
+        if tag < 8:
+            raise ValueError("a field without a number")
+        yield tag >> 3, kind, value
+
+
+def messages(data: bytes, field: int) -> Iterator[bytes]:
+    """The bytes or messages of one field; what has its number and is none is passed over, as protobuf does."""
+    return (value for number, kind, value in fields(data) if number == field and kind == 2)
+
+
+def integer(data: bytes, field: int, default: int = 0) -> int:
+    """The last integer of one field."""
+    for number, kind, value in fields(data):
+        if number == field and kind == 0:
+            default = value
+    return default
+
+
+def shape(data: bytes) -> tuple[int, ...]:
+    """What a TensorShapeProto says.
+
+    Raises:
+      ValueError: if a size is not known, or more than a tensor can have.
+    """
+    sizes = tuple(signed(integer(dim, 1)) for dim in messages(data, 2))
+    if any(size < 0 for size in sizes) or len(sizes) > 254:
+        raise ValueError(f"the shape {list(sizes)[:8]}")
+    return sizes

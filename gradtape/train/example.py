@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.base.reading import reading
 from gradtape.io import wire
 
 
@@ -37,10 +38,8 @@ class _Message:
         """
         data = bytes(serialized)
         self._clear()
-        try:
+        with reading(f"Error parsing message: not a tf.train.{type(self).__name__}: ", ValueError):
             self._decode(data)
-        except (ValueError, UnicodeDecodeError) as e:
-            raise ValueError(f"Error parsing message: not a tf.train.{type(self).__name__}: {e}") from e
         return len(data)
 
     MergeFromString = ParseFromString
@@ -161,7 +160,7 @@ class Int64List(_List):
 
     def _decode(self, data: bytes) -> None:
         for field, kind, v in wire.fields(data):
-            if field == 1:
+            if field == 1 and kind in (0, 2):
                 self.value += map(wire.signed, wire.numbers(v) if kind == 2 else [v])
 
 
@@ -248,7 +247,7 @@ class _Named(_Message):
     def _decode(self, data: bytes) -> None:
         for field, kind, entry in wire.fields(data):
             if field == 1 and kind == 2:
-                parts = {f: v for f, _, v in wire.fields(entry)}
+                parts = {f: v for f, kind_on_wire, v in wire.fields(entry) if kind_on_wire == 2}
                 self._map()[parts.get(1, b"").decode()] = self._OF.FromString(parts.get(2, b""))  # type: ignore[attr-defined]
 
     def _lines(self) -> list[str]:

@@ -138,8 +138,10 @@ def fixed_unigram_candidate_sampler(
             f"fixed_unigram_candidate_sampler: {which} vocab_file and unigrams."
         )
     if vocab_file:
-        with open(vocab_file, encoding="utf-8") as lines:
-            unigrams = [float(line.rstrip("\n").split(",")[-1]) for line in lines]
+        from gradtape._src.base.reading import reading, take_all  # few programs read files here
+
+        with reading(f"Wrong vocabulary format in {vocab_file}: ", errors.InvalidArgumentError):
+            unigrams = [float(line.split(b",")[-1]) for line in take_all(vocab_file).splitlines()]
     weights = [0.0] * num_reserved_ids + [float(np.float32(w) ** np.float32(distortion)) for w in unigrams]
     weights = weights[shard::num_shards]
     return _sampled("fixed", _WEIGHTS, true_classes, num_true, num_sampled, unique, range_max, seed, weights)
