@@ -88,7 +88,7 @@ class Checkpoint:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        late.arrived(self, name, value)
+        late.arrived(self, {name: value})
 
     def _checkpoint_children(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -108,7 +108,7 @@ class Checkpoint:
             with scopes.init_scope():
                 counter = Variable(np.int64(0), trainable=False, name=_COUNTER)
             self.__dict__["_save_counter"] = counter
-            late.arrived(self, _COUNTER, counter)
+            late.arrived(self, {_COUNTER: counter})
         return self._save_counter
 
     # ---- saving -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ file `checkpoint` of a folder, which names the newest checkpoint, is written the
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import os
 import re
@@ -22,6 +23,11 @@ DATA = ".safetensors"
 # Only a sign: programs look for the index of TensorFlow's checkpoints to see whether one is there.
 INDEX = ".index"
 _STATE = "checkpoint"
+# The fields of the file `checkpoint`.
+_KINDS = {
+    "model_checkpoint_path": str, "all_model_checkpoint_paths": str,
+    "all_model_checkpoint_timestamps": float, "last_preserved_timestamp": float,
+}  # fmt: skip
 _FIELD = re.compile(r'^\s*(\w+):\s*(?:"((?:[^"\\]|\\.)*)"|(\S+))\s*$')
 
 
@@ -66,14 +72,26 @@ def exists(path: Any) -> bool:
 def is_foreign(path: Any) -> bool:
     """Whether there is a checkpoint with this prefix that TensorFlow wrote."""
     prefix = os.fspath(path)
-    return os.path.isfile(prefix + INDEX) and os.path.isfile(prefix + ".data-00000-of-00001")
+    return os.path.isfile(prefix + INDEX) and bool(_shards(prefix))
+
+
+def _shards(prefix: str) -> list[str]:
+    """The files that hold the values of a checkpoint of TensorFlow's."""
+    return glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")
 
 
 def remove(path: str) -> None:
     """Deletes a checkpoint; what is not there any more is no error."""
-    for name in (path + INDEX, data_of(path)):
+    for name in (path + INDEX, data_of(path), *_shards(path)):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether the files of a checkpoint are in a folder, or below it, whatever links lead there."""
+    parent, name = os.path.split(path)
+    real, inside = os.path.realpath(folder), os.path.realpath(parent)
+    return os.path.commonpath((real, inside)) == real and name not in ("", ".", "..")
 
 
 # ---- the file `checkpoint` ------------------------------------------------------------------------
@@ -117,8 +135,19 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
+
+
 def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), text)
+    """A quoted string as protobuf writes it: bytes beyond ASCII are numbers, `\\303\\244`."""
+
+    def plain(found: re.Match[bytes]) -> bytes:
+        word = found[1]
+        if word[:1].isdigit() and word[0] < 0x38:
+            return bytes([int(word, 8) & 255])
+        return bytes([int(word[1:], 16)]) if len(word) > 1 else {b"n": b"\n", b"t": b"\t"}.get(word, word)
+
+    return os.fsdecode(_ESCAPE.sub(plain, os.fsencode(text)))
 
 
 def update_state(
@@ -147,23 +176,25 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     folder = os.fspath(checkpoint_dir)
     path = os.path.join(folder, latest_filename or _STATE)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             text = file.read()
-    except (OSError, UnicodeDecodeError) as e:
+    except OSError as e:
         if not isinstance(e, (FileNotFoundError, NotADirectoryError)):
             _log.warning("%s: cannot be read: %s. Checkpoint ignored", path, e)
         return None
     state = CheckpointState()
     for line in filter(str.strip, text.splitlines()):
         found = _FIELD.match(line)
-        if found is None:
+        name, word, number = found.groups() if found else ("", None, None)
+        try:
+            given: Any = word if _KINDS[name] is str else number
+            value: Any = _whole(folder, _unquoted(given)) if _KINDS[name] is str else float(given)
+        except (KeyError, TypeError, ValueError):
             _log.warning("%s: not a line of a checkpoint file: %r. Checkpoint ignored", path, line)
             return None
-        name, word, number = found.groups()
-        value: Any = _whole(folder, _unquoted(word)) if word is not None else float(number)
-        if isinstance(getattr(state, name, None), list):
+        if name.startswith("all_"):
             getattr(state, name).append(value)
-        elif hasattr(state, name):
+        else:
             setattr(state, name, value)
     if not state.model_checkpoint_path:
         _log.warning("%s: Invalid checkpoint state loaded from %s", path, folder)
@@ -172,6 +203,8 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
 
 def _whole(folder: str, path: str) -> str:
+    if "\0" in path:
+        raise ValueError("a path has no zeros")
     return path if os.path.isabs(path) else os.path.join(folder, path)
 
 

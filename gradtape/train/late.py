@@ -2,12 +2,17 @@
 
 A Python object is watched by giving it, for as long as it waits, a subclass of its own class whose
 `__setattr__` (and `build`, for optimizers) looks at what comes in. Nothing is hooked into objects
-that wait for nothing. Lists and dictionaries are replaced, where they stand, by subclasses.
+that wait for nothing. A list or dictionary is replaced, where it stands, by one of a subclass that shows the
+same items: the one that was given is changed with it, and what is put into that is seen here.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from gradtape.train import trackable
@@ -15,17 +20,13 @@ from gradtape.train import trackable
 WAITING = "__gradtape_waiting"
 
 
-def watch(obj: Any, restoration: Any, path: str, parent: Any, edge: str) -> None:
+def watch(obj: Any, restoration: Any, path: str) -> None:
     """Makes `restoration.bind` be called for what `obj` gets later and the checkpoint has at `path`."""
-    if isinstance(obj, (list, dict)):
-        obj = _replaced(obj, parent, edge)
-    elif not hasattr(type(obj), "_checkpoint_late"):
+    if not isinstance(obj, (_LateList, _LateDict)) and not hasattr(type(obj), "_checkpoint_late"):
         try:
             obj.__class__ = _watched(type(obj))  # type: ignore[arg-type]
         except (TypeError, AttributeError):  # an object without room for it: what comes later is not restored
             return
-    if obj is None:
-        return
     # A newer checkpoint of the same root takes the place of an older one.
     kept = [w for w in waiting(obj) if w[0].root is not restoration.root]
     obj.__dict__[WAITING] = [*kept, (restoration, path)]
@@ -36,15 +37,16 @@ def waiting(obj: Any) -> list[tuple[Any, str]]:
     return getattr(obj, "__dict__", {}).get(WAITING, [])
 
 
-def arrived(obj: Any, name: str, part: Any) -> None:
-    """Restores a part that an object has got just now."""
-    if not waiting(obj) or not trackable.may_be_given(part):
-        return
-    for restoration, path in waiting(obj):
-        target = restoration.target(path, name)
-        if target is not None:
-            restoration.bind(part, target, path, name)
-    _rest_if_done(obj)
+def arrived(obj: Any, parts: dict[str, Any]) -> None:
+    """Restores the parts that an object has got just now, by name."""
+    new = {name: part for name, part in parts.items() if trackable.may_be_given(part)} if waiting(obj) else {}
+    for restoration, path in waiting(obj) if new else ():
+        for name, part in new.items():
+            target = restoration.target(path, name)
+            if target is not None:
+                restoration.arrive(obj, path, name, part, target)
+    if new:
+        _rest_if_done(obj)
 
 
 def _rest_if_done(obj: Any) -> None:
@@ -70,7 +72,7 @@ def _watched(cls: type) -> type:
     def __setattr__(self: Any, name: str, value: Any) -> None:
         super(made, self).__setattr__(name, value)  # type: ignore[arg-type]
         # A library may keep something else than it was given, a list of its own for instance.
-        arrived(self, name, self.__dict__.get(name, value))
+        arrived(self, {name: self.__dict__.get(name, value)})
 
     def build(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = super(made, self).build(*args, **kwargs)  # type: ignore[arg-type, misc]
@@ -105,58 +107,130 @@ def _watched(cls: type) -> type:
 # ---- containers -----------------------------------------------------------------------------------
 
 
-class _LateList(list):
-    """A list that restores what is appended to it."""
-
-    def append(self, value: Any) -> None:
-        super().append(value)
-        arrived(self, str(len(self) - 1), value)
-
-    def extend(self, values: Any) -> None:
-        for value in values:
-            self.append(value)
-
-    def __iadd__(self, values: Any) -> Any:  # type: ignore[misc]
-        self.extend(values)
-        return self
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return list, (list(self),)
+def _catch_up(self: Any) -> None:
+    """Takes over what the list or dictionary behind this one has got, and restores what is new."""
+    base, before, now = type(self)._base, self._seen, self._origin
+    if len(before) == len(now) and all(map(operator.is_, _flat(before), _flat(now))):
+        return
+    self._seen = now = base(now)
+    base.clear(self)
+    if base is list:
+        list.extend(self, now)
+    else:
+        for key, part in now.items():
+            base.__setitem__(self, key, part)
+    old = dict(_pairs(before))
+    arrived(self, {str(key): part for key, part in _pairs(now) if old.get(key, self) is not part})
 
 
-class _LateDict(dict):
+def _pairs(container: Any) -> Any:
+    return enumerate(container) if isinstance(container, list) else container.items()
+
+
+def _flat(container: Any) -> Any:
+    return container if isinstance(container, list) else chain(container, container.values())
+
+
+def _following(base: type, name: str) -> Callable:
+    method = getattr(base, name)
+
+    @functools.wraps(method)
+    def look(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _catch_up(self)
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+def _changing(base: type, name: str) -> Callable:
+    method = getattr(base, name)
+
+    @functools.wraps(method)
+    def change(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = method(self._origin, *args, **kwargs)
+        _catch_up(self)
+        return self if out is self._origin else out
+
+    return change
+
+
+_READ = """__len__ __iter__ __getitem__ __contains__ __reversed__ __repr__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __add__
+    __mul__ __rmul__ __or__ __ror__ copy count index get keys values items""".split()
+_WRITE = """__setitem__ __delitem__ __iadd__ __imul__ __ior__ append extend insert pop remove clear sort reverse popitem
+    setdefault update move_to_end""".split()
+
+
+def _methods(base: type) -> dict[str, Any]:
+    """The methods of lists or dictionaries, each of which looks at the one behind, too."""
+    body: dict[str, Any] = {n: _following(base, n) for n in _READ if hasattr(base, n)}
+    body.update({n: _changing(base, n) for n in _WRITE if hasattr(base, n)})
+    body.update({"_base": base, "__hash__": None, "__module__": __name__})
+    # Copies and pickles are plain, and wait for nothing.
+    body["__reduce_ex__"] = lambda self, protocol: (base, (base(self._origin),))
+    return body
+
+
+class _LateList:
+    """A list that restores what is put into it."""
+
+
+class _LateDict:
     """A dictionary that restores what is put into it."""
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key, value)
-        arrived(self, str(key), value)
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
-        if key not in self:
-            self[key] = default
-        return self[key]
+def _late_class(mark: type, base: type) -> type:
+    def __init__(self: Any, origin: Any = ()) -> None:
+        self._origin = origin if type(origin) is base else base(origin)
+        self._seen = base()
+        _catch_up(self)
 
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        for key, value in dict(*args, **kwargs).items():
-            self[key] = value
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return dict, (dict(self),)
+    return type(mark.__name__, (mark, base), {**_methods(base), "__init__": __init__})
 
 
-def _replaced(obj: Any, parent: Any, edge: str) -> Any:
-    """A watching copy of a list or dictionary, put where it stood; None if that is not possible."""
-    if isinstance(obj, (_LateList, _LateDict)):
-        return obj
-    if type(obj) not in (list, dict) or parent is None:
-        return None
-    copy = _LateList(obj) if isinstance(obj, list) else _LateDict(obj)
-    if isinstance(parent, list):
-        list.__setitem__(parent, int(edge), copy)
-    elif isinstance(parent, dict):
-        dict.__setitem__(parent, next(k for k in parent if str(k) == edge), copy)
-    elif edge in getattr(parent, "__dict__", {}):
-        object.__setattr__(parent, edge, copy)
-    else:
-        return None
-    return copy
+_LATE: dict[type, type] = {
+    list: _late_class(_LateList, list),
+    dict: _late_class(_LateDict, dict),
+    OrderedDict: _late_class(_LateDict, OrderedDict),
+}
+
+
+def watching(value: Any, known: dict[int, Any]) -> Any:
+    """A list, dictionary or tuple with watching ones in the place of plain ones, at any depth; others as they are.
+
+    Args:
+      known: the watching ones made so far, by the id of the plain ones; it is added to.
+    """
+    if id(value) in known:
+        return known[id(value)]
+    late = _LATE.get(type(value))
+    if late is not None:
+        made = known[id(value)] = late(value)
+        for key in range(len(value)) if isinstance(value, list) else list(value):
+            part = watching(value[key], known)
+            if part is not value[key]:
+                _put_at(made, key, part)
+        return made
+    if isinstance(value, tuple):
+        parts = [watching(part, known) for part in value]
+        if any(map(operator.is_not, parts, value)):
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def _put_at(late: Any, key: Any, value: Any) -> None:
+    for container in (late._origin, late._seen):
+        container[key] = value
+    late._base.__setitem__(late, key, value)
+
+
+def put(parent: Any, name: str, value: Any) -> bool:
+    """Puts a watching value where a plain one stood; whether that was possible."""
+    if isinstance(parent, (_LateList, _LateDict)):
+        origin = parent._origin  # type: ignore[union-attr]
+        key = int(name) if isinstance(origin, list) else next(k for k in origin if str(k) == name)
+        _put_at(parent, key, value)
+        return True
+    if isinstance(parent, (list, dict, tuple)) or name not in getattr(parent, "__dict__", {}):
+        return False
+    object.__setattr__(parent, name, value)
+    return True

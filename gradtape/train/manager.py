@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from typing import Any
 
 from gradtape.train import files
 from gradtape.train.checkpoint import Checkpoint, CheckpointOptions
+
+_log = logging.getLogger("gradtape")
 
 
 class CheckpointManager:
@@ -68,12 +71,20 @@ class CheckpointManager:
         self._latest: str | None = None
         state = files.get_checkpoint_state(self._directory)
         if state is not None:
-            self._latest = state.model_checkpoint_path
+            newest, paths = state.model_checkpoint_path, state.all_model_checkpoint_paths
+            # Whatever the file says: what is outside of the folder is neither restored nor deleted.
+            outside = [p for p in (newest, *paths) if not files.is_inside(p, self._directory)]
+            if outside:
+                _log.warning("%s: not in the folder: %s. Left alone", self._directory, outside[:3])
+            self._latest = newest if newest not in outside else None
             self._last_preserved = min(state.last_preserved_timestamp, now)
-            paths, times = state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps
+            times = state.all_model_checkpoint_timestamps
             if len(times) != len(paths):
                 times = [self._last_preserved] * len(paths)
-            self._kept = {p: min(t, now) for p, t in zip(paths, times, strict=True)}
+            for path, written in zip(paths, times, strict=True):
+                # Up to the last one that is never deleted, none is.
+                if min(written, now) > self._last_preserved and path not in outside:
+                    self._kept[path] = min(written, now)
 
     @property
     def directory(self) -> str:

@@ -7,7 +7,6 @@ has for it (a layer that is built later, the slots of an optimizer), it is watch
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections import deque
@@ -45,10 +44,14 @@ class Restoration:
         self._used: set[str] = set()
         # By id: where an object was saved, and the object, so that its id stays its own.
         self._matched: dict[int, tuple[str, Any]] = {}
+        self._taken: dict[str, Any] = {}  # the other way round
         self._followed: set[tuple[str, str]] = set()
+        self._late: dict[
+            int, Any
+        ] = {}  # by the id of a list or dictionary: the one in its place, which holds it
         for key in archive:
             self._add_way(key)
-        for edge, target in json.loads(archive.metadata.get("aliases", "{}")).items():
+        for edge, target in archive.aliases.items():
             parent, _, name = edge.rpartition("/")
             self.edges.setdefault(parent, {})[name] = target
             self._add_way(parent)
@@ -67,25 +70,39 @@ class Restoration:
 
     # ---- matching ---------------------------------------------------------------------------------
 
-    def bind(self, obj: Any, path: str, parent_path: str = "", name: str | None = None) -> None:
+    def arrive(self, parent: Any, path: str, name: str, part: Any, target: str) -> None:
+        """Restores the part `name` that the object at `path` has got just now, saved at `target`."""
+        if is_foreign(parent):  # a list of another library's may be kept elsewhere, too
+            self.bind(part, target, (path, join("", name)))
+            return
+        late_part = self._watching(part, target)
+        if late_part is not part and late.put(parent, name, late_part):
+            part = late_part
+        self.bind(part, target, (path, join("", name)))
+
+    def bind(self, obj: Any, path: str, edge: tuple[str, str] | None = None) -> None:
         """Gives an object, and what is below it, the values saved at `path`.
 
         Args:
-          parent_path, name: the edge it came by, for an object that is new.
+          edge: the path of the object it came to, and its name there, for one that is new.
 
         Raises:
           ValueError, InvalidArgumentError: if a value does not fit; then nothing is assigned.
         """
-        matched, followed = dict(self._matched), set(self._followed)
-        if name is not None:
-            followed.add((parent_path, join("", name)))
+        matched, taken, followed = dict(self._matched), dict(self._taken), set(self._followed)
         values: list[tuple[Leaf, str]] = []
-        waiting: list[tuple[Any, str, Any, str, bool]] = []
+        waiting: list[tuple[Any, str, bool]] = []
         optimizers = []
-        queue: deque[tuple[Any, str, Any, str, bool]] = deque([(obj, path, None, "", False)])
+        if edge is not None:
+            followed.add(edge)
+            if id(obj) in matched and matched[id(obj)][1] is obj:
+                self._followed = followed
+                return
+        queue: deque[tuple[Any, str, bool]] = deque([(obj, path, False)])
         while queue:
-            now, where, parent, edge, foreign = queue.popleft()
-            if id(now) in matched and matched[id(now)][1] is now and parent is not None:
+            now, where, foreign = queue.popleft()
+            # What was one object is one: of several in its place, the first gets the value, as in TensorFlow.
+            if not isinstance(now, tuple) and taken.setdefault(where, now) is not now:
                 continue
             matched[id(now)] = (where, now)
             leaf = leaf_of(now)
@@ -99,26 +116,43 @@ class Restoration:
             for edge_name, (name, part) in live.items():
                 if edge_name in saved:
                     followed.add((where, edge_name))
-                    queue.append((part, saved[edge_name], now, name, foreign))
+                    late_part = part if foreign else self._watching(part, saved[edge_name])
+                    if late_part is not part and late.put(now, name, late_part):
+                        part = late_part
+                    if id(part) not in matched or matched[id(part)][1] is not part:
+                        queue.append((part, saved[edge_name], foreign))
             if is_optimizer(now):
                 optimizers.append((now, where))
             elif saved.keys() - live.keys():
-                waiting.append((now, where, parent, edge, foreign))
+                waiting.append((now, where, foreign))
                 if getattr(now, "_checkpoint_root", None) is not None:
-                    waiting.append((now._checkpoint_root, where, None, "", False))
+                    waiting.append((now._checkpoint_root, where, False))  # type: ignore[union-attr]
         for optimizer, where in optimizers:
             if has_slots(optimizer):
                 values += self._slots(optimizer, where, matched)
         self._assign(values)
-        self._matched, self._followed = matched, followed
-        # Inner ones first: a list is replaced in what it is in, before that is replaced itself.
+        self._matched, self._taken, self._followed = matched, taken, followed
         # A list of another library's stays: it may be kept elsewhere, too.
-        for now, where, parent, edge, foreign in reversed(waiting):
+        for now, where, foreign in waiting:
             if not (foreign and isinstance(now, (list, dict))):
-                late.watch(now, self, where, parent, edge)
+                late.watch(now, self, where)
         for optimizer, where in optimizers:
             if self._is_left_below(where):
-                late.watch(optimizer, self, where, None, "")
+                late.watch(optimizer, self, where)
+
+    def _watching(self, part: Any, path: str) -> Any:
+        """A list, dictionary or tuple that restores what it gets later, if the checkpoint has something for it."""
+        return late.watching(part, self._late) if self._lacks(part, path, set()) else part
+
+    def _lacks(self, part: Any, path: str, seen: set[int]) -> bool:
+        if not isinstance(part, (list, dict, tuple)) or id(part) in seen:
+            return False
+        seen.add(id(part))
+        saved = self.edges.get(path, {})
+        live = {join("", name): child for name, child in children(part).items()}
+        return bool(saved.keys() - live.keys()) or any(
+            self._lacks(child, saved[name], seen) for name, child in live.items() if name in saved
+        )
 
     def target(self, path: str, name: str) -> str | None:
         """Where the part `name` of the object at `path` was saved, if no part took it yet."""

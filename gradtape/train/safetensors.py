@@ -20,8 +20,10 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import DataLossError
+from gradtape._src.base.reading import expect, json_of, reading, system_errors
 from gradtape._src.tensors import hooks
 from gradtape.train import files
+from gradtape.train.trackable import within_depth
 
 _NAMES = {
     dtypes.bool: "BOOL", dtypes.int8: "I8", dtypes.int16: "I16", dtypes.int32: "I32", dtypes.int64: "I64",
@@ -95,7 +97,7 @@ class Archive:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with open(path, "rb") as file:
+        with system_errors(path), open(path, "rb") as file:
             size = file.seek(0, 2)
             if size < 8:
                 raise self._damaged(f"it has {size} bytes, a header alone has more")
@@ -105,23 +107,35 @@ class Archive:
             raise self._damaged(f"its header should have {length} bytes, the file has {size}")
         self._start = 8 + length
         text = self._bytes[8 : self._start]
-        try:
-            header = json.loads(text)
-            self.metadata: dict[str, str] = dict(header.pop("__metadata__", {}))
-            pairs = set(json.loads(self.metadata.get("complex", "[]")))
+        with self._reading("its header cannot be read: "):
+            header = json_of(text)
+            self.metadata: dict[str, str] = expect(header.pop("__metadata__", {}), dict)
+            pairs = frozenset(json_of(self.metadata.get("complex", "[]"), list))
             self._places = {key: self._place(key, entry, key in pairs) for key, entry in header.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise self._damaged(f"its header cannot be read: {e}") from e
+            # Further edges to objects that have a path already.
+            self.aliases: dict[str, str] = {
+                within_depth(edge): expect(target, str)
+                for edge, target in json_of(self.metadata.get("aliases", "{}")).items()
+            }
         self._check_size(size)
         self._check_sum(text)
 
+    def _reading(self, what: str = "") -> Any:
+        return reading(what, self._damaged)
+
     def _place(self, key: str, entry: dict[str, Any], pair: bool) -> tuple[Any, tuple[int, ...], int, int]:
-        shape, (start, end) = tuple(int(d) for d in entry["shape"]), entry["data_offsets"]
+        shape = tuple(expect(d, int) for d in expect(entry["shape"], list))
+        start, end = (expect(d, int) for d in entry["data_offsets"])
+        within_depth(key)
         if pair:
             dtype, shape = _PAIRS[entry["dtype"]], shape[:-1]
         else:
             dtype = _TYPES[entry["dtype"]]
-        if end - start != math.prod(shape) * dtype.size or start < 0:
+        if (
+            end - start != math.prod(shape) * dtype.size
+            or min((start, *shape)) < 0
+            or max(shape, default=0) >> 62
+        ):
             raise ValueError(f"{key} has {end - start} bytes for {dtype.name}{list(shape)}")
         return dtype, shape, start, end
 
@@ -166,8 +180,8 @@ class Archive:
         """A tensor with the stored value, in memory of its own."""
         dtype, shape, start, end = self._places[key]
         raw = dtypes.uint16 if dtype is dtypes.bfloat16 else dtype
-        array = np.frombuffer(
-            memoryview(self._bytes)[self._start + start : self._start + end], raw.as_numpy_dtype
-        )
-        value = hooks.convert(array.reshape(shape), raw._code)
+        data = memoryview(self._bytes)[self._start + start : self._start + end]
+        with self._reading():
+            array = np.frombuffer(data, raw.as_numpy_dtype).reshape(shape)
+        value = hooks.convert(array, raw._code)
         return ops.bitcast(value, dtype) if raw is not dtype else value

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes
+from gradtape._src.base.reading import DEEPEST
 from gradtape._src.state.module import Module
 from gradtape._src.tensors import hooks
 from gradtape._src.tensors.random import Generator
@@ -39,6 +40,17 @@ def join(path: str, name: str) -> str:
     """The path of a child; a dot or slash in its name is written as TensorFlow does."""
     name = name.replace(".", "..").replace("/", ".S")
     return f"{path}/{name}" if path else name
+
+
+def within_depth(path: str) -> str:
+    """`path`, which must not lead through more than `DEEPEST` objects.
+
+    Raises:
+      ValueError: if it does: no program has such objects, and every part of the way needs memory.
+    """
+    if path.count("/") > DEEPEST:
+        raise ValueError(f"the path {path[:40]}... leads through more than {DEEPEST} objects")
+    return path
 
 
 # ---- state ----------------------------------------------------------------------------------------
@@ -262,7 +274,7 @@ class ObjectGraph:
             if has_slots(obj):
                 optimizers.append(obj)
             for name, part in children(obj).items():
-                edge = join(path, name)
+                edge = within_depth(join(path, name))
                 if id(part) in self.paths:
                     self.aliases[edge] = self.paths[id(part)]
                     continue

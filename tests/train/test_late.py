@@ -171,3 +171,62 @@ def test_objects_that_cannot_be_watched_are_left_alone(tmp_path):
     assert slim.a.numpy() == 0.0
     with pytest.raises(AssertionError):
         status.assert_consumed()
+
+
+def test_a_list_that_is_held_elsewhere_stays_the_same_list(tmp_path):
+    """Layers are often appended to a list by its local name: the attribute has them, too."""
+    source = tf.Module()
+    source.layers = [tf.Variable(1.0), tf.Variable(2.0)]
+    source.table = {"a": tf.Variable(3.0)}
+    path = tf.train.Checkpoint(m=source).save(tmp_path / "ck")
+    m = tf.Module()
+    status = tf.train.Checkpoint(m=m).restore(path)
+    m.layers = layers = []
+    m.table = table = {}
+    layers.append(tf.Variable(0.0))
+    layers.append(tf.Variable(0.0))
+    table["a"] = tf.Variable(0.0)
+    assert len(m.layers) == 2 and m.layers == layers and [*m.table] == ["a"]
+    assert [x.numpy() for x in layers] == [1.0, 2.0] and table["a"].numpy() == 3.0
+    status.assert_consumed()
+    m.layers.append(3)
+    assert layers[2] == 3 and layers.pop() == 3 and len(m.layers) == 2
+    twin = pickle.loads(pickle.dumps(m.layers[:0])), copy.copy(m.table)
+    assert [type(x) for x in twin] == [list, dict]
+
+
+def test_operations_of_watching_lists_and_dictionaries(tmp_path):
+    """They are lists and dictionaries in every way."""
+    source = tf.Module()
+    source.x, source.d = [tf.Variable(1.0)] * 1, {"a": tf.Variable(1.0)}
+    path = tf.train.Checkpoint(m=source).save(tmp_path / "ck")
+    m = tf.Module()
+    m.x, m.d = [], {}
+    tf.train.Checkpoint(m=m).restore(path).expect_partial()
+    x, d = m.x, m.d
+    assert type(x) is not list and type(d) is not dict
+    x.extend([3, 1, 2])
+    x.sort()
+    assert x == [1, 2, 3] and x[::-1] == [3, 2, 1] and x + [4] == [1, 2, 3, 4] and 2 in x and x.index(3) == 2
+    x.insert(0, 9)
+    x.reverse()
+    assert list(x) == [3, 2, 1, 9] and x.pop() == 9 and [*reversed(x)] == [1, 2, 3] and repr(x) == "[3, 2, 1]"
+    del x[0]
+    x *= 2
+    assert x.count(1) == 2 and sorted(x) == [1, 1, 2, 2] and x.copy() == [2, 1, 2, 1]
+    x.clear()
+    assert not x and len(x) == 0 and m.x is x
+    d.update(k=1)
+    d |= {"j": 2}
+    assert (
+        d == {"k": 1, "j": 2}
+        and d.get("k") == 1
+        and list(d.items()) == [("k", 1), ("j", 2)]
+        and m.d is not None
+    )
+    assert (
+        d.setdefault("i", 3) == 3
+        and d.pop("k") == 1
+        and {**d} == {"j": 2, "i": 3}
+        and repr(d) == "{'j': 2, 'i': 3}"
+    )
