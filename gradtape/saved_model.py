@@ -1,18 +1,26 @@
 """`tf.saved_model`: a `tf.Module` as a folder, from which it is made again.
 
 TensorFlow stores the graph of every function. gradtape stores which class an object has, its
-attributes, and the values of its variables; loading imports the class and gives the attributes
-back. So the program that loads must be able to import the classes, and what cannot be stored that
-way is refused by name. Nothing in the folder is executed: it holds names, numbers and JSON.
+attributes, and the values of its variables; loading finds the class in the program and gives the
+attributes back. So the program that loads must have imported the classes, and what cannot be stored
+that way is refused by name.
+
+A folder holds data only, and loading it runs no code. Everything in it is of a kind in the table
+`_Reader.KINDS`, and every name in it is looked up in a list that the program has made, not the file:
+dtypes, the public ops of gradtape, the subclasses of `tf.Module` that the program has defined, and functions
+that stand beside those classes. Nothing is imported, no attribute with two underscores is set, no class with a
+`__del__` is made. A checksum of the description is kept with the values.
 """
 
 from __future__ import annotations
 
 import enum
-import importlib
+import inspect
 import json
 import os
+import sys
 import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,11 +28,13 @@ import numpy as np
 import gradtape as _tf
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.reading import expect, json_of, reading, take_all
 from gradtape._src.functions.function import ConcreteFunction, Function
 from gradtape._src.ops import PUBLIC
 from gradtape._src.state.module import Module
 from gradtape._src.state.variable import Variable
 from gradtape._src.tensors import hooks
+from gradtape.io.framing import crc32c
 from gradtape.train import files, safetensors
 
 ASSETS_DIRECTORY, ASSETS_KEY = "assets", "saved_model_assets"
@@ -41,6 +51,7 @@ VARIABLES_DIRECTORY, VARIABLES_FILENAME = "variables", "variables"
 
 _FILE = "saved_model.json"
 _FORMAT = "gradtape.saved_model"
+_SUM = "description"  # in the metadata of the values: the checksum of the description
 # Made anew by the module itself.
 _SKIPPED = frozenset(("_name_scope",))
 
@@ -102,12 +113,15 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         key: writer.encode(_python(f, key), f"signatures[{key!r}]") for key, f in (signatures or {}).items()
     }
     os.makedirs(os.path.join(folder, VARIABLES_DIRECTORY), exist_ok=True)
+    content = {"format": _FORMAT, "version": 2, "root": root, "objects": writer.objects, "signatures": stored}
+    description = json.dumps(content, indent=1).encode()
     # The description comes last: it is what makes a folder one of ours.
     safetensors.save(
-        os.path.join(folder, VARIABLES_DIRECTORY, VARIABLES_FILENAME + files.DATA), writer.tensors
+        os.path.join(folder, VARIABLES_DIRECTORY, VARIABLES_FILENAME + files.DATA),
+        writer.tensors,
+        {_SUM: f"{crc32c(description):08x}"},
     )
-    content = {"format": _FORMAT, "version": 1, "root": root, "objects": writer.objects, "signatures": stored}
-    files.write(os.path.join(folder, _FILE), [json.dumps(content, indent=1).encode()])
+    files.write(os.path.join(folder, _FILE), [description])
 
 
 def _python(function: Any, key: str) -> Any:
@@ -192,6 +206,8 @@ class _Writer:
         self.objects.append(None)
         self._remember(module, {"object": number})
         cls = self._name(type(module), f"the class of {path}")
+        if hasattr(type(module), "__del__"):
+            raise ValueError(f"saved_model.save: {cls} has a method __del__; load would refuse to make one.")
         attributes = {}
         for name, value in vars(module).items():
             if name not in _SKIPPED and not name.startswith("__"):
@@ -206,29 +222,85 @@ class _Writer:
                 if op is value:
                     return f"gradtape:{name}"
         name = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', None)}"
-        try:
-            if _imported(name) is value:
-                return name
-        except (ImportError, AttributeError, ValueError):
-            pass
+        if _allowed(name) is value:
+            return name
         raise ValueError(
             f"saved_model.save: {path} is {value!r} of type {type(value).__name__}, which cannot be stored: it is no "
-            "variable, tensor, number, text, list or dictionary, no tf.Module, and nothing that another program can "
-            "import by its name. Hint: define functions and classes at the top of a module; keep the rest out of "
-            "the attributes; tf.train.Checkpoint stores the variables alone."
+            "variable, tensor, number, text, list or dictionary, no tf.Module, and no op of gradtape or function that "
+            "stands at the top of a Python module beside a class of yours. Hint: put functions and classes there; keep "
+            "the rest out of the attributes; tf.train.Checkpoint stores the variables alone."
         )
+
+
+# ---- the names that a folder may have ---------------------------------------------------------------
+
+
+def _modules(cls: type = Module) -> Iterator[type]:
+    """`tf.Module` and the classes below it that the program has defined, oldest first."""
+    yield cls
+    child: type
+    for child in cls.__subclasses__():
+        yield from _modules(child)
+
+
+def _allowed(name: str) -> Any:
+    """What a folder means by "module:name"; None for what it must not name, or what is not there.
+
+    An op of gradtape, a subclass of `tf.Module`, or a function (of Python, or a `tf.function`) at the top of a
+    Python module that defines such a class.
+    """
+    module, _, path = name.partition(":")
+    if module == "gradtape" and path in PUBLIC:
+        return PUBLIC[path]
+    found = None
+    beside = False
+    for cls in _modules():
+        if cls.__module__ == module:
+            beside = True
+            # The newest of its name: a cell of a notebook may run again.
+            found = cls if cls.__qualname__ == path and "<locals>" not in path else found
+    if found is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
+        value = vars(sys.modules.get(module, object)).get(path)
+        python = value.python_function if type(value) is Function else value
+        if isinstance(python, types.FunctionType) and python.__module__ == module:
+            found = value
+    return found
+
+
+def _class(name: str) -> type:
+    """The class of a stored object.
+
+    Raises:
+      ImportError: if the program has no such subclass of `tf.Module`, or if making one could run code.
+    """
+    found = _allowed(name)
+    if not isinstance(found, type):
+        raise _unknown(name, "is no subclass of tf.Module that this program has defined")
+    if hasattr(found, "__del__"):
+        raise _unknown(name, "has a method __del__, which would run with what the file says")
+    return found
+
+
+def _unknown(name: str, why: str) -> ImportError:
+    return ImportError(
+        f"saved_model.load: {name} {why}. Loading imports nothing and runs nothing: a stored module needs the code it "
+        "was made of. Hint: import what defines the class before loading."
+    )
 
 
 # ---- loading --------------------------------------------------------------------------------------
 
 
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
-    """Makes the module again that `save` stored: an object of the same class.
+    """Makes the module again that `save` stored: an object of the same class, which the program has imported.
+
+    Nothing that the folder says is run or imported; see the top of this file for what it may name.
 
     Raises:
       NotFoundError: if there is nothing stored.
       NotImplementedError: if TensorFlow stored it: its graphs cannot be run here.
-      ImportError: if a class or function cannot be imported.
+      ImportError: if it names a class or function that the program has not defined.
+      DataLossError: if it is damaged.
     """
     folder = os.fspath(export_dir)
     path = os.path.join(folder, _FILE)
@@ -243,19 +315,21 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
             None,
             f"saved_model.load: SavedModel file does not exist at: {path}. Hint: tf.saved_model.save.",
         )
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-        if content["format"] != _FORMAT:
-            raise ValueError(f"format {content['format']!r}")
-    except (ValueError, KeyError, TypeError) as e:
-        raise errors.DataLossError(None, None, f"saved_model.load: {path} is damaged: {e}.") from e
     archive = safetensors.Archive(os.path.join(folder, VARIABLES_DIRECTORY, VARIABLES_FILENAME + files.DATA))
-    reader = _Reader(content["objects"], archive)
-    root = reader.decode(content["root"])
-    if content["signatures"]:
-        signatures = {key: _Signature(key, reader.decode(f)) for key, f in content["signatures"].items()}
-        object.__setattr__(root, "signatures", signatures)
+    with reading(f"saved_model.load: {path} is damaged: "):
+        description = take_all(path)
+        content = json_of(description)
+        if content["format"] != _FORMAT or content["version"] != 2:
+            raise ValueError(f"its format is {content['format']!r}, version {content['version']!r}")
+        if archive.metadata.get(_SUM) != f"{crc32c(description):08x}":
+            raise ValueError("its checksum is not the one that is stored with the values")
+        reader = _Reader(expect(content["objects"], list), archive)
+        root = reader.decode(content["root"])
+        if not isinstance(root, Module):
+            raise ValueError("its root is no module")
+        stored = expect(content["signatures"], dict)
+        if stored:
+            vars(root)["signatures"] = {key: _Signature(key, reader.decode(f)) for key, f in stored.items()}
     return root
 
 
@@ -263,6 +337,8 @@ class _Signature:
     """A stored function, called with keywords; its results have names."""
 
     def __init__(self, name: str, function: Any) -> None:
+        if not isinstance(function, Function):
+            raise ValueError(f"the signature {name!r} is no function")
         self.name = name
         self._function = function
 
@@ -282,92 +358,101 @@ class _Reader:
         self._archive = archive
         self._objects: dict[int, Any] = {}
         self._variables: dict[str, Any] = {}
+        self._used: set[str] = set()
 
     def decode(self, value: Any) -> Any:
-        if not isinstance(value, dict):
+        if value is None or type(value) in (bool, int, float, str):
             return value
-        ((kind, content),) = value.items()
-        return getattr(self, f"_{kind}")(content)
+        ((kind, content),) = expect(value, dict).items()
+        return self.KINDS[kind](self, content)
 
     def _object(self, number: int) -> Any:
-        if number in self._objects:
+        if expect(number, int) in self._objects:
             return self._objects[number]
-        stored = self._stored[number]
-        cls = _found(stored["class"])
-        if not (isinstance(cls, type) and issubclass(cls, Module)):
-            raise ImportError(f"saved_model.load: {stored['class']} is no tf.Module any more.")
-        made = self._objects[number] = cls.__new__(cls)
-        for name, attribute in stored["attributes"].items():
-            object.__setattr__(made, name, self.decode(attribute))
+        if not 0 <= number < len(self._stored):
+            raise ValueError(f"there is no object {number}")
+        stored = expect(self._stored[number], dict)
+        cls = _class(expect(stored["class"], str))
+        # Neither `__new__` nor `__init__` nor a property of the class is run.
+        made: Any = object.__new__(cls)
+        self._objects[number] = made
+        for name, attribute in expect(stored["attributes"], dict).items():
+            if name.startswith("__"):
+                raise ValueError(f"an attribute has the name {name!r}")
+            vars(made)[name] = self.decode(attribute)
         return made
 
     def _variable(self, content: dict[str, Any]) -> Any:
         key = content["key"]
         if key not in self._variables:
-            made = Variable(self._archive.tensor(key), trainable=content["trainable"])
-            made._name = content["name"]
+            made = Variable(self._tensor(key), trainable=expect(content["trainable"], bool))
+            made._name = expect(content["name"], str)
             self._variables[key] = made
         return self._variables[key]
 
     def _tensor(self, key: str) -> Any:
+        """A value, which has one place: a small file would else fill the memory with copies of it."""
+        if expect(key, str) in self._used:
+            raise ValueError(f"the value {key!r} is used twice")
+        self._used.add(key)
         return self._archive.tensor(key)
 
     def _array(self, key: str) -> Any:
-        return np.array(self._archive.tensor(key).numpy())
+        return np.array(self._tensor(key).numpy())
 
     def _scalar(self, key: str) -> Any:
-        return self._archive.tensor(key).numpy()[()]
+        return self._tensor(key).numpy()[()]
 
     def _dtype(self, name: str) -> Any:
-        return dtypes.as_dtype(name)
+        return dtypes.as_dtype(expect(name, str))
 
     def _shape(self, sizes: Any) -> Any:
         return _tf.TensorShape(sizes)
 
     def _spec(self, parts: list) -> Any:
-        return _tf.TensorSpec(self.decode(parts[0]), parts[1], parts[2])
+        shape, dtype, name = parts
+        return _tf.TensorSpec(self.decode(shape), self._dtype(dtype), name)
 
     def _function(self, content: dict[str, Any]) -> Any:
+        python = self.decode(content["python"])
+        if not isinstance(python, (types.FunctionType, types.MethodType)):
+            raise ValueError(f"a function of {type(python).__name__}")
         return Function(
-            self.decode(content["python"]),
+            python,
             input_signature=self.decode(content["signature"]),
-            autograph=content["autograph"],
+            autograph=expect(content["autograph"], bool),
         )
 
     def _method(self, parts: list) -> Any:
-        owner = self.decode(parts[0])
-        found = getattr(owner, parts[1])
-        return found.python_function if isinstance(found, Function) else found
+        owner, name = self.decode(parts[0]), expect(parts[1], str)
+        # As the class has it, so that no property is asked.
+        found = inspect.getattr_static(type(owner), name)
+        python = found.python_function if isinstance(found, Function) else found
+        if not isinstance(owner, Module) or not isinstance(python, types.FunctionType):
+            raise ValueError(f"{name!r} is no method of a module")
+        return types.MethodType(python, owner)
 
     def _dict(self, pairs: list) -> Any:
         return {self.decode(k): self.decode(v) for k, v in pairs}
 
     def _list(self, items: list) -> Any:
-        return [self.decode(v) for v in items]
+        return [self.decode(v) for v in expect(items, list)]
 
     def _tuple(self, items: list) -> Any:
-        return tuple(self.decode(v) for v in items)
+        return tuple(self.decode(v) for v in expect(items, list))
 
     def _name(self, name: str) -> Any:
-        return _found(name)
+        found = _allowed(expect(name, str))
+        if found is None:
+            raise _unknown(name, "is no op of gradtape, and no function beside a class of this program")
+        return found
 
-
-def _imported(name: str) -> Any:
-    module, _, path = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def _found(name: str) -> Any:
-    try:
-        return _imported(name)
-    except (ImportError, AttributeError) as e:
-        raise ImportError(
-            f"saved_model.load: {name} cannot be imported: {e}. The stored module needs the code it was made of. "
-            "Hint: a class of a script that was run ('__main__') is found by that script alone; define it in a module."
-        ) from e
+    # All that a folder can hold.
+    KINDS: dict[str, Callable[[_Reader, Any], Any]] = {
+        "object": _object, "variable": _variable, "tensor": _tensor, "array": _array, "scalar": _scalar,
+        "dtype": _dtype, "shape": _shape, "spec": _spec, "function": _function, "method": _method,
+        "dict": _dict, "list": _list, "tuple": _tuple, "name": _name,
+    }  # fmt: skip
 
 
 def contains_saved_model(export_dir: Any) -> bool:

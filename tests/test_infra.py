@@ -475,10 +475,7 @@ def test_loading_what_is_not_there(tmp_path, nets):
     tf.saved_model.save(nets.Dense(1), tmp_path / "m")
     content = (tmp_path / "m" / "saved_model.json").read_text()
     (tmp_path / "m" / "saved_model.json").write_text(content.replace("stored_nets:Dense", "stored_nets:Gone"))
-    with pytest.raises(ImportError, match="stored_nets:Gone cannot be imported"):
-        tf.saved_model.load(tmp_path / "m")
-    (tmp_path / "m" / "saved_model.json").write_text(content.replace("stored_nets:Dense", "subprocess:Popen"))
-    with pytest.raises(ImportError, match="is no tf.Module"):
+    with pytest.raises(tf.errors.DataLossError, match="is damaged: its checksum"):
         tf.saved_model.load(tmp_path / "m")
     (tmp_path / "m" / "saved_model.json").write_text("{")
     with pytest.raises(tf.errors.DataLossError, match="is damaged"):
