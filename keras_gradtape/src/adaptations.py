@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape.dtypes import DType
+from gradtape._src.base.dtypes import DType
 from gradtape.summary import encode
 
 
@@ -54,9 +56,8 @@ def _files(module: Any) -> None:
     def load_named(filepath: Any, *args: Any, **kwargs: Any) -> Any:
         with _naming("load_model", filepath):
             path = str(filepath)
-            if path.endswith(".keras") and os.path.isfile(path) and not zipfile.is_zipfile(path):
-                # Keras would say that there is no such file.
-                raise OSError("It is no zip file, or only the beginning of one.")
+            if path.endswith(".keras") and os.path.isfile(path):
+                _check_zip(path)
             return load_model(filepath, *args, **kwargs)
 
     module.load_weights, module.load_model = load_all_or_none, load_named
@@ -105,16 +106,35 @@ def _naming(what: str, filepath: Any) -> Iterator[None]:
             raise
         said = str(e.args[0]) if isinstance(e, KeyError) and e.args else str(e)
         words = f"{what}: {path} was not loaded, and nothing was changed. {said}"
-        if isinstance(e, (OSError, EOFError, zipfile.BadZipFile)) or said.startswith(_UNREADABLE):
+        if isinstance(e, _DAMAGED) or said.startswith(_UNREADABLE):
             raise OSError(words) from e
-        if isinstance(e, ValueError):
+        if isinstance(e, (ValueError, LookupError, AttributeError, ArithmeticError)):
             raise ValueError(words) from e
         e.add_note(words)
         raise
 
 
+_DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, UnicodeError, RecursionError)
 # h5py and zipfile raise KeyError and RuntimeError as well.
-_UNREADABLE = ("Unable to ", "There is no item named ")
+_UNREADABLE = ("Unable to ", "Can't ", "There is no item named ")
+_MOST_UNPACKED, _MOST_RATIO = 1 << 28, 100
+
+
+def _check_zip(path: str) -> None:
+    """Refuses a file of Keras' that unpacks to far more than it is, or into other folders.
+
+    Raises:
+      OSError: if it is no zip file, or such a one.
+    """
+    if not zipfile.is_zipfile(path):
+        # Keras would say that there is no such file.
+        raise OSError("It is no zip file, or only the beginning of one.")
+    with zipfile.ZipFile(path) as file:
+        for part in file.infolist():
+            if part.file_size > max(_MOST_UNPACKED, _MOST_RATIO * part.compress_size):
+                raise OSError(f"{part.filename} would unpack {part.compress_size} bytes to {part.file_size}.")
+            if os.path.isabs(part.filename) or ".." in part.filename.replace("\\", "/").split("/"):
+                raise OSError(f"{part.filename} would be written outside of its folder.")
 
 
 def _old_format(module: Any) -> None:
