@@ -8,9 +8,11 @@
 np.float32(6.0)
 """
 
-import os as _os
 from typing import Any as _Any
 
+from gradtape._src.base import environment as _environment  # before the core, which reads what it leaves
+
+# isort: split
 from gradtape import version as version
 from gradtape._core import Tensor as Tensor
 from gradtape._src import ops as _ops
@@ -96,10 +98,10 @@ newaxis = None
 _fill.fill(globals(), _ops.PUBLIC)
 _scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 
-if _os.environ.get("GRADTAPE_LINES") == "1":
+if _environment.is_on("GRADTAPE_LINES"):
     _lines = _absent.lookup("debug").lines()
     _lines.__enter__()
-if _os.environ.get("GRADTAPE_NUMERICS") == "1":
+if _environment.is_on("GRADTAPE_NUMERICS"):
     _absent.lookup("debug").check_numerics.enable()
 
 
