@@ -36,7 +36,7 @@ BIN = Path(sys.executable).parent
 ASIDE = """
 against_tensorflow keras debug/test_draw.py debug/test_doctor.py test_examples.py test_package.py test_help.py
 test_infra.py test_types.py test_docs.py test_benchmarks.py test_coverage.py reliability/test_processes.py
-reliability/test_long_runs.py
+reliability/test_long_runs.py native
 """.split()
 
 

@@ -177,6 +177,7 @@ def step():
         loss = tf.reduce_sum(tf.tanh(w @ w))
     optimizer.apply_gradients([(tape.gradient(loss, w), w)])
     return loss
+step()  # traced: on a busy machine the interrupt may come before the next is done
 def work():
     while True:
         step()

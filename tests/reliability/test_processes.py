@@ -128,7 +128,7 @@ def test_fork_while_other_threads_compute():
             w.join()
 
 
-def test_random_numbers_of_forks_differ():
+def test_random_numbers_of_forks_differ(unseeded):
     _draw(0)
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         drawn = pool.map(_draw, range(4), chunksize=1)
