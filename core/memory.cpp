@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "blocks.h"
@@ -187,11 +188,12 @@ struct ThreadExit {
   }
 };
 
-ThreadCache* start_thread_cache() {
+ThreadCache* start_thread_cache() noexcept {
   if (thread_over) return nullptr;
   thread_local ThreadExit at_exit;
   (void)at_exit;
-  auto* c = new ThreadCache;
+  auto* c = new (std::nothrow) ThreadCache;
+  if (!c) return nullptr;  // this may be for a block that is let go of: it goes straight to the system
   Registry& r = registry();
   std::lock_guard hold(r.mutex);
   c->next = r.first;

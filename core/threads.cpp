@@ -7,8 +7,10 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -46,7 +48,7 @@ template <class F> bool spin(F&& ready) {
 
 struct Pool {
   std::mutex calls;  // held by the one caller whose pieces the workers take
-  int workers = 0;
+  int wanted = 0, workers = 0;  // the system may refuse to start as many as were wanted
 
   // The work of that call. A worker that has won a piece (`left` went down by its own hand) may
   // read the rest, because the call cannot return before the piece is done.
@@ -54,6 +56,8 @@ struct Pool {
   int64_t n = 0, grain = 1, pieces = 0;
   alignas(64) std::atomic<int64_t> left{0};
   alignas(64) std::atomic<int64_t> done{0};  // the caller may sleep on it; the last piece wakes it
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of the first piece that failed; for the caller, when all are done
 
   alignas(64) std::atomic<int> crew{0};  // workers of an earlier crew go home
   std::atomic<int> asleep{0};
@@ -66,8 +70,14 @@ struct Pool {
       if (mine <= 0) return false;
     } while (!left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
     const int64_t all = pieces, begin = (all - mine) * grain;
-    (*body)(begin, std::min(begin + grain, n));
-    if (done.fetch_add(1, std::memory_order_release) + 1 == all) done.notify_one();
+    int64_t over = 1;
+    try {
+      (*body)(begin, std::min(begin + grain, n));
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+      over += left.exchange(0, std::memory_order_acq_rel);  // nobody begins these
+    }
+    if (done.fetch_add(over, std::memory_order_acq_rel) + over == all) done.notify_one();
     return true;
   }
 
@@ -76,7 +86,11 @@ struct Pool {
     const int hired = crew.fetch_add(1) + 1;
     { std::lock_guard hold(mutex); }
     wake.notify_all();
-    for (workers = 0; workers < count; ++workers) std::thread([this, hired] { work(hired); }).detach();
+    wanted = count;
+    try {
+      for (workers = 0; workers < count; ++workers) std::thread([this, hired] { work(hired); }).detach();
+    } catch (const std::exception&) {  // no memory for another stack: those that there are do the work
+    }
   }
 };
 
@@ -166,12 +180,17 @@ void parallel_for(int64_t n, int64_t grain, const Body& f) {
   Pool& p = pool();
   std::unique_lock call(p.calls, std::try_to_lock);
   if (!call) return run_alone(n, grain, f);  // another thread has the workers; waiting would be no faster
-  if (p.workers != threads - 1) p.resize(threads - 1);
+  if (p.wanted != threads - 1) p.resize(threads - 1);
+  if (!p.workers) {
+    call.unlock();
+    return run_alone(n, grain, f);
+  }
 
   inside = true;
   p.body = &f, p.n = n, p.grain = grain, p.pieces = (n - 1) / grain + 1;
   const int64_t pieces = p.pieces;
   p.done.store(0, std::memory_order_relaxed);
+  p.failed.store(false, std::memory_order_relaxed);
   p.left.store(pieces);
   if (p.asleep.load() > 0) {
     { std::lock_guard hold(p.mutex); }
@@ -185,6 +204,7 @@ void parallel_for(int64_t n, int64_t grain, const Body& f) {
   if (!spin(finished))
     for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != pieces;) p.done.wait(seen, std::memory_order_acquire);
   inside = false;
+  if (p.failed.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(p.error, nullptr));
 }
 
 }  // namespace gt

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,6 +131,34 @@ static void threads_work() {
   }
 }
 
+// The first exception reaches the caller, pieces that have not begun do not begin, and the pool goes on.
+static void threads_throw() {
+  for (int threads : {1, 2, 5}) {
+    set_num_threads(threads);
+    for (int round = 0; round < 200; ++round) {
+      std::atomic<int64_t> begun{0};
+      bool thrown = false;
+      try {
+        parallel_for(100000, 1, [&](int64_t begin, int64_t) {
+          ++begun;
+          if (begin % 100 == 7) throw Error{Code::Value, std::to_string(begin)};
+        });
+      } catch (const Error& e) {
+        thrown = e.code == Code::Value && std::stoi(e.text) % 100 == 7;
+      }
+      CHECK(thrown && begun < 100000);
+      CHECK(parallel_sum(1000, 10) == 499500);
+    }
+    bool exhausted = false;
+    try {
+      parallel_for(64, 1, [](int64_t, int64_t) { throw std::bad_alloc(); });
+    } catch (const std::bad_alloc&) {
+      exhausted = true;
+    }
+    CHECK(exhausted && parallel_sum(1000, 10) == 499500);
+  }
+}
+
 static void threads_fork() {
   parallel_sum(1000, 10);
   for (int k = 0; k < 5; ++k) {
@@ -150,6 +179,7 @@ int main() {
   memory_foreign();
   memory_threads();
   threads_work();
+  threads_throw();
   threads_fork();
   std::printf(failures ? "%d failures\n" : "all right\n", failures);
   return failures != 0;
