@@ -1,5 +1,6 @@
 // Loading OpenBLAS. It is 20 MB and starts threads of its own, so it is loaded at the first
-// product that needs it and told to use one thread: the threads around it are ours.
+// product that needs it and told to use one thread: the threads around it are ours. It ends the
+// process when it finds no memory for itself, so it is asked only where there is enough.
 #include "blas.h"
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <windows.h>
 #else
 #include <dlfcn.h>
+#include <sys/mman.h>
 #endif
 
 namespace gt {
@@ -49,9 +51,22 @@ class ScopedEnv {
   fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why + ". Hint: pip install scipy-openblas32");
 }
 
+// What the library takes when it is loaded, and again for each thread that is inside of it at a time: 56 and 32 MB were seen.
+constexpr size_t kLibraryBytes = size_t(64) << 20, kThreadBytes = size_t(33) << 20;
+
+void want_room(size_t bytes) {
+#if !defined(_WIN32)
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED)
+    fail(Code::ResourceExhausted, "cannot multiply matrices: OpenBLAS needs " + std::to_string(bytes >> 20) + " MiB for itself, which there are not.");
+  munmap(p, bytes);
+#endif
+}
+
 void* open_library() {
   const std::string& path = library_path();
   if (path.empty()) missing("the package scipy-openblas32 is not installed");
+  want_room(kLibraryBytes + kThreadBytes);
   ScopedEnv one_thread("OPENBLAS_NUM_THREADS", "1");
 #if defined(_WIN32)
   void* h = reinterpret_cast<void*>(LoadLibraryA(path.c_str()));
@@ -102,6 +117,11 @@ void* blas_symbol(const char* name) {
 
 const Blas& blas() {
   static const Blas table = load();
+  thread_local bool fits = false;
+  if (!fits) [[unlikely]] {
+    want_room(kThreadBytes);
+    fits = true;
+  }
   return table;
 }
 
