@@ -11,14 +11,9 @@
 
 namespace gt {
 
-char* scratch_memory(size_t bytes);
-
-constexpr int64_t kTogetherBytes = 64 * 1024;  // as in cluster.cpp: what a tile reads and writes
-constexpr int64_t kLongest = 2048, kShortest = 256;
 // Longer pieces do not wait: to copy them costs more than a call of each loop. Measured with the updates of Adam
 // and SGD on Zen 4: 100 variables of 1,000 elements take 160 us when all are copied, 102 us when none is.
 constexpr int64_t kWaits = 96;
-constexpr double kPieceNanoseconds = 20000;
 
 static bool flat(const Cluster& c) {
   if (c.outer != 1 || !c.tile_columns || !c.tails.empty() || c.inner < 1) return false;
@@ -57,7 +52,7 @@ class Together {
       else if (r.kind == Register::Kind::Input) at_[i] = const_cast<char*>(in[r.index]);
     }
     const int64_t arrays = std::max<int64_t>(1, c.scratch + int64_t(inputs_.size() + outputs_.size()));
-    length_ = std::clamp<int64_t>(kTogetherBytes / (arrays * c.widest) / 64 * 64, kShortest, kLongest);
+    length_ = tile_length(arrays, c.widest);
     const int64_t stride = length_ * c.widest + 64;
     char* memory = scratch_memory(size_t(stride * arrays));
     for (size_t i = 0; i < at_.size(); ++i)
@@ -111,18 +106,10 @@ class Together {
 
   void compute(int64_t n, bool far) {
     const int64_t ops = int64_t(c_.ops.size());
-    for (int64_t o = 0; o < ops; ++o) {
-      const ClusterOp& op = c_.ops[size_t(o)];
-      if (far)
-        for (const Array& a : inputs_) fetch(at_[a.reg] + n * a.width, n * a.width * o / ops, n * a.width * (o + 1) / ops);
-      if (op.cast) {
-        op.cast(at_[op.out], at_[op.in[0]], n);
-        continue;
-      }
-      const void* in[4];
-      for (int k = 0; k < op.arity; ++k) in[k] = at_[op.in[k]];
-      op.loop(at_[op.out], in, op.step, n);
-    }
+    run_operations(c_, at_.data(), n, [&](int64_t o) {
+      if (!far) return;
+      for (const Array& a : inputs_) fetch(at_[a.reg] + n * a.width, n * a.width * o / ops, n * a.width * (o + 1) / ops);
+    });
   }
 
   const Cluster& c_;
