@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -11,6 +12,8 @@
 
 namespace gt {
 
+// More than the tiles of all threads take.
+constexpr size_t kMargin = 1 << 20;
 // Up to this size the memory of a frame is kept between runs: small programs run often.
 constexpr int64_t kKeptArena = 64 * 1024;
 
@@ -23,6 +26,8 @@ struct Frame {
   std::vector<std::pair<Tensor*, const Tensor*>> aliases;
   std::vector<std::vector<std::pair<Tensor*, const Tensor*>>> aliases_of;  // those of loose results, by step
   std::vector<Tensor*> fresh, loose;        // results; values that steps may give memory of their own
+  std::vector<bool> is_loose;               // the same by number of the value
+  std::vector<bool> taken;                  // results that this run writes over an input
   Buffer* memory = nullptr;
   std::vector<Tensor> alias_values;
   std::vector<const char*> pointers_in;
@@ -31,11 +36,23 @@ struct Frame {
   std::vector<const Cluster*> together;
   std::vector<const char* const*> begins_in;
   std::vector<char* const*> begins_out;
+  std::unique_ptr<Frame> next;  // of the idle ones
   ~Frame() { unref(memory); }
+
+  void claim(int64_t arena_bytes) {
+    if (!arena_bytes || memory) return;
+    memory = allocate(size_t(arena_bytes));
+    place();
+  }
+  void place() {
+    for (auto& [t, offset] : arena) t->data = memory ? memory->data + offset : nullptr;
+  }
 };
 
 Program::Program() = default;
-Program::~Program() = default;
+Program::~Program() {
+  while (idle_) idle_ = std::move(idle_->next);  // not by recursion
+}
 
 static std::unique_ptr<Frame> make_frame(const Program& p) {
   auto f = std::make_unique<Frame>();
@@ -46,6 +63,8 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
   f->in.resize(p.steps.size());
   f->aliases_of.resize(p.steps.size());
   std::vector<size_t> maker(p.values.size(), p.steps.size());  // the step that gives a value its memory
+  f->is_loose.resize(p.values.size(), false);
+  f->taken.resize(p.in_place.size(), false);
   for (size_t v = 0; v < p.values.size(); ++v) {
     const Value& value = p.values[v];
     if (value.place == Place::Input || value.place == Place::Constant) {
@@ -65,6 +84,7 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
       if (value.place == Place::Fresh) f->fresh.push_back(t);
       if (step.may_share()) {
         f->loose.push_back(t);
+        f->is_loose[v] = true;
         maker[v] = s;
       }
     }
@@ -131,6 +151,7 @@ constexpr double kShortNanoseconds = 50000;
 constexpr int64_t kLongElements = 1 << 17;
 
 void Program::finish() {
+  check();
   alike.assign(steps.size(), 0);
   std::vector<size_t> made(values.size(), steps.size());
   for (size_t s = 0; s < steps.size();) {
@@ -164,6 +185,7 @@ void Program::finish() {
     for (const auto* some : {&step.in, &step.out})
       for (uint32_t v : *some) elements += values[v].form.numel;
   long_ = elements > kLongElements;
+  for (const Step& step : steps) calls_ |= step.kind == Step::Kind::Call;
 }
 
 static void run_together(const Program& p, Frame& f, size_t first, size_t count) {
@@ -182,13 +204,24 @@ static void run_together(const Program& p, Frame& f, size_t first, size_t count)
 std::unique_ptr<Frame> Program::take_frame() {
   {
     std::lock_guard lock(mutex_);
-    if (!frames_.empty()) {
-      auto f = std::move(frames_.back());
-      frames_.pop_back();
+    if (idle_) {
+      auto f = std::move(idle_);
+      idle_ = std::move(f->next);
       return f;
     }
   }
   return make_frame(*this);
+}
+
+void Program::give_back(std::unique_ptr<Frame> f) noexcept {
+  if (arena_bytes > kKeptArena) {
+    unref(f->memory);
+    f->memory = nullptr;
+  }
+  f->place();
+  std::lock_guard lock(mutex_);
+  f->next = std::move(idle_);
+  idle_ = std::move(f);
 }
 
 void (*check_interrupt)() = [] {};
@@ -247,68 +280,79 @@ void Program::execute(Frame& f, double* times, bool interruptible) {
   }
 }
 
-void Program::run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times, bool take) {
-  auto frame = take_frame();
-  Frame& f = *frame;
-  struct Cleanup {
-    Program* p;
-    std::unique_ptr<Frame>& frame;
-    ~Cleanup() {
-      for (size_t v = 0; v < p->values.size(); ++v)
-        if (p->values[v].place == Place::Input) frame->inputs[v].forget();
-      for (Tensor* t : frame->fresh) t->forget();
-      for (Tensor* t : frame->loose) t->forget();
-      if (p->arena_bytes > kKeptArena) {
-        unref(frame->memory);
-        frame->memory = nullptr;
-      }
-      for (auto& [t, offset] : frame->arena) t->data = frame->memory ? frame->memory->data + offset : nullptr;
-      std::lock_guard lock(p->mutex_);
-      p->frames_.push_back(std::move(frame));
-    }
-  } cleanup{this, frame};
+static bool has_margin() {
+  void* volatile some = std::malloc(kMargin);  // a compiler may leave out what nobody looks at
+  const bool found = some;
+  std::free(some);
+  return found;
+}
+
+Program::Run::Run(Program& program, const Tensor* const* inputs, bool take) : program_(program), frame_(program.take_frame()) {
+  Frame& f = *frame_;
+  // With results written over inputs there is no way back: where memory is so short that a tile might find none,
+  // they get memory of their own, or the run fails with nothing changed.
+  take = take && !program.in_place.empty() && has_margin();
   // Before the frame holds the inputs too: one reference is the variable's own.
-  bool interruptible = true;  // not with some variables written over and others not
-  for (size_t k = 0; take && k < in_place.size(); ++k) {
-    if (in_place[k] < 0) continue;
-    const Tensor& x = *inputs[in_place[k]];
-    if (x.buffer->refs.load() != 1 || x.buffer->release) continue;
-    f.value[results[k]]->share(x);
-    interruptible = false;
+  for (size_t k = 0; take && k < program.in_place.size(); ++k) {
+    if (program.in_place[k] < 0) continue;
+    const Tensor& x = *inputs[program.in_place[k]];
+    if (!x.is_sole()) continue;
+    f.value[program.results[k]]->share(x);
+    f.taken[k] = true;
+    interruptible_ = false;
   }
-  for (size_t v = 0; v < values.size(); ++v)
-    if (values[v].place == Place::Input) f.inputs[v].share(*inputs[values[v].at]);
-  if (arena_bytes && !f.memory) {
-    f.memory = allocate(size_t(arena_bytes));
-    for (auto& [t, offset] : f.arena) t->data = f.memory->data + offset;
-  }
+  for (size_t v = 0; v < program.values.size(); ++v)
+    if (program.values[v].place == Place::Input) f.inputs[v].share(*inputs[program.values[v].at]);
+}
+
+Program::Run::~Run() {
+  Frame& f = *frame_;
+  for (size_t v = 0; v < program_.values.size(); ++v)
+    if (program_.values[v].place == Place::Input) f.inputs[v].forget();
+  for (Tensor* t : f.fresh) t->forget();
+  for (Tensor* t : f.loose) t->forget();
+  f.taken.assign(f.taken.size(), false);
+  program_.give_back(std::move(frame_));
+}
+
+bool Program::Run::takes(size_t result) const {
+  return !interruptible_ && frame_->taken[result];
+}
+
+void Program::Run::compute(std::vector<Tensor>& outs, double* times) {
+  Frame& f = *frame_;
+  f.claim(program_.arena_bytes);
   for (Tensor* t : f.fresh)
     if (!t->buffer) t->allocate();
-  execute(f, times, interruptible);
+  // With results written over inputs there is no way back, so what the results need is claimed before the first
+  // step, also for those that may turn out to be a part of the arena, which others will write to.
+  const std::vector<uint32_t>& results = program_.results;
+  outs.clear();
   outs.reserve(results.size());
   for (uint32_t r : results) {
-    const Tensor& t = *f.value[r];
-    const Tensor* owner = f.value[origin(r)];
-    if (owner->buffer && owner->buffer != f.memory) {
-      Tensor out(t.spec());
-      ref(owner->buffer);
-      out.buffer = owner->buffer;
-      out.data = t.data;
-      outs.push_back(std::move(out));
-    } else {  // the elements are in the arena, which others will write to
-      Tensor out = empty(t.dtype, t.shape);
-      std::memcpy(out.data, t.data, size_t(t.nbytes()));
-      outs.push_back(std::move(out));
+    outs.emplace_back(f.value[r]->spec());
+    if (!interruptible_ && f.is_loose[program_.origin(r)]) outs.back().allocate();
+  }
+  program_.execute(f, times, interruptible_);
+  for (size_t k = 0; k < results.size(); ++k) {
+    const Tensor& t = *f.value[results[k]];
+    Buffer* buffer = f.value[program_.origin(results[k])]->buffer;
+    if (!buffer) {
+      if (!outs[k].has_value()) outs[k].allocate();
+      std::memcpy(outs[k].data, t.data, size_t(t.nbytes()));
+    } else {
+      outs[k].forget();
+      ref(buffer);
+      outs[k].buffer = buffer;
+      outs[k].data = t.data;
     }
   }
 }
 
 bool Program::run_over(const Tensor* const* inputs) {
   if (!over_) return false;
-  for (int32_t i : in_place) {
-    const Buffer* buffer = inputs[i]->buffer;
-    if (buffer->refs.load(std::memory_order_relaxed) != 1 || buffer->release) return false;
-  }
+  for (int32_t i : in_place)
+    if (!inputs[i]->is_sole()) return false;
   auto frame = take_frame();
   Frame& f = *frame;
   // Inputs and results are lent: what owns them keeps them, and is as it was afterwards.
@@ -324,22 +368,13 @@ bool Program::run_over(const Tensor* const* inputs) {
       for (size_t v = 0; v < p->values.size(); ++v)
         if (p->values[v].place == Place::Input) give(frame->inputs[v], nullptr);
       for (Tensor* t : frame->fresh) give(*t, nullptr);
-      if (p->arena_bytes > kKeptArena) {
-        unref(frame->memory);
-        frame->memory = nullptr;
-        for (auto& [t, offset] : frame->arena) t->data = nullptr;
-      }
-      std::lock_guard lock(p->mutex_);
-      p->frames_.push_back(std::move(frame));
+      p->give_back(std::move(frame));
     }
   } giving{this, frame, lend};
   for (size_t v = 0; v < values.size(); ++v)
     if (values[v].place == Place::Input) lend(f.inputs[v], inputs[values[v].at]);
   for (size_t k = 0; k < results.size(); ++k) lend(*f.value[results[k]], inputs[in_place[k]]);
-  if (arena_bytes && !f.memory) {
-    f.memory = allocate(size_t(arena_bytes));
-    for (auto& [t, offset] : f.arena) t->data = f.memory->data + offset;
-  }
+  f.claim(arena_bytes);
   execute(f, nullptr, false);
   return true;
 }

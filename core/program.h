@@ -64,6 +64,25 @@ struct Frame;
 
 class Program {
  public:
+  // One run. It holds the inputs from its first moment to its last, so whoever they belong to may change
+  // meanwhile: made, and its results given to their owners, under the interpreter's lock, it computes without.
+  class Run {
+   public:
+    // `inputs` have the shapes and types the program was made for (see `check_inputs`). With `take`, results are
+    // written over inputs where `in_place` says so and nobody else holds them.
+    Run(Program& program, const Tensor* const* inputs, bool take = false);
+    ~Run();
+    Run(const Run&) = delete;
+    bool takes(size_t result) const;  // whether the result is written over the input that `in_place` names
+    // With `times` (one per step) the seconds each step took are added there.
+    void compute(std::vector<Tensor>& outs, double* times = nullptr);
+
+   private:
+    Program& program_;
+    std::unique_ptr<Frame> frame_;
+    bool interruptible_ = true;  // not with some variables written over and others not
+  };
+
   // Code outside the program, such as a Python function. Fills `outs`.
   using Callback = void (*)(void* context, int which, const Call&, Outs& outs);
 
@@ -82,22 +101,23 @@ class Program {
   ~Program();
   // The value whose elements a value has: itself, unless it is an alias.
   size_t origin(size_t v) const { return values[v].place == Place::Alias ? size_t(values[v].at) : v; }
-  // `inputs` have the shapes and types the program was made for. `outs` gets the results. With
-  // `times` (one per step) the seconds each step took are added there.
-  // With `take`, results are written over inputs where `in_place` says so and nobody else holds them.
-  void run(const Tensor* const* inputs, std::vector<Tensor>& outs, double* times = nullptr, bool take = false);
+  void check_inputs(const Tensor* const* inputs) const;  // throws if they are not what the program was made for
   // Runs a short program whose results are all written over inputs, where they are then. False, with
-  // nothing done, if it is not one, or somebody else holds one of those inputs. Nobody may let go of an
+  // nothing done, if it is not one, or somebody else holds one of those inputs. Nobody may look at an
   // input meanwhile: the caller has the interpreter's lock.
   bool run_over(const Tensor* const* inputs);
-  void finish();  // call once, when everything above is set
+  void finish();  // call once, when everything above is set; throws if it does not fit together
+  bool calls() const { return calls_; }  // whether some step is code outside the program
 
  private:
   bool over_ = false;  // whether `run_over` can be
   bool long_ = false;  // whether a run may take long enough to be interrupted
+  bool calls_ = false;
+  void check() const;
   std::unique_ptr<Frame> take_frame();
+  void give_back(std::unique_ptr<Frame> f) noexcept;
   void execute(Frame& f, double* times, bool interruptible);
-  std::vector<std::unique_ptr<Frame>> frames_;  // idle ones
+  std::unique_ptr<Frame> idle_;  // the first of those that no run has
   std::mutex mutex_;
 };
 

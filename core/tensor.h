@@ -83,10 +83,11 @@ struct Tensor {
     o.buffer = nullptr;
     o.data = nullptr;
   }
+  // Letting go of a buffer may run code that looks at this tensor (the release of a foreign one): it comes last.
   Tensor& operator=(const Tensor& o) {
     ref(o.buffer);
-    unref(buffer);
-    buffer = o.buffer, data = o.data, numel = o.numel, dtype = o.dtype, shape = o.shape;
+    numel = o.numel, dtype = o.dtype, shape = o.shape;
+    put(o.buffer, o.data);
     return *this;
   }
   Tensor& operator=(Tensor&& o) noexcept {
@@ -98,32 +99,36 @@ struct Tensor {
   ~Tensor() { unref(buffer); }
 
   bool has_value() const { return buffer != nullptr; }
+  // Whether nobody else holds the elements, so that they may be written over. Nobody does, if nobody can make a
+  // copy meanwhile; what others read before they let go, they have read.
+  bool is_sole() const { return buffer && buffer->refs.load(std::memory_order_acquire) == 1 && !buffer->release; }
   int64_t nbytes() const { return numel * dtype_size(dtype); }
   Spec spec() const { return {dtype, shape}; }
-  void forget() {  // keeps type and shape, lets the elements go
-    unref(buffer);
-    buffer = nullptr;
-    data = nullptr;
-  }
+  void forget() { put(nullptr, nullptr); }  // keeps type and shape, lets the elements go
   // Gives the tensor a buffer of its own, uninitialised.
   void allocate() {
     int64_t bytes;
     if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes))
       fail(Code::ResourceExhausted, "a tensor of shape " + shape.str() + " and type " + dtype_name(dtype) + " does not fit in memory");
-    unref(buffer);
-    buffer = nullptr;
+    forget();
     buffer = gt::allocate(size_t(bytes));
     data = buffer->data;
   }
   // Takes the elements of `x`, starting at element `offset`, without a copy.
   void share(const Tensor& x, int64_t offset = 0) {
     ref(x.buffer);
-    unref(buffer);
-    buffer = x.buffer;
-    data = x.data + offset * dtype_size(dtype);
+    put(x.buffer, x.data + offset * dtype_size(dtype));
   }
   template <class T> T* as() { return reinterpret_cast<T*>(data); }
   template <class T> const T* as() const { return reinterpret_cast<const T*>(data); }
+
+ private:
+  void put(Buffer* owned, char* at) {
+    Buffer* before = buffer;
+    buffer = owned;
+    data = at;
+    unref(before);
+  }
 };
 
 inline Tensor empty(Dtype t, const Shape& s) {

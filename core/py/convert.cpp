@@ -31,6 +31,11 @@ template <class V> static Ref<TensorObject> scalar_of(V v, Dtype t) {
 
 Ref<TensorObject> scalar(double v, Dtype t) { return scalar_of(v, t); }
 
+Dtype dtype_code(long long code) {
+  if (code < 0 || code >= kDtypes) fail(Code::Value, "there is no type with the code " + std::to_string(code));
+  return Dtype(code);
+}
+
 static bool fits(long long v, Dtype t) {
   if (!is_int(t)) return true;
   int bits = 8 * dtype_size(t);
@@ -163,13 +168,13 @@ static bool is_symbolic(PyObject* value, int depth = 0) {
 }
 
 [[noreturn]] static void bad_attr(const OpObject* op, const Param& p, PyObject* value, const char* expected) {
-  if (is_symbolic(value)) fail(Code::Untraceable, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` depends on the values of tensors");
+  if (is_symbolic(value)) fail(Code::Untraceable, op->name + ": `" + text_of(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
   if (!repr) PyErr_Clear();
   // TensorFlow: what cannot become a tensor at all is a ValueError.
   fail(value == Py_None ? Code::Value : Code::Type,
-       op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is not valid; expected " + expected + "; got " +
-                       (repr ? PyUnicode_AsUTF8(repr.get()) : "?") + ".");
+       op->name + ": `" + text_of(p.name) + "` is not valid; expected " + expected + "; got " +
+                       (repr ? text_of(repr.get()) : "?") + ".");
 }
 
 static bool integer(PyObject* o, int64_t& out) {
@@ -216,7 +221,7 @@ static bool integers(PyObject* o, std::vector<int64_t>& out) {
 
 static int64_t normal_axis(const OpObject* op, const Param& p, int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    fail(op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is out of range; expected an axis in [" + std::to_string(-rank) + ", " +
+    fail(op->name + ": `" + text_of(p.name) + "` is out of range; expected an axis in [" + std::to_string(-rank) + ", " +
          std::to_string(rank) + "); got " + std::to_string(axis) + ".");
   return axis < 0 ? axis + rank : axis;
 }

@@ -121,8 +121,9 @@ static PyObject* from_buffer(PyObject*, PyObject* args) {
     } release{&view};
     Shape shape;
     for (int i = 0; i < view.ndim; ++i) shape.push(view.shape[i]);
-    if (view.itemsize != dtype_size(Dtype(code))) fail(Code::Value, "the elements of the buffer have another size than the type");
-    Tensor t = empty(Dtype(code), shape);
+    const Dtype dtype = dtype_code(code);
+    if (view.itemsize != dtype_size(dtype)) fail(Code::Value, "the elements of the buffer have another size than the type");
+    Tensor t = empty(dtype, shape);
     std::memcpy(t.data, view.buf, size_t(view.len));
     return reinterpret_cast<PyObject*>(new_tensor(std::move(t)));
   });
@@ -137,7 +138,7 @@ static PyObject* symbolic(PyObject*, PyObject* args) {
     Shape shape;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i) shape.push(PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
     if (PyErr_Occurred()) throw PythonError{};
-    TensorObject* t = new_tensor(Tensor(Spec{Dtype(code), shape}));
+    TensorObject* t = new_tensor(Tensor(Spec{dtype_code(code), shape}));
     if (symbol != Py_None) t->symbol = Py_NewRef(symbol);
     return reinterpret_cast<PyObject*>(t);
   });
@@ -191,6 +192,7 @@ void forget_capsule(PyObject* capsule) {
 static PyObject* to_dlpack(PyObject*, PyObject* o) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<TensorObject> t = to_tensor(o);
+    if (!t->value.has_value()) fail(Code::Type, "to_dlpack: a symbolic tensor has no value");
     auto* e = new Exported{{}, t->value, {}};
     int64_t stride = 1;
     for (int i = e->value.shape.rank; i-- > 0;) {
@@ -216,6 +218,9 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
     for (int i = 0; i < kDtypes; ++i)
       if (code_of(Dtype(i)) == d.dtype.code && 8 * dtype_size(Dtype(i)) == d.dtype.bits) code = i;
     if (code < 0 || d.dtype.lanes != 1) fail(Code::Type, "from_dlpack: this element type has no counterpart");
+    if (d.ndim < 0 || (d.ndim && !d.shape)) fail(Code::Value, "from_dlpack: the shape is not valid");
+    for (int i = 0; i < d.ndim; ++i)
+      if (d.shape[i] < 0) fail(Code::Value, "from_dlpack: a dimension is negative");
     if (d.device.type != 1) fail(Code::Value, "from_dlpack: the data is not in the memory of the CPU");
     if ((reinterpret_cast<uintptr_t>(d.data) + d.byte_offset) % size_t(dtype_size(Dtype(code))))
       fail(Code::Value, "from_dlpack: the elements are not aligned; copy them first");
@@ -229,9 +234,8 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
                      [](void* owner) {
                        auto* m = static_cast<DLManagedTensor*>(owner);
                        // The producer's deleter may touch Python, and buffers die on any thread.
-                       PyGILState_STATE gil = PyGILState_Ensure();
+                       WithLock lock;
                        if (m->deleter) m->deleter(m);
-                       PyGILState_Release(gil);
                      },
                      m);
     t.data = t.buffer->data;
@@ -257,7 +261,9 @@ static PyObject* record_function(PyObject*, PyObject* args) {
       if (!is_tensor(PyTuple_GET_ITEM(outs, i))) fail(Code::Type, "record: outputs must be tensors");
       out.push_back(as_tensor(PyTuple_GET_ITEM(outs, i)));
     }
-    if (!active_tapes().empty()) record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()), keep != nullptr, keep ? PyLong_AsUnsignedLongLongMask(keep) : 0);
+    const uint64_t mask = keep ? PyLong_AsUnsignedLongLongMask(keep) : 0;
+    if (PyErr_Occurred()) throw PythonError{};
+    if (!active_tapes().empty()) record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()), keep != nullptr, mask);
     Py_RETURN_NONE;
   });
 }
@@ -285,7 +291,10 @@ static PyObject* convert_value(PyObject*, PyObject* args) {
   PyObject* value;
   int code = -1;
   if (!PyArg_ParseTuple(args, "O|i", &value, &code)) return nullptr;
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(to_tensor(value, code).release()); });
+  return guarded<PyObject*>(nullptr, [&] {
+    if (code != -1) dtype_code(code);
+    return reinterpret_cast<PyObject*>(to_tensor(value, code).release());
+  });
 }
 
 static PyObject* is_tracked(PyObject*, PyObject* o) {

@@ -3,6 +3,7 @@
 // A loop that will be differentiated keeps what each iteration's backward pass reads. The graph
 // around it knows shapes, not numbers of iterations, so what is kept travels through it as a
 // token: a scalar that names the values and owns them through its buffer.
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -18,42 +19,42 @@ struct Kept {
 };
 
 std::mutex kept_mutex;
-auto& kept_by_number = *new std::unordered_map<int64_t, Kept*>;  // never destroyed: tokens may outlive it
+auto& kept_by_number = *new std::unordered_map<int64_t, std::weak_ptr<Kept>>;  // never destroyed: tokens may outlive it
 int64_t next_kept = 0;
 
-Tensor new_token(std::unique_ptr<Kept> kept) {
+Tensor new_token(std::shared_ptr<Kept> kept) {
+  auto owner = std::make_unique<std::shared_ptr<Kept>>(kept);
   {
     std::lock_guard lock(kept_mutex);
     kept->number = ++next_kept;
-    kept_by_number[kept->number] = kept.get();
+    kept_by_number[kept->number] = kept;
   }
-  Kept* owned = kept.release();
   Tensor t(Spec{Dtype::I64, Shape()});
-  t.buffer = adopt(reinterpret_cast<char*>(&owned->number), sizeof(int64_t),
+  t.buffer = adopt(reinterpret_cast<char*>(&kept->number), sizeof(int64_t),
                    [](void* p) {
-                     auto* kept = static_cast<Kept*>(p);
-                     {
-                       std::lock_guard lock(kept_mutex);
-                       kept_by_number.erase(kept->number);
-                     }
-                     delete kept;
+                     std::unique_ptr<std::shared_ptr<Kept>> kept(static_cast<std::shared_ptr<Kept>*>(p));
+                     std::lock_guard lock(kept_mutex);
+                     kept_by_number.erase((*kept)->number);
                    },
-                   owned);
+                   owner.get());
+  owner.release();
   t.data = t.buffer->data;
   return t;
 }
 
-Kept& find_kept(const Tensor& token) {
+std::shared_ptr<Kept> find_kept(const Tensor& token) {
+  if (token.dtype != Dtype::I64 || token.numel != 1 || !token.has_value()) fail(Code::Type, "while_loop: expected the token of a loop");
   std::lock_guard lock(kept_mutex);
   auto found = kept_by_number.find(*token.as<int64_t>());
-  if (found == kept_by_number.end()) fail(Code::Runtime, "while_loop: what the iterations computed is no longer there");
-  return *found->second;
+  std::shared_ptr<Kept> kept = found == kept_by_number.end() ? nullptr : found->second.lock();
+  if (!kept) fail(Code::Runtime, "while_loop: what the iterations computed is no longer there");
+  return kept;
 }
 
 std::vector<Tensor> tensors_of(PyObject* list) {
   std::vector<Tensor> all;
-  Ref<> fast(checked(PySequence_Fast(list, "expected a sequence of tensors")));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) all.push_back(to_tensor(PySequence_Fast_GET_ITEM(fast.get(), i))->value);
+  Ref<> items(checked(PySequence_Tuple(list)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) all.push_back(to_tensor(PyTuple_GET_ITEM(items.get(), i))->value);
   return all;
 }
 
@@ -63,48 +64,43 @@ PyObject* list_of(std::vector<Tensor>& tensors) {
   return list.release();
 }
 
-// Runs `work` without the interpreter's lock and lets its errors through.
-template <class F> void without_lock(F&& work) {
-  std::optional<Error> error;
-  bool python_error = false;
-  Py_BEGIN_ALLOW_THREADS try { work(); } catch (const Error& e) {
-    error = e;
-  } catch (const PythonError&) {
-    python_error = true;
-  }
-  Py_END_ALLOW_THREADS if (python_error) throw PythonError{};
-  if (error) throw *error;
-}
-
 // What is long can be interrupted.
 void check_signals() {
-  PyGILState_STATE gil = PyGILState_Ensure();
-  bool stop = PyErr_CheckSignals() != 0;
-  PyGILState_Release(gil);
-  if (stop) throw PythonError{};
+  WithLock lock;
+  if (PyErr_CheckSignals()) throw PythonError{};
 }
 
 constexpr uint32_t kFastIterations = 1024;
 
-// What an iteration gives may be written over what the one before gave.
-void run(Program& p, const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
-  const Tensor* small[32];
-  std::vector<const Tensor*> large;
-  const Tensor** in = small;
-  if (inputs.size() > 32) {
-    large.resize(inputs.size());
-    in = large.data();
+// A program whose inputs are the same tensors again and again, or others in their places.
+class Body {
+ public:
+  Body(PyObject* o, const std::vector<Tensor>& inputs) : program(*reinterpret_cast<ProgramObject*>(o)->program) {
+    if (program.n_inputs != inputs.size()) fail(Code::Value, "loop: wrong number of inputs");
+    for (const Tensor& t : inputs) in_.push_back(&t);
+    program.check_inputs(in_.data());
   }
-  for (size_t i = 0; i < inputs.size(); ++i) in[i] = &inputs[i];
-  outs.clear();
-  p.run(in, outs, nullptr, true);
-}
+  const Tensor& result(size_t k) const {  // its type and shape
+    if (k >= program.results.size()) fail(Code::Value, "loop: the program has too few results");
+    return program.values[program.results[k]].form;
+  }
+  // That result k can take the place of an input in the next iteration.
+  void check_next(size_t k, const Tensor& input) const {
+    if (!(result(k).shape == input.shape && result(k).dtype == input.dtype)) fail(Code::Value, "loop: a variable changes its type or shape");
+  }
+  void check_condition(size_t k) const {
+    if (result(k).dtype != Dtype::Bool || result(k).numel != 1) fail(Code::Value, "loop: the condition is not one bool");
+  }
+  // What an iteration gives may be written over what the one before gave.
+  void run(const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
+    for (size_t i = 0; i < inputs.size(); ++i) in_[i] = &inputs[i];
+    Program::Run(program, in_.data(), true).compute(outs);
+  }
+  Program& program;
 
-Program& program_of(PyObject* o, size_t inputs) {
-  Program& p = *reinterpret_cast<ProgramObject*>(o)->program;
-  if (p.n_inputs != inputs) fail(Code::Value, "loop: wrong number of inputs");
-  return p;
-}
+ private:
+  std::vector<const Tensor*> in_;
+};
 
 // loop(condition, step, inputs, n_vars, keeps): `step` gives the next variables, whether to go on,
 // and what to keep of the iteration. Returns the last variables, and the token if it keeps.
@@ -115,15 +111,18 @@ PyObject* loop(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O!Onp", ProgramType, &condition, ProgramType, &step, &given, &n_vars, &keeps)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<Tensor> state = tensors_of(given), outs;
-    Program& first = program_of(condition, state.size());
-    Program& next = program_of(step, state.size());
-    auto kept = std::make_unique<Kept>();
+    Body first(condition, state), next(step, state);
+    if (n_vars < 0 || size_t(n_vars) > state.size()) fail(Code::Value, "loop: wrong number of variables");
+    for (size_t i = 0; i < size_t(n_vars); ++i) next.check_next(i, state[i]);
+    first.check_condition(0);
+    next.check_condition(size_t(n_vars));
+    auto kept = std::make_shared<Kept>();
     without_lock([&] {
-      run(first, state, outs);
+      first.run(state, outs);
       bool go = *outs[0].as<bool>();
       Patience patience(kFastIterations);
       while (go) {
-        run(next, state, outs);
+        next.run(state, outs);
         for (Py_ssize_t i = 0; i < n_vars; ++i) state[size_t(i)] = std::move(outs[size_t(i)]);
         go = *outs[size_t(n_vars)].as<bool>();
         if (keeps) kept->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1), std::make_move_iterator(outs.end()));
@@ -139,6 +138,7 @@ PyObject* loop(PyObject*, PyObject* args) {
 // The parts that iterations gave, one after the other along the first axis.
 Tensor joined(const std::vector<std::vector<Tensor>>& iterations, size_t which, const Tensor& like) {
   Shape shape = like.shape;
+  if (shape.rank == 0) fail(Code::Value, "loop: parts without an axis cannot be joined");
   shape[0] *= int64_t(iterations.size());
   Tensor all = empty(like.dtype, shape);
   char* at = all.data;
@@ -156,17 +156,26 @@ PyObject* loop_back(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O!OO", ProgramType, &step, TensorType, &token, &given, &rest)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<Tensor> state = tensors_of(given), constants = tensors_of(rest), inputs, outs;
-    Kept& kept = find_kept(as_tensor(token)->value);
-    if (!kept.iterations.empty()) program_of(step, kept.iterations[0].size() + state.size() + constants.size());
-    Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
+    const std::shared_ptr<Kept> kept = find_kept(as_tensor(token)->value);
+    const auto& iterations = kept->iterations;
+    const Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
+    if (p.results.size() < state.size()) fail(Code::Value, "loop: the program has too few results");
+    std::optional<Body> body;
+    if (!iterations.empty()) {
+      inputs = iterations[0];
+      inputs.insert(inputs.end(), state.begin(), state.end());
+      inputs.insert(inputs.end(), constants.begin(), constants.end());
+      body.emplace(step, inputs);
+      for (size_t i = 0; i < state.size(); ++i) body->check_next(i, state[i]);
+    }
     std::vector<std::vector<Tensor>> parts;
     without_lock([&] {
       Patience patience(kFastIterations);
-      for (size_t i = kept.iterations.size(); i-- > 0;) {
-        inputs = kept.iterations[i];
+      for (size_t i = iterations.size(); i-- > 0;) {
+        inputs = iterations[i];
         inputs.insert(inputs.end(), std::make_move_iterator(state.begin()), std::make_move_iterator(state.end()));
         inputs.insert(inputs.end(), constants.begin(), constants.end());
-        run(p, inputs, outs);
+        body->run(inputs, outs);
         size_t n = state.size();
         if (outs.size() > n) {
           parts.emplace_back(std::make_move_iterator(outs.begin() + Py_ssize_t(n)), std::make_move_iterator(outs.end()));

@@ -10,6 +10,7 @@
 
 #include "../kernels/loops.h"
 #include "../op.h"
+#include "lock.h"
 
 namespace gt {
 
@@ -82,6 +83,7 @@ void init_tensor_type(PyObject* module);
 struct VariableObject {
   PyObject_HEAD
   Tensor value;
+  uint32_t lent;  // other than 0: a run is writing over the elements (see core/py/lending.h)
   Node* leaf;
   uint64_t uid;  // order of construction
   bool trainable;
@@ -174,6 +176,7 @@ struct OpObject {
   PyObject* dict;
 };
 extern PyTypeObject* OpType;
+inline bool is_op(PyObject* o) { return Py_TYPE(o) == OpType; }
 inline OpObject* as_op(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
 void init_op_type(PyObject* module);
 
@@ -197,6 +200,7 @@ PyObject* attrs_tuple(CallAttrs* a);  // borrowed; an empty tuple for nullptr
 // Runs `op` on operands that are tensors already. The result is a Tensor, or a tuple of them.
 // `attrs` is borrowed (nullptr: none).
 PyObject* run_op(OpObject* op, TensorObject* const* operands, int n, CallAttrs* attrs);
+[[noreturn]] void no_value();  // an operand is a tensor without elements, and no part of a trace
 void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs);
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y);  // one of them is a tensor or variable
 PyObject* call_unary(OpObject* op, PyObject* x);
@@ -216,6 +220,7 @@ void set_engine_op(const char* name, PyObject* op);
 Ref<TensorObject> to_tensor(PyObject* o, int dtype = -1);
 bool converts_quietly(PyObject* o);  // numbers, lists, arrays: what an operator accepts beside a tensor
 Ref<TensorObject> scalar(double v, Dtype t);
+Dtype dtype_code(long long code);  // throws if there is no such type
 Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param& param, const Tensor* first);
 PyObject* attr_object(ParamKind kind, const Attr& a);  // new reference
 PyObject* shape_object(const Shape& s);                // a TensorShape; new reference
@@ -273,7 +278,10 @@ struct Node {
   int32_t refs;
   int32_t n_in, n_out;
   bool explicit_values;  // closures: called with cotangents, operands and results
-  uint64_t seq;          // order of recording, a topological order
+  union {
+    uint64_t seq;        // order of recording, a topological order
+    Node* next;          // of a node that nobody holds: the next one to be freed
+  };
   OpObject* op;          // nullptr: a leaf
   CallAttrs* attrs;
   PyObject* closure;     // custom gradients: called with the cotangents
@@ -290,7 +298,7 @@ inline Node* ref(Node* n) {
   if (n) ++n->refs;
   return n;
 }
-void unref(Node* n);
+void unref(Node* n);  // needs no memory
 bool on_tape(Node* n, const Tape* t);
 
 struct Tape {
@@ -320,6 +328,7 @@ void touch_variable(VariableObject* v);
 // ---- errors -------------------------------------------------------------------------------
 
 void raise(const Error& e);  // sets the Python exception
+std::string text_of(PyObject* str);  // for messages: what is no text in UTF-8 is replaced
 // Calls f and turns C++ exceptions into a Python exception and `failed`.
 template <class R, class F> R guarded(R failed, F&& f) noexcept {
   try {
@@ -332,6 +341,7 @@ template <class R, class F> R guarded(R failed, F&& f) noexcept {
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
+  GT_CATCH_THREAD_END
   return failed;
 }
 

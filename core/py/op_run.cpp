@@ -1,7 +1,6 @@
 // Runs ops on operands that are tensors already: natively, in Python, or into a trace; then tells
 // the tapes.
 #include <algorithm>
-#include <optional>
 
 #include "../ops/elementwise.h"
 #include "objects.h"
@@ -24,7 +23,7 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
     while (param < int(op->params.size()) && !is_operand(op->params[param].kind)) ++param;
     if (param == int(op->params.size())) break;
     bool list = op->params[param].kind == ParamKind::Operands;
-    got += (i ? ", " : "") + std::string(PyUnicode_AsUTF8(op->params[param].name)) + (list ? "[" + std::to_string(i) + "]" : "") + ": " +
+    got += (i ? ", " : "") + text_of(op->params[param].name) + (list ? "[" + std::to_string(i) + "]" : "") + ": " +
            in[i]->value.spec().str();
     if (!list) ++param;
   }
@@ -33,7 +32,7 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
 
 // ---- running ------------------------------------------------------------------------------
 
-[[noreturn]] static void no_value() {
+void no_value() {
   fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
 }
 
@@ -60,12 +59,15 @@ void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs,
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list.get()); ++k) {
     PyObject* shape;
     int dtype;
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(list.get(), k), "O!i", &PyTuple_Type, &shape, &dtype)) throw PythonError{};
+    PyObject* spec = PySequence_Fast_GET_ITEM(list.get(), k);
+    if (!PyTuple_Check(spec)) fail(Code::Type, "infer must return a list of tuples (shape, dtype)");
+    if (!PyArg_ParseTuple(spec, "O!i", &PyTuple_Type, &shape, &dtype)) throw PythonError{};
     Shape s;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i) s.push(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
     if (PyErr_Occurred()) throw PythonError{};
-    outs.emplace_back(Spec{Dtype(dtype), s});
+    outs.emplace_back(Spec{dtype_code(dtype), s});
   }
+  if (outs.empty() && !op->many) fail(Code::Value, "infer must return a list of one (shape, dtype)");
 }
 
 // A call on tensors of a trace: shapes are inferred, and the trace takes note.
@@ -139,8 +141,7 @@ static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
   if (op == engine.pow && is_int(values[1]->dtype)) check_exponent(*values[1]);
   y.allocate();
   if (double(y.numel) * k.cost > kWorthReleasing) {
-    Py_BEGIN_ALLOW_THREADS run_elementwise(k, values, y);
-    Py_END_ALLOW_THREADS
+    without_lock([&] { run_elementwise(k, values, y); });
   } else {
     run_elementwise(k, values, y);
   }
@@ -195,12 +196,7 @@ static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttr
     if (op->impl->allocates) y.allocate();
   }
   if (elements * op->impl->cost > kWorthReleasing) {
-    // The lock must be taken again before an error travels on.
-    std::optional<Error> error;
-    Py_BEGIN_ALLOW_THREADS try { op->impl->run(call, outs); } catch (const Error& e) {
-      error = e;
-    }
-    Py_END_ALLOW_THREADS if (error) throw *error;
+    without_lock([&] { op->impl->run(call, outs); });
   } else {
     op->impl->run(call, outs);
   }
@@ -235,8 +231,8 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
     results.emplace_back(new_tensor(t->value));
   };
   if (op->many) {
-    Ref<> list(checked(PySequence_Fast(result.get(), "an op with several results must return a sequence")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) take(PySequence_Fast_GET_ITEM(list.get(), i));
+    Ref<> list(checked(PySequence_Tuple(result.get())));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) take(PyTuple_GET_ITEM(list.get(), i));
   } else {
     take(result.get());
   }
@@ -255,7 +251,9 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   std::vector<TensorObject*> operands(in, in + n);
   for (int i = 0; i < n; ++i) {
     if (!is_outside(in[i])) continue;
-    owned.emplace_back(as_tensor(checked(PyObject_CallMethodOneArg(current_trace, method, object(in[i])))));
+    Ref<> symbol(checked(PyObject_CallMethodOneArg(current_trace, method, object(in[i]))));
+    if (!is_tensor(symbol.get())) fail(Code::Type, "a trace must stand a tensor in for a tensor");
+    owned.emplace_back(as_tensor(symbol.release()));
     owned.back()->node = ref(in[i]->node);
     owned.back()->output = in[i]->output;
     operands[size_t(i)] = owned.back().get();

@@ -21,7 +21,7 @@ PyTypeObject* OpType;
   fail(op->name + ": not defined for " + dtype_name(t) + "; expected one of " + allowed + ". Hint: convert with tf.cast(x, dtype).");
 }
 
-[[noreturn]] static void mixed_types(const OpObject* op, const char* name, int position, Dtype expected, const Spec& got) {
+[[noreturn]] static void mixed_types(const OpObject* op, const std::string& name, int position, Dtype expected, const Spec& got) {
   if (op == engine.div)  // Python's own division checks first, with another class of error
     fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) + " != tf." + dtype_name(got.dtype) +
                          ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
@@ -60,7 +60,7 @@ static int type_of_values(PyObject* const* items, size_t n) {
 
 static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyObject* o, int position, int common) {
   if (o == Py_None) {
-    fail(Code::Value, op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` is None; expected a tensor. Hint: a gradient that does not exist is None.");
+    fail(Code::Value, op->name + ": `" + text_of(p.name) + "` is None; expected a tensor. Hint: a gradient that does not exist is None.");
   }
   switch (p.kind) {
     case ParamKind::Index: {
@@ -68,11 +68,12 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
       if (t->value.dtype == Dtype::I32 || t->value.dtype == Dtype::I64) return t;
       if (t->value.numel == 0 && !is_tensor(o)) return to_tensor(o, int(Dtype::I32));
       if (!is_int(t->value.dtype))
-        fail(op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` must hold integers; expected int32 or int64; got " + t->value.spec().str() + ".");
+        fail(op->name + ": `" + text_of(p.name) + "` must hold integers; expected int32 or int64; got " + t->value.spec().str() + ".");
       if (t->symbol) {
         PyObject* dtype = PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(Dtype::I64));
         return to_tensor(Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.cast), t.get(), dtype, nullptr))).get());
       }
+      if (!t->value.has_value()) no_value();
       Tensor cast = empty(Dtype::I64, t->value.shape);
       run_cast(t->value, cast);
       return Ref<TensorObject>(new_tensor(std::move(cast)));
@@ -80,14 +81,14 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
     case ParamKind::Condition: {
       Ref<TensorObject> t = to_tensor(o);
       if (t->value.dtype != Dtype::Bool)
-        fail(op->name + ": `" + PyUnicode_AsUTF8(p.name) + "` must be bool; got " + t->value.spec().str() + ". Hint: compare, e.g. x > 0.");
+        fail(op->name + ": `" + text_of(p.name) + "` must be bool; got " + t->value.spec().str() + ". Hint: compare, e.g. x > 0.");
       return t;
     }
     case ParamKind::Free: return to_tensor(o);
     default: {
       int t = type_of(o);
       if (t >= 0 && common >= 0 && t != common)
-        mixed_types(op, PyUnicode_AsUTF8(p.name), position, Dtype(common), is_tensor(o) ? as_tensor(o)->value.spec() : as_variable(o)->value.spec());
+        mixed_types(op, text_of(p.name), position, Dtype(common), is_tensor(o) ? as_tensor(o)->value.spec() : as_variable(o)->value.spec());
       return to_tensor(o, t >= 0 ? -1 : common);
     }
   }
@@ -110,13 +111,13 @@ static void bind(OpObject* op, PyObject* const* args, Py_ssize_t n_args, PyObjec
     while (k < n && op->params[k].name != name) ++k;
     if (k == n)
       for (k = 0; k < n && PyUnicode_Compare(op->params[k].name, name) != 0;) ++k;
-    if (k == n) fail(Code::Type, op->name + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(name) + "'");
-    if (bound[k]) fail(Code::Type, op->name + "() got multiple values for argument '" + PyUnicode_AsUTF8(name) + "'");
+    if (k == n) fail(Code::Type, op->name + "() got an unexpected keyword argument '" + text_of(name) + "'");
+    if (bound[k]) fail(Code::Type, op->name + "() got multiple values for argument '" + text_of(name) + "'");
     bound[k] = args[n_args + i];
   }
   for (size_t k = 0; k < n; ++k)
     if (!bound[k] && !(bound[k] = op->params[k].fallback))
-      fail(Code::Type, op->name + "() missing required argument: '" + PyUnicode_AsUTF8(op->params[k].name) + "'");
+      fail(Code::Type, op->name + "() missing required argument: '" + text_of(op->params[k].name) + "'");
 }
 
 static bool wants_fallback(OpObject* op, PyObject** bound) {
@@ -200,12 +201,9 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
       if (is_tensor(seq) || is_variable(seq) || !PySequence_Check(seq)) {
         // One tensor stands for the list of its rows, but tf.concat(x, axis) is x.
         bool whole = (is_tensor(seq) || is_variable(seq)) && op->name == "concat";
-        Ref<> as_list(whole ? PyList_New(1) : PySequence_List(seq));
-        if (whole && as_list) PyList_SET_ITEM(as_list.get(), 0, Py_NewRef(seq));
-        if (!as_list) throw PythonError{};
-        list = std::move(as_list);
+        list = Ref<>(checked(whole ? PyTuple_Pack(1, seq) : PySequence_Tuple(seq)));
       } else {
-        list = Ref<>(checked(PySequence_Fast(seq, "expected a list of tensors")));
+        list = Ref<>(checked(PySequence_Tuple(seq)));  // conversions run Python code, which may change a list
       }
       common = type_of_all(list.get());
       if (common < 0) common = type_of_values(PySequence_Fast_ITEMS(list.get()), size_t(PySequence_Fast_GET_SIZE(list.get())));
@@ -275,6 +273,7 @@ PyObject* call_unary(OpObject* op, PyObject* x) {
 }
 
 static Ref<TensorObject> to_real(TensorObject* t) {  // integers divide as floats
+  if (!t->value.has_value()) no_value();
   bool small = dtype_size(t->value.dtype) <= 2;
   Tensor y = empty(small ? Dtype::F32 : Dtype::F64, t->value.shape);
   run_cast(t->value, y);
@@ -350,7 +349,7 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   OpObject* op = as_op(self);
-  new (&op->name) std::string(name);
+  new (&op->name) std::string;
   new (&op->params) std::vector<Param>;
   new (&op->rules) std::vector<Rule>;
   new (&op->known) std::vector<KnownAttrs>;
@@ -372,6 +371,7 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   op->no_zero = flag("no_zero");
   op->differentiable = flag("differentiable");
   PyObject* made = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    op->name = name;
     if (*native) {
       op->kernel = flag("elementwise") ? find_elementwise(native) : nullptr;
       op->impl = op->kernel ? nullptr : find_impl(native);
@@ -383,15 +383,23 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
       PyObject* fallback_value;
       if (!PyArg_ParseTuple(PyList_GET_ITEM(params, i), "siO", &p, &kind, &fallback_value)) throw PythonError{};
       bool required = fallback_value == Py_Ellipsis;
-      op->params.push_back({PyUnicode_InternFromString(p), ParamKind(kind), required ? nullptr : Py_NewRef(fallback_value)});
+      if (kind < 0 || kind > int(ParamKind::Extra)) fail(Code::Value, std::string(name) + ": there is no such kind of parameter");
+      op->params.reserve(op->params.size() + 1);
+      op->params.push_back({checked(PyUnicode_InternFromString(p)), ParamKind(kind), required ? nullptr : Py_NewRef(fallback_value)});
     }
+    int operands = 0;
+    for (const Param& p : op->params) operands += is_operand(p.kind);
+    if (op->kernel && op->kernel->arity != operands) fail(Code::Value, std::string(name) + ": the kernel has another number of operands");
     if (op->params.size() > kMostParams) fail(Code::Value, std::string(name) + ": too many parameters");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); ++i) {
       int kind;
       PyObject* function;
       if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "iO", &kind, &function)) throw PythonError{};
       Rule r;
+      if (kind < 0 || kind > int(Rule::Kind::Zero)) fail(Code::Value, std::string(name) + ": there is no such kind of rule");
       r.kind = Rule::Kind(kind);
+      if ((r.kind == Rule::Kind::Derivative || r.kind == Rule::Kind::Vjp) && !PyCallable_Check(function))
+        fail(Code::Type, std::string(name) + ": a rule must be a function");
       r.function = some(function);
       op->rules.push_back(r);
     }

@@ -3,6 +3,7 @@
 #include "program_type.h"
 
 #include "../ops/elementwise.h"
+#include "lending.h"
 
 namespace gt {
 
@@ -15,13 +16,31 @@ int64_t integer(PyObject* o) {
   if (v == -1 && PyErr_Occurred()) throw PythonError{};
   return v;
 }
-PyObject* item(PyObject* sequence, Py_ssize_t i) {
-  PyObject* o = PyTuple_Check(sequence) ? PyTuple_GetItem(sequence, i) : PyList_GetItem(sequence, i);
-  return checked(o);
+// Of a list or a tuple.
+Py_ssize_t size(PyObject* sequence) {
+  if (!PyList_Check(sequence) && !PyTuple_Check(sequence))
+    fail(Code::Type, std::string("expected a list or a tuple; got an object of type ") + Py_TYPE(sequence)->tp_name + ".");
+  return PySequence_Fast_GET_SIZE(sequence);
 }
-Py_ssize_t size(PyObject* sequence) { return PySequence_Size(sequence); }
+PyObject* item(PyObject* sequence, Py_ssize_t i) {
+  if (i >= size(sequence)) fail(Code::Value, "a list is too short");
+  return PySequence_Fast_GET_ITEM(sequence, i);
+}
+// What `f` does may change the list: each item is held.
 template <class F> void each(PyObject* sequence, F&& f) {
-  for (Py_ssize_t i = 0; i < size(sequence); ++i) f(item(sequence, i));
+  for (Py_ssize_t i = 0; i < size(sequence); ++i) f(Ref<>::borrow(item(sequence, i)).get());
+}
+// A number below `limit`, such as that of a register.
+template <class T> T number(PyObject* o, uint64_t limit, const char* what) {
+  int64_t v = integer(o);
+  if (v < 0 || uint64_t(v) >= limit) fail(Code::Value, std::string("there is no ") + what + " with the number " + std::to_string(v));
+  return T(v);
+}
+Dtype dtype_of(PyObject* o) { return number<Dtype>(o, kDtypes, "type"); }
+Tensor form_of(PyObject* dtype, PyObject* dims) {
+  Shape shape;
+  each(dims, [&](PyObject* d) { shape.push(number<int64_t>(d, INT64_MAX, "size")); });
+  return Tensor(Spec{dtype_of(dtype), shape});
 }
 std::string text(PyObject* o) {
   const char* s = PyUnicode_AsUTF8(o);
@@ -34,10 +53,14 @@ std::string text(PyObject* o) {
 //   tails: (reduction, dtype, over, in, out)
 Cluster read_cluster(PyObject* d) {
   Cluster c;
-  c.outer = integer(item(d, 0));
-  c.inner = integer(item(d, 1));
+  c.outer = number<int64_t>(item(d, 0), INT64_MAX, "size");
+  c.inner = number<int64_t>(item(d, 1), INT64_MAX, "size");
+  int64_t elements;
+  if (__builtin_mul_overflow(c.outer, c.inner, &elements)) fail(Code::Value, "program: a cluster is too large");
+  auto register_of = [&](PyObject* o) { return number<uint16_t>(o, c.registers.size(), "register"); };
   each(item(d, 2), [&](PyObject* r) {
-    Register reg{Register::Kind(integer(item(r, 0))), Spread(integer(item(r, 1))), uint8_t(integer(item(r, 2))), uint32_t(integer(item(r, 3)))};
+    Register reg{number<Register::Kind>(item(r, 0), 3, "kind of register"), number<Spread>(item(r, 1), 4, "spread"),
+                 number<uint8_t>(item(r, 2), 17, "width"), number<uint32_t>(item(r, 3), UINT32_MAX, "operand")};
     c.widest = std::max(c.widest, reg.width);
     c.registers.push_back(reg);
   });
@@ -46,20 +69,23 @@ Cluster read_cluster(PyObject* d) {
   each(item(d, 3), [&](PyObject* o) {
     ClusterOp op;
     std::string name = text(item(o, 0));
-    Dtype t = Dtype(integer(item(o, 1)));
-    op.out = uint16_t(integer(item(o, 3)));
+    Dtype t = dtype_of(item(o, 1));
+    op.out = register_of(item(o, 3));
     each(item(o, 4), [&](PyObject* r) {
-      op.in[op.arity] = uint16_t(integer(r));
+      if (op.arity == std::size(op.in)) fail(Code::Value, "program: an operation has too many operands");
+      op.in[op.arity] = register_of(r);
       const Register& reg = c.registers[op.in[op.arity]];
       bool repeats = reg.kind == Register::Kind::Input && reg.spread == Spread::Scalar;
       op.step[op.arity++] = !repeats;
     });
     if (name == "cast") {
-      op.cast = find_cast(t, Dtype(integer(item(o, 2))));
+      op.cast = find_cast(t, dtype_of(item(o, 2)));
+      if (!op.cast || op.arity != 1) fail(Code::Value, "program: there is no such cast");
       cost += 0.3;
     } else {
       const Elementwise* k = find_elementwise(name);
-      if (!k || !k->loop[int(t)]) fail(Code::Runtime, "program: there is no kernel " + name + " for " + dtype_name(t));
+      if (!k || !k->loop[int(t)] || k->arity != op.arity)
+        fail(Code::Value, "program: there is no kernel " + name + " of " + std::to_string(op.arity) + " operands for " + dtype_name(t));
       op.loop = k->loop[int(t)];
       cost += k->cost;
     }
@@ -67,13 +93,13 @@ Cluster read_cluster(PyObject* d) {
   });
   each(item(d, 4), [&](PyObject* o) {
     const Reduction* r = find_reduction(text(item(o, 0)));
-    Dtype t = Dtype(integer(item(o, 1)));
-    if (!r || !r->loop[int(t)]) fail(Code::Runtime, "program: there is no such reduction");
-    c.tails.push_back({Tail::Over(integer(item(o, 2))), r->loop[int(t)], uint16_t(integer(item(o, 3))), uint32_t(integer(item(o, 4))),
-                       uint8_t(dtype_size(r->out[int(t)]))});
+    Dtype t = dtype_of(item(o, 1));
+    if (!r || !r->loop[int(t)]) fail(Code::Value, "program: there is no such reduction");
+    c.tails.push_back({number<Tail::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)], register_of(item(o, 3)),
+                       number<uint32_t>(item(o, 4), UINT32_MAX, "result"), uint8_t(dtype_size(r->out[int(t)]))});
     cost += 0.2;
   });
-  c.scratch = uint32_t(integer(item(d, 5)));
+  c.scratch = number<uint32_t>(item(d, 5), 1 << 16, "number of buffers");
   c.cost = cost;
   c.choose_tiles();
   // A column read piece by piece is one element per tile.
@@ -88,11 +114,7 @@ Cluster read_cluster(PyObject* d) {
 
 void call_python(void* context, int which, const Call& call, Outs& outs) {
   auto* self = static_cast<ProgramObject*>(context);
-  PyGILState_STATE gil = PyGILState_Ensure();
-  struct Release {
-    PyGILState_STATE gil;
-    ~Release() { PyGILState_Release(gil); }
-  } release{gil};
+  WithLock lock;
   Ref<> args(checked(PyTuple_New(call.n)));
   for (int i = 0; i < call.n; ++i) {
     // Elements in the arena are written over later: the function gets a copy of those.
@@ -104,44 +126,39 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
     PyTuple_SET_ITEM(args.get(), i, reinterpret_cast<PyObject*>(new_tensor(std::move(given))));
   }
   Ref<> result(checked(PyObject_CallObject(self->callbacks[size_t(which)], args.get())));
-  Ref<> list(checked(PySequence_Fast(result.get(), "a callback returns a sequence of tensors")));
+  Ref<> results(checked(PySequence_Tuple(result.get())));
+  if (size_t(PyTuple_GET_SIZE(results.get())) < outs.size()) fail(Code::Value, "a callback returns fewer tensors than it has results");
   for (size_t k = 0; k < outs.size(); ++k) {
-    Ref<TensorObject> t = to_tensor(PySequence_Fast_GET_ITEM(list.get(), Py_ssize_t(k)));
+    Ref<TensorObject> t = to_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k)));
+    if (!t->value.has_value()) fail(Code::Type, "a callback returns a symbolic tensor, which has no value");
+    if (t->value.dtype != outs[k].dtype || !(t->value.shape == outs[k].shape))
+      fail(Code::Value, "a callback returns " + t->value.spec().str() + " where " + outs[k].spec().str() + " is expected");
     outs[k] = t->value;
   }
 }
 
 }  // namespace
 
-CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple) {
-  if (size(tuple) == 0) return nullptr;
-  auto* a = new CallAttrs;
-  Py_ssize_t i = 0;
+CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first) {
+  auto attrs = std::make_unique<CallAttrs>();
   for (const Param& p : op->params) {
     if (is_operand(p.kind) || p.kind == ParamKind::Ignored || p.kind == ParamKind::Extra) continue;
-    PyObject* v = item(tuple, i++);
-    Attr attr;
-    if (PyTuple_Check(v)) {
-      attr.kind = Attr::Kind::Ints;
-      each(v, [&](PyObject* d) { attr.ints.push_back(integer(d)); });
-    } else if (p.kind == ParamKind::Float) {
-      attr.kind = Attr::Kind::Float;
-      attr.f = PyFloat_AsDouble(v);
-    } else if (p.kind == ParamKind::DtypeCode) {
-      attr.kind = Attr::Kind::Int;
-      Ref<> code(checked(PyObject_CallOneArg(hooks.dtype_code, v)));
-      attr.i = integer(code.get());
-    } else if (p.kind == ParamKind::Object) {
-      attr.kind = Attr::Kind::Object;
-      attr.object = Py_NewRef(v);
-    } else {
-      attr.kind = Attr::Kind::Int;
-      attr.i = integer(v);
-    }
-    a->kinds.push_back(p.kind);
-    a->values.values.push_back(std::move(attr));
+    Ref<> v = Ref<>::borrow(item(tuple, Py_ssize_t(attrs->kinds.size())));
+    attrs->kinds.push_back(p.kind);
+    attrs->values.values.push_back(parse_attr(p.kind, v.get(), op, p, first));
   }
-  return a;
+  if (size(tuple) != Py_ssize_t(attrs->kinds.size())) fail(Code::Value, op->name + ": wrong number of attributes");
+  return attrs->kinds.empty() ? nullptr : attrs.release();
+}
+
+void check_operands(const OpObject* op, size_t n) {
+  size_t single = 0;
+  bool list = false;
+  for (const Param& p : op->params) {
+    list |= p.kind == ParamKind::Operands;
+    single += is_operand(p.kind) && p.kind != ParamKind::Operands;
+  }
+  if (list ? n < single + 1 : n != single) fail(Code::Value, op->name + ": wrong number of operands; got " + std::to_string(n) + ".");
 }
 
 // Program(n_inputs, values, steps, results, arena_bytes, in_place=())
@@ -153,25 +170,25 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   auto* p = reinterpret_cast<ProgramObject*>(self);
-  p->program = new Program;
   new (&p->attrs) std::vector<CallAttrs*>;
   new (&p->callbacks) std::vector<PyObject*>;
   PyObject* made = guarded<PyObject*>(nullptr, [&] {
+    p->program = new Program;
     Program& prog = *p->program;
+    if (n_inputs < 0 || n_inputs > INT32_MAX) fail(Code::Value, "program: wrong number of inputs");
     prog.n_inputs = uint32_t(n_inputs);
     prog.arena_bytes = arena;
     prog.callback = call_python;
     prog.context = p;
     each(values, [&](PyObject* v) {
       Value value;
-      value.place = Place(integer(item(v, 2)));
+      value.place = number<Place>(item(v, 2), 5, "place");
       value.at = integer(item(v, 3));
       if (value.place == Place::Constant) {
+        if (!is_tensor(item(v, 4))) fail(Code::Type, "program: a constant must be a tensor");
         value.form = as_tensor(item(v, 4))->value;
       } else {
-        Shape shape;
-        each(item(v, 1), [&](PyObject* d) { shape.push(integer(d)); });
-        value.form = Tensor(Spec{Dtype(integer(item(v, 0))), shape});
+        value.form = form_of(item(v, 0), item(v, 1));
       }
       prog.values.push_back(std::move(value));
     });
@@ -179,8 +196,9 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
       Step step;
       std::string what = text(item(s, 0));
       PyObject* object = item(s, 1);
-      each(item(s, 2), [&](PyObject* v) { step.in.push_back(uint32_t(integer(v))); });
-      each(item(s, 3), [&](PyObject* v) { step.out.push_back(uint32_t(integer(v))); });
+      auto value_of = [&](PyObject* v) { return number<uint32_t>(v, prog.values.size(), "value"); };
+      each(item(s, 2), [&](PyObject* v) { step.in.push_back(value_of(v)); });
+      each(item(s, 3), [&](PyObject* v) { step.out.push_back(value_of(v)); });
       if (what == "cluster") {
         step.kind = Step::Kind::Cluster;
         step.cluster = int(prog.clusters.size());
@@ -192,21 +210,23 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
         p->callbacks.push_back(Py_NewRef(object));
         step.name = "call";
       } else {
+        if (!is_op(object)) fail(Code::Type, "program: a step must be an op, a cluster or a call");
         OpObject* op = as_op(object);
+        check_operands(op, step.in.size());
         step.kind = op->kernel ? Step::Kind::Elementwise : Step::Kind::Op;
         step.kernel = op->kernel;
         step.impl = op->impl;
         step.name = op->name.c_str();  // ops of the table live as long as the process
         if (!op->kernel && !op->impl) fail(Code::Runtime, "program: " + op->name + " has no native code");
-        if (CallAttrs* a = attrs_from_tuple(op, item(s, 4))) {
+        if (CallAttrs* a = attrs_from_tuple(op, item(s, 4), step.in.empty() ? nullptr : &prog.values[step.in[0]].form)) {
           p->attrs.push_back(a);
           step.attrs = &a->values;
         }
       }
       prog.steps.push_back(std::move(step));
     });
-    each(results, [&](PyObject* r) { prog.results.push_back(uint32_t(integer(r))); });
-    if (in_place) each(in_place, [&](PyObject* i) { prog.in_place.push_back(int32_t(integer(i))); });
+    each(results, [&](PyObject* r) { prog.results.push_back(number<uint32_t>(r, prog.values.size(), "value")); });
+    if (in_place) each(in_place, [&](PyObject* i) { prog.in_place.push_back(int32_t(std::max<int64_t>(-1, integer(i)))); });
     prog.finish();
     return self;
   });
@@ -226,80 +246,117 @@ static void program_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs, bool take) {
-  std::optional<Error> error;
-  bool python_error = false;
-  Py_BEGIN_ALLOW_THREADS try { p->program->run(inputs, outs, nullptr, take); } catch (const Error& e) {
-    error = e;
-  } catch (const PythonError&) {
-    python_error = true;
-  }
-  Py_END_ALLOW_THREADS if (python_error) throw PythonError{};
-  if (error) throw *error;
+void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs) {
+  Program::Run run(*p->program, inputs);
+  without_lock([&] { run.compute(outs); });
 }
 
-// Runs on a list of tensors and variables. The last results are new values of `targets`; they are
-// written over the old ones where nobody else holds those.
-static PyObject* run_list(PyObject* self, PyObject* list, PyObject* targets) {
-  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    auto* p = reinterpret_cast<ProgramObject*>(self);
-    size_t n_targets = targets ? size_t(size(targets)) : 0;
+void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets, std::vector<Tensor>& outs) {
+  const size_t n_targets = size_t(PyTuple_GET_SIZE(targets)), first = p->program->results.size() - n_targets;
+  // Code outside of the program may fail, and may want to read the variables.
+  Program::Run run(*p->program, inputs, !p->program->calls() && may_lend());
+  Loans loans(run, targets, p->program->results.size());
+  without_lock([&] { run.compute(outs); });
+  // Nothing else runs before all of them have changed: what they let go of is freed with `outs`.
+  for (size_t k = 0; k < n_targets; ++k) as_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))->value = std::move(outs[first + k]);
+}
+
+namespace {
+
+// The inputs of one run; up to 32 need no memory.
+class Inputs {
+ public:
+  // Of a list or tuple of tensors and variables, which must fit the program. Nothing but a run may follow.
+  Inputs(const Program& p, PyObject* list) {
     if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "program: expected a list of tensors");
-    if (size(list) != Py_ssize_t(p->program->n_inputs)) fail(Code::Value, "program: wrong number of inputs");
-    const Tensor* small[32];
-    std::vector<const Tensor*> large;
-    const Tensor** in = small;
-    if (p->program->n_inputs > 32) {
-      large.resize(p->program->n_inputs);
-      in = large.data();
-    }
-    for (uint32_t i = 0; i < p->program->n_inputs; ++i) {
-      PyObject* o = item(list, i);
+    settle_all(list);
+    if (size(list) != Py_ssize_t(p.n_inputs)) fail(Code::Value, "program: wrong number of inputs");
+    if (p.n_inputs > 32) large_.resize(p.n_inputs), at_ = large_.data();
+    for (uint32_t i = 0; i < p.n_inputs; ++i) {
+      PyObject* o = PySequence_Fast_GET_ITEM(list, Py_ssize_t(i));
       if (is_tensor(o))
-        in[i] = &as_tensor(o)->value;
+        at_[i] = &as_tensor(o)->value;
       else if (is_variable(o))
-        in[i] = &as_variable(o)->value;
+        at_[i] = &as_variable(o)->value;
       else
         fail(Code::Type, "program: inputs must be tensors or variables");
-      if (!in[i]->data) fail(Code::Runtime, "program: an input has no value");
     }
-    for (const Value& v : p->program->values)
-      if (v.place == Place::Input && !(in[v.at]->shape == v.form.shape && in[v.at]->dtype == v.form.dtype))
-        fail(Code::Value, "program: it was made for " + v.form.spec().str() + " but got " + in[v.at]->spec().str());
+    p.check_inputs(at_);
+  }
+  Inputs(const Inputs&) = delete;
+  const Tensor* const* get() const { return at_; }
+
+ private:
+  const Tensor* small_[32];
+  std::vector<const Tensor*> large_;
+  const Tensor** at_ = small_;
+};
+
+PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n) {
+  Ref<> list(checked(PyList_New(Py_ssize_t(n))));
+  for (size_t k = 0; k < n; ++k) PyList_SET_ITEM(list.get(), Py_ssize_t(k), reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[k]))));
+  return list.release();
+}
+
+}  // namespace
+
+// run(inputs) -> list of results
+static PyObject* program_run(PyObject* self, PyObject* list) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    auto* p = reinterpret_cast<ProgramObject*>(self);
     std::vector<Tensor> outs;
-    run_program(p, in, outs, targets != nullptr);
-    for (size_t k = 0, first = outs.size() - n_targets; k < n_targets; ++k)
-      as_variable(item(targets, Py_ssize_t(k)))->value = std::move(outs[first + k]);
-    outs.resize(outs.size() - n_targets);
-    Ref<> result(checked(PyList_New(Py_ssize_t(outs.size()))));
-    for (size_t k = 0; k < outs.size(); ++k) PyList_SET_ITEM(result.get(), Py_ssize_t(k), reinterpret_cast<PyObject*>(new_tensor(std::move(outs[k]))));
-    return result.release();
+    run_program(p, Inputs(*p->program, list).get(), outs);
+    return tensor_list(outs, outs.size());
   });
 }
 
-// run(inputs) -> list of results
-static PyObject* program_run(PyObject* self, PyObject* list) { return run_list(self, list, nullptr); }
+// Whether the results that are written over inputs are new values of just those variables.
+bool writes_over(const Program& p, PyObject* inputs, PyObject* targets) {
+  const size_t n = size_t(PyTuple_GET_SIZE(targets)), first = p.results.size() - n;
+  for (size_t k = 0; k < p.in_place.size(); ++k) {
+    if (p.in_place[k] < 0) continue;
+    if (k < first || PySequence_Fast_GET_ITEM(inputs, p.in_place[k]) != PyTuple_GET_ITEM(targets, Py_ssize_t(k - first))) return false;
+  }
+  return true;
+}
 
-// update(inputs, variables) -> list of the results that are not new values of the variables
+// update(inputs, variables) -> list of the results that are not new values of the variables, which are the last
+// results. They are written over the old values where nobody else holds those.
 static PyObject* program_update(PyObject* self, PyObject* args) {
   PyObject *list, *targets;
   if (!PyArg_ParseTuple(args, "OO!", &list, &PyTuple_Type, &targets)) return nullptr;
-  return run_list(self, list, targets);
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    auto* p = reinterpret_cast<ProgramObject*>(self);
+    const Program& program = *p->program;
+    const size_t n_targets = size_t(PyTuple_GET_SIZE(targets));
+    if (n_targets > program.results.size()) fail(Code::Value, "program: it has fewer results than variables are to change");
+    for (size_t k = 0; k < n_targets; ++k)
+      if (!is_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))) fail(Code::Type, "program: only variables can be given new values");
+    Inputs in(program, list);
+    if (!writes_over(program, list, targets)) fail(Code::Value, "program: it was made to change other variables");
+    std::vector<Tensor> outs;
+    update_variables(p, in.get(), targets, outs);
+    return tensor_list(outs, outs.size() - n_targets);
+  });
 }
 
 // profile(inputs, repeats) -> list of (what, seconds per run) by step
 static PyObject* program_profile(PyObject* self, PyObject* args) {
   PyObject* list;
   int repeats;
-  if (!PyArg_ParseTuple(args, "O!i", &PyList_Type, &list, &repeats)) return nullptr;
+  if (!PyArg_ParseTuple(args, "Oi", &list, &repeats)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     auto* p = reinterpret_cast<ProgramObject*>(self);
-    std::vector<const Tensor*> in;
-    each(list, [&](PyObject* o) { in.push_back(is_tensor(o) ? &as_tensor(o)->value : &as_variable(o)->value); });
+    if (repeats < 1) fail(Code::Value, "profile: expected at least one run; got repeats=" + std::to_string(repeats) + ".");
     std::vector<double> times(p->program->steps.size(), 0.0);
     for (int i = 0; i < repeats; ++i) {
-      std::vector<Tensor> outs;
-      p->program->run(in.data(), outs, times.data());
+      Inputs in(*p->program, list);
+      Program::Run run(*p->program, in.get());
+      without_lock([&] {
+        std::vector<Tensor> outs;
+        run.compute(outs, times.data());
+      });
+      if (PyErr_CheckSignals()) throw PythonError{};
     }
     Ref<> result(checked(PyList_New(0)));
     for (size_t s = 0; s < times.size(); ++s) {
@@ -313,7 +370,7 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
         for (uint32_t v : step.in) what += " " + p->program->values[v].form.shape.str();
       }
       Ref<> row(checked(Py_BuildValue("(sd)", what.c_str(), times[s] / repeats)));
-      PyList_Append(result.get(), row.get());
+      if (PyList_Append(result.get(), row.get())) throw PythonError{};
     }
     return result.release();
   });
@@ -345,14 +402,11 @@ PyObject* infer(PyObject*, PyObject* args) {
     static const Attrs none;
     OpObject* op = as_op(op_object);
     std::vector<Tensor> in;
-    each(specs, [&](PyObject* s) {
-      Shape shape;
-      each(item(s, 1), [&](PyObject* d) { shape.push(integer(d)); });
-      in.emplace_back(Spec{Dtype(integer(item(s, 0))), shape});
-    });
+    each(specs, [&](PyObject* s) { in.push_back(form_of(item(s, 0), item(s, 1))); });
+    check_operands(op, in.size());
     std::vector<const Tensor*> pointers;
     for (Tensor& t : in) pointers.push_back(&t);
-    OwnedAttrs owned{attrs_from_tuple(op, attrs)};
+    OwnedAttrs owned{attrs_from_tuple(op, attrs, in.empty() ? nullptr : &in[0])};
     Outs outs;
     if (op->kernel)
       outs.emplace_back(infer_elementwise(*op->kernel, pointers.data()));
@@ -365,10 +419,22 @@ PyObject* infer(PyObject*, PyObject* args) {
       Ref<> dims(checked(PyTuple_New(t.shape.rank)));
       for (int i = 0; i < t.shape.rank; ++i) PyTuple_SET_ITEM(dims.get(), i, PyLong_FromLongLong(t.shape[i]));
       Ref<> one(checked(Py_BuildValue("(Oi)", dims.get(), int(t.dtype))));
-      PyList_Append(list.get(), one.get());
+      if (PyList_Append(list.get(), one.get())) throw PythonError{};
     }
     return list.release();
   });
+}
+
+// The operands of a call that comes as a list.
+std::vector<Ref<TensorObject>> operands_of(OpObject* op, PyObject* list) {
+  std::vector<Ref<TensorObject>> all;
+  each(list, [&](PyObject* t) { all.push_back(to_tensor(t)); });
+  check_operands(op, all.size());
+  return all;
+}
+TensorObject* const* pointers_to(const std::vector<Ref<TensorObject>>& all) {
+  static_assert(sizeof(Ref<TensorObject>) == sizeof(TensorObject*));
+  return reinterpret_cast<TensorObject* const*>(all.data());
 }
 
 // apply(op, tensors, attrs) -> tuple of results
@@ -376,10 +442,10 @@ PyObject* apply(PyObject*, PyObject* args) {
   PyObject *op_object, *tensors, *attrs;
   if (!PyArg_ParseTuple(args, "O!OO", OpType, &op_object, &tensors, &attrs)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    std::vector<Ref<TensorObject>> in;
-    each(tensors, [&](PyObject* t) { in.push_back(to_tensor(t)); });
-    OwnedAttrs owned{attrs_from_tuple(as_op(op_object), attrs)};
-    PyObject* result = checked(run_op(as_op(op_object), reinterpret_cast<TensorObject* const*>(in.data()), int(in.size()), owned.p));
+    OpObject* op = as_op(op_object);
+    std::vector<Ref<TensorObject>> in = operands_of(op, tensors);
+    OwnedAttrs owned{attrs_from_tuple(op, attrs, in.empty() ? nullptr : &in[0]->value)};
+    PyObject* result = checked(run_op(op, pointers_to(in), int(in.size()), owned.p));
     if (PyTuple_Check(result)) return result;
     Ref<> one(result);
     return PyTuple_Pack(1, one.get());
@@ -391,11 +457,14 @@ PyObject* record_call(PyObject*, PyObject* args) {
   PyObject *op_object, *ins, *outs, *attrs;
   if (!PyArg_ParseTuple(args, "O!OOO", OpType, &op_object, &ins, &outs, &attrs)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    std::vector<TensorObject*> in, out;
-    each(ins, [&](PyObject* t) { in.push_back(as_tensor(t)); });
-    each(outs, [&](PyObject* t) { out.push_back(as_tensor(t)); });
-    OwnedAttrs owned{attrs_from_tuple(as_op(op_object), attrs)};
-    record(as_op(op_object), owned.p, in.data(), int(in.size()), out.data(), int(out.size()));
+    OpObject* op = as_op(op_object);
+    std::vector<Ref<TensorObject>> in = operands_of(op, ins), out;
+    each(outs, [&](PyObject* t) {
+      if (!is_tensor(t)) fail(Code::Type, "record_op: results must be tensors");
+      out.push_back(Ref<TensorObject>::borrow(as_tensor(t)));
+    });
+    OwnedAttrs owned{attrs_from_tuple(op, attrs, in.empty() ? nullptr : &in[0]->value)};
+    record(op, owned.p, pointers_to(in), int(in.size()), pointers_to(out), int(out.size()));
     Py_RETURN_NONE;
   });
 }
@@ -414,7 +483,7 @@ PyObject* recorded_symbols(PyObject*, PyObject*) {
           t->node = ref(from);
           t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
           t->symbol = Py_NewRef(n->symbols[i]);
-          PyList_Append(list.get(), t.object());
+          if (PyList_Append(list.get(), t.object())) throw PythonError{};
         }
       }
     return list.release();
@@ -425,7 +494,7 @@ PyObject* make_scalar(PyObject*, PyObject* args) {
   double number;
   int code;
   if (!PyArg_ParseTuple(args, "di", &number, &code)) return nullptr;
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(number, Dtype(code)).release()); });
+  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(number, dtype_code(code)).release()); });
 }
 
 PyMethodDef functions[] = {{"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},

@@ -18,10 +18,16 @@ void init_program_type(PyObject* module);
 void init_loop(PyObject* module);
 void init_update_type(PyObject* module);
 
-// Runs without the interpreter's lock; throws what the steps throw. For `take` see Program::run.
-void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs, bool take = false);
+// Runs without the interpreter's lock; throws what the steps throw.
+void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);
+// Runs, and then all targets, a tuple of variables, have the last results at once. `outs` is left with the other
+// results, and in their places behind those the old values.
+void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets, std::vector<Tensor>& outs);
+// Whether the results of a program that are written over inputs are new values of just those variables.
+bool writes_over(const Program& p, PyObject* inputs, PyObject* targets);
 
 // The native form of attributes given as Python values, the opposite of attrs_tuple. Owned by the caller.
-CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple);
+// `first`: the first operand, which axes are of; nullptr: there is none.
+CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first);
 
 }  // namespace gt

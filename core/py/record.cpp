@@ -11,16 +11,36 @@ std::vector<Tape*>& active_tapes() {
   return tapes;
 }
 
-// Blocks of the usual sizes (up to three values) are kept for reuse.
+// Nodes in a list through themselves: to let go of nodes must not need memory.
+class NodeList {
+ public:
+  bool empty() const { return !first_; }
+  void push(Node* n) {
+    n->next = first_;
+    first_ = n;
+  }
+  Node* pop() {
+    Node* n = first_;
+    first_ = n->next;
+    return n;
+  }
+
+ private:
+  Node* first_ = nullptr;
+};
+
+// Blocks of the usual size (up to three values) are kept for reuse.
 constexpr size_t kNodeBytes = sizeof(Node) + 3 * sizeof(Edge) + 4 * sizeof(Tensor);
-static std::vector<void*> spare_nodes;
+constexpr size_t kMostSpare = 4096;
+static NodeList spare_nodes;
+static size_t n_spare = 0;
 
 static Node* new_node(OpObject* op, int n_in, int n_out) {
   size_t bytes = sizeof(Node) + n_in * sizeof(Edge) + (n_in + n_out) * sizeof(Tensor);
   void* block;
   if (bytes <= kNodeBytes && !spare_nodes.empty()) {
-    block = spare_nodes.back();
-    spare_nodes.pop_back();
+    block = spare_nodes.pop();
+    --n_spare;
   } else {
     block = ::operator new(std::max(bytes, kNodeBytes));
   }
@@ -38,31 +58,6 @@ Node* new_leaf() { return new_node(nullptr, 0, 1); }
 // Leaves keep no values, so only recorded calls have any to construct and destroy.
 static bool has_values(Node* n) { return n->op || n->closure; }
 
-// Empties a node; the nodes it pointed at are put on `released` instead of being freed, so that
-// a chain of a million records is taken apart by a loop and not by recursion. Letting go of
-// Python objects may run any code, this function on the same node included: the node is a leaf
-// before that, and the caller keeps it alive.
-static void empty_node(Node* n, std::vector<Node*>& released) {
-  if (!has_values(n)) return;
-  int n_in = n->n_in, count = n->n_in + n->n_out;
-  Edge* edges = n->edges();
-  Tensor* values = n->values();
-  CallAttrs* attrs = n->attrs;
-  PyObject *closure = n->closure, **symbols = n->symbols;
-  n->op = nullptr;
-  n->attrs = nullptr;
-  n->closure = nullptr;
-  n->symbols = nullptr;
-  n->n_in = 0;
-  for (int i = 0; i < n_in; ++i)
-    if (edges[i].node) released.push_back(edges[i].node);
-  for (int i = 0; i < count; ++i) values[i].~Tensor();
-  for (int i = 0; symbols && i < count; ++i) Py_XDECREF(symbols[i]);
-  delete[] symbols;
-  unref(attrs);
-  Py_XDECREF(closure);
-}
-
 static void unlink_from(Node* n, uint32_t k) {
   TapeLink link = n->link(k);
   auto& nodes = link.tape->nodes;
@@ -77,19 +72,51 @@ static void unlink_from(Node* n, uint32_t k) {
   if (n->more_tapes && n->n_tapes >= 2) n->more_tapes->resize(n->n_tapes - 2);
 }
 
-static void drop(std::vector<Node*>& released) {
+// Takes one reference away. A node without any leaves its tapes at once, so that nobody finds it there, and
+// waits on `released`.
+static void let_go(Node* n, NodeList& released) {
+  if (--n->refs) return;
+  while (n->n_tapes) unlink_from(n, n->n_tapes - 1);
+  n->refs = 1;
+  released.push(n);
+}
+
+// Empties a node; the nodes it pointed at are let go of, not freed, so that a chain of a million
+// records is taken apart by a loop and not by recursion. Letting go of Python objects may run any
+// code, this function on the same node included: the node is a leaf before that, and the caller
+// keeps it alive.
+static void empty_node(Node* n, NodeList& released) {
+  if (!has_values(n)) return;
+  int n_in = n->n_in, count = n->n_in + n->n_out;
+  Edge* edges = n->edges();
+  Tensor* values = n->values();
+  CallAttrs* attrs = n->attrs;
+  PyObject *closure = n->closure, **symbols = n->symbols;
+  n->op = nullptr;
+  n->attrs = nullptr;
+  n->closure = nullptr;
+  n->symbols = nullptr;
+  n->n_in = 0;
+  for (int i = 0; i < n_in; ++i)
+    if (edges[i].node) let_go(edges[i].node, released);
+  for (int i = 0; i < count; ++i) values[i].~Tensor();
+  for (int i = 0; symbols && i < count; ++i) Py_XDECREF(symbols[i]);
+  delete[] symbols;
+  unref(attrs);
+  Py_XDECREF(closure);
+}
+
+static void free_all(NodeList& released) {
   while (!released.empty()) {
-    Node* n = released.back();
-    released.pop_back();
-    if (--n->refs) continue;
-    while (n->n_tapes) unlink_from(n, n->n_tapes - 1);
-    n->refs = 1;
+    Node* n = released.pop();
     empty_node(n, released);
     delete n->more_tapes;
-    if (spare_nodes.size() < 4096)
-      spare_nodes.push_back(n);
-    else
+    if (n_spare < kMostSpare) {
+      spare_nodes.push(n);
+      ++n_spare;
+    } else {
       ::operator delete(n);
+    }
   }
 }
 
@@ -99,8 +126,9 @@ void unref(Node* n) {
     --n->refs;
     return;
   }
-  std::vector<Node*> released{n};
-  drop(released);
+  NodeList released;
+  let_go(n, released);
+  free_all(released);
 }
 
 bool on_tape(Node* n, const Tape* t) {
@@ -129,9 +157,11 @@ void leave_tape(Node* n, Tape* t) {
       break;
     }
   if (n->n_tapes) return;
-  std::vector<Node*> released{ref(n)};
+  NodeList released;
+  ref(n);
   empty_node(n, released);
-  drop(released);
+  let_go(n, released);
+  free_all(released);
 }
 
 // The active tapes that track one of the operands.

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "backward.h"
+#include "lending.h"
 
 namespace gt {
 
@@ -187,7 +188,7 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
         PyTuple_SET_ITEM(operands.get(), i, value_entry(n->values()[i], e.node, e.output));
       }
       for (int k = 0; k < n_out; ++k) PyTuple_SET_ITEM(results.get(), k, value_entry(n->values()[n_in + k], n, uint32_t(k)));
-      if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(as_variable(owner)->value, n, 0));
+      if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(settled(as_variable(owner)), n, 0));
       PyObject* op = n->op ? reinterpret_cast<PyObject*>(n->op) : Py_None;
       Ref<> record(checked(Py_BuildValue("(KOOOOO)", static_cast<unsigned long long>(n->seq), op, origins.get(), operands.get(), results.get(),
                                          owner ? owner : Py_None)));

@@ -8,15 +8,18 @@ PyTypeObject* TensorType;
 EngineOps engine;
 Hooks hooks;
 
-// Dead objects are kept for reuse: most tensors live for one operation.
-static std::vector<TensorObject*> spare;
+// Dead objects are kept for reuse, in a list through themselves: most tensors live for one operation.
+constexpr int kMostSpare = 1024;
+static TensorObject* spare = nullptr;  // `dict` holds the next
+static int n_spare = 0;
 uint64_t tensor_count = 0;
 
 TensorObject* new_tensor() {
   TensorObject* t;
-  if (!spare.empty()) {
-    t = spare.back();
-    spare.pop_back();
+  if (spare) {
+    t = spare;
+    spare = as_tensor(t->dict);
+    --n_spare;
     PyObject_Init(reinterpret_cast<PyObject*>(t), TensorType);
   } else {
     t = PyObject_New(TensorObject, TensorType);
@@ -45,10 +48,13 @@ static void tensor_dealloc(PyObject* self) {
   Py_CLEAR(t->dict);
   Py_CLEAR(t->variable);
   Py_CLEAR(t->key);
-  if (spare.size() < 1024)
-    spare.push_back(t);
-  else
+  if (n_spare < kMostSpare) {
+    t->dict = reinterpret_cast<PyObject*>(spare);
+    spare = t;
+    ++n_spare;
+  } else {
     PyObject_Free(t);
+  }
   Py_DECREF(TensorType);
 }
 
@@ -91,9 +97,7 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
   bool typed = is_ours(y) && dtype_of(x) != dtype_of(y);
   if (!result && equality && !typed && PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
     PyErr_Clear();
-    Tensor answer = empty(Dtype::Bool, Shape());
-    *answer.as<bool>() = how == Py_NE;
-    return reinterpret_cast<PyObject*>(new_tensor(std::move(answer)));
+    return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(how == Py_NE, Dtype::Bool).release()); });
   }
   return result;
 }
@@ -117,10 +121,13 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
     not_in_graph("Using a symbolic `tf.Tensor` as a Python `bool`");
   else if (as_tensor(self)->symbol)
     PyErr_Format(PyTuple_GET_ITEM(hooks.errors, int(Code::Untraceable)), "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
-  else if (v->numel != 1)
-    PyErr_Format(PyExc_TypeError, "only tensors with one element can be converted to a Python %s, got shape %s", what, v->shape.str().c_str());
   else
-    return guarded<PyObject*>(nullptr, [&] { return tensor_item(*v); });
+    return guarded<PyObject*>(nullptr, [&] {
+      if (v->numel != 1)
+        fail(Code::Type, std::string("only tensors with one element can be converted to a Python ") + what + ", got shape " + v->shape.str());
+      if (!v->has_value()) fail(Code::Runtime, "the tensor has no value");
+      return tensor_item(*v);
+    });
   return nullptr;
 }
 static PyObject* to_float(PyObject* self) {
@@ -133,8 +140,8 @@ static PyObject* to_int(PyObject* self) {
   return item ? PyNumber_Long(item.get()) : nullptr;
 }
 static PyObject* to_index(PyObject* self) {
-  if (!is_int(as_tensor(self)->value.dtype)) {
-    PyErr_Format(PyExc_TypeError, "only integer scalar tensors can be used as an index, got %s", as_tensor(self)->value.spec().str().c_str());
+  if (const Dtype t = as_tensor(self)->value.dtype; !is_int(t)) {
+    PyErr_Format(PyExc_TypeError, "only integer scalar tensors can be used as an index, got %s", dtype_name(t));
     return nullptr;
   }
   return to_int(self);
@@ -320,6 +327,13 @@ void set_engine_op(const char* name, PyObject* op) {
 void raise(const Error& e) {
   PyObject* type = hooks.errors ? PyTuple_GET_ITEM(hooks.errors, int(e.code)) : PyExc_RuntimeError;
   PyErr_SetString(type, e.text.c_str());
+}
+
+std::string text_of(PyObject* str) {
+  Ref<> bytes(PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace"));
+  if (bytes) return PyBytes_AS_STRING(bytes.get());
+  PyErr_Clear();
+  return "?";
 }
 
 }  // namespace gt

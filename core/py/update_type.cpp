@@ -1,6 +1,7 @@
 // The Python type Update: a program whose results are the new values of variables, such as a step
 // of an optimizer. It recognises the arguments it was made for, runs, and changes the variables;
 // their memory is written over where nobody else holds it.
+#include "lending.h"
 #include "program_type.h"
 
 namespace gt {
@@ -52,19 +53,32 @@ PyObject* update_new(PyTypeObject* type, PyObject* args, PyObject*) {
   u->variables = Py_NewRef(variables);
   u->externals = Py_NewRef(externals);
   u->targets = Py_NewRef(targets);
-  new (&u->forms) std::vector<const Value*>(p.n_inputs, nullptr);
+  new (&u->forms) std::vector<const Value*>;
   new (&u->rows) std::vector<Rows>;
-  for (const Value& v : p.values)
-    if (v.place == Place::Input) u->forms[size_t(v.at)] = &v;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); ++i) {
-    long long at, count;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, i), "LL", &at, &count)) {
-      Py_DECREF(self);
-      return nullptr;
+  PyObject* made = guarded<PyObject*>(nullptr, [&] {
+    u->forms.resize(p.n_inputs, nullptr);
+    for (const Value& v : p.values)
+      if (v.place == Place::Input) u->forms[size_t(v.at)] = &v;
+    const size_t given = p.n_inputs - size_t(PyTuple_GET_SIZE(externals));
+    for (size_t k = 0; k < p.in_place.size(); ++k) {
+      const int32_t i = p.in_place[k];
+      if (i >= 0 && (size_t(i) < given || PyTuple_GET_ITEM(externals, i - Py_ssize_t(given)) != PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
+        fail(Code::Value, "Update: the program was made to change other variables");
     }
-    u->rows.push_back({size_t(at), count});
-  }
-  return self;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); ++i) {
+      PyObject* row = PyTuple_GET_ITEM(rows, i);
+      long long at, count;
+      if (!PyTuple_Check(row)) fail(Code::Type, "Update: expected pairs (input, number of rows)");
+      if (!PyArg_ParseTuple(row, "LL", &at, &count)) throw PythonError{};
+      const bool fits = at >= 0 && size_t(at) < p.n_inputs && u->forms[size_t(at)];
+      const Dtype t = fits ? u->forms[size_t(at)]->form.dtype : Dtype::Bool;
+      if (t != Dtype::I32 && t != Dtype::I64) fail(Code::Value, "Update: the numbers of rows are not an input of integers");
+      u->rows.push_back({size_t(at), count});
+    }
+    return self;
+  });
+  if (!made) Py_DECREF(self);
+  return made;
 }
 
 int update_clear(PyObject* self) {
@@ -118,7 +132,7 @@ struct Inputs {
   }
 };
 
-// Runs with the given gradients; false, with nothing changed, if something does not fit.
+// Runs with the given gradients; false, with nothing changed, if something does not fit. The variables are settled.
 bool run(UpdateObject* u, Inputs& in, size_t given) {
   const Program& p = *u->program->program;
   size_t n_externals = size_t(PyTuple_GET_SIZE(u->externals));
@@ -133,19 +147,19 @@ bool run(UpdateObject* u, Inputs& in, size_t given) {
     if (!rows_exist(*in.at[r.input], r.count)) return false;
   if (u->program->program->run_over(in.at)) return true;
   std::vector<Tensor> outs;
-  run_program(u->program, in.at, outs, true);
-  for (size_t k = 0; k < outs.size(); ++k) as_variable(PyTuple_GET_ITEM(u->targets, Py_ssize_t(k)))->value = std::move(outs[k]);
+  update_variables(u->program, in.at, u->targets, outs);
   return true;
 }
 
 // step(pairs): pairs (gradient, variable) with dense gradients. Returns whether they were the ones it is for.
 PyObject* update_step(PyObject* self, PyObject* pairs) {
   UpdateObject* u = as_update(self);
-  if (current_trace || assign_tracker || !PyList_CheckExact(pairs) || PyList_GET_SIZE(pairs) != PyTuple_GET_SIZE(u->variables)) Py_RETURN_FALSE;
+  if (current_trace || assign_tracker || !PyList_CheckExact(pairs)) Py_RETURN_FALSE;
   return guarded<PyObject*>(nullptr, [&] {
+    settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
     size_t n = size_t(PyList_GET_SIZE(pairs));
-    if (n > u->program->program->n_inputs) return Py_NewRef(Py_False);
+    if (n > u->program->program->n_inputs || n != size_t(PyTuple_GET_SIZE(u->variables))) return Py_NewRef(Py_False);
     for (size_t i = 0; i < n; ++i) {
       PyObject* pair = PyList_GET_ITEM(pairs, Py_ssize_t(i));
       if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return Py_NewRef(Py_False);
@@ -165,6 +179,7 @@ PyObject* update_run(PyObject* self, PyObject* list) {
     return nullptr;
   }
   return guarded<PyObject*>(nullptr, [&] {
+    settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
     size_t n = size_t(PyList_GET_SIZE(list));
     if (n > u->program->program->n_inputs) return Py_NewRef(Py_False);

@@ -1,6 +1,7 @@
 // The native part of tf.Variable: a value that can be replaced, one leaf for all of its reads,
 // and the operators of a tensor. Everything else is Python (gradtape/_src/state/variable.py).
 #include "../ops/elementwise.h"
+#include "lending.h"
 #include "objects.h"
 
 namespace gt {
@@ -18,13 +19,16 @@ thread_local PyObject* assign_tracker = nullptr;
 static TensorObject* assigned_value(VariableObject* v) {
   static PyObject* method = PyUnicode_InternFromString("read");
   Ref<> t(checked(PyObject_CallMethodOneArg(assign_tracker, method, reinterpret_cast<PyObject*>(v))));
-  return t.get() == Py_None ? nullptr : as_tensor(t.release());
+  if (t.get() == Py_None) return nullptr;
+  if (!is_tensor(t.get())) fail(Code::Type, "the value of a variable must be a tensor");
+  return as_tensor(t.release());
 }
 
 // Tells a tape that follows assignments about a new value. The variable has it too.
 static void note_assigned(PyObject* self, PyObject* t) {
   static PyObject* method = PyUnicode_InternFromString("assign");
-  as_variable(self)->value = as_tensor(t)->value;
+  if (!is_tensor(t) || !as_tensor(t)->value.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
+  replace(as_variable(self), as_tensor(t)->value);
   Ref<>(checked(PyObject_CallMethodObjArgs(assign_tracker, method, self, t, nullptr)));
 }
 
@@ -32,7 +36,9 @@ Ref<TensorObject> read_variable(VariableObject* v) {
   if (current_trace) {
     if (!active_tapes().empty()) touch_variable(v);
     static PyObject* method = PyUnicode_InternFromString("read");
-    Ref<TensorObject> t(as_tensor(checked(PyObject_CallMethodOneArg(current_trace, method, reinterpret_cast<PyObject*>(v)))));
+    Ref<> read(checked(PyObject_CallMethodOneArg(current_trace, method, reinterpret_cast<PyObject*>(v))));
+    if (!is_tensor(read.get())) fail(Code::Type, "the value of a variable must be a tensor");
+    Ref<TensorObject> t(as_tensor(read.release()));
     if (v->leaf->n_tapes) t->node = ref(v->leaf);
     return t;
   }
@@ -40,7 +46,7 @@ Ref<TensorObject> read_variable(VariableObject* v) {
   // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
   if (assign_tracker && (op_watcher || !active_tapes().empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
-  Ref<TensorObject> t(new_tensor(v->value));
+  Ref<TensorObject> t(new_tensor(settled(v)));
   // Read outside all tapes it is a constant, also for a tape that is opened later.
   if (!active_tapes().empty()) {
     touch_variable(v);
@@ -54,10 +60,11 @@ static PyObject* variable_new(PyTypeObject* type, PyObject*, PyObject*) {
   if (!self) return nullptr;
   VariableObject* v = as_variable(self);
   new (&v->value) Tensor;
-  v->leaf = new_leaf();
   v->uid = ++next_uid;
   v->trainable = true;
-  return self;
+  if (guarded<bool>(false, [&] { return v->leaf = new_leaf(), true; })) return self;
+  Py_DECREF(self);
+  return nullptr;
 }
 
 static int variable_clear(PyObject* self) {
@@ -69,6 +76,7 @@ static int variable_clear(PyObject* self) {
 static int variable_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(as_variable(self)->dict);
+  Py_VISIT(as_variable(self)->declared);
   return 0;
 }
 
@@ -91,7 +99,7 @@ static PyObject* read(PyObject* self, PyObject*) {
 // The value without telling any tape.
 static PyObject* peek(PyObject* self, PyObject*) {
   if (current_trace) return PyObject_CallMethod(current_trace, "read", "O", self);
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(as_variable(self)->value)); });
+  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(settled(as_variable(self)))); });
 }
 
 static PyObject* trace_assign(PyObject* self, PyObject* t) {
@@ -126,20 +134,18 @@ static PyObject* set(PyObject* self, PyObject* t) {
     if (assign_tracker)
       note_assigned(self, t);
     else
-      as_variable(self)->value = as_tensor(t)->value;
+      replace(as_variable(self), as_tensor(t)->value);
     return Py_NewRef(Py_None);
   });
 }
 
 // ---- changes ------------------------------------------------------------------------------
 
-// Whether nobody else holds the elements, so that they may be written over.
-static bool owns(const Tensor& value) { return value.buffer && value.buffer->refs.load() == 1 && !value.buffer->release; }
-
 static void apply(Tensor& value, const OpObject* op, const Tensor& delta) {
+  if (!value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
   const Tensor* in[] = {&value, &delta};
   Spec s = infer_elementwise(*op->kernel, in);
-  if (owns(value) && s.dtype == value.dtype && s.shape == value.shape) return run_elementwise(*op->kernel, in, value);
+  if (value.is_sole() && s.dtype == value.dtype && s.shape == value.shape) return run_elementwise(*op->kernel, in, value);
   Tensor next(s);
   next.allocate();
   run_elementwise(*op->kernel, in, next);
@@ -168,7 +174,7 @@ static AssignArguments parse_assign(const char* method, const char* first, PyObj
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     int k = 0;
     while (k < 4 && PyUnicode_CompareWithASCIIString(name, names[k]) != 0) ++k;
-    if (k == 4) fail(Code::Type, std::string(method) + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(name) + "'");
+    if (k == 4) fail(Code::Type, std::string(method) + "() got an unexpected keyword argument '" + text_of(name) + "'");
     if (bound[k]) fail(Code::Type, std::string(method) + "() got multiple values for argument '" + names[k] + "'");
     bound[k] = args[n + i];
   }
@@ -198,7 +204,7 @@ static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     else if (assign_tracker)
       note_assigned(self, t.object());
     else
-      as_variable(self)->value = t->value;
+      replace(as_variable(self), t->value);
     return Py_NewRef(a.read ? self : Py_None);
   });
 }
@@ -214,7 +220,7 @@ template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject
     else if (assign_tracker)
       note_assigned(self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object()))).get());
     else
-      apply(as_variable(self)->value, engine.*op, t->value);
+      apply(settled(as_variable(self)), engine.*op, t->value);
     return Py_NewRef(a.read ? self : Py_None);
   });
 }
@@ -222,11 +228,12 @@ template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject
 // Runs a native op whose first operand and result are the variable's value, in place if it can.
 static void rewrite(Tensor& value, const char* name, const Tensor* const* in, int n, const Attrs& attrs) {
   const Impl* impl = find_impl(name);
+  for (int i = 0; i < n; ++i)
+    if (!in[i]->has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
   Call call{in, n, attrs};
   Outs outs;
   impl->infer(call, outs);
-  bool own = owns(value);
-  if (own)
+  if (value.is_sole())
     outs[0] = value;
   else if (impl->allocates)
     outs[0].allocate();
@@ -239,11 +246,10 @@ static PyObject* put(PyObject* self, PyObject* args) {
   PyObject *key, *update;
   if (!PyArg_ParseTuple(args, "OO!", &key, TensorType, &update)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    Tensor& value = as_variable(self)->value;
     struct Owner {
       CallAttrs* p;
       ~Owner() { unref(p); }
-    } attrs{index_attrs(value.shape, key)};
+    } attrs{index_attrs(as_variable(self)->value.shape, key)};
     if (!attrs.p) fail(Code::Type, "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or v.assign(tf.where(mask, x, v)).");
     attrs.p->values.values.pop_back(), attrs.p->kinds.pop_back();  // the shape of the slice, which an update does not have
     if (current_trace) {
@@ -260,8 +266,9 @@ static PyObject* put(PyObject* self, PyObject* args) {
       note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
       Py_RETURN_NONE;
     }
-    const Tensor* in[] = {&value, &as_tensor(update)->value};
-    rewrite(value, "index_update", in, 2, attrs.p->values);
+    Tensor& now = settled(as_variable(self));
+    const Tensor* in[] = {&now, &as_tensor(update)->value};
+    rewrite(now, "index_update", in, 2, attrs.p->values);
     Py_RETURN_NONE;
   });
 }
@@ -274,8 +281,10 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (current_trace || assign_tracker) fail(Code::Runtime, "a scatter in a trace is made of ops");
-    Tensor& value = as_variable(self)->value;
+    Tensor& value = settled(as_variable(self));
     Tensor at = as_tensor(indices)->value;
+    if (at.dtype != Dtype::I32 && at.dtype != Dtype::I64) fail(Code::Type, "scatter: indices must be int32 or int64");
+    if (as_tensor(updates)->value.dtype != value.dtype) fail(Code::Type, "scatter: the type of the updates differs from the variable's");
     if (rows) at.shape.push(1);
     Attrs attrs;
     attrs.values.emplace_back();
@@ -310,23 +319,24 @@ static PyObject* update(PyObject* self, PyObject* args) {
       trace_update(self, as_op(op), delta);
       Py_RETURN_NONE;
     }
-    Tensor& value = as_variable(self)->value;
     const Tensor& d = as_tensor(delta)->value;
     if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");
-    if (d.dtype != value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
+    if (d.dtype != as_variable(self)->value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
     if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
     if (assign_tracker) {
       note_assigned(self, Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
       Py_RETURN_NONE;
     }
-    apply(value, as_op(op), d);
+    apply(settled(as_variable(self)), as_op(op), d);
     Py_RETURN_NONE;
   });
 }
 
 static PyObject* touch(PyObject* self, PyObject*) {
-  touch_variable(as_variable(self));
-  Py_RETURN_NONE;
+  return guarded<PyObject*>(nullptr, [&] {
+    touch_variable(as_variable(self));
+    return Py_NewRef(Py_None);
+  });
 }
 
 static PyObject* get_value_shape(PyObject* self, void*) { return shape_object(as_variable(self)->value.shape); }

@@ -77,6 +77,11 @@ def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
     )
 
 
+def _frozen(value: list | tuple) -> tuple:
+    """Lists as tuples: NumPy crashes when what it asks of an element changes the list that it reads."""
+    return tuple(_frozen(v) if isinstance(v, list) else v for v in value)
+
+
 _NONE = (
     "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. Hint: a gradient "
     "that does not exist is None." + errors.more("none-gradients")
@@ -87,7 +92,7 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
     if value is None:
         raise ValueError(_NONE)
     try:
-        array = np.asarray(value)
+        array = np.asarray(_frozen(value) if isinstance(value, list) else value)
     except ValueError as e:
         raise ValueError(
             f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length"

@@ -67,8 +67,13 @@ def in_place(
 
 
 def _may_fail(step: Any) -> bool:
-    """Whether a step looks at values that can be wrong. A scatter does so before it writes."""
-    return step.what == "op" and step.object.row.kind in ("indexed", "opaque")
+    """Whether a step looks at values that can be wrong, or needs memory while it runs.
+
+    A scatter looks before it writes. Element-wise steps need none but for their tiles (core/program.cpp).
+    """
+    if step.what == "cluster":
+        return bool(step.object[4])  # reductions
+    return step.what == "op" and step.object.row.kind != "elementwise"
 
 
 def _reads_before_writing(step: Any, x: Value) -> bool:
