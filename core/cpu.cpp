@@ -10,8 +10,9 @@ namespace {
 int detect() {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
-  int best = 2;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+  int best = 1;
+  if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")) best = 2;
+  if (best == 2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
     best = 3;
   if (best == 3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
@@ -19,7 +20,7 @@ int detect() {
   // Asking for more than the processor has would end in an illegal instruction.
   if (const char* asked = std::getenv("GRADTAPE_ISA")) {
     int level = std::atoi(asked);
-    if (level >= 2 && level < best) best = level;
+    if (level >= 1 && level < best) best = level;
   }
   return best;
 #else
@@ -29,14 +30,9 @@ int detect() {
 
 }  // namespace
 
-int isa_level() {
+int cpu_level() {
   static const int level = detect();
   return level;
-}
-
-const char* isa_name() {
-  constexpr const char* names[] = {"", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-  return names[isa_level()];
 }
 
 }  // namespace gt

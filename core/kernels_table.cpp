@@ -22,6 +22,32 @@ GT_ISA_COPIES
 
 namespace gt {
 
+int isa_level() {
+  static const int level = [] {
+    int best = 0;
+#define GT_COPY(level) \
+  if (level <= cpu_level()) best = level;
+    GT_ISA_COPIES
+#undef GT_COPY
+    return best;
+  }();
+  return level;
+}
+
+static constexpr const char* kNames[] = {"none", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+const char* isa_name() { return kNames[isa_level()]; }
+
+std::string no_copy_text() {
+  std::string built;
+#define GT_COPY(level) built += (built.empty() ? "" : ", ") + std::string(kNames[level]);
+  GT_ISA_COPIES
+#undef GT_COPY
+  std::string text = "this processor cannot run gradtape's kernels: the build has them for " + built + ", the processor is of level " +
+                     std::to_string(cpu_level()) + ".";
+  if (std::getenv("GRADTAPE_ISA")) text += " Hint: GRADTAPE_ISA asks for less than there is; unset it.";
+  return text;
+}
+
 namespace {
 
 struct Tables {
@@ -30,9 +56,9 @@ struct Tables {
   std::unordered_map<std::string_view, const Reduction*> reductions;
 
   Tables() {
-    void (*fill)(void*) = nullptr;
+    void (*fill)(void*) = [](void*) {};
 #define GT_COPY(level) \
-  if (level <= isa_level()) fill = gradtape_kernels_v##level;
+  if (level == isa_level()) fill = gradtape_kernels_v##level;
     GT_ISA_COPIES
 #undef GT_COPY
     fill(&set);

@@ -22,10 +22,27 @@ static void set_hooks(nb::dict given) {
       {"index", &hooks.index},           {"accumulate", &hooks.accumulate}, {"densify", &hooks.densify},   {"errors", &hooks.errors},
       {"graph_inputs", &hooks.graph_inputs}, {"graph_program", &hooks.graph_program}, {"slices", &hooks.slices},
       {"dtype_code", &hooks.dtype_code}, {"np_empty", &hooks.np_empty},     {"np_dtypes", &hooks.np_dtypes}};
+  for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
+    nb::object tuple = given[name];
+    const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;
+    if (!PyTuple_Check(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != wanted) throw nb::value_error("set_hooks: a table is not complete");
+  }
   for (auto& [name, slot] : slots) *slot = Py_NewRef(nb::object(given[name]).ptr());
 }
 
-NB_MODULE(_core, m) {
+static bool is_main_interpreter() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return true;
+  PyErr_SetString(PyExc_ImportError,
+                  "gradtape cannot be imported in a subinterpreter: its core, like NumPy's, has one state for the whole process. "
+                  "Hint: use it in the main interpreter, or in a process of its own (multiprocessing).");
+  return false;
+}
+
+// The module as nanobind makes it; `PyInit__core` below looks first who asks, before anything is changed.
+NB_MODULE(gradtape_core, m) {
+  if (!is_main_interpreter()) throw nb::python_error();
+  if (!gt::isa_level()) throw std::runtime_error(gt::no_copy_text());  // an ImportError, as all that is thrown here
+  gt::memory_info();  // makes what the allocator counts with, while there is memory
   m.doc() = "The native core of gradtape.";
   gt::init_tensor_type(m.ptr());
   gt::init_variable_type(m.ptr());
@@ -39,6 +56,7 @@ NB_MODULE(_core, m) {
 
   m.def("set_hooks", set_hooks, "Gives the core the Python functions it calls for what is rare.");
   m.def("set_engine_op", [](const std::string& name, nb::object op) {
+    if (!gt::is_op(op.ptr())) throw nb::type_error("set_engine_op: expected an Op");
     try {
       gt::set_engine_op(name.c_str(), op.ptr());
     } catch (const gt::Error& e) {
@@ -105,3 +123,5 @@ NB_MODULE(_core, m) {
   }, "Whether a backward pass over what is recorded now could be recorded itself.");
   m.def("is_recording", [] { return !gt::active_tapes().empty(); });
 }
+
+extern "C" NB_EXPORT PyObject* PyInit__core() { return is_main_interpreter() ? PyInit_gradtape_core() : nullptr; }
