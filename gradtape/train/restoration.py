@@ -252,6 +252,7 @@ class LoadStatus:
 
     def assert_consumed(self) -> LoadStatus:
         """Raises AssertionError unless every saved value was used and every object restored."""
+        ObjectGraph(self._restoration.root)  # looks into lists that were filled under another name
         left = self._restoration.unused()
         if left:
             self._restoration.quiet = True

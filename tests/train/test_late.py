@@ -186,9 +186,9 @@ def test_a_list_that_is_held_elsewhere_stays_the_same_list(tmp_path):
     layers.append(tf.Variable(0.0))
     layers.append(tf.Variable(0.0))
     table["a"] = tf.Variable(0.0)
+    status.assert_consumed()
     assert len(m.layers) == 2 and m.layers == layers and [*m.table] == ["a"]
     assert [x.numpy() for x in layers] == [1.0, 2.0] and table["a"].numpy() == 3.0
-    status.assert_consumed()
     m.layers.append(3)
     assert layers[2] == 3 and layers.pop() == 3 and len(m.layers) == 2
     twin = pickle.loads(pickle.dumps(m.layers[:0])), copy.copy(m.table)

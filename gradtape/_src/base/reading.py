@@ -29,7 +29,7 @@ from gradtape._src.base.errors import (
 
 _CHUNK, _BUFFER = 1 << 24, 1 << 20
 COMPRESSIONS = ("", "GZIP", "ZLIB")
-# The longest way (of edges, of brackets) that is followed: more is no file of a program's.
+# The longest path of a checkpoint that is followed: a longer one is no program's.
 DEEPEST = 1000
 
 
