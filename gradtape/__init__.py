@@ -17,7 +17,6 @@ from gradtape import version as version
 from gradtape._core import Tensor as Tensor
 from gradtape._src import ops as _ops
 from gradtape._src.base import blas as _blas
-from gradtape._src.base import scopes as _scopes
 from gradtape._src.base.dtypes import (
     DType,
     as_dtype,
@@ -71,7 +70,6 @@ from gradtape._src.control.control_flow import (
 from gradtape._src.control.printing import print_ as print
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.functions.function import function
-from gradtape._src.graph import trace as _trace
 from gradtape._src.ops import exchange as _exchange
 from gradtape._src.public import absent as _absent
 from gradtape._src.public import fill as _fill
@@ -96,7 +94,6 @@ __version__ = version.FULL
 newaxis = None
 
 _fill.fill(globals(), _ops.PUBLIC)
-_scopes.install_hooks(lift=_trace.lift, in_graph=_trace.is_tracing)
 
 if _environment.is_on("GRADTAPE_LINES"):
     _lines = _absent.lookup("debug").lines()

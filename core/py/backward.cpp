@@ -49,9 +49,7 @@ bool same(const End& a, const End& b) { return a.object == b.object || (a.node &
 // Runs the rules on symbols and makes a program of what they compute.
 bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from, const std::vector<End>& to,
              const std::vector<int>& seeds, bool lower) {
-  TraceLifted lifted;
-  std::vector<Tape*> suspended;
-  suspended.swap(active_tapes());
+  Quiet quiet;
   bool ok = guarded<bool>(false, [&] {
     Ref<> specs(checked(PyList_New(Py_ssize_t(s.inputs.size()))));
     for (size_t i = 0; i < s.inputs.size(); ++i) {
@@ -95,7 +93,6 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     if (lower) c.program = Ref<>(checked(PyObject_GetAttrString(c.function.get(), "program")));
     return true;
   });
-  suspended.swap(active_tapes());
   pass.forget_cotangents();
   if (!ok) {
     if (std::getenv("GRADTAPE_DEBUG")) PyErr_Print();
@@ -216,7 +213,7 @@ constexpr uint64_t kPullback = 1ull << 63;  // in the first word of a structure:
 }  // namespace
 
 std::pair<uint64_t, std::string> stepping() {
-  const Node* n = Stepping::now();
+  const Node* n = thread_state().stepping;
   if (!n) return {0, ""};
   return {n->seq, n->op ? n->op->name : n->closure ? "custom gradient" : ""};
 }
@@ -262,8 +259,9 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
   auto cotangent = [&](Py_ssize_t i) {
     PyObject *g = PyList_GET_ITEM(cotangents, i), *target = from[size_t(i)].object;
     if (g != Py_None) return Ref<>::borrow(g);
-    const bool traced = current_trace && is_tensor(target) && as_tensor(target)->symbol;
-    return traced ? symbolic_ones(current_trace, target) : ones(target);
+    PyObject* trace = thread_state().trace;
+    const bool traced = trace && is_tensor(target) && as_tensor(target)->symbol;
+    return traced ? symbolic_ones(trace, target) : ones(target);
   };
   std::vector<Ref<>> gradients;
   if (!compiling || !run_compiled(pass, from, to, cotangents, gradients)) {

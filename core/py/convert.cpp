@@ -160,7 +160,7 @@ bool converts_quietly(PyObject* o) {
 // Whether a value that should be a number, or a list of them, is or holds a tensor of a trace.
 static bool is_symbolic(PyObject* value, int depth = 0) {
   if (is_tensor(value)) return as_tensor(value)->symbol;
-  if (is_variable(value)) return current_trace;
+  if (is_variable(value)) return thread_state().trace;
   if ((!PyList_Check(value) && !PyTuple_Check(value)) || depth > 8) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
     if (is_symbolic(PySequence_Fast_GET_ITEM(value, i), depth + 1)) return true;

@@ -31,7 +31,7 @@ static const char* format_of(Dtype t) {
 }
 
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (op_watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
+  if (thread_state().watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
   Tensor& t = as_tensor(self)->value;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
@@ -75,7 +75,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
 void tensor_release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
 
 PyObject* tensor_to_numpy(TensorObject* self) {
-  if (op_watcher) note_leaving(reinterpret_cast<PyObject*>(self));
+  if (thread_state().watcher) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
     PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced" GT_MORE("traced-values"));
@@ -268,24 +268,6 @@ static PyObject* record_function(PyObject*, PyObject* args) {
   });
 }
 
-// suspend() takes this thread's tapes away and returns a token; resume(token) puts them back.
-static PyObject* suspend(PyObject*, PyObject*) {
-  auto* held = new std::vector<Tape*>;
-  held->swap(active_tapes());
-  for (Tape* t : *held) Py_INCREF(reinterpret_cast<PyObject*>(t));
-  return PyCapsule_New(held, "gradtape.tapes", [](PyObject* c) {
-    auto* held = static_cast<std::vector<Tape*>*>(PyCapsule_GetPointer(c, "gradtape.tapes"));
-    for (Tape* t : *held) Py_DECREF(reinterpret_cast<PyObject*>(t));
-    delete held;
-  });
-}
-static PyObject* resume(PyObject*, PyObject* token) {
-  auto* held = static_cast<std::vector<Tape*>*>(PyCapsule_GetPointer(token, "gradtape.tapes"));
-  if (!held) return nullptr;
-  active_tapes() = *held;
-  Py_RETURN_NONE;
-}
-
 // to_tensor(value, dtype code or -1)
 static PyObject* convert_value(PyObject*, PyObject* args) {
   PyObject* value;
@@ -306,52 +288,13 @@ static PyObject* is_tracked(PyObject*, PyObject* o) {
   Py_RETURN_FALSE;
 }
 
-// set_trace(trace or None) -> the trace before
-static PyObject* set_trace(PyObject*, PyObject* trace) {
-  PyObject* before = current_trace;
-  current_trace = trace == Py_None ? nullptr : Py_NewRef(trace);
-  trace_start = 0;
-  if (current_trace && PyObject_HasAttrString(trace, "start")) {
-    Ref<> start(PyObject_GetAttrString(trace, "start"));
-    trace_start = start ? PyLong_AsUnsignedLongLongMask(start.get()) : 0;
-    Ref<> lifts(PyObject_GetAttrString(trace, "lifts"));
-    trace_lifts = lifts.get() == Py_True;
-    PyErr_Clear();
-  }
-  return before ? before : Py_NewRef(Py_None);
-}
-// set_assign_tracker(tracker or None) -> the one before
-static PyObject* set_assign_tracker(PyObject*, PyObject* tracker) {
-  PyObject* before = assign_tracker;
-  assign_tracker = tracker == Py_None ? nullptr : Py_NewRef(tracker);
-  return before ? before : Py_NewRef(Py_None);
-}
-
-static PyObject* recording_tapes(PyObject*, PyObject*) {
-  PyObject* list = PyList_New(0);
-  for (Tape* t : active_tapes())
-    if (list && PyList_Append(list, reinterpret_cast<PyObject*>(t))) Py_CLEAR(list);
-  return list;
-}
-
-static PyObject* get_assign_tracker(PyObject*, PyObject*) { return Py_NewRef(assign_tracker ? assign_tracker : Py_None); }
-
-static PyObject* get_trace(PyObject*, PyObject*) { return Py_NewRef(current_trace ? current_trace : Py_None); }
-
 static PyMethodDef functions[] = {{"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
-                                  {"set_trace", set_trace, METH_O, "Makes a trace this thread's current one; returns the one before."},
-                                  {"set_assign_tracker", set_assign_tracker, METH_O, "Who is told of assignments on this thread, or None; gives the one before."},
-                                  {"recording_tapes", recording_tapes, METH_NOARGS, "The tapes of this thread that record now."},
-                                  {"assign_tracker", get_assign_tracker, METH_NOARGS, "Who is told of assignments on this thread, or None."},
-                                  {"current_trace", get_trace, METH_NOARGS, "The trace this thread is writing, or None."},
                                   {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
                                   {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
                                   {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
                                   {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
                                   {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
                                   {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},
-                                  {"suspend", suspend, METH_NOARGS, "Takes this thread's tapes away; give the result to resume()."},
-                                  {"resume", resume, METH_O, "Puts back what suspend() took away."},
                                   {}};
 
 void init_exchange(PyObject* module) { PyModule_AddFunctions(module, functions); }

@@ -47,6 +47,7 @@ NB_MODULE(gradtape_core, m) {
   gt::init_tensor_type(m.ptr());
   gt::init_variable_type(m.ptr());
   gt::init_op_type(m.ptr());
+  gt::init_thread_state(m.ptr());
   gt::init_tape_type(m.ptr());
   gt::init_exchange(m.ptr());
   gt::init_data(m.ptr());
@@ -93,12 +94,6 @@ NB_MODULE(gradtape_core, m) {
     gt::Node* n = gt::is_tensor(t.ptr()) ? gt::as_tensor(t.ptr())->node : nullptr;
     return n ? n->seq : 0;
   }, "The number of the record that a tensor came from, or 0.");
-  m.def("set_op_watcher", [](nb::object watcher) {
-    PyObject* before = gt::op_watcher;
-    gt::op_watcher = watcher.is_none() ? nullptr : Py_NewRef(watcher.ptr());
-    return before ? nb::steal(before) : nb::none();
-  }, nb::arg().none(), "Calls a function after every op that runs by itself, with (op, operands, result), and with (None, tensor, None) "
-     "when values leave for Python; None for nobody. Gives the one before.");
   m.def("isa_name", [] { return std::string(gt::isa_name()); });
   m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
   m.def("set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");
@@ -115,13 +110,6 @@ NB_MODULE(gradtape_core, m) {
   m.def("sightings_needed", gt::sightings_needed, "How often a structure of so many records must be seen before it is compiled.");
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
   m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
-  m.def("may_differentiate_again", [] {
-    size_t n = 0;
-    for (gt::Tape* t : gt::active_tapes())
-      if (!t->variables_only) n += t->persistent ? 2 : 1;
-    return n > 1;
-  }, "Whether a backward pass over what is recorded now could be recorded itself.");
-  m.def("is_recording", [] { return !gt::active_tapes().empty(); });
 }
 
 extern "C" NB_EXPORT PyObject* PyInit__core() { return is_main_interpreter() ? PyInit_gradtape_core() : nullptr; }

@@ -11,6 +11,7 @@
 #include "../kernels/loops.h"
 #include "../op.h"
 #include "lock.h"
+#include "thread_state.h"
 
 namespace gt {
 
@@ -96,21 +97,6 @@ inline bool is_variable(PyObject* o) { return PyObject_TypeCheck(o, VariableType
 inline VariableObject* as_variable(PyObject* o) { return reinterpret_cast<VariableObject*>(o); }
 Ref<TensorObject> read_variable(VariableObject*);  // tells the active tapes
 void init_variable_type(PyObject* module);
-// The trace this thread is writing (a gradtape._src.graph.trace.Trace), or nullptr: variables are read and set through it.
-extern thread_local PyObject* current_trace;
-// Set while a tape follows assignments (gradtape/_src/tapes/assignments.py): it is told of each, and asked for values.
-extern thread_local PyObject* assign_tracker;
-// Tensors made before this count come from outside of the trace (0: it takes none).
-extern thread_local uint64_t trace_start;
-// Numbers made during the trace are part of its graph too, so that it can be differentiated by them.
-extern thread_local bool trace_lifts;
-// While it lives, no trace is current.
-struct TraceLifted {
-  PyObject* trace = current_trace;
-  uint64_t start = trace_start;
-  TraceLifted() { current_trace = nullptr, trace_start = 0; }
-  ~TraceLifted() { current_trace = trace, trace_start = start; }
-};
 
 // ---- Op -----------------------------------------------------------------------------------
 
@@ -254,8 +240,6 @@ extern Hooks hooks;
 // Operands that stand for values of another library (Keras' symbolic inputs) raise `stand_in_error` when they
 // are converted; the call of the op then becomes `stand_in_call(op, args, kwargs)`. nullptr: there are none.
 extern PyObject *stand_in_error, *stand_in_call;
-// Called after every op that runs by itself, with (op, operands, result); nullptr: nobody asks.
-extern PyObject* op_watcher;
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
 void note_leaving(PyObject* tensor);
 
@@ -303,7 +287,9 @@ bool on_tape(Node* n, const Tape* t);
 
 struct Tape {
   PyObject_HEAD
-  bool recording, persistent, watch_accessed;
+  Context context;                   // entered while it records
+  enum class Stage : uint8_t { New, Open, Used } stage;
+  bool persistent, watch_accessed;
   bool variables_only;               // takes note of the variables that are read, and records nothing
   std::vector<Node*> nodes;          // not owned
   std::vector<PyObject*> variables;  // owned; in order of first access
@@ -315,7 +301,6 @@ void init_tape_type(PyObject* module);
 
 void join_tape(Node* n, Tape* t);
 void leave_tape(Node* n, Tape* t);  // a node on no tape lets its values and edges go
-std::vector<Tape*>& active_tapes(); // of this thread, outermost first
 
 // Records a call on every active tape that tracks one of its operands.
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);

@@ -219,11 +219,11 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   Ref<> args(checked(PyTuple_New(n + n_extra)));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(object(in[i])));
   for (Py_ssize_t i = 0; i < n_extra; ++i) PyTuple_SET_ITEM(args.get(), n + i, Py_NewRef(PyTuple_GET_ITEM(extra, i)));
-  std::vector<Tape*> suspended;
-  suspended.swap(active_tapes());
-  Ref<> result(PyObject_CallObject(op->python, args.get()));
-  suspended.swap(active_tapes());
-  checked(result.get());
+  Ref<> result;
+  {
+    Quiet quiet(true);
+    result = Ref<>(checked(PyObject_CallObject(op->python, args.get())));
+  }
   std::vector<Ref<TensorObject>> results;
   auto take = [&](PyObject* o) {
     Ref<TensorObject> t = to_tensor(o);
@@ -240,8 +240,8 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
 }
 
 // A tensor with a value that was there before the current trace began, or that the trace lifts into its graph.
-static bool is_outside(TensorObject* t) {
-  return !t->symbol && t->value.has_value() && (t->born <= trace_start || (trace_lifts && is_differentiable(t->value.dtype)));
+static bool is_outside(const ThreadState& here, TensorObject* t) {
+  return !t->symbol && t->value.has_value() && (t->born <= here.trace_start || (here.trace_lifts && is_differentiable(t->value.dtype)));
 }
 
 // In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
@@ -249,9 +249,11 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   static PyObject* method = PyUnicode_InternFromString("stand_in");
   std::vector<Ref<TensorObject>> owned;
   std::vector<TensorObject*> operands(in, in + n);
+  ThreadState& here = thread_state();
+  Ref<> trace = Ref<>::borrow(here.trace);
   for (int i = 0; i < n; ++i) {
-    if (!is_outside(in[i])) continue;
-    Ref<> symbol(checked(PyObject_CallMethodOneArg(current_trace, method, object(in[i]))));
+    if (!is_outside(here, in[i])) continue;
+    Ref<> symbol(checked(PyObject_CallMethodOneArg(trace.get(), method, object(in[i]))));
     if (!is_tensor(symbol.get())) fail(Code::Type, "a trace must stand a tensor in for a tensor");
     owned.emplace_back(as_tensor(symbol.release()));
     owned.back()->node = ref(in[i]->node);
@@ -261,11 +263,9 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   return run_op(op, operands.data(), n, attrs);
 }
 
-PyObject* op_watcher = nullptr;
-
 // Shows the call and its result to the watcher, which may raise.
 static PyObject* watched(OpObject* op, TensorObject* const* in, int n, PyObject* out) {
-  Ref<> result(out), operands(checked(PyTuple_New(n))), watcher(Py_NewRef(op_watcher));
+  Ref<> result(out), operands(checked(PyTuple_New(n))), watcher(Py_NewRef(thread_state().watcher));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
   PyObject* self = object(reinterpret_cast<TensorObject*>(op));
   Ref<>(checked(PyObject_CallFunctionObjArgs(watcher.get(), self, operands.get(), result.get(), nullptr)));
@@ -273,22 +273,23 @@ static PyObject* watched(OpObject* op, TensorObject* const* in, int n, PyObject*
 }
 
 void note_leaving(PyObject* tensor) {
-  Ref<> operands(checked(PyTuple_Pack(1, tensor))), watcher(Py_NewRef(op_watcher));
+  Ref<> operands(checked(PyTuple_Pack(1, tensor))), watcher(Py_NewRef(thread_state().watcher));
   Ref<>(checked(PyObject_CallFunctionObjArgs(watcher.get(), Py_None, operands.get(), Py_None, nullptr)));
 }
 
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   try {
     if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
-    if (trace_start)
+    ThreadState& here = thread_state();
+    if (here.trace_start)
       for (int i = 0; i < n; ++i)
-        if (is_outside(in[i])) return run_captured(op, in, n, attrs);
+        if (is_outside(here, in[i])) return run_captured(op, in, n, attrs);
     for (int i = 0; i < n; ++i) {
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.has_value()) no_value();
     }
     PyObject* out = op->kernel ? run_kernel(op, in, n) : op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
-    return op_watcher ? watched(op, in, n, out) : out;
+    return here.watcher ? watched(op, in, n, out) : out;
   } catch (const Error& e) {
     throw with_operands(e, op, in, n);
   }

@@ -72,13 +72,10 @@ class Places {
 
 // Which record's rule is running: for watchers, who want to know what a backward op belongs to.
 struct Stepping {
-  const Node* before = now();
-  explicit Stepping(const Node* n) { now() = n; }
-  ~Stepping() { now() = before; }
-  static const Node*& now() {
-    static thread_local const Node* node = nullptr;
-    return node;
-  }
+  ThreadState& here = thread_state();
+  const Node* before = here.stepping;
+  explicit Stepping(const Node* n) { here.stepping = n; }
+  ~Stepping() { here.stepping = before; }
 };
 
 class Pass {

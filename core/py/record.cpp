@@ -6,11 +6,6 @@
 
 namespace gt {
 
-std::vector<Tape*>& active_tapes() {
-  static thread_local std::vector<Tape*> tapes;
-  return tapes;
-}
-
 // Nodes in a list through themselves: to let go of nodes must not need memory.
 class NodeList {
  public:
@@ -164,24 +159,41 @@ void leave_tape(Node* n, Tape* t) {
   free_all(released);
 }
 
-// The active tapes that track one of the operands.
-static int tracking(TensorObject* const* in, int n_in, Tape** found, int most) {
-  int n = 0;
-  for (Tape* t : active_tapes()) {
-    if (t->variables_only) continue;
+// The active tapes that track one of the operands: any number, but seldom more than a few.
+class Tracking {
+ public:
+  Tracking(TensorObject* const* in, int n_in) {
+    for (Tape* t : active_tapes())
+      if (!t->variables_only && tracks(t, in, n_in)) add(t);
+  }
+  bool empty() const { return n_ == 0; }
+  template <class F> void each(F&& f) const {
+    for (size_t i = 0; i < n_; ++i) f(i < kFew ? few_[i] : more_[i - kFew]);
+  }
+
+ private:
+  static bool tracks(const Tape* t, TensorObject* const* in, int n_in) {
     for (int i = 0; i < n_in; ++i) {
       Node* from = in[i]->node;
-      if (from && from->n_tapes && is_differentiable(in[i]->value.dtype) && on_tape(from, t)) {
-        if (n < most) found[n++] = t;
-        break;
-      }
+      if (from && from->n_tapes && is_differentiable(in[i]->value.dtype) && on_tape(from, t)) return true;
     }
+    return false;
   }
-  return n;
-}
+  void add(Tape* t) {
+    if (n_ < kFew)
+      few_[n_] = t;
+    else
+      more_.push_back(t);
+    ++n_;
+  }
+  static constexpr size_t kFew = 8;
+  Tape* few_[kFew];
+  std::vector<Tape*> more_;
+  size_t n_ = 0;
+};
 
-static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, uint64_t keep, Tape** tapes,
-                    int n_tapes) {
+static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, uint64_t keep,
+                    const Tracking& tapes) {
   for (int i = 0; i < n_in; ++i) {
     node->edges()[i] = {is_differentiable(in[i]->value.dtype) ? ref(in[i]->node) : nullptr, in[i]->output};
     Tensor* v = new (&node->values()[i]) Tensor;
@@ -211,7 +223,7 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
     node->symbols = new PyObject*[size_t(n_in + n_out)];
     for (int i = 0; i < n_in + n_out; ++i) node->symbols[i] = Py_XNewRef(symbol_of(i));
   }
-  for (int i = 0; i < n_tapes; ++i) join_tape(node, tapes[i]);
+  tapes.each([&](Tape* t) { join_tape(node, t); });
   return node;
 }
 
@@ -231,16 +243,19 @@ static uint64_t kind_of_call(const OpObject* op, const CallAttrs* attrs, TensorO
   return kind;
 }
 
+static const Reads* known_reads(const OpObject* op, uint64_t kind) {
+  for (const Reads& r : op->reads)
+    if (r.call == kind) return &r;
+  return nullptr;
+}
+
 // Which values the rules of the tracked operands read. Found by running each rule once on
 // tensors that note whether their value is used.
-static const Reads& find_reads(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
-  uint64_t kind = kind_of_call(op, attrs, in, n_in);
-  for (const Reads& r : op->reads)
-    if (r.call == kind) return r;
+static void find_reads(OpObject* op, uint64_t kind, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
   Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
   for (int i = 0; i < n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
   for (int i = 0; i < n_out; ++i) PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
-  TraceLifted lifted;
+  Quiet quiet;
   Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(), outs.get(), attrs_tuple(attrs),
                                                    nullptr)));
   Reads found{kind, {}};
@@ -248,12 +263,10 @@ static const Reads& find_reads(OpObject* op, CallAttrs* attrs, TensorObject* con
     found.masks.push_back(PyLong_AsUnsignedLongLongMask(PyList_GetItem(masks.get(), Py_ssize_t(i))));
     if (PyErr_Occurred()) throw PythonError{};
   }
-  op->reads.push_back(std::move(found));
-  return op->reads.back();
+  if (!known_reads(op, kind)) op->reads.push_back(std::move(found));
 }
 
-static uint64_t values_to_keep(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
-  const Reads& reads = find_reads(op, attrs, in, n_in, out, n_out);
+static uint64_t values_to_keep(const OpObject* op, const Reads& reads, TensorObject* const* in, int n_in) {
   if (op->joint) return reads.masks[0];
   uint64_t keep = 0;
   for (int i = 0; i < n_in; ++i)
@@ -261,30 +274,29 @@ static uint64_t values_to_keep(OpObject* op, CallAttrs* attrs, TensorObject* con
   return keep;
 }
 
-constexpr int kMostTapes = 64;
-
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
-  if (!op->differentiable) return;
-  Tape* tapes[kMostTapes];
-  int n_tapes = tracking(in, n_in, tapes, kMostTapes);
-  if (!n_tapes) return;
-  uint64_t keep = values_to_keep(op, attrs, in, n_in, out, n_out);
+  if (!op->differentiable || Tracking(in, n_in).empty()) return;
+  uint64_t kind = kind_of_call(op, attrs, in, n_in);
+  if (!known_reads(op, kind)) find_reads(op, kind, attrs, in, n_in, out, n_out);
+  // Only now: looking for reads runs Python code, which may end a tape.
+  Tracking tapes(in, n_in);
+  if (tapes.empty()) return;
+  const Reads* reads = known_reads(op, kind);
   Node* node = new_node(op, n_in, n_out);
   node->attrs = attrs;
   if (attrs) ++attrs->refs;
-  attach(node, in, n_in, out, n_out, keep, tapes, n_tapes);
+  attach(node, in, n_in, out, n_out, values_to_keep(op, *reads, in, n_in), tapes);
   unref(node);
 }
 
 void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values,
                     uint64_t keep) {
-  Tape* tapes[kMostTapes];
-  int n_tapes = tracking(in, n_in, tapes, kMostTapes);
-  if (!n_tapes) return;
+  Tracking tapes(in, n_in);
+  if (tapes.empty()) return;
   Node* node = new_node(nullptr, n_in, n_out);
   node->closure = Py_NewRef(closure);
   node->explicit_values = explicit_values;
-  attach(node, in, n_in, out, n_out, keep, tapes, n_tapes);
+  attach(node, in, n_in, out, n_out, keep, tapes);
   unref(node);
 }
 

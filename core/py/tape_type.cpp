@@ -19,16 +19,12 @@ static void forget(Tape* t) {
   for (PyObject* v : variables) Py_DECREF(v);
 }
 
-static void stop(Tape* t) {
-  auto& active = active_tapes();
-  active.erase(std::remove(active.begin(), active.end(), t), active.end());
-  t->recording = false;
-}
-
 static PyObject* tape_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   Tape* t = as_tape(self);
+  new (&t->context) Context;
+  t->context.tapes.push_back(t);
   new (&t->nodes) std::vector<Node*>;
   new (&t->variables) std::vector<PyObject*>;
   t->watch_accessed = true;
@@ -37,8 +33,9 @@ static PyObject* tape_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 static int tape_clear(PyObject* self) {
   Tape* t = as_tape(self);
-  stop(t);
+  t->context.leave();
   forget(t);
+  Py_CLEAR(t->context.tracker);
   Py_CLEAR(t->dict);
   return 0;
 }
@@ -47,6 +44,7 @@ static int tape_traverse(PyObject* self, visitproc visit, void* arg) {
   Tape* t = as_tape(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(t->dict);
+  Py_VISIT(t->context.tracker);
   for (PyObject* v : t->variables) Py_VISIT(v);
   return 0;
 }
@@ -56,6 +54,7 @@ static void tape_dealloc(PyObject* self) {
   Tape* t = as_tape(self);
   if (t->weakrefs) PyObject_ClearWeakRefs(self);
   tape_clear(self);
+  t->context.~Context();
   t->nodes.~vector();
   t->variables.~vector();
   PyTypeObject* type = Py_TYPE(self);
@@ -73,14 +72,56 @@ static PyObject* tape_configure(PyObject* self, PyObject* args) {
 }
 
 static PyObject* tape_start(PyObject* self, PyObject*) {
-  Tape* t = as_tape(self);
-  if (!t->recording) active_tapes().push_back(t);
-  t->recording = true;
-  Py_RETURN_NONE;
+  return guarded<PyObject*>(nullptr, [&] {
+    Tape* t = as_tape(self);
+    if (!t->context.entered()) t->context.enter();
+    return Py_NewRef(Py_None);
+  });
 }
 
 static PyObject* tape_stop(PyObject* self, PyObject*) {
-  stop(as_tape(self));
+  as_tape(self)->context.leave();
+  Py_RETURN_NONE;
+}
+
+// Who is told of assignments while the tape records.
+static PyObject* tape_follow(PyObject* self, PyObject* tracker) {
+  Tape* t = as_tape(self);
+  t->context.leave();
+  t->context.sets_tracker = true;
+  Py_XSETREF(t->context.tracker, Py_NewRef(tracker));
+  Py_RETURN_NONE;
+}
+
+// `with tape:` is entered and left here, in one step each: an interrupt comes before or after it. Only where
+// assignments are followed is there more to do, and that is done before a tape records and after it stopped.
+static PyObject* tape_enter(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Tape* t = as_tape(self);
+    if (t->context.entered())
+      fail(Code::Value, "Tape is still recording, This can happen if you try to re-enter an already-active tape.");
+    if (t->stage != Tape::Stage::Open) forget(t);
+    t->stage = Tape::Stage::Open;
+    if (t->context.tracker || thread_state().tracker) Ref<>(checked(PyObject_CallMethod(self, "_entering", nullptr)));
+    t->context.enter();
+    return Py_NewRef(self);
+  });
+}
+
+static PyObject* tape_exit(PyObject* self, PyObject*) {
+  Tape* t = as_tape(self);
+  if (!t->context.entered()) Py_RETURN_NONE;
+  t->context.leave();
+  if (!t->context.tracker) Py_RETURN_NONE;
+  return PyObject_CallMethod(self, "_left", nullptr);
+}
+
+static PyObject* tape_entering(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+// Ends the recording of a tape that gives its gradient only once.
+static PyObject* tape_use_up(PyObject* self, PyObject*) {
+  as_tape(self)->context.leave();
+  as_tape(self)->stage = Tape::Stage::Used;
   Py_RETURN_NONE;
 }
 
@@ -199,13 +240,22 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
 }
 
 static PyObject* tape_size(PyObject* self, void*) { return PyLong_FromSize_t(as_tape(self)->nodes.size()); }
-static PyObject* tape_recording(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->recording); }
+static PyObject* tape_recording(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->context.entered()); }
+static PyObject* tape_stage(PyObject* self, void*) {
+  static const char* const names[] = {"new", "open", "used"};
+  return PyUnicode_FromString(names[int(as_tape(self)->stage)]);
+}
 static PyObject* tape_persistent(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->persistent); }
 
 static PyObject* tape_watch_accessed(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->watch_accessed); }
 
 static PyMethodDef methods[] = {
     {"_configure", tape_configure, METH_VARARGS, nullptr},
+    {"__enter__", tape_enter, METH_NOARGS, "Starts to record."},
+    {"__exit__", tape_exit, METH_VARARGS, "Stops recording."},
+    {"_entering", tape_entering, METH_NOARGS, "Called before the tape records, where assignments are followed."},
+    {"_use_up", tape_use_up, METH_NOARGS, "Stops recording, for good."},
+    {"_follow", tape_follow, METH_O, "Tells a tracker of assignments while the tape records."},
     {"_start", tape_start, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
     {"_stop", tape_stop, METH_NOARGS, "Takes the tape from this thread's active tapes."},
     {"_forget", tape_forget, METH_NOARGS, "Forgets everything recorded and watched."},
@@ -219,6 +269,7 @@ static PyMethodDef methods[] = {
     {}};
 static PyGetSetDef getset[] = {{"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},
                                {"_recording", tape_recording, nullptr, nullptr, nullptr},
+                               {"_stage", tape_stage, nullptr, "new, open, or used: by a gradient of a tape that is not persistent.", nullptr},
                                {"_persistent", tape_persistent, nullptr, nullptr, nullptr},
                                {"_watch_accessed", tape_watch_accessed, nullptr, nullptr, nullptr},
                                {}};

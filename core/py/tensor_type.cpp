@@ -131,7 +131,7 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
   return nullptr;
 }
 static PyObject* to_float(PyObject* self) {
-  if (op_watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
+  if (thread_state().watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
   Ref<> item(item_or_error(self, "float"));
   return item ? PyNumber_Float(item.get()) : nullptr;
 }
@@ -184,7 +184,7 @@ static PyObject* iterate(PyObject* self) {
     PyErr_SetString(PyExc_TypeError, "Cannot iterate over a scalar tensor.");
     return nullptr;
   }
-  if (as_tensor(self)->symbol && current_trace) {
+  if (as_tensor(self)->symbol && thread_state().trace) {
     not_in_graph("Iterating over a symbolic `tf.Tensor`");
     return nullptr;
   }

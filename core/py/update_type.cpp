@@ -154,7 +154,7 @@ bool run(UpdateObject* u, Inputs& in, size_t given) {
 // step(pairs): pairs (gradient, variable) with dense gradients. Returns whether they were the ones it is for.
 PyObject* update_step(PyObject* self, PyObject* pairs) {
   UpdateObject* u = as_update(self);
-  if (current_trace || assign_tracker || !PyList_CheckExact(pairs)) Py_RETURN_FALSE;
+  if (thread_state().trace || thread_state().tracker || !PyList_CheckExact(pairs)) Py_RETURN_FALSE;
   return guarded<PyObject*>(nullptr, [&] {
     settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);

@@ -10,15 +10,11 @@ PyTypeObject* VariableType;
 PyType_Slot* number_slots();
 
 static uint64_t next_uid = 0;
-thread_local PyObject* current_trace = nullptr;
-thread_local uint64_t trace_start = 0;
-thread_local bool trace_lifts = false;
-thread_local PyObject* assign_tracker = nullptr;
 
 // What a tape that follows assignments says the variable holds; nullptr where it says nothing.
 static TensorObject* assigned_value(VariableObject* v) {
   static PyObject* method = PyUnicode_InternFromString("read");
-  Ref<> t(checked(PyObject_CallMethodOneArg(assign_tracker, method, reinterpret_cast<PyObject*>(v))));
+  Ref<> t(checked(PyObject_CallMethodOneArg(thread_state().tracker, method, reinterpret_cast<PyObject*>(v))));
   if (t.get() == Py_None) return nullptr;
   if (!is_tensor(t.get())) fail(Code::Type, "the value of a variable must be a tensor");
   return as_tensor(t.release());
@@ -29,14 +25,15 @@ static void note_assigned(PyObject* self, PyObject* t) {
   static PyObject* method = PyUnicode_InternFromString("assign");
   if (!is_tensor(t) || !as_tensor(t)->value.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
   replace(as_variable(self), as_tensor(t)->value);
-  Ref<>(checked(PyObject_CallMethodObjArgs(assign_tracker, method, self, t, nullptr)));
+  Ref<>(checked(PyObject_CallMethodObjArgs(thread_state().tracker, method, self, t, nullptr)));
 }
 
 Ref<TensorObject> read_variable(VariableObject* v) {
-  if (current_trace) {
-    if (!active_tapes().empty()) touch_variable(v);
+  ThreadState& here = thread_state();
+  if (here.trace) {
+    if (!here.tapes.empty()) touch_variable(v);
     static PyObject* method = PyUnicode_InternFromString("read");
-    Ref<> read(checked(PyObject_CallMethodOneArg(current_trace, method, reinterpret_cast<PyObject*>(v))));
+    Ref<> read(checked(PyObject_CallMethodOneArg(here.trace, method, reinterpret_cast<PyObject*>(v))));
     if (!is_tensor(read.get())) fail(Code::Type, "the value of a variable must be a tensor");
     Ref<TensorObject> t(as_tensor(read.release()));
     if (v->leaf->n_tapes) t->node = ref(v->leaf);
@@ -44,11 +41,11 @@ Ref<TensorObject> read_variable(VariableObject* v) {
   }
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
   // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
-  if (assign_tracker && (op_watcher || !active_tapes().empty()))
+  if (here.tracker && (here.watcher || !here.tapes.empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(settled(v)));
   // Read outside all tapes it is a constant, also for a tape that is opened later.
-  if (!active_tapes().empty()) {
+  if (!here.tapes.empty()) {
     touch_variable(v);
     if (v->leaf->n_tapes) t->node = ref(v->leaf);
   }
@@ -98,22 +95,23 @@ static PyObject* read(PyObject* self, PyObject*) {
 
 // The value without telling any tape.
 static PyObject* peek(PyObject* self, PyObject*) {
-  if (current_trace) return PyObject_CallMethod(current_trace, "read", "O", self);
+  if (thread_state().trace) return PyObject_CallMethod(thread_state().trace, "read", "O", self);
   return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(settled(as_variable(self)))); });
 }
 
 static PyObject* trace_assign(PyObject* self, PyObject* t) {
   static PyObject* method = PyUnicode_InternFromString("assign");
-  return PyObject_CallMethodObjArgs(current_trace, method, self, t, nullptr);
+  return PyObject_CallMethodObjArgs(thread_state().trace, method, self, t, nullptr);
 }
 
 // While a function is traced, a change of the value is part of its graph. No tape follows it.
 template <class F> void trace_change(PyObject* self, F&& next_value) {
-  std::vector<Tape*> suspended;
-  suspended.swap(active_tapes());
-  Ref<> next(guarded<PyObject*>(nullptr, next_value));
-  suspended.swap(active_tapes());
-  Ref<>(checked(trace_assign(self, checked(next.get()))));
+  Ref<> next;
+  {
+    Quiet quiet(true);
+    next = Ref<>(checked(next_value()));
+  }
+  Ref<>(checked(trace_assign(self, next.get())));
 }
 
 static void trace_update(PyObject* self, OpObject* op, PyObject* delta) {
@@ -125,13 +123,13 @@ static PyObject* set(PyObject* self, PyObject* t) {
     PyErr_SetString(PyExc_TypeError, "expected a Tensor");
     return nullptr;
   }
-  if (current_trace) return trace_assign(self, t);
+  if (thread_state().trace) return trace_assign(self, t);
   if (as_tensor(t)->symbol) {
     PyErr_SetString(PyExc_TypeError, "a symbolic tensor is out of scope: it was made while a function was traced and has no value here");
     return nullptr;
   }
   return guarded<PyObject*>(nullptr, [&] {
-    if (assign_tracker)
+    if (thread_state().tracker)
       note_assigned(self, t);
     else
       replace(as_variable(self), as_tensor(t)->value);
@@ -188,7 +186,7 @@ static AssignArguments parse_assign(const char* method, const char* first, PyObj
 static Ref<TensorObject> incoming(PyObject* self, PyObject* value) {
   VariableObject* v = as_variable(self);
   Ref<TensorObject> t = to_tensor(value, int(v->value.dtype));
-  if (!t->value.has_value() && !current_trace)
+  if (!t->value.has_value() && !thread_state().trace)
     fail(Code::Type, "a symbolic tensor has no value yet, so it cannot be assigned outside of its function");
   if (!active_tapes().empty()) touch_variable(v);
   return t;
@@ -199,9 +197,9 @@ static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     AssignArguments a = parse_assign("assign", "value", args, n, kwnames);
     Ref<TensorObject> t = incoming(self, a.value);
     check_shape(self, "assign", t.get());
-    if (current_trace)
+    if (thread_state().trace)
       Ref<>(checked(trace_assign(self, t.object())));
-    else if (assign_tracker)
+    else if (thread_state().tracker)
       note_assigned(self, t.object());
     else
       replace(as_variable(self), t->value);
@@ -215,9 +213,9 @@ template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject
     AssignArguments a = parse_assign(method, "delta", args, n, kwnames);
     Ref<TensorObject> t = incoming(self, a.value);
     check_shape(self, method, t.get());
-    if (current_trace)
+    if (thread_state().trace)
       trace_update(self, engine.*op, t.object());
-    else if (assign_tracker)
+    else if (thread_state().tracker)
       note_assigned(self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object()))).get());
     else
       apply(settled(as_variable(self)), engine.*op, t->value);
@@ -252,7 +250,7 @@ static PyObject* put(PyObject* self, PyObject* args) {
     } attrs{index_attrs(as_variable(self)->value.shape, key)};
     if (!attrs.p) fail(Code::Type, "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or v.assign(tf.where(mask, x, v)).");
     attrs.p->values.values.pop_back(), attrs.p->kinds.pop_back();  // the shape of the slice, which an update does not have
-    if (current_trace) {
+    if (thread_state().trace) {
       trace_change(self, [&] {
         TensorObject* operands[] = {read_variable(as_variable(self)).release(), as_tensor(update)};
         Ref<TensorObject> held(operands[0]);
@@ -260,7 +258,7 @@ static PyObject* put(PyObject* self, PyObject* args) {
       });
       Py_RETURN_NONE;
     }
-    if (assign_tracker) {
+    if (thread_state().tracker) {
       Ref<TensorObject> held = read_variable(as_variable(self));
       TensorObject* operands[] = {held.get(), as_tensor(update)};
       note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
@@ -280,7 +278,7 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
   PyObject *indices, *updates;
   if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    if (current_trace || assign_tracker) fail(Code::Runtime, "a scatter in a trace is made of ops");
+    if (thread_state().trace || thread_state().tracker) fail(Code::Runtime, "a scatter in a trace is made of ops");
     Tensor& value = settled(as_variable(self));
     Tensor at = as_tensor(indices)->value;
     if (at.dtype != Dtype::I32 && at.dtype != Dtype::I64) fail(Code::Type, "scatter: indices must be int32 or int64");
@@ -315,7 +313,7 @@ static PyObject* update(PyObject* self, PyObject* args) {
   PyObject *op, *delta;
   if (!PyArg_ParseTuple(args, "O!O!", OpType, &op, TensorType, &delta)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    if (current_trace) {
+    if (thread_state().trace) {
       trace_update(self, as_op(op), delta);
       Py_RETURN_NONE;
     }
@@ -323,7 +321,7 @@ static PyObject* update(PyObject* self, PyObject* args) {
     if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");
     if (d.dtype != as_variable(self)->value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
     if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
-    if (assign_tracker) {
+    if (thread_state().tracker) {
       note_assigned(self, Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
       Py_RETURN_NONE;
     }

@@ -170,9 +170,9 @@ class DatasetBase:
 
     def _first(self) -> Any:
         """The first element, for those who can only tell from it what comes."""
-        from gradtape._src.graph.trace import lift
+        from gradtape._src.base.contexts import aside
 
-        with lift():
+        with aside():
             for element in self._begin_pass():
                 return element
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
-from gradtape._src.graph.trace import lift
+from gradtape._src.base.contexts import aside
 from gradtape.data.base import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Run, invalid, number
 from gradtape.data.csv_files import CsvDataset, make_csv_dataset
 from gradtape.data.dataset import Dataset, Unary
@@ -175,7 +175,7 @@ def at(dataset: Any, index: Any) -> Any:
         raise errors.FailedPreconditionError(
             None, None, f"Random access needs a number of elements; the dataset has {words} one."
         )
-    with lift():
+    with aside():
         return dataset._at(place)
 
 

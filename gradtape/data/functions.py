@@ -14,11 +14,11 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.autograph.conversion import convert
 from gradtape._src.base import dtypes, nest
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.shape import TensorSpec, unknown_shape
 from gradtape._src.functions.function import _ONCE, ConcreteFunction, Function
 from gradtape._src.graph.ir import Callback
-from gradtape._src.graph.trace import lift
 from gradtape._src.tensors import random as _random
 from gradtape.data.base import invalid
 from gradtape.data.structure import is_defined, is_plain, is_tensor, normalise, spec_of
@@ -97,7 +97,7 @@ class DataFunction:
             if kind not in self._known:
                 try:
                     # Whatever is drawn while tracing must not disturb the program's random numbers.
-                    with lift(), _random.isolated(_random.isolated_seeds()):
+                    with aside(), _random.isolated(_random.isolated_seeds()):
                         concrete, created = self._traced._trace(args, {})
                         if created:
                             # They exist now: the trace to keep is one that only uses them.
@@ -235,5 +235,5 @@ def spec_of_result(function: DataFunction, args: tuple) -> Any:
     def opened(s: Any) -> Any:
         return TensorSpec(unknown_shape(s.shape.rank), s.dtype) if isinstance(s, TensorSpec) else s
 
-    with lift():
+    with aside():
         return nest.map_structure(opened, spec_of(function(*args)))

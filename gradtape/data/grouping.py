@@ -10,7 +10,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
-from gradtape._src.graph.trace import lift
+from gradtape._src.base.contexts import aside
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset, Unary
 from gradtape.data.failures import Failure, Guarded, Raising, flattened
@@ -157,7 +157,7 @@ class _GroupByWindowDataset(Unary):
         if not look:
             return None
         first = self._input._first()
-        with lift():
+        with aside():
             key = self._key(*arguments(first))
             return self._reduce(key, ListDataset([first], self._input._spec(True)))._spec(True)
 

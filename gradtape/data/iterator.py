@@ -11,7 +11,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import errors
-from gradtape._src.graph.trace import lift
+from gradtape._src.base.contexts import aside
 from gradtape.data.structure import to_numpy
 
 _end = object()
@@ -42,7 +42,7 @@ class OwnedIterator:
         self._dataset = dataset
         self._taken = 0
         self._lock = threading.RLock()  # threads that share an iterator take turns: each element comes once
-        with lift():
+        with aside():
             self._elements = dataset._begin_pass()
         _iterators.add(self)
 
@@ -70,7 +70,7 @@ class OwnedIterator:
                 f"This is not the state of a dataset iterator, or it is damaged: {string_value!r}.",
             )
         taken, size = int(count), self._dataset._size()
-        with self._lock, lift():
+        with self._lock, aside():
             if self._taken > taken:
                 self._taken, self._elements = 0, self._dataset._begin_pass()
             while self._taken < taken and not 0 <= size < taken and next(self._elements, _end) is not _end:
@@ -102,7 +102,7 @@ class OwnedIterator:
             return next_element(self)
         with self._lock:
             if _core.is_recording():
-                with lift():
+                with aside():
                     element = next(self._elements)
             else:
                 element = next(self._elements)

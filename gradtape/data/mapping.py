@@ -10,8 +10,8 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.shape import TensorSpec
-from gradtape._src.graph.trace import lift
 from gradtape._src.tensors import random as _random
 from gradtape.data.base import AUTOTUNE, UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Unary
@@ -203,7 +203,7 @@ def reduce(dataset: Any, initial_state: Any, reduce_func: Callable) -> Any:
         return fold(dataset, state, reduce_func)
     first = True
     call = function.with_seeds(_random.isolated_seeds())
-    with lift():
+    with aside():
         for element in dataset._begin_pass():
             after = call(state, element)
             if first:
@@ -291,7 +291,7 @@ class _FlatMapDataset(Functional):
     def _spec(self, look: bool = False) -> Any:
         if not look:
             return None
-        with lift():
+        with aside():
             inner = self._function(*arguments(self._input._first()))
         return inner._spec(True)
 

@@ -20,8 +20,8 @@ import numpy as np
 from gradtape._src import ops
 from gradtape._src.base import dtypes, nest
 from gradtape._src.base.reading import expect, json_of, open_file, reading
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.shape import TensorSpec
-from gradtape._src.graph.trace import lift
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run
 from gradtape.data.dataset import Dataset
@@ -187,7 +187,7 @@ def save(dataset: Any, path: Any, compression: Any = None) -> None:
     if compression not in (None, "NONE", "GZIP", "AUTO", "SNAPPY"):
         raise ValueError(f'save: Unsupported compression: expected None or "GZIP"; got {compression!r}.')
     compressed = compression == "GZIP"
-    with lift():
+    with aside():
         spec = dataset.element_spec
         for _ in write_through(dataset._begin_pass(), os.path.join(folder, _SAVED), spec, compressed):
             pass

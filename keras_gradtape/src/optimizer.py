@@ -24,10 +24,11 @@ from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSc
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import symbolic
-from gradtape._src.graph.trace import Trace, lift
+from gradtape._src.graph.trace import Trace
 from gradtape._src.optimizers import step as native
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
@@ -130,7 +131,7 @@ def make_scale(self: Any) -> None:
     function would keep that number for ever.
     """
     if "dynamic_scale" not in self.__dict__:
-        with lift(), backend.name_scope(self.name, caller=self):
+        with aside(), backend.name_scope(self.name, caller=self):
             for name, dtype, value in (
                 ("step_counter", "int", 0),
                 ("dynamic_scale", "float32", self.initial_scale),
@@ -235,7 +236,7 @@ def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[
 def _build(self: Any, variables: Any) -> None:
     """Makes the state of an optimizer, once and at once, also while a function is traced."""
     if not self.built and variables is not None and not in_stateless_scope():
-        with lift(), backend.name_scope(self.name, caller=self):
+        with aside(), backend.name_scope(self.name, caller=self):
             self.build(list(variables))
         self.built = True
 
@@ -259,7 +260,7 @@ def _compiled(self: Any, programs: _Programs, grads: Sequence[Any], variables: S
     ]
     n = len(trace.inputs)
     try:
-        with native.tracing(trace):
+        with aside(trace):
             self.apply(symbols, variables)
             trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
     except (TypeError, ValueError, AttributeError, NotImplementedError, Untraceable):
@@ -296,7 +297,7 @@ def _set_rate_now(self: Any) -> None:
     kept = self.__dict__.pop("_rate_now", None)
     rate = np.float32(convert_to_numpy(Base._get_current_learning_rate(self)))
     if kept is None:
-        with lift():
+        with aside():
             kept = tf.Variable(rate, trainable=False)
     else:
         kept.assign(rate)

@@ -290,11 +290,12 @@ def test_one_native_call_a_step():
     assert update.step(list(zip(grads, variables, strict=True)))
     from gradtape import _core
 
-    _core.set_op_watcher(lambda *call: seen.append(call))
+    watching = _core.Scope(watcher=lambda *call: seen.append(call))
+    watching.__enter__()
     try:
         opt.apply_gradients(zip(grads, variables, strict=True))
     finally:
-        _core.set_op_watcher(None)
+        watching.__exit__()
     assert not seen and int(opt.iterations) == 3
 
 

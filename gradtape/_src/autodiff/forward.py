@@ -13,7 +13,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import log, nest
-from gradtape._src.tapes.custom_gradient import forward
+from gradtape._src.tapes.custom_gradient import ForwardTape, TransposingTape
 from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients, _differentiable, _leaf, _unconnected
 from gradtape._src.tensors import hooks
 
@@ -89,25 +89,22 @@ class ForwardAccumulator:
             seen.add(id(leaf))
             self._primals.append(leaf)
             self._tangents.append(_tangent(t, leaf))
-        self._tape = _core.Tape()
+        self._tape = ForwardTape()
         self._tape._configure(True, False)
-        self._recording = False
+        # Tapes that were recording when this accumulator was opened: to them its products are part of the program.
+        self._outer: tuple = ()
 
     def __enter__(self) -> ForwardAccumulator:
-        if self._recording:
+        if self._tape._recording:
             raise ValueError("Accumulator is already recording.")
-        self._recording = True
-        forward.open += 1
+        self._outer = tuple(_core.recording_tapes())
         for p in self._primals:
             self._tape._watch(p)
         self._tape._start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._recording:
-            self._tape._stop()
-            self._recording = False
-            forward.open -= 1
+        self._tape._stop()
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """The Jacobian of `primals` times the tangents, in the structure of `primals`.
@@ -133,29 +130,22 @@ class ForwardAccumulator:
                 return t
         if not _differentiable(leaf) or not self._tape._tracks(leaf):
             return None
-        if self._recording:
-            self._tape._stop()
-        try:
+        # TensorFlow computes products beside the ops: outer tapes know them also when they are asked for later.
+        seen = [t for t in self._outer if t._stage != "used"]
+        seen += [t for t in _core.recording_tapes() if t is not self._tape and t not in seen]
+        with _core.Scope(recording=False, tapes=tuple(seen)):
             return self._transposed(leaf)
-        finally:
-            if self._recording:
-                self._tape._start()
 
     def _transposed(self, y: Any) -> Any:
         cotangent = ops.zeros(y.shape, y.dtype)
-        over = _core.Tape()
+        over = TransposingTape()
         over._configure(True, False)
-        over._watch(cotangent)
-        over._start()
-        running, forward.running = forward.running, True
-        try:
+        with over:
+            over._watch(cotangent)
             grads = self._tape._backward([y], [cotangent], list(self._primals))
             pairs = [
                 (hooks.densify(g), t) for g, t in zip(grads, self._tangents, strict=True) if g is not None
             ]
-        finally:
-            forward.running = running
-            over._stop()
         if not pairs:
             return None
         (tangent,) = over._backward([g for g, _ in pairs], [t for _, t in pairs], [cotangent])

@@ -8,6 +8,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
+from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.tapes.tape import GradientTape, _leaf
 
@@ -70,12 +71,9 @@ def implicit(
         read = [a._read() if isinstance(a, _core.Variable) else a for a in leaves]
         if any(a._symbol is not None for a in read):
             raise Untraceable("autodiff.implicit: the solver looks at values")
-        token = _core.suspend()
-        try:
+        with unrecorded():
             result = solver(*nest.pack_sequence_as(args, read))
             ys = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
-        finally:
-            _core.resume(token)
         if not ys or not all(y.dtype.is_floating for y in ys):
             raise TypeError("autodiff.implicit: the solver must return floating numbers or tensors of them.")
         problem = _Problem(condition, linear_solve, args, result)

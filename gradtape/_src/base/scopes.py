@@ -3,9 +3,6 @@
 `name_scope` is the one with an effect in eager mode: it prefixes the names of variables. The
 others (`device`, `control_dependencies`, ...) order or place ops in TensorFlow's graphs;
 here ops run in program order on one device, so they check their arguments and do nothing.
-
-Graph mode and the tape, which live above this module, install what they need to be asked
-through `install_hooks`.
 """
 
 from __future__ import annotations
@@ -15,8 +12,11 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+from gradtape import _core
+from gradtape._src.base.contexts import aside
 
 
 class _State(threading.local):
@@ -31,31 +31,6 @@ class _State(threading.local):
 _state = _State()
 
 
-# --- hooks -------------------------------------------------------------------------------------
-
-_in_graph: Callable[[], bool] | None = None
-_lifts: list[Callable[[], AbstractContextManager]] = []
-
-
-def install_hooks(
-    *,
-    in_graph: Callable[[], bool] | None = None,
-    lift: Callable[[], AbstractContextManager] | None = None,
-) -> None:
-    """Called once by the layers above.
-
-    Args:
-      in_graph: says whether a function is being traced in this thread.
-      lift: makes a context manager that `init_scope` enters: the tape's pauses recording,
-        graph mode's leaves the trace. Each call adds one.
-    """
-    global _in_graph
-    if in_graph is not None:
-        _in_graph = in_graph
-    if lift is not None:
-        _lifts.append(lift)
-
-
 def executing_eagerly() -> bool:
     """Whether ops run at once, that is, no function is being traced.
 
@@ -63,7 +38,7 @@ def executing_eagerly() -> bool:
     >>> scopes.executing_eagerly()
     True
     """
-    return _in_graph is None or not _in_graph()
+    return _core.current_trace() is None
 
 
 # --- names -------------------------------------------------------------------------------------
@@ -179,16 +154,12 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager:
     return nullcontext()
 
 
-@contextmanager
-def init_scope() -> Iterator[None]:
+def init_scope() -> AbstractContextManager:
     """Leaves the function being traced and pauses the tapes; keeps the name scope.
 
     For code that must run once and now, such as making a variable's first value.
     """
-    with ExitStack() as stack:
-        for lift in _lifts:
-            stack.enter_context(lift())
-        yield
+    return aside()
 
 
 @contextmanager

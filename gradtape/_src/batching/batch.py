@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.batching import units
 from gradtape._src.control.control_ops import (
     Branches,
     Control,
     Loop,
-    aside,
     build,
     has_effect,
     specs_of,

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.batching.batch import replay_batched, spread
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.units import Units
-from gradtape._src.control.control_ops import aside, build, specs_of, zeros
+from gradtape._src.control.control_ops import build, specs_of, zeros
 from gradtape._src.graph.callable import GraphFunction, extract, pack, replay
 from gradtape._src.graph.ir import Graph, Value, symbolic
 from gradtape._src.graph.simplify import simplify
@@ -101,19 +102,13 @@ def transposed(function: GraphFunction, output: int) -> GraphFunction:
             target = graph.outputs[output]
             tangent = symbolic(out.input(target.shape, target.dtype))
             seed = out.constant_symbol(zeros((graph.inputs[-1].shape, graph.inputs[-1].dtype)))
-        token = _core.suspend()
-        before = _core.set_trace(out)
-        try:
+        with aside(out):
             tape = _core.Tape()
             tape._configure(True, False)
-            tape._start()
-            tape._watch(seed)
-            y = replay(graph, [*kept, seed])[output]
-            tape._stop()
+            with tape:
+                tape._watch(seed)
+                y = replay(graph, [*kept, seed])[output]
             (g,) = tape._backward([y], [tangent], [seed])
-        finally:
-            _core.set_trace(before)
-            _core.resume(token)
         out.outputs = [out.value_of(seed if g is None else densify(g))]  # zeros, if there is no way
         known = function.tangents[output] = GraphFunction(simplify(out), "tangent")
     return known

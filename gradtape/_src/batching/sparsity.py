@@ -152,10 +152,9 @@ def _summed(node: Node, depends: dict, known: dict) -> Any:
     source = _zeros(x)
     tape = _core.Tape()
     tape._configure(True, False)
-    tape._watch(source)
-    tape._start()
-    y = _core.apply(node.op, [source, *others], node.attrs)[0]
-    tape._stop()
+    with tape:
+        tape._watch(source)
+        y = _core.apply(node.op, [source, *others], node.attrs)[0]
     (places,) = tape._backward([y], [_positions(out)], [source])
     scale = 1.0
     if node.name == "mean":

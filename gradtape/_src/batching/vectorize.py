@@ -8,9 +8,9 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import nest
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.batching.batch import replay_batched, spread
-from gradtape._src.control.control_ops import aside
 from gradtape._src.graph.callable import extract
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace

@@ -15,6 +15,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import errors
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import bool as bool_
 from gradtape._src.base.dtypes import int32
 from gradtape._src.control import values as state
@@ -75,24 +76,14 @@ def _trace() -> Trace:
 def _traced(f: Callable, specs: Sequence[tuple] = ()) -> tuple[Trace, Any]:
     """Runs `f` on new symbols in a trace of its own."""
     inner = Trace(_trace())
-    token = _core.suspend()
-    before = _core.set_trace(inner)
-    try:
+    with aside(inner):
         return inner, f(*[symbolic(inner.input(*spec)) for spec in specs])
-    finally:
-        _core.set_trace(before)
-        _core.resume(token)
 
 
 def _within(trace: Trace, f: Callable) -> Any:
     """Goes on with a trace."""
-    token = _core.suspend()
-    before = _core.set_trace(trace)
-    try:
+    with aside(trace):
         return f()
-    finally:
-        _core.set_trace(before)
-        _core.resume(token)
 
 
 def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:

@@ -9,11 +9,11 @@ A loop's second derivative is made by `Eager`, which runs tapes inside the progr
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, int64
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
@@ -24,18 +24,6 @@ Spec = tuple[tuple[int, ...], int]  # shape, number of the type
 
 _EVERYTHING = (1 << 64) - 1
 _FIRST_FLOAT = 9  # numbers of the types from here on are those of numbers with a derivative
-
-
-@contextmanager
-def aside(trace: Graph | None = None) -> Iterator[None]:
-    """Neither the tapes nor the trace of the caller see what is done here."""
-    token = _core.suspend()
-    before = _core.set_trace(trace)
-    try:
-        yield
-    finally:
-        _core.set_trace(before)
-        _core.resume(token)
 
 
 def build(specs: Sequence[Spec], f: Callable[[list], Sequence], name: str) -> GraphFunction:

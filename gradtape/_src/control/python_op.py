@@ -13,11 +13,10 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import errors
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, as_dtype
 from gradtape._src.base.shape import TensorSpec
-from gradtape._src.control.control_ops import aside
 from gradtape._src.graph.ir import Graph, Node, symbolic
-from gradtape._src.graph.trace import lift
 from gradtape._src.tensors import hooks
 
 Spec = tuple[int, tuple[int, ...]]  # number of the type, shape
@@ -50,7 +49,7 @@ class PythonOp:
         expected = [(r.shape, r.dtype) for r in node.results]
 
         def run(*operands: Any) -> list:
-            with lift():
+            with aside():
                 results = list(_core.apply(self.op, list(operands), node.attrs))
             if [(tuple(r.shape), r.dtype._code) for r in results] != expected:
                 wanted = ", ".join(f"{BY_CODE[d].name}{list(s)}" for s, d in expected)
@@ -90,7 +89,7 @@ class PythonOp:
         rng = np.random.default_rng(0)
         examples = [_example(rng, BY_CODE[dtype], shape) for dtype, shape in specs]
         try:
-            with lift():
+            with aside():
                 results = _core.apply(self.op, examples, attrs)
         except Exception as e:
             raise errors.Untraceable(

@@ -47,7 +47,7 @@ def explain(tape: Any, target: Any, source: Any) -> Explanation:
                 "make it floating: tf.cast(x, tf.float32), or tf.constant(3.0) instead of tf.constant(3).",
                 made.line if made else None,
             )
-    if tape._state == "used" and not tape._persistent and now is None:
+    if tape._stage == "used" and not tape._persistent and now is None:
         return _after_use(tape, source, name)
     if connected_by(tape, target, source):
         return Explanation("connected", f"The target depends on {name}: there is a gradient.", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.source import Line
-from gradtape._src.debug import watch
 from gradtape._src.debug.lines import record
 
 
@@ -99,15 +97,9 @@ def _gradient_function(closure: Any) -> str:
     )
 
 
-@contextlib.contextmanager
-def unseen() -> Iterator[None]:
+def unseen() -> _core.Scope:
     """What runs here is neither recorded by a tape nor seen by a watcher of ops."""
-    with watch.unseen():
-        tapes = _core.suspend()
-        try:
-            yield
-        finally:
-            _core.resume(tapes)
+    return _core.Scope(recording=False, watcher=None)
 
 
 def gradients(tape: Any, targets: list, sources: list) -> list:

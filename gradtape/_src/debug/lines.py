@@ -74,13 +74,8 @@ class Record:
 
     def read(self, variable: Any) -> Any:
         """The value of a variable, as whoever tracked assignments before has it."""
-        _core.set_assign_tracker(self._before)
-        before = _core.set_op_watcher(None)
-        try:
+        with _core.Scope(tracker=self._before, watcher=None):
             tensor = variable._read()
-        finally:
-            _core.set_op_watcher(before)
-            _core.set_assign_tracker(self)
         self._hold(variable)
         number = _core.record_number(tensor)
         if number:
@@ -167,11 +162,11 @@ def lines() -> Iterator[Record]:
     """
     now = Record()
     watch.start(now)
-    now._before = _core.set_assign_tracker(now)
+    now._before = _core.assign_tracker()
     _records.append(now)
     try:
-        yield now
+        with _core.Scope(tracker=now):
+            yield now
     finally:
         _records.remove(now)
-        _core.set_assign_tracker(now._before)
         watch.stop(now)

@@ -19,6 +19,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.autograph.conversion import annotate, convert
 from gradtape._src.base import log, nest, settings
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import NeedsConstants, Untraceable, more
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.graph.callable import GraphFunction
@@ -343,13 +344,12 @@ class Function:
             return symbols[-1]
 
         sym_args, sym_kwargs = nest.map_structure(stand_in, (args, kwargs))
-        token = _core.suspend()
-        before = _core.set_trace(trace)
         try:
-            result = self._traceable()(*sym_args, **sym_kwargs)
-            single = not nest.is_nested(result)
-            flat = [_result(r) for r in nest.flatten(result)]
-            concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
+            with aside(trace):
+                result = self._traceable()(*sym_args, **sym_kwargs)
+                single = not nest.is_nested(result)
+                flat = [_result(r) for r in nest.flatten(result)]
+                concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
             concrete.stand_ins = stand_ins
         except NeedsConstants:
             if lifts:
@@ -358,9 +358,6 @@ class Function:
         except Exception as e:
             annotate(e)
             raise
-        finally:
-            _core.set_trace(before)
-            _core.resume(token)
         return self._trace(args, kwargs, True) if concrete is None else (concrete, trace.created)
 
     def _traceable(self) -> Callable:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import Graph, Node, Value, symbolic
 from gradtape._src.graph.simplify import live, simplify
@@ -116,26 +117,20 @@ class GraphFunction:
         """The derivative with respect to the inputs marked in `tracked`."""
         known = self._derivatives.get(tracked)
         if known is None:
-            token = _core.suspend()
             joint = Graph()
-            before = _core.set_trace(joint)
-            try:
+            with aside(joint):
                 known = self._derivatives[tracked] = self._differentiate(tracked, joint)
-            finally:
-                _core.set_trace(before)
-                _core.resume(token)
         return known
 
     def _differentiate(self, tracked: tuple[bool, ...], joint: Graph) -> Derivative:
         xs = [symbolic(joint.input(v.shape, v.dtype)) for v in self.graph.inputs]
         tape = _core.Tape()
         tape._configure(True, False)
-        tape._start()
         sources = [x for x, t in zip(xs, tracked, strict=True) if t]
-        for x in sources:
-            tape._watch(x)
-        ys = replay(self.graph, xs)
-        tape._stop()
+        with tape:
+            for x in sources:
+                tape._watch(x)
+            ys = replay(self.graph, xs)
         wanted = [k for k, y in enumerate(ys) if tape._tracks(y)]
         seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
         grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.contexts import unrecorded
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import GraphFunction, extract
 from gradtape._src.graph.ir import Callback, Graph, Value
@@ -28,8 +29,7 @@ def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
     """
     if any(isinstance(node.op, Callback) and node.op.effect for node in function.graph.nodes):
         return
-    tokens = _core.suspend()
-    try:
+    with unrecorded():
         _compare(function.graph, tensors, f"{function.name}: ")
         tracked = tuple(v.dtype >= dtypes.float16._code for v in function.graph.inputs)
         if not any(tracked):
@@ -41,8 +41,6 @@ def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
         given += [_core.to_tensor(np.ones(outs[k]._dims, np.float32), -1) for k in d.cotangents]
         given = [_as(g, v) for g, v in zip(given, d.backward.graph.inputs, strict=True)]
         _compare(d.backward.graph, given, f"{function.name}, gradient: ")
-    finally:
-        _core.resume(tokens)
 
 
 def _as(tensor: Any, value: Value) -> Any:

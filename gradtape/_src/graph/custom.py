@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.graph.callable import GraphFunction, pack, unpack
 from gradtape._src.graph.ir import Callback, symbolic
 from gradtape._src.graph.trace import Trace
@@ -55,15 +56,10 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     sub = Trace(outer=trace)
     wanted = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
     seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
-    tapes = _core.suspend()
-    _core.set_trace(sub)
-    try:
+    with aside(sub):
         given = gradients(*(seeds.get(k) for k in range(len(outputs))))
         found, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
-    finally:
-        _core.set_trace(trace)
-        _core.resume(tapes)
     captured = [e._read() if isinstance(e, _core.Variable) else e for e in sub.externals]
     sub.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
     reads = [x._read() if isinstance(x, _core.Variable) else x for x in inputs]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.contexts import unrecorded
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 from gradtape._src.ops.table import TABLE
 from gradtape._src.tensors import hooks
@@ -73,11 +74,8 @@ class Builder:
         return results
 
     def _fold(self, op: Any, operands: list[Value], attrs: tuple) -> tuple[Value, ...]:
-        token = _core.suspend()
-        try:
+        with unrecorded():
             results = _core.apply(op, [v.constant for v in operands], attrs)
-        finally:
-            _core.resume(token)
         return tuple(self.graph.constant(r) for r in results)
 
     def scalar(self, number: complex, dtype: int) -> Value:

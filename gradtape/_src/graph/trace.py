@@ -7,11 +7,11 @@ trace, which become inputs so that a tape outside can follow them.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import more
 from gradtape._src.base.source import user_line
 from gradtape._src.graph.ir import Graph, Value, symbolic
@@ -106,9 +106,9 @@ class Trace(Graph):
                     "tf.Variable: the initial value depends on the arguments of the traced function. Hint: make the "
                     "variable outside of the function, or pass a function without arguments as initial value."
                 ) from None
-            with lift():
+            with aside():
                 initial_value = GraphFunction(graph).program.run([])[0]
-        with lift():
+        with aside():
             variable._set(convert(initial_value))
         root = self
         while root.outer is not None:
@@ -172,18 +172,6 @@ class Trace(Graph):
             known = self._captured[id(tensor)] = self.input(tuple(tensor.shape), tensor.dtype._code)
             self.externals.append(tensor)
         return known
-
-
-@contextlib.contextmanager
-def lift() -> Iterator[None]:
-    """Steps out of the trace and off the tapes of this thread for a while."""
-    tapes = _core.suspend()
-    trace = _core.set_trace(None)
-    try:
-        yield
-    finally:
-        _core.set_trace(trace)
-        _core.resume(tapes)
 
 
 def is_tracing() -> bool:

@@ -57,13 +57,10 @@ def _differentiated(f, given, cotangents):
     tape = _core.Tape()
     tape._configure(True, False)
     xs = [movement.identity(x) for x in given]
-    for x in xs:
-        tape._watch(x)
-    tape._start()
-    try:
+    with tape:
+        for x in xs:
+            tape._watch(x)
         ys = f(*xs)
-    finally:
-        tape._stop()
     pairs = [(y, h) for y, h in zip(ys, cotangents, strict=True) if h is not None]
     return tape._backward([y for y, _ in pairs], [h for _, h in pairs], xs)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.base.contexts import aside
 from gradtape._src.optimizers import step
 from gradtape._src.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from gradtape._src.state.variable import Variable
@@ -254,7 +255,7 @@ class Optimizer:
 
     def _new_slots(self, v: Any) -> dict[str, Variable]:
         first: dict[str, Any] = {}
-        with step.outside():
+        with aside():
             if self.use_ema:
                 # Met at the first step, the average starts with the value after it.
                 first["average"] = v._peek() if int(self._iterations.numpy()) else 0
@@ -269,7 +270,7 @@ class Optimizer:
         return made
 
     def _new_variable(self, value: Any, name: str, dtype: Any = None) -> Variable:
-        with step.outside():
+        with aside():
             return Variable(value, trainable=False, name=name, dtype=dtype)
 
     def add_variable(

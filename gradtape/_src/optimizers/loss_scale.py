@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.control.control_flow import cond
 from gradtape._src.optimizers import step
 from gradtape._src.optimizers.base import Optimizer, _Variables
@@ -56,7 +57,7 @@ class LossScaleOptimizer:
         self.dynamic_growth_steps = dynamic_growth_steps
         self.dynamic = dynamic
         self.name = name or "loss_scale_optimizer"
-        with step.outside():
+        with aside():
             self.dynamic_scale = Variable(np.float32(initial_scale), trainable=False, name="dynamic_scale")
             self.step_counter = Variable(np.int32(0), trainable=False, name="step_counter")
         self._unscaled = False
@@ -178,9 +179,6 @@ class LossScaleOptimizer:
 
 def _finite(grads: Iterable[Any]) -> Any:
     """Whether all elements of all gradients are numbers."""
-    token = _core.suspend()
-    try:
+    with unrecorded():
         values = [g.values if isinstance(g, IndexedSlices) else g for g in grads]
         return ops.reduce_all(ops.stack([ops.reduce_all(ops.is_finite(v)) for v in values]))
-    finally:
-        _core.resume(token)

@@ -9,8 +9,8 @@ tapes, when one of them follows assignments.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
@@ -31,23 +32,6 @@ if TYPE_CHECKING:
 
 # Programs kept for different numbers of rows of sparse gradients.
 _MOST_PROGRAMS = 64
-
-
-@contextmanager
-def tracing(trace: Any) -> Iterator[None]:
-    """Ops are written to `trace`, or run at once where it is None; tapes do not see them."""
-    token = _core.suspend()
-    before = _core.set_trace(trace)
-    try:
-        yield
-    finally:
-        _core.set_trace(before)
-        _core.resume(token)
-
-
-def outside() -> Any:
-    """Leaves the function that is traced, if any: the state of an optimizer is made once, at once."""
-    return tracing(None)
 
 
 # ---- gradients ----------------------------------------------------------------------------------
@@ -219,8 +203,8 @@ def take(
       inline: whether this is part of a function of the user's.
       constrain: whether the constraints of the variables are part of it.
     """
-    token = _core.suspend() if _core.assign_tracker() is None else None
-    try:
+    # To a tape that follows assignments a step is part of the program.
+    with unrecorded() if _core.assign_tracker() is None else nullcontext():
         if opt.loss_scale_factor is not None:
             grads = [_map(lambda x: x / opt.loss_scale_factor, g) for g in grads]
         lr = _rate(opt, inline)
@@ -233,9 +217,6 @@ def take(
         if constrain:
             _constrain(variables)
         opt._iterations.assign_add(1)
-    finally:
-        if token is not None:
-            _core.resume(token)
 
 
 def _constrain(variables: list[Any]) -> None:
@@ -429,7 +410,7 @@ class Programs:
             for g, v in zip(grads, self.variables, strict=True)
         ]
         n = len(trace.inputs)
-        with tracing(trace):
+        with aside(trace):
             take(self.opt, symbols, self.variables, updating, constrain=not self.constrain_after)
             trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
         read = {id(e): n + i for i, e in enumerate(trace.externals)}

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors, scopes
+from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -350,8 +352,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
             return
         from gradtape._src import ops
 
-        tapes = _core.suspend() if _core.assign_tracker() is None else None
-        try:
+        with unrecorded() if _core.assign_tracker() is None else nullcontext():
             value = self._read()
             places = ops.expand_dims(indices, -1) if rows else indices
             if mode in (_MUL, _DIV):
@@ -362,9 +363,6 @@ class Variable(_core.Variable, metaclass=_VariableType):
                 _MAX: ops.tensor_scatter_max, _MIN: ops.tensor_scatter_min,
             }[mode]  # fmt: skip
             self._set(combine(value, places, updates))
-        finally:
-            if tapes is not None:
-                _core.resume(tapes)
 
     def scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
@@ -538,10 +536,7 @@ def _indices(value: Any) -> _core.Tensor:
 def _initial(value: Any, dtype: Any) -> _core.Tensor:
     """The first value of a variable; what is computed for it is no business of the tapes."""
     code = -1 if dtype is None else hooks.dtype_code(dtype)
-    token = _core.suspend()
-    try:
+    with unrecorded():
         if callable(value) and not isinstance(value, (_core.Tensor, _core.Variable)):
             value = value()
         return _tensor(value, code)
-    finally:
-        _core.resume(token)

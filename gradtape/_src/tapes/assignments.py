@@ -26,10 +26,10 @@ class Tracker:
         self._before: Any = None
 
     def start(self) -> None:
-        self._before = _core.set_assign_tracker(self)
+        """The tape is about to record: whoever is told of assignments now is told through this tracker."""
+        self._before = _core.assign_tracker()
 
     def stop(self) -> None:
-        _core.set_assign_tracker(self._before)
         self._before = None
         self._now.clear()
 

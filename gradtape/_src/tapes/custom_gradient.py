@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import nest
+from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import more
 from gradtape._src.tensors import random
-
-
-@contextmanager
-def _suspended() -> Iterator[None]:
-    """Nothing in this block is recorded by the tapes that are open now."""
-    token = _core.suspend()
-    try:
-        yield
-    finally:
-        _core.resume(token)
 
 
 @contextmanager
@@ -31,11 +21,10 @@ def _watching() -> Iterator[list]:
     seen: list = []
     tape = _core.Tape()
     tape._configure(False, True, True)
-    tape._start()
     try:
-        yield seen
+        with tape:
+            yield seen
     finally:
-        tape._stop()
         seen.extend(tape._variables())
         tape._forget()
 
@@ -127,21 +116,27 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
             from gradtape._src.graph.custom import with_gradient
 
             outputs = list(with_gradient(outputs, tracked, rule))
-        elif forward.open:
+        elif _accumulators_are_open():
             outputs = _seen_by_accumulators(outputs, tracked, rule)
         else:
             _core.record(tuple(outputs), tracked, rule)
     return nest.pack_sequence_as(result, outputs)
 
 
-class _Forward(threading.local):
-    """Whether forward accumulators are open on this thread, and whether one is computing."""
-
-    open = 0
-    running = False
+class ForwardTape(_core.Tape):
+    """The tape of a forward accumulator."""
 
 
-forward = _Forward()
+class TransposingTape(_core.Tape):
+    """Records the backward pass of a ForwardTape, to transpose it."""
+
+
+def _accumulators_are_open() -> bool:
+    return any(isinstance(t, ForwardTape) for t in _core.recording_tapes())
+
+
+def _transposing() -> bool:
+    return any(isinstance(t, TransposingTape) for t in _core.recording_tapes())
 
 
 def _seen_by_accumulators(outputs: list, tracked: tuple, rule: Callable) -> list:
@@ -154,7 +149,7 @@ def _seen_by_accumulators(outputs: list, tracked: tuple, rule: Callable) -> list
     results = [ops.identity(y) for y in outputs]
 
     def either(*gs: Any) -> list:
-        if forward.running:
+        if _transposing():
             return [*(None for _ in tracked), *gs]
         return [*rule(*gs), *(None for _ in outputs)]
 
@@ -292,7 +287,7 @@ class _Again:
         return [self.leaves[i] for i in self.places]
 
     def forward(self, *tensors: Any) -> tuple:
-        with _suspended(), _watching() as read, random.keep_streams() as self.streams:
+        with unrecorded(), _watching() as read, random.keep_streams() as self.streams:
             result = self._run(tensors)
         for v in read:
             v._touch()

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import as_dtype
 from gradtape._src.control.python_op import PythonOp, traced
 from gradtape._src.graph.ir import Callback, Value
-from gradtape._src.graph.trace import lift
 from gradtape._src.ops.table import PARAM_KINDS, TABLE, opaque
 from gradtape._src.tapes import registry
 from gradtape._src.tensors import hooks
@@ -237,7 +237,7 @@ class Primitive(PythonOp):
 
     def run(self, *values: Any) -> Any:
         """Called by the core: the results for operands that have values."""
-        with lift():
+        with aside():
             return self.call(*self._split(values))
 
     def reference(self, *arrays: Any, **attrs: Any) -> Any:
@@ -361,7 +361,7 @@ class Primitive(PythonOp):
         wanted = [k for k, x in enumerate(operands) if _has_gradient(x)]
 
         def run(*values: Any) -> list:
-            with lift():
+            with aside():
                 g, xs, out = self._packed(values, n)
                 grads = self._checked(self._vjp(g, xs, out, attrs), xs)
                 return [_dense(grads[k], xs[k]) for k in wanted]

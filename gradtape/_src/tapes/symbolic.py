@@ -202,9 +202,8 @@ class _Walk:
             t = symbolic(v)
         elif v in self.stops:
             # Tapes around this call follow it to where it comes from; this one does not.
-            self.tape._stop()
-            t = ops.identity(t)
-            self.tape._start()
+            with self.tape.stop_recording():
+                t = ops.identity(t)
         if t.dtype.is_floating or t.dtype.is_complex:
             self.tape._watch(t)
             self.reached[v] = t

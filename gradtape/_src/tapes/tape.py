@@ -131,32 +131,27 @@ class GradientTape(_core.Tape):
     ) -> None:
         self._configure(persistent, watch_accessed_variables)
         self._tracker = Tracker(self) if track_assign else None
+        if self._tracker is not None:
+            self._follow(self._tracker)
         self._stand_ins: dict[int, tuple] = {}  # by id of a variable: it and the tensor it stood for
-        # "new" until first entered, then "open", and "used" once a non-persistent tape gave its gradient
-        self._state = "new"
 
     # ---- context ----------------------------------------------------------------------------
 
-    def __enter__(self) -> GradientTape:
-        if self._recording:
-            raise ValueError(
-                "Tape is still recording, This can happen if you try to re-enter an already-active tape."
-            )
-        if self._state != "open":
-            self._forget()
-        self._state = "open"
-        self._start()
-        if _core.assign_tracker() is not None:
-            opened(self)
+    if TYPE_CHECKING:
+        # Native: see tape_enter in core/py/tape_type.cpp.
+        def __enter__(self) -> GradientTape: ...
+        def __exit__(self, *_: Any) -> None: ...
+
+    def _entering(self) -> None:
+        """Called by the core before the tape records, where assignments are followed."""
+        opened(self)
         if self._tracker is not None:
             self._tracker.start()
-        return self
 
-    def __exit__(self, *_: Any) -> None:
-        if self._recording:
-            self._stop()
-            if self._tracker is not None:
-                self._tracker.stop()
+    def _left(self) -> None:
+        """Called by the core when a tape that follows assignments has stopped."""
+        assert self._tracker is not None
+        self._tracker.stop()
 
     def watch(self, tensor: Any) -> None:
         """Tracks a tensor, a variable, or every one in a nest of them, from now on.
@@ -172,7 +167,7 @@ class GradientTape(_core.Tape):
                     f"Passed in object {value!r} of type {type(value).__name__!r}, not tf.Tensor or tf.Variable or "
                     "ExtensionType. Hint: tf.constant(value) makes a tensor that can be watched."
                 )
-            if self._state != "open":
+            if self._stage != "open":
                 raise AttributeError(
                     "watch: the tape is not recording. Hint: call watch inside `with tf.GradientTape() as tape:`."
                 )
@@ -180,7 +175,7 @@ class GradientTape(_core.Tape):
                 self._warn_dtype("tensor", leaf)
             else:
                 tracker = _core.assign_tracker()
-                if tracker is not None and tracker.tape is not self and isinstance(leaf, _core.Variable):
+                if tracker is not None and tracker is not self._tracker and isinstance(leaf, _core.Variable):
                     tracker.stand_in(self, leaf)
                 if id(leaf) not in self._stand_ins:
                     self._watch(leaf)
@@ -218,7 +213,7 @@ class GradientTape(_core.Tape):
           RuntimeError: if the tape was never entered.
           ValueError: if it was left already.
         """
-        if self._state == "new":
+        if self._stage == "new":
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         if not self._recording:
             raise ValueError("Tape is not recording.")
@@ -226,7 +221,7 @@ class GradientTape(_core.Tape):
         try:
             yield
         finally:
-            if self._state == "open":
+            if self._stage == "open":
                 self._start()
 
     # ---- derivatives ------------------------------------------------------------------------
@@ -308,7 +303,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         """
         from gradtape._src.debug.explain import explain
 
-        if self._state == "new":
+        if self._stage == "new":
             raise RuntimeError(_USED)
         return explain(self, target, source)
 
@@ -324,16 +319,14 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     def _use(self) -> None:
         """Checks that the tape may be asked, and ends a non-persistent one's recording."""
-        if self._state != "open":
+        if self._stage != "open":
             raise RuntimeError(_USED)
         if self._persistent:
             if self._recording and not _warned.get("inside"):
                 _warned["inside"] = 1
                 log.warning(_INSIDE)
         else:
-            if self._recording:
-                self._stop()
-            self._state = "used"
+            self._use_up()
 
     @staticmethod
     def _targets(target: Any) -> list:
@@ -518,7 +511,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         """
         from gradtape._src.debug.health import health
 
-        if self._state != "open" and record() is None:
+        if self._stage != "open" and record() is None:
             raise RuntimeError(_USED)
         return health(self, self._targets(target), sources, optimizer)
 

@@ -16,10 +16,11 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DType
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.graph.ir import symbolic
-from gradtape._src.graph.trace import Trace, lift
+from gradtape._src.graph.trace import Trace
 from keras_gradtape.src.ops import float8
 
 # Keras 3.15 reads these of the core.
@@ -38,11 +39,11 @@ class Variable(KerasVariable):
         if isinstance(value, tf.Variable):
             self._value = value
             return
-        with lift():  # made while a function is traced, it outlives the trace
+        with aside():  # made while a function is traced, it outlives the trace
             self._value = tf.Variable(value, dtype=self._dtype, trainable=self.trainable, name=self.name)
 
     def _initialize_with_initializer(self, initializer: Callable) -> None:
-        with lift():
+        with aside():
             self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype))
 
     def _direct_assign(self, value: Any) -> None:
@@ -237,14 +238,9 @@ def _shapes(fn: Callable, args: tuple, kwargs: dict, traced: bool, length: int) 
     def leave(x: Any) -> Any:
         return KerasTensor(tuple(x.shape), standardize_dtype(x.dtype)) if is_tensor(x) else x
 
-    token = _core.suspend()
-    before = _core.set_trace(trace if traced else None)
-    try:
+    with aside(trace if traced else None):
         inner_args, inner_kwargs = tree.map_structure(enter, (args, kwargs))
         return tree.map_structure(leave, fn(*inner_args, **inner_kwargs))
-    finally:
-        _core.set_trace(before)
-        _core.resume(token)
 
 
 # ---- control flow -------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+// What a thread is doing: which tapes record, which trace is being written, who is told of
+// assignments and of ops. All of it follows from the contexts that the thread has entered and not
+// left; there is no other way to change it.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gt {
+
+struct Node;
+struct Tape;
+struct ThreadState;
+
+// Something that is entered and left: a tape, or a scope (Scope in Python, Quiet here). Whoever embeds
+// it owns what it points to. It leaves by itself when it dies, in whichever thread that is, so that a
+// thread never points at anything that is gone.
+struct Context {
+  ThreadState* thread = nullptr;  // that entered it; nullptr: it is not entered
+  std::vector<Tape*> tapes;       // that record while it is entered
+  bool silences = false;          // tapes that were entered before do not record
+  bool sets_trace = false, sets_tracker = false, sets_watcher = false;
+  PyObject *trace = nullptr, *tracker = nullptr, *watcher = nullptr;
+  uint64_t trace_start = 0;  // of the trace: tensors made before this count come from outside (0: it takes none)
+  bool trace_lifts = false;  // of the trace: numbers made during it are values of its graph too
+
+  Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() { leave(); }
+  bool entered() const { return thread != nullptr; }
+  void enter();
+  void leave() noexcept;
+};
+
+struct ThreadState {
+  std::vector<Context*> contexts;  // entered and not left, oldest first
+  // What follows from them. Borrowed from the contexts.
+  std::vector<Tape*> tapes;     // that record, outermost first
+  PyObject* trace = nullptr;    // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
+  PyObject* tracker = nullptr;  // told of each assignment, and asked for values, while a tape follows assignments
+  PyObject* watcher = nullptr;  // called after every op that runs by itself
+  uint64_t trace_start = 0;
+  bool trace_lifts = false;
+  const Node* stepping = nullptr;  // the record whose gradient rule is running
+
+  void refresh();
+};
+
+extern thread_local constinit ThreadState* thread_state_;
+ThreadState& new_thread_state();
+inline ThreadState& thread_state() { return thread_state_ ? *thread_state_ : new_thread_state(); }
+inline const std::vector<Tape*>& active_tapes() { return thread_state().tapes; }
+
+// While it lives no tape records, and no trace is written either unless `keep_trace`.
+struct Quiet : Context {
+  explicit Quiet(bool keep_trace = false) {
+    silences = true;
+    sets_trace = !keep_trace;
+    enter();
+  }
+};
+
+void init_thread_state(PyObject* module);
+
+}  // namespace gt
