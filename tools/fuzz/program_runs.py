@@ -246,6 +246,10 @@ def _compared(p: _Program, number: int) -> Counter[str]:
                 raise Bad(f"{way}: {type(e).__name__}", str(e)[:300]) from e
 
     tried("compiled", 3, _taped(p, p.body, 1))
+    compiled = _core.compile_info()
+    if compiled["failures"]:
+        raise Bad("compiled: a pass could not be compiled", str(compiled))
+    runs["passes compiled"] += compiled["programs"]
     tried("function, tape inside", 2, tf.function(_taped(p, p.body, 1)))
     function = tf.function(p.body)
     tried("function, tape outside", 3, _taped(p, function, 1))

@@ -433,7 +433,10 @@ class Programs:
         return compare(text, number)
 
 
-KIND = harness.Kind("programs", Programs, chunk=40, programs=True)
+# Every other process compiles each pass at first sight; in the others it is compiled when it comes back.
+KIND = harness.Kind(
+    "programs", Programs, chunk=40, environments=({"GRADTAPE_COMPILE": "always"}, {}), programs=True
+)
 
 
 def main(argv: list[str]) -> int:
