@@ -171,7 +171,11 @@ class Memory:
         try:
             WORK[name](x)
             outcome = "finished"
-        except (MemoryError, tf.errors.ResourceExhaustedError):
+        except (
+            MemoryError,
+            tf.errors.ResourceExhaustedError,
+            ImportError,
+        ):  # Python's own imports: no memory either
             outcome = "refused"
         except Exception as e:
             outcome, said = type(e).__name__, str(e)[:300]
