@@ -112,6 +112,8 @@ def fresh() -> str | None:
         return "a tape is still active"
     if _core.assign_tracker() is not None:
         return "assignments are still tracked"
+    if getattr(_core, "op_watcher", lambda: None)() is not None:
+        return "ops are still watched"
     if not tf.executing_eagerly() or tf.config.functions_run_eagerly():
         return "the mode is another one"
     x = tf.Variable([3.0, -2.0])
