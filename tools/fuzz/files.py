@@ -296,7 +296,7 @@ def main(argv: list[str] | None = None) -> int:
         if kind not in seen:
             print(f"  file {number}: {kind[0]}: {said}")
         seen.add(kind)
-    print(f"files: {done} mutated files, {len(formats)} formats, {len(bad)} bad")
+    print(f"files: {done} mutated files, {len(formats)} formats, seed {options.seed}, bad: {len(bad)}")
     return int(bool(bad))
 
 
