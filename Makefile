@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(shell find core tests/native -name '*.cpp' -o -name '*.h')
+NATIVE := $(shell find core tests/native -name '*.cpp' -o -name '*.h' -o -name '*.def')
 CMAKE := CMakeLists.txt tests/native/CMakeLists.txt
 
 # Every core of the machine has a part of the tests (JOBS=0: this process alone, for a debugger).

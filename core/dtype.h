@@ -1,4 +1,4 @@
-// Element types: the enum every other file switches on, the two 16-bit floats, and sets of types.
+// Element types: the enum every other file switches on, the two 16-bit floats, and what dtypes.def says of each type.
 #pragma once
 #include <bit>
 #include <complex>
@@ -7,34 +7,10 @@
 
 namespace gt {
 
-// The order is part of the interface with gradtape/_src/base/dtypes.py.
-enum class Dtype : uint8_t { Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128 };
-constexpr int kDtypes = 15;
-
-constexpr int dtype_size(Dtype t) {
-  constexpr int sizes[kDtypes] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-  return sizes[int(t)];
-}
-constexpr const char* dtype_name(Dtype t) {
-  constexpr const char* names[kDtypes] = {"bool",   "int8",    "int16",    "int32",   "int64",   "uint8",     "uint16",    "uint32",
-                                          "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
-  return names[int(t)];
-}
-
-// A set of element types, one bit each.
-using DtypeSet = uint32_t;
-constexpr DtypeSet set_of(Dtype t) { return 1u << int(t); }
-constexpr DtypeSet kBool = 1, kSigned = 0x1e, kUnsigned = 0x1e0, kInt = kSigned | kUnsigned;
-constexpr DtypeSet kHalf = set_of(Dtype::F16) | set_of(Dtype::BF16);
-constexpr DtypeSet kFloat = kHalf | set_of(Dtype::F32) | set_of(Dtype::F64);
-constexpr DtypeSet kComplex = set_of(Dtype::C64) | set_of(Dtype::C128);
-constexpr DtypeSet kNumber = kInt | kFloat | kComplex, kReal = kInt | kFloat, kAny = kNumber | kBool;
-constexpr bool in(Dtype t, DtypeSet s) { return (s >> int(t)) & 1; }
-constexpr bool is_float(Dtype t) { return in(t, kFloat); }
-constexpr bool is_complex(Dtype t) { return in(t, kComplex); }
-constexpr bool is_int(Dtype t) { return in(t, kInt); }
-// Types a gradient can flow through.
-constexpr bool is_differentiable(Dtype t) { return in(t, kFloat | kComplex); }
+enum class Dtype : uint8_t {
+#define GT_DTYPE(tag, ...) tag,
+#include "dtypes.def"
+};
 
 // IEEE half precision, stored as bits; arithmetic happens in float.
 struct half {
@@ -78,38 +54,61 @@ struct bfloat {
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
 
+// ---- facts ------------------------------------------------------------------------------------
+
+struct DtypeFacts {
+  const char* name;
+  char kind;
+  int size, number;
+  const char* format;
+  Dtype real;
+};
+constexpr DtypeFacts kDtypeFacts[] = {
+#define GT_DTYPE(tag, type, name, kind, number, format, real) {name, kind, sizeof(type), number, format, Dtype::real},
+#include "dtypes.def"
+};
+constexpr int kDtypes = sizeof kDtypeFacts / sizeof *kDtypeFacts;
+constexpr const DtypeFacts& facts_of(Dtype t) { return kDtypeFacts[int(t)]; }
+constexpr int dtype_size(Dtype t) { return facts_of(t).size; }
+constexpr const char* dtype_name(Dtype t) { return facts_of(t).name; }
+constexpr Dtype real_of(Dtype t) { return facts_of(t).real; }
+
+// A set of element types, one bit each.
+using DtypeSet = uint32_t;
+constexpr DtypeSet set_of(Dtype t) { return 1u << int(t); }
+constexpr DtypeSet set_of_kind(char kind) {
+  DtypeSet s = 0;
+  for (int t = 0; t < kDtypes; ++t)
+    if (kDtypeFacts[t].kind == kind) s |= set_of(Dtype(t));
+  return s;
+}
+constexpr DtypeSet kBool = set_of_kind('b'), kSigned = set_of_kind('i'), kUnsigned = set_of_kind('u');
+constexpr DtypeSet kFloat = set_of_kind('f'), kComplex = set_of_kind('c');
+constexpr DtypeSet kHalf = set_of(Dtype::F16) | set_of(Dtype::BF16);
+constexpr DtypeSet kInt = kSigned | kUnsigned, kReal = kInt | kFloat, kNumber = kReal | kComplex, kAny = kNumber | kBool;
+constexpr bool in(Dtype t, DtypeSet s) { return (s >> int(t)) & 1; }
+constexpr bool is_float(Dtype t) { return in(t, kFloat); }
+constexpr bool is_complex(Dtype t) { return in(t, kComplex); }
+constexpr bool is_int(Dtype t) { return in(t, kInt); }
+// Types a gradient can flow through.
+constexpr bool is_differentiable(Dtype t) { return in(t, kFloat | kComplex); }
+
 // The C++ type of an element type, and back.
 template <Dtype> struct ElementOf;
 template <class T> struct DtypeOf;
-#define GT_DTYPE(tag, type)                                            \
-  template <> struct ElementOf<Dtype::tag> { using Type = type; };     \
+#define GT_DTYPE(tag, type, ...)                                   \
+  template <> struct ElementOf<Dtype::tag> { using Type = type; }; \
   template <> struct DtypeOf<type> { static constexpr Dtype value = Dtype::tag; };
-GT_DTYPE(Bool, bool)
-GT_DTYPE(I8, int8_t) GT_DTYPE(I16, int16_t) GT_DTYPE(I32, int32_t) GT_DTYPE(I64, int64_t)
-GT_DTYPE(U8, uint8_t) GT_DTYPE(U16, uint16_t) GT_DTYPE(U32, uint32_t) GT_DTYPE(U64, uint64_t)
-GT_DTYPE(F16, half) GT_DTYPE(BF16, bfloat) GT_DTYPE(F32, float) GT_DTYPE(F64, double)
-GT_DTYPE(C64, c64) GT_DTYPE(C128, c128)
-#undef GT_DTYPE
+#include "dtypes.def"
 
 // visit(t, f): calls f(T{}) with the C++ type of t.
 template <class F> decltype(auto) visit(Dtype t, F&& f) {
   switch (t) {
-    case Dtype::Bool: return f(bool{});
-    case Dtype::I8: return f(int8_t{});
-    case Dtype::I16: return f(int16_t{});
-    case Dtype::I32: return f(int32_t{});
-    case Dtype::I64: return f(int64_t{});
-    case Dtype::U8: return f(uint8_t{});
-    case Dtype::U16: return f(uint16_t{});
-    case Dtype::U32: return f(uint32_t{});
-    case Dtype::U64: return f(uint64_t{});
-    case Dtype::F16: return f(half{});
-    case Dtype::BF16: return f(bfloat{});
-    case Dtype::F32: return f(float{});
-    case Dtype::F64: return f(double{});
-    case Dtype::C64: return f(c64{});
-    default: return f(c128{});
+#define GT_DTYPE(tag, type, ...) \
+  case Dtype::tag: return f(type{});
+#include "dtypes.def"
   }
+  __builtin_unreachable();
 }
 
 }  // namespace gt

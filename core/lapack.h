@@ -36,7 +36,6 @@ template <class T> T quiet_nan() {
 }
 
 constexpr DtypeSet kLinear = set_of(Dtype::F32) | set_of(Dtype::F64) | kComplex;
-constexpr Dtype real_of(Dtype t) { return t == Dtype::C64 ? Dtype::F32 : t == Dtype::C128 ? Dtype::F64 : t; }
 constexpr Dtype complex_of(Dtype t) { return t == Dtype::F32 ? Dtype::C64 : t == Dtype::F64 ? Dtype::C128 : t; }
 
 // Calls f with a value of the C++ type; only of the types that LAPACK has.

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gradtape._src.contract import batching, behaviour, derivatives, forward, primitive
+from gradtape._src.contract import batching, behaviour, derivatives, facts, forward, primitive
 from gradtape._src.contract.compare import NUMERICAL, TOLERANCES
 from gradtape._src.contract.derivatives import central_differences
-from gradtape._src.ops.table import Row
+from gradtape._src.ops.table import COMPLEX, FLOAT, Row
 
 _MOST_FAILURES = 8
 
@@ -39,6 +39,11 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "rows": forward.rows,
     "batched_gradient": forward.batched_gradient,
     "jvp": primitive.jvp,
+    "linear": facts.linear,
+    "pattern": facts.pattern,
+    "simplify": facts.simplify,
+    "programs": facts.programs,
+    "in_place": facts.in_place,
 }
 """The checks by name; each yields one line per failure."""
 
@@ -87,7 +92,15 @@ def checks_of(row: Row) -> list[str]:
     if primitive.is_first_order(row):
         skip |= {*_OF_SECOND_ORDER, *(_OF_TANGENTS if jvp is None else ())}
     if not row.operands:
-        skip |= {"inferred", "errors", "unchanged", "batching"}
+        skip |= {"inferred", "errors", "unchanged", "batching", "linear", "pattern"}
+    if not row.dtypes & (FLOAT | COMPLEX):
+        skip |= {"linear", "pattern"}
+    if row.simplify is None:
+        skip.add("simplify")
+    if not (row.epilogue or row.first or row.second or row.alias):
+        skip.add("programs")
+    if not row.in_place:
+        skip.add("in_place")
     return [name for name in CHECKS if name not in skip]
 
 

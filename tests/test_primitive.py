@@ -31,7 +31,12 @@ def np_cube_both_ways(x):
     return np.power(x, 3)
 
 
-@tf.primitive(jvp=lambda t, x, y, out: t[0] * tf.cos(x) * y + t[1] * tf.sin(x), samples=[call((3,), (3,))])
+@tf.primitive(
+    jvp=lambda t, x, y, out: t[0] * tf.cos(x) * y + t[1] * tf.sin(x),
+    linear="y",
+    pattern="aligned",
+    samples=[call((3,), (3,))],
+)
 def np_wave(x, y):
     """A sine of some height."""
     return np.sin(x) * np.asarray(y)
@@ -46,6 +51,8 @@ def softplus_of_ops(x, alpha=1.0):
 @tf.primitive(
     vjp=lambda g, a, b, out: (tf.matmul(g, b, transpose_b=True), tf.matmul(a, g, transpose_a=True)),
     shape=lambda a, b: (a.shape[0], b.shape[1]),
+    linear="a b",
+    pattern="product",
     samples=[call((2, 3), (3, 4)), call((1, 0), (0, 2))],
 )
 def np_product(a, b):
@@ -62,6 +69,8 @@ def np_two(x):
 @tf.primitive(
     args="params indices:Index axis:Axis=0",
     vjp=lambda g, x, i, out, axis: (tf.math.unsorted_segment_sum(g, i, x.shape[0]), None),
+    linear="params",
+    pattern="moves",
     samples=[call((4, 2), ints([0, 2, 2])), call((4,), ints([3]), axis=-1)],
 )
 def np_take(params, indices, axis):
@@ -72,6 +81,8 @@ def np_take(params, indices, axis):
 @tf.primitive(
     args="xs:Operands",
     vjp=lambda g, xs, out: [g * float(k + 1) for k in range(len(xs))],
+    linear="xs",
+    pattern="aligned",
     samples=[call([(2,), (2,), (2,)])],
 )
 def np_weighted(xs):

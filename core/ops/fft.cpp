@@ -254,7 +254,7 @@ void infer_irfft(const Call& c, Outs& outs) {
   if (x.shape.rank < 1) fail("input must have rank of at least 1");
   if (n < 0 || x.shape[x.shape.rank - 1] != half_of(n))
     fail("a real transform of length " + std::to_string(n) + " has " + std::to_string(half_of(n)) + " elements; got shape " + x.shape.str());
-  Spec s{x.dtype == Dtype::C64 ? Dtype::F32 : Dtype::F64, x.shape};
+  Spec s{real_of(x.dtype), x.shape};
   s.shape[s.shape.rank - 1] = n;
   outs.emplace_back(s);
 }

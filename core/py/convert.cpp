@@ -327,7 +327,7 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
         bad_attr(op, p, value, "a number");
       }
       return a;
-    case ParamKind::DtypeCode: {
+    case ParamKind::Dtype: {
       a.kind = Attr::Kind::Int;
       for (int i = 0; i < kDtypes; ++i)
         if (PyTuple_GET_ITEM(hooks.dtypes, i) == value) {
@@ -352,7 +352,7 @@ PyObject* attr_object(ParamKind kind, const Attr& a) {
     case ParamKind::Int:
     case ParamKind::Axis:
     case ParamKind::NewAxis: return PyLong_FromLongLong(a.i);
-    case ParamKind::DtypeCode: return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(a.i)));
+    case ParamKind::Dtype: return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(a.i)));
     case ParamKind::Object: return Py_NewRef(static_cast<PyObject*>(a.object));
     default: {
       PyObject* t = PyTuple_New(Py_ssize_t(a.ints.size()));

@@ -25,11 +25,6 @@ PyObject* tensor_item(const Tensor& t) {
 
 // ---- the buffer protocol ------------------------------------------------------------------
 
-static const char* format_of(Dtype t) {
-  static const char* formats[kDtypes] = {"?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", "H", "f", "d", "Zf", "Zd"};
-  return formats[int(t)];
-}
-
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (thread_state().watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
   Tensor& t = as_tensor(self)->value;
@@ -64,7 +59,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->itemsize = dtype_size(t.dtype);
   view->readonly = 1;
   view->ndim = rank;
-  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format_of(t.dtype)) : nullptr;
+  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(facts_of(t.dtype).format) : nullptr;
   view->shape = flags & PyBUF_ND ? dims : nullptr;
   view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? dims + rank : nullptr;
   view->suboffsets = nullptr;

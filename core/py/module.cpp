@@ -64,6 +64,29 @@ NB_MODULE(gradtape_core, m) {
       throw nb::value_error(e.text.c_str());
     }
   });
+  m.def("dtype_table", [] {
+    nb::list rows;
+    for (const gt::DtypeFacts& f : gt::kDtypeFacts)
+      rows.append(nb::make_tuple(f.name, std::string(1, f.kind), f.size, f.number, f.format, int(f.real)));
+    return rows;
+  }, "What core/dtypes.def says of each element type: (name, kind, size, TensorFlow's number, format, code of the real type).");
+  m.def("param_kinds", [] {
+    nb::dict kinds;
+    auto add = [&](const char* name, gt::ParamKind k) {
+      kinds[name] = nb::make_tuple(int(k), gt::is_operand(k), gt::is_attribute(k));
+    };
+#define GT_ENTRY(name) add(#name, gt::ParamKind::name);
+    GT_PARAM_KINDS(GT_ENTRY)
+#undef GT_ENTRY
+    return kinds;
+  }, "What a parameter of an op may be: by name (code, whether it is an operand, whether it is an attribute).");
+  m.def("rule_kinds", [] {
+    nb::dict kinds;
+#define GT_ENTRY(name) kinds[#name] = int(gt::Rule::Kind::name);
+    GT_RULE_KINDS(GT_ENTRY)
+#undef GT_ENTRY
+    return kinds;
+  }, "How a rule makes the gradient of an operand: names with their codes.");
   m.def("native_names", gt::impl_names, "Names of the native implementations.");
   m.def("memory_info", [] {
     gt::MemoryInfo info = gt::memory_info();

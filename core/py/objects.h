@@ -100,17 +100,20 @@ void init_variable_type(PyObject* module);
 
 // ---- Op -----------------------------------------------------------------------------------
 
-enum class ParamKind : uint8_t {
-  Operand,   // a tensor of the op's common type
-  Index,     // a tensor of int32 or int64
-  Condition, // a tensor of bool
-  Free,      // a tensor of any type of its own
-  Operands,  // a list of tensors of the common type
-  Axes, Axis, NewAxis, Perm, Shape, Reshape, Int, Ints, Float, Bool, DtypeCode, Object,
-  Ignored,   // accepted for compatibility (`name`)
-  Extra      // anything but its default hands the call to the op's Python fallback
-};
+// What a parameter of an op may be. gradtape/_src/ops/table.py writes signatures with these names.
+#define GT_PARAM_KINDS(X)                                                                                        \
+  X(Operand)   /* a tensor of the op's common type */                                                            \
+  X(Index)     /* a tensor of int32 or int64 */                                                                  \
+  X(Condition) /* a tensor of bool */                                                                            \
+  X(Free)      /* a tensor of any type of its own */                                                             \
+  X(Operands)  /* a list of tensors of the common type */                                                        \
+  X(Axes) X(Axis) X(NewAxis) X(Perm) X(Shape) X(Reshape) X(Int) X(Ints) X(Float) X(Bool) X(Dtype) X(Object)      \
+  X(Ignored)   /* accepted for compatibility (`name`) */                                                         \
+  X(Extra)     /* anything but its default hands the call to the op's Python fallback */
+#define GT_NAME(name) name,
+enum class ParamKind : uint8_t { GT_PARAM_KINDS(GT_NAME) };
 constexpr bool is_operand(ParamKind k) { return k <= ParamKind::Operands; }
+constexpr bool is_attribute(ParamKind k) { return !is_operand(k) && k < ParamKind::Ignored; }
 
 struct Param {
   PyObject* name;     // interned; owned
@@ -120,7 +123,8 @@ struct Param {
 
 // How the gradient of one operand is made from the cotangent.
 struct Rule {
-  enum class Kind : uint8_t { None, One, MinusOne, Derivative, Vjp, Zero } kind = Kind::None;
+#define GT_RULE_KINDS(X) X(None) X(One) X(MinusOne) X(Derivative) X(Vjp) X(Zero)
+  enum class Kind : uint8_t { GT_RULE_KINDS(GT_NAME) } kind = Kind::None;
   PyObject* function = nullptr;  // Derivative: (operands..., out); Vjp: (g, operands..., out, attrs...)
 };
 
@@ -156,6 +160,9 @@ struct OpObject {
   bool joint;                 // rules[0] returns the gradients of all operands
   bool gaps;                  // rules see None, not zeros, for a result without a cotangent
   bool no_zero;               // an integer zero as second operand is an error
+  bool no_negative;           // a negative integer as second operand is an error
+  bool true_division;         // integers divide as floats; different types are an error of Python's
+  bool one_is_all;            // a tensor in place of a list is its only element, not the list of its rows
   bool no_nan;                // a zero cotangent gives a zero gradient even at a pole
   bool differentiable;
   std::vector<Reads> reads;   // filled by the first recorded call of each kind

@@ -138,7 +138,7 @@ static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
     y = Tensor(infer_elementwise(k, values));
   }
   if (op->no_zero) check_divisor(op, *values[1]);
-  if (op == engine.pow && is_int(values[1]->dtype)) check_exponent(*values[1]);
+  if (op->no_negative && is_int(values[1]->dtype)) check_exponent(*values[1]);
   y.allocate();
   if (double(y.numel) * k.cost > kWorthReleasing) {
     without_lock([&] { run_elementwise(k, values, y); });

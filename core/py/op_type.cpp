@@ -22,7 +22,7 @@ PyTypeObject* OpType;
 }
 
 [[noreturn]] static void mixed_types(const OpObject* op, const std::string& name, int position, Dtype expected, const Spec& got) {
-  if (op == engine.div)  // Python's own division checks first, with another class of error
+  if (op->true_division)  // Python's own division checks first, with another class of error
     fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) + " != tf." + dtype_name(got.dtype) +
                          ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
   fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" + std::to_string(position) +
@@ -131,8 +131,6 @@ static bool wants_fallback(OpObject* op, PyObject** bound) {
   return false;
 }
 
-static bool has_value(ParamKind k) { return !is_operand(k) && k != ParamKind::Ignored && k != ParamKind::Extra; }
-
 // Objects that are the same whenever they are equal, and never die: what attributes usually are.
 static bool is_lasting(const Param& p, PyObject* o) {
   if (o == p.fallback || o == Py_None || PyBool_Check(o)) return true;
@@ -154,7 +152,7 @@ static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* firs
   bool lasting = true;
   for (size_t k = 0; k < op->params.size(); ++k) {
     const Param& p = op->params[k];
-    if (!has_value(p.kind)) continue;
+    if (!is_attribute(p.kind)) continue;
     lasting = lasting && n < std::size(key.objects) && p.kind != ParamKind::Reshape && is_lasting(p, bound[k]);
     if (lasting) key.objects[n] = bound[k];
     ++n;
@@ -169,7 +167,7 @@ static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* firs
   auto attrs = std::make_unique<CallAttrs>();
   for (size_t k = 0; k < op->params.size(); ++k) {
     const Param& p = op->params[k];
-    if (!has_value(p.kind)) continue;
+    if (!is_attribute(p.kind)) continue;
     attrs->kinds.push_back(p.kind);
     attrs->values.values.push_back(parse_attr(p.kind, bound[k], op, p, first));
   }
@@ -199,8 +197,8 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
     } else if (op->params[k].kind == ParamKind::Operands) {
       PyObject* seq = bound[k];
       if (is_tensor(seq) || is_variable(seq) || !PySequence_Check(seq)) {
-        // One tensor stands for the list of its rows, but tf.concat(x, axis) is x.
-        bool whole = (is_tensor(seq) || is_variable(seq)) && op->name == "concat";
+        // One tensor stands for the list of its rows, unless the row says otherwise: tf.concat(x, axis) is x.
+        bool whole = (is_tensor(seq) || is_variable(seq)) && op->one_is_all;
         list = Ref<>(checked(whole ? PyTuple_Pack(1, seq) : PySequence_Tuple(seq)));
       } else {
         list = Ref<>(checked(PySequence_Tuple(seq)));  // conversions run Python code, which may change a list
@@ -293,7 +291,7 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
     }
     int common = type_of(x) >= 0 ? type_of(x) : type_of(y);
     Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common), b = convert_operand(op, op->params[1], y, 1, common);
-    if (op == engine.div && is_int(Dtype(common)) && !a->symbol && !b->symbol) a = to_real(a.get()), b = to_real(b.get());
+    if (op->true_division && is_int(Dtype(common)) && !a->symbol && !b->symbol) a = to_real(a.get()), b = to_real(b.get());
     if (!in(a->value.dtype, op->dtypes)) wrong_type(op, a->value.dtype);
     TensorObject* operands[] = {a.get(), b.get()};
     return run_op(op, operands, 2, nullptr);
@@ -369,6 +367,9 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   op->gaps = flag("gaps");
   op->no_nan = flag("no_nan");
   op->no_zero = flag("no_zero");
+  op->no_negative = flag("no_negative");
+  op->true_division = flag("true_division");
+  op->one_is_all = flag("one_is_all");
   op->differentiable = flag("differentiable");
   PyObject* made = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     op->name = name;

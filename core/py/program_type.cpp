@@ -142,7 +142,7 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
 CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first) {
   auto attrs = std::make_unique<CallAttrs>();
   for (const Param& p : op->params) {
-    if (is_operand(p.kind) || p.kind == ParamKind::Ignored || p.kind == ParamKind::Extra) continue;
+    if (!is_attribute(p.kind)) continue;
     Ref<> v = Ref<>::borrow(item(tuple, Py_ssize_t(attrs->kinds.size())));
     attrs->kinds.push_back(p.kind);
     attrs->values.values.push_back(parse_attr(p.kind, v.get(), op, p, first));

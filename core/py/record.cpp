@@ -237,7 +237,7 @@ static uint64_t kind_of_call(const OpObject* op, const CallAttrs* attrs, TensorO
   if (!attrs) return kind;
   for (size_t k = 0; k < attrs->kinds.size(); ++k) {
     const Attr& a = attrs->values[k];
-    bool flag = attrs->kinds[k] == ParamKind::Bool || attrs->kinds[k] == ParamKind::DtypeCode;
+    bool flag = attrs->kinds[k] == ParamKind::Bool || attrs->kinds[k] == ParamKind::Dtype;
     mix(uint64_t(a.kind) << 32 ^ a.ints.size() << 40 ^ (flag ? uint64_t(a.i) : 0));
   }
   return kind;

@@ -369,6 +369,31 @@ def test_custom_gradient_with_a_branch_and_a_loop():
                 np.testing.assert_allclose(jacobian(f, X), np.diag(2 * X.numpy() ** 2))
 
 
+@tf.primitive(vjp=lambda g, x, out: g * (1.0 - out * out), name="test_squashed")
+def squashed(x):
+    return np.tanh(x)
+
+
+@tf.primitive(name="test_halved_at_most")
+def halved_at_most(x):
+    return tf.minimum(x, 0.5)
+
+
+@tf.primitive(vjp=lambda g, x, out: 3.0 * g, linear="x", pattern="aligned", name="test_thrice")
+def thrice(x):
+    return 3.0 * np.asarray(x)
+
+
+@tf.primitive(name="test_raised")
+def raised(x, n=1):
+    return x if n == 1 else x**n
+
+
+@tf.primitive(name="test_times")
+def times(x, y):
+    return x * y * 2.0
+
+
 def by_norm(g):
     return tf.cond(tf.norm(g) > 0.5, lambda: g / tf.norm(g) * 0.5, lambda: g)
 
@@ -391,6 +416,15 @@ NOT_LINEAR = {
     "cumulated": lambda g: tf.math.cumprod(g + 1.0),
     "a cubic form": lambda g: tf.linalg.matvec(tf.tensordot(g, g, 0), g + 1.0),
     "normalised": lambda g: tf.math.l2_normalize(g),
+    "an op of the user's": lambda g: squashed(g),
+    "an op of the user's, made of ops": lambda g: halved_at_most(g),
+    "joined with a number": lambda g: tf.concat([g[:2], [0.7]], 0),
+    "padded": lambda g: tf.pad(g[:2], [[0, 1]], constant_values=0.7),
+    "stopped": lambda g: tf.stop_gradient(g) * 2.0,
+    "not read": lambda g: tf.identity(X),
+    "a matrix function": lambda g: tf.linalg.expm(tf.linalg.diag(g))[0],
+    "two of the user's": lambda g: squashed(squashed(g) + g),
+    "one attribute of two": lambda g: raised(g, n=1) + raised(g + 0.5 * X, n=2),
 }
 
 LINEAR = {
@@ -401,6 +435,12 @@ LINEAR = {
     "product": lambda g: tf.linalg.matvec(tf.tensordot(X, X, 0), g),
     "a branch": lambda g: tf.cond(X[0] > 0.0, lambda: g * 2.0, lambda: g),
     "gathered": lambda g: tf.gather(g, [2, 0, 1]) + tf.tensor_scatter_nd_add(g, [[1]], [g[0]]),
+    "an op of the user's": lambda g: thrice(g),
+    "an op of the user's, made of ops": lambda g: times(g, X),
+    "one attribute": lambda g: raised(g, n=1),
+    "joined with zeros": lambda g: tf.concat([g[:2], tf.zeros([1], tf.float64)], 0),
+    "split and joined": lambda g: tf.concat(tf.split(g, 3)[::-1], 0),
+    "a recurrence": lambda g: tf.math.cumulative_logsumexp(X) * g,
 }
 
 

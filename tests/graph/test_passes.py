@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.base.dtypes import SIZES
 from gradtape._src.engines.native import lower, plan
 from gradtape._src.engines.native.fuse import Cluster, fuse
 from gradtape._src.engines.native.lower import compile_graph
@@ -122,7 +123,7 @@ def check_plan(graph, steps, aliases, places, arena):
         place, at = places[v]
         assert (v in outputs) <= (place != plan.ARENA), "a result is in memory that is used again"
         if place == plan.ARENA:
-            nbytes = v.size * lower._WIDTHS[v.dtype]
+            nbytes = v.size * SIZES[v.dtype]
             assert at >= 0 and at + nbytes <= arena and at % 64 == 0
             live.append((at, at + max(nbytes, 1), i, dies[v]))
     for k, (lo, hi, start, end) in enumerate(live):

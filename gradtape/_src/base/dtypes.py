@@ -1,8 +1,8 @@
 """The element types of tensors: class `DType`, its singletons, and `as_dtype`.
 
-One `DType` object exists per type (`float32`, `int64`, ...), so the native core, which knows
-types as small integers, turns a code into its object with `BY_CODE[code]` and an object into
-its code with `dtype._code`. Casting values is not done here (see `gradtape._src.ops`).
+One `DType` object exists per type (`float32`, `int64`, ...), made of what the native core says of it
+(`core/dtypes.def`). The core knows types as small integers: `BY_CODE[code]` is the object of a code,
+`dtype._code` the code of an object. Casting values is not done here (see `gradtape._src.ops`).
 
 `string`, `resource` and `variant` exist so that code that names them still imports and
 compares; no tensor has such a type.
@@ -14,6 +14,8 @@ import builtins
 from typing import Any
 
 import numpy as np
+
+from gradtape import _core
 
 _NO_CODE = -1
 
@@ -54,13 +56,15 @@ class DType:
         "is_bool",
         "is_numeric",
         "_code",
+        "_kind",
         "_numpy",
         "__weakref__",
     )
 
-    def __init__(self, name: str, code: int, enum: int, numpy_type: Any, kind: str) -> None:
+    def __init__(self, name: str, code: int, enum: int, numpy_type: Any, kind: str, size: int = 0) -> None:
         """Makes a singleton; `kind` is NumPy's letter: b, i, u, f, c, or O for the rest."""
         self.name = name
+        self._kind = kind
         self.as_datatype_enum = enum
         self.is_floating = kind == "f"
         self.is_complex = kind == "c"
@@ -70,10 +74,7 @@ class DType:
         self.is_numeric = kind in "iufc"
         self._code = code
         self._numpy = numpy_type
-        if code == _NO_CODE:
-            self.size = 0
-        else:
-            self.size = 2 if numpy_type is None else np.dtype(numpy_type).itemsize
+        self.size = size
 
     # --- NumPy -----------------------------------------------------------------------------
 
@@ -144,11 +145,7 @@ class DType:
     @property
     def real_dtype(self) -> DType:
         """The type of the real part: float32 of complex64; itself if not complex."""
-        if self is complex64:
-            return float32
-        if self is complex128:
-            return float64
-        return self
+        return BY_CODE[_FACTS[self._code][5]] if self.is_complex else self
 
     @property
     def base_dtype(self) -> DType:
@@ -209,48 +206,49 @@ def _ml_bfloat16() -> Any:
     return numpy_bfloat16
 
 
-# The rows of TensorFlow's DataType enum; the codes are the native core's own order.
-bool = DType("bool", 0, 10, np.bool_, "b")
-int8 = DType("int8", 1, 6, np.int8, "i")
-int16 = DType("int16", 2, 5, np.int16, "i")
-int32 = DType("int32", 3, 3, np.int32, "i")
-int64 = DType("int64", 4, 9, np.int64, "i")
-uint8 = DType("uint8", 5, 4, np.uint8, "u")
-uint16 = DType("uint16", 6, 17, np.uint16, "u")
-uint32 = DType("uint32", 7, 22, np.uint32, "u")
-uint64 = DType("uint64", 8, 23, np.uint64, "u")
-float16 = half = DType("float16", 9, 19, np.float16, "f")
-bfloat16 = DType("bfloat16", 10, 14, None, "f")
-float32 = DType("float32", 11, 1, np.float32, "f")
-float64 = double = DType("float64", 12, 2, np.float64, "f")
-complex64 = DType("complex64", 13, 8, np.complex64, "c")
-complex128 = DType("complex128", 14, 18, np.complex128, "c")
+# What core/dtypes.def says, in the order of the codes; bfloat16 is not one of NumPy's types.
+_FACTS = _core.dtype_table()
+BY_CODE: tuple[DType, ...] = tuple(
+    DType(name, code, number, np.dtype(name).type if format else None, kind, size)
+    for code, (name, kind, size, number, format, _) in enumerate(_FACTS)
+)
+_BY_NAME: dict[str, DType] = {d.name: d for d in BY_CODE}
+
+bool: DType = _BY_NAME["bool"]
+int8: DType = _BY_NAME["int8"]
+int16: DType = _BY_NAME["int16"]
+int32: DType = _BY_NAME["int32"]
+int64: DType = _BY_NAME["int64"]
+uint8: DType = _BY_NAME["uint8"]
+uint16: DType = _BY_NAME["uint16"]
+uint32: DType = _BY_NAME["uint32"]
+uint64: DType = _BY_NAME["uint64"]
+float16: DType = _BY_NAME["float16"]
+half: DType = float16
+bfloat16: DType = _BY_NAME["bfloat16"]
+float32: DType = _BY_NAME["float32"]
+float64: DType = _BY_NAME["float64"]
+double: DType = float64
+complex64: DType = _BY_NAME["complex64"]
+complex128: DType = _BY_NAME["complex128"]
 
 string = DType("string", _NO_CODE, 7, object, "O")
 resource = DType("resource", _NO_CODE, 20, None, "O")
 variant = DType("variant", _NO_CODE, 21, None, "O")
 
-BY_CODE: tuple[DType, ...] = (
-    bool,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    float16,
-    bfloat16,
-    float32,
-    float64,
-    complex64,
-    complex128,
-)
+SIZES = tuple(d.size for d in BY_CODE)
+"""Bytes of an element, by code."""
+
+DIFFERENTIABLE = frozenset(d._code for d in BY_CODE if d.is_floating or d.is_complex)
+"""Codes of the types that a gradient can flow through."""
+
+WIDE = frozenset((float32._code, float64._code))
+"""Codes of the real types that are computed in as they are."""
 
 _ALL = (*BY_CODE, string, resource, variant)
-_BY_NAME: dict[str, DType] = {d.name: d for d in _ALL}
-_BY_NAME.update(half=float16, float=float32, double=float64)
+_BY_NAME.update(
+    string=string, resource=resource, variant=variant, half=float16, float=float32, double=float64
+)
 _BY_ENUM: dict[int, DType] = {d.as_datatype_enum: d for d in _ALL}
 _BY_NUMPY: dict[np.dtype, DType] = {np.dtype(d._numpy): d for d in _ALL if d._numpy is not None}
 # What a Python type means as a dtype: the type a tensor made from such a value has, except

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import SIZES
 from gradtape._src.batching.batch import replay_batched, spread
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.units import Units
@@ -22,8 +23,6 @@ from gradtape._src.graph.ir import Graph, Value, symbolic
 from gradtape._src.graph.simplify import simplify
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors.hooks import densify
-
-_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 
 
 class Seed(NamedTuple):
@@ -297,4 +296,4 @@ def _peak(graph: Graph) -> int:
 
 
 def _bytes(v: Value) -> int:
-    return v.size * _WIDTHS[v.dtype]
+    return v.size * SIZES[v.dtype]

@@ -2,7 +2,8 @@
 
 The rules of the table are linear. A gradient of the user's own need not be: it may clip what it
 passes on, add noise, or decide by its size. Then a Jacobian is what gradients make of it, row by
-row of unit cotangents, and nothing but reverse mode gives that.
+row of unit cotangents, and nothing but reverse mode gives that. What an op is linear in, its row
+says (`linear=`); an op that says nothing and is not made of ops that do is not linear.
 """
 
 from __future__ import annotations
@@ -11,24 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradtape._src.base.dtypes import BY_CODE
+from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.control.control_ops import Branches, Eager, KeepingLoop, Loop, LoopGradient
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
-from gradtape._src.tensors import hooks
-
-_FIRST_FLOAT = 9  # numbers of types from here on have a derivative
-
-# Element-wise ops and reductions that are linear in the named operands, one at a time or together.
-_TOGETHER = {"add", "sub", "complex"}
-_ONE_OF = {
-    "neg": (0,), "conj": (0,), "real": (0,), "imag": (0,), "zero": (0,), "zeros_like": (0,),
-    "mul": (0, 1), "mul_no_nan": (0, 1), "div": (0,), "div_no_nan": (0,),
-    "relu_grad": (1,), "sigmoid_grad": (1,), "tanh_grad": (1,), "leaky_relu_grad": (1, 2),
-    "sum": (0,), "mean": (0,), "sum_to": (0,),
-}  # fmt: skip
-# Functions of a matrix, applied to a block matrix: its corner is their derivative, linear in that block.
-_OF_BLOCKS = {"expm", "logm", "sqrtm"}
+from gradtape._src.ops.table import NO_RULE, Row
 
 
 def is_linear(function: GraphFunction) -> bool:
@@ -46,74 +34,58 @@ def _linear(graph: Graph, marks: Sequence[bool]) -> bool:
         on = [v in reached for v in node.operands]
         none = [_is_zero(v) or v in nothing for v in node.operands]
         if not any(on):
-            if _gives_zero(node, none):
+            if any(all(none[k] for k in some) for some in linear_sets(node.op.row, len(none))):
                 nothing.update(node.results)
             continue
         if not _node_is_linear(node, on, none):
             return False
         reached.update(node.results)
-    return True
+    # What does not depend on the marked inputs is part of a linear map only if it is zero.
+    return all(
+        v in reached or v in nothing or _is_zero(v) for v in graph.outputs if v.dtype in DIFFERENTIABLE
+    )
 
 
-def _gives_zero(node: Node, none: list[bool]) -> bool:
-    if isinstance(node.op, Callback):
-        return False
-    if node.name in ("mul", "matmul"):
-        return any(none)
-    linear = node.op.row.kind == "movement" or node.name in _ONE_OF or node.name in _TOGETHER
-    return bool(none) and all(none) and linear and node.name not in ("div", "mul_no_nan", "div_no_nan")
+def linear_sets(row: Row, count: int) -> list[list[int]]:
+    """The sets of operands in which an op is linear, as places among `count` operands of a node."""
+    if not row.linear:
+        return []
+    params = _params_of(row, count)
+    return [[k for k, param in enumerate(params) if param in some] for some in row.linear]
+
+
+def _params_of(row: Row, count: int) -> list[int]:
+    """For each of `count` operands its position in the signature, where a list is one parameter."""
+    kinds = [p.kind for p in row.operands]
+    longer = count - len(kinds)
+    return [k for k, kind in enumerate(kinds) for _ in range(1 + longer if kind == "Operands" else 1)]
+
+
+def _has_transpose(row: Row, on: list[bool]) -> bool:
+    """Whether gradients flow through the marked operands; of what is zero they need not."""
+    rules = [0 if row.joint else k for k, m in zip(_params_of(row, len(on)), on, strict=True) if m]
+    return row.pattern == "nothing" or all(row.rules[k][0] != NO_RULE for k in rules)
 
 
 def _node_is_linear(node: Node, on: list[bool], none: list[bool]) -> bool:
     op = node.op
     if isinstance(op, Callback):
         return _callback_is_linear(op, on)
-    if any(v.dtype < _FIRST_FLOAT for v in node.results):
+    if any(v.dtype not in DIFFERENTIABLE for v in node.results):
         return False  # a comparison, an index, a rounded number
-    kind = op.row.kind
-    if kind == "movement":
-        return True
-    if kind not in ("elementwise", "reduction"):
-        return _rule_is_linear(node, on)
-    if node.name in _TOGETHER:
-        return all(m or z for m, z in zip(on, none, strict=True))
-    if node.name == "select":
-        return not on[0] and all(m or z for m, z in zip(on[1:], none[1:], strict=True))
-    places = _ONE_OF.get(node.name, ())
-    return sum(on) == 1 and on.index(True) in places
-
-
-def _rule_is_linear(node: Node, on: list[bool]) -> bool:
-    """An op is linear in an operand if the rule of that operand reads neither it nor a result."""
-    row = node.op.row
-    if row.joint or node.name in _OF_BLOCKS:
-        return True  # one rule for all operands says nothing about each
-    key = (node.op, tuple(on))
-    if key not in _known:
-        kinds = [_Kind(v) for v in (*node.operands, *node.results)]
-        n = len(on)
-        masks = hooks.reads(node.op, tuple(kinds[:n]), tuple(kinds[n:]), node.attrs)
-        moving = sum(1 << i for i, m in enumerate(on) if m) | ((1 << 64) - (1 << n))
-        _known[key] = len(masks) == n and not any(
-            m and mask & moving for m, mask in zip(on, masks, strict=True)
-        )
-    return _known[key]
-
-
-class _Kind:
-    """The shape and type of a value, as a tensor would say them."""
-
-    def __init__(self, v: Value) -> None:
-        self.shape, self.dtype = v.shape, BY_CODE[v.dtype]
-
-
-_known: dict[tuple, bool] = {}
+    for some in linear_sets(op.row, len(on)):
+        if all(on[k] or none[k] for k in some) and sum(on) == sum(on[k] for k in some):
+            return _has_transpose(op.row, on)
+    # An op of the user's own that is made of ops.
+    expand = None if op.row.native else getattr(op, "expand", None)
+    inside = expand and expand([(v.dtype, v.shape) for v in node.operands], node.attrs)
+    return inside is not None and _linear(inside, on)
 
 
 def _is_zero(v: Value) -> bool:
     if v.constant is not None:
         return v.constant._symbol is None and not np.any(np.asarray(v.constant))
-    return v.node is not None and v.node.name in ("zero", "zeros_like")
+    return v.node is not None and v.node.op.row.pattern == "nothing"
 
 
 def _callback_is_linear(op: Callback, on: list[bool]) -> bool:
@@ -130,7 +102,7 @@ def _callback_is_linear(op: Callback, on: list[bool]) -> bool:
         marks = [False] * len(op.kept) + [True] * len(op.state) + [False] * len(op.constants)
         return _linear(op.back.graph, marks)
     if isinstance(op, Loop) and not isinstance(op, KeepingLoop):
-        floats = [i < op.n and dtype >= _FIRST_FLOAT for i, (_, dtype) in enumerate(op.inputs)]
+        floats = [i < op.n and dtype in DIFFERENTIABLE for i, (_, dtype) in enumerate(op.inputs)]
         marks = [m or f for m, f in zip(on, floats, strict=True)]
         return not _reaches(op.cond.graph, marks) and _linear(op.body.graph, marks)
     if isinstance(op, Rows):

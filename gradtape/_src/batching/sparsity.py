@@ -14,26 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.dtypes import DIFFERENTIABLE, float64
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
-
-# Ops that add up elements, each of which goes to one place: it is read off their transpose.
-_SUMS = frozenset(
-    ("sum", "mean", "sum_to", "gather_grad", "scatter_rows_add", "put_along_add", "scatter_nd", "unsorted_segment_sum",
-     "mirror_unpad")
-)  # fmt: skip
-# Ops that move elements besides the movements.
-_MOVES = frozenset(
-    (
-        "gather",
-        "gather_batched",
-        "gather_nd",
-        "take_along",
-        "boolean_mask",
-        "boolean_unmask",
-        "stop_gradient",
-        "cast",
-    )
-)
+from gradtape._src.tensors.hooks import densify
 
 
 def pattern(graph: Graph, kept: list, output: int) -> Any:
@@ -45,7 +28,7 @@ def pattern(graph: Graph, kept: list, output: int) -> Any:
     depends = {seed: sparse.identity(seed.size, dtype=bool, format="csr")}
     for node in graph.nodes:
         if any(v in depends for v in node.operands):
-            depends.update(zip(node.results, _through(node, depends, known), strict=True))
+            depends.update(zip(node.results, through(node, depends, known), strict=True))
         elif not isinstance(node.op, Callback) and all(
             v in known or v.constant is not None for v in node.operands
         ):
@@ -57,28 +40,26 @@ def pattern(graph: Graph, kept: list, output: int) -> Any:
     return depends[out]
 
 
-def _through(node: Node, depends: dict, known: dict) -> list:
-    """The patterns of a node's results."""
-    row = getattr(node.op, "row", None)
-    kind = getattr(row, "kind", "")
-    if kind == "elementwise":
-        return [_elementwise(node, depends)]
-    if (
-        node.name in _SUMS
-        and node.operands[0] in depends
-        and len([v for v in node.operands if v in depends]) == 1
-    ):
-        return [_summed(node, depends, known)]
-    if kind == "movement" or node.name in _MOVES:
+def through(node: Node, depends: dict, known: dict) -> list:
+    """The patterns of a node's results, as its row says: of the patterns of its operands, and of the
+    operands whose values are known."""
+    pattern = node.op.row.pattern
+    if pattern == "aligned":
+        return [_aligned(node, depends)]
+    if pattern == "adds":
+        return [_added(node, depends, known)]
+    if pattern == "moves":
         moved = _moved(node, depends, known)
         if moved is not None:
             return moved
-    if node.name == "matmul":
+    if pattern == "product":
         return [_product(node, depends)]
+    if pattern == "nothing":
+        return _nothing(node, depends)
     return _everything(node, depends)
 
 
-def _elementwise(node: Node, depends: dict) -> Any:
+def _aligned(node: Node, depends: dict) -> Any:
     out = node.results[0]
     total = None
     for v in node.operands:
@@ -112,14 +93,14 @@ def _moved(node: Node, depends: dict, known: dict) -> list | None:
             operands.append(_positions(v, first))
             parts.append(depends[v])
             first += v.size
-        elif v.dtype >= 9:
+        elif v.dtype in DIFFERENTIABLE:
             operands.append(_zeros(v))
         else:
             operands.append(_value(v, known))
             if operands[-1] is None:
                 return None
     attrs = tuple(
-        _double() if p.kind == "Dtype" else a for p, a in zip(node.op.row.attributes, node.attrs, strict=True)
+        float64 if p.kind == "Dtype" else a for p, a in zip(node.op.row.attributes, node.attrs, strict=True)
     )
     results = _core.apply(node.op, operands, attrs)
     columns = parts[0].shape[1]
@@ -133,38 +114,44 @@ def _zeros(v: Value) -> Any:
     return ops.convert_to_tensor(np.zeros(v.shape))
 
 
-def _double() -> Any:
-    from gradtape._src.base.dtypes import float64
+def _ones(v: Value) -> Any:
+    from gradtape._src import ops
 
-    return float64
+    return ops.convert_to_tensor(np.ones(v.shape))
 
 
-def _summed(node: Node, depends: dict, known: dict) -> Any:
+def _added(node: Node, depends: dict, known: dict) -> Any:
     """Runs the op's transpose on the numbers of the results: it says where each element goes."""
     import scipy.sparse as sparse
 
-    from gradtape._src.tensors.hooks import densify
-
-    out, x = node.results[0], node.operands[0]
-    others = [_value(v, known) for v in node.operands[1:]]
-    if any(o is None for o in others):
+    out = node.results[0]
+    operands = [
+        _zeros(v) if v in depends or v.dtype in DIFFERENTIABLE else _value(v, known) for v in node.operands
+    ]
+    sources = [x for x, v in zip(operands, node.operands, strict=True) if v in depends]
+    if any(x is None for x in operands):
         return _everything(node, depends)[0]
-    source = _zeros(x)
     tape = _core.Tape()
     tape._configure(True, False)
     with tape:
-        tape._watch(source)
-        y = _core.apply(node.op, [source, *others], node.attrs)[0]
-    (places,) = tape._backward([y], [_positions(out)], [source])
-    scale = 1.0
-    if node.name == "mean":
-        scale = x.size / max(1, out.size)
-    to = np.rint(densify(places).numpy().reshape(-1) * scale).astype(np.int64) - 1
-    used = np.flatnonzero(to >= 0)
-    gather = sparse.csr_matrix(
-        (np.ones(len(used), bool), (to[used], used)), shape=(out.size, x.size), dtype=bool
-    )
-    return _any(gather @ depends[x])
+        for x in sources:
+            tape._watch(x)
+        y = _core.apply(node.op, operands, node.attrs)[0]
+    # Each element arrives with a factor: the ratio to the transpose of ones is a number without it.
+    numbers, ones = (tape._backward([y], [g], sources) for g in (_positions(out), _ones(out)))
+    total = None
+    for v, number, one in zip((v for v in node.operands if v in depends), numbers, ones, strict=True):
+        if number is None:
+            continue
+        factor = densify(one).numpy().reshape(-1)
+        used = np.flatnonzero(factor)
+        to = np.rint(densify(number).numpy().reshape(-1)[used] / factor[used]).astype(np.int64) - 1
+        gather = sparse.csr_matrix(
+            (np.ones(len(used), bool), (to, used)), shape=(out.size, v.size), dtype=bool
+        )
+        part = _any(gather @ depends[v])
+        total = part if total is None else total + part
+    return _nothing(node, depends)[0] if total is None else total
 
 
 def _any(m: Any) -> Any:
@@ -180,13 +167,14 @@ def _product(node: Node, depends: dict) -> Any:
     for i, v in enumerate(node.operands):
         if v not in depends:
             continue
-        contracted = -1 if (i == 0) != bool(node.attrs[i]) else -2
+        flipped = bool(node.attrs and node.attrs[i])
+        contracted = -1 if (i == 0) != flipped else -2
         shape = list(v.shape)
         shape[contracted] = 1
         groups = np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), v.shape).reshape(-1)
         rows = _grouped(depends[v], groups, int(np.prod(shape)))
         numbers = np.arange(int(np.prod(shape))).reshape(shape)
-        if node.attrs[i]:
+        if flipped:
             numbers = np.swapaxes(numbers, -1, -2)
         part = rows[np.broadcast_to(numbers, out.shape).reshape(-1)]
         total = part if total is None else total + part
@@ -200,6 +188,13 @@ def _grouped(m: Any, groups: np.ndarray, count: int) -> Any:
         (np.ones(len(groups), bool), (groups, np.arange(len(groups)))), shape=(count, len(groups)), dtype=bool
     )
     return _any(gather @ m)
+
+
+def _nothing(node: Node, depends: dict) -> list:
+    import scipy.sparse as sparse
+
+    columns = next(iter(depends.values())).shape[1]
+    return [sparse.csr_matrix((v.size, columns), dtype=bool) for v in node.results]
 
 
 def _everything(node: Node, depends: dict) -> list:

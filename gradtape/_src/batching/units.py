@@ -14,14 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.dtypes import BY_CODE, float64
 from gradtape._src.graph.ir import Callback, Node
-
-# Movements through which the rows are followed by moving their numbers likewise.
-_MOVES = frozenset(
-    ("index", "unindex", "reshape", "transpose", "expand_dims", "squeeze", "squeeze_axes", "reverse", "roll",
-     "broadcast_to", "identity", "cast", "concat", "stack", "matrix_diag", "matrix_diag_part", "band_part")
-)  # fmt: skip
-
 
 # Masks up to this many elements are made when a Jacobian is compiled.
 _FOLDED = 1 << 16
@@ -84,18 +78,19 @@ def through(node: Node, operands: list, marks: list[bool]) -> list | None:
     if isinstance(node.op, Callback) or not all(isinstance(operands[k], Units) for k in moving):
         return None
     size = operands[moving[0]].size
-    if node.op.row.kind == "elementwise":
+    pattern = node.op.row.pattern
+    if pattern == "aligned":
         return _joined(_elementwise(node, operands, moving), size)
-    if node.name in _MOVES:
+    if pattern == "moves":
         if not all(marks) or (len(moving) > 1 and any(len(x.terms) > 1 for x in operands)):
             return None
         count = len(operands[0].terms)
         moved = [_moved(node, [x.terms[k] for x in operands]) for k in range(count)]
         return [_joined(list(terms), size)[0] for terms in zip(*moved, strict=True)]
-    if len(moving) == 1 and node.name == "matmul":
+    if pattern == "product" and len(moving) == 1:
         return _all([_product(node, operands, moving[0], t, size) for t in operands[moving[0]].terms], size)
-    if node.name in ("sum", "sum_to") and not node.results[0].shape:
-        return _all([_total(t, size) for t in operands[0].terms], size)
+    if pattern == "adds" and all(marks) and len(operands) == 1 and not node.results[0].shape:
+        return _all([_total(node, t, size) for t in operands[0].terms], size)
     return None
 
 
@@ -125,7 +120,6 @@ def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
     """A pass is linear in its seed: terms go through one by one, the other operands that depend on
     it being zero meanwhile; and what is zero stays zero."""
     from gradtape._src import ops
-    from gradtape._src.base.dtypes import BY_CODE
 
     shape = node.results[0].shape
     if len({len(operands[k].terms) for k in moving}) == 1 and all(
@@ -157,7 +151,6 @@ def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
 def _moved(node: Node, terms: list[Term]) -> list[Term]:
     """The rows that elements belong to move like the elements."""
     from gradtape._src import ops
-    from gradtape._src.base.dtypes import float64
 
     numbers = [ops.convert_to_tensor(t.places + 1.0) for t in terms]
     kinds = [p.kind for p in node.op.row.attributes]
@@ -171,7 +164,7 @@ def _product(node: Node, operands: list, which: int, term: Term, size: int) -> A
     from gradtape._src import ops
 
     other = operands[1 - which]
-    flipped, other_flipped = node.attrs[which], node.attrs[1 - which]
+    flipped, other_flipped = (bool(node.attrs and node.attrs[k]) for k in (which, 1 - which))
     if term.value.ndim != 2 or other.ndim != 2:
         return None
     if which == 0 and not flipped and term.places.shape[1] == size and (term.places == np.arange(size)).all():
@@ -186,8 +179,13 @@ def _product(node: Node, operands: list, which: int, term: Term, size: int) -> A
     return None
 
 
-def _total(term: Term, size: int) -> Any:
+def _total(node: Node, term: Term, size: int) -> Any:
+    """The sum of all elements: row k has element k alone, times its factor in the sum."""
     from gradtape._src import ops
 
-    flat = term.places.reshape(-1)
-    return ops.reshape(term.value, [size]) if np.array_equal(flat, np.arange(size)) else None
+    if not np.array_equal(term.places.reshape(-1), np.arange(size)):
+        return None
+    ones = ops.ones(term.value.shape, float64)
+    factor = float(_core.apply(node.op, [ones], node.attrs)[0].numpy()) / max(size, 1)
+    row = ops.reshape(term.value, [size])
+    return row if factor == 1 else row * factor

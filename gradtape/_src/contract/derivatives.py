@@ -15,7 +15,7 @@ from gradtape._src.base.dtypes import DType
 from gradtape._src.contract.cases import Case, allowed, array_of, cases, has_common_type, tensor
 from gradtape._src.contract.compare import NUMERICAL, TOLERANCES, differences, each, spec, tolerance
 from gradtape._src.ops.samples import Matrices, Sample
-from gradtape._src.ops.table import Row
+from gradtape._src.ops.table import NO_RULE, Row
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import hooks
 
@@ -85,7 +85,7 @@ def sources_of(case: Case) -> list[int]:
     found = []
     for k, (param, dtype) in enumerate(zip(case.params, case.dtypes, strict=True)):
         at = 0 if row.joint else row.operands.index(param)
-        if (dtype.is_floating or dtype.is_complex) and row.rules[at][0] != 0:
+        if (dtype.is_floating or dtype.is_complex) and row.rules[at][0] != NO_RULE:
             found.append(k)
     return found
 

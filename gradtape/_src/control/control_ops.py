@@ -14,7 +14,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.dtypes import BY_CODE, int64
+from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, int64
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
 from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
@@ -23,7 +23,6 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 Spec = tuple[tuple[int, ...], int]  # shape, number of the type
 
 _EVERYTHING = (1 << 64) - 1
-_FIRST_FLOAT = 9  # numbers of the types from here on are those of numbers with a derivative
 
 
 def build(specs: Sequence[Spec], f: Callable[[list], Sequence], name: str) -> GraphFunction:
@@ -255,12 +254,12 @@ class Loop(Control):
 
     def active(self, tracked: Sequence[bool]) -> tuple[bool, ...]:
         """Which inputs of the body depend on the tracked ones, in any iteration."""
-        marks = [t and spec[1] >= _FIRST_FLOAT for t, spec in zip(tracked, self.inputs, strict=True)]
+        marks = [t and spec[1] in DIFFERENTIABLE for t, spec in zip(tracked, self.inputs, strict=True)]
         while True:
             reached = {v for v, m in zip(self.body.graph.inputs, marks, strict=True) if m}
             for node in self.body.graph.nodes:
                 if any(v in reached for v in node.operands):
-                    reached.update(v for v in node.results if v.dtype >= _FIRST_FLOAT)
+                    reached.update(v for v in node.results if v.dtype in DIFFERENTIABLE)
             more = [m or y in reached for m, y in zip(marks, self.body.graph.outputs, strict=False)]
             if more == marks[: self.n]:
                 return tuple(marks)
@@ -418,7 +417,7 @@ def differentiate(f: Callable[[list], list], marks: Sequence[bool]) -> Callable[
             tape.watch(sources)
             ys = f(xs)
         pairs = [
-            (y, g) for y, g in zip(ys, given[len(marks) :], strict=True) if y.dtype._code >= _FIRST_FLOAT
+            (y, g) for y, g in zip(ys, given[len(marks) :], strict=True) if y.dtype._code in DIFFERENTIABLE
         ]
         targets, gs = [y for y, _ in pairs], [g for _, g in pairs]
         return [_dense(g) for g in tape.gradient(targets, sources, gs, unconnected_gradients="zero")]

@@ -14,7 +14,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.dtypes import BY_CODE, as_dtype
+from gradtape._src.base.dtypes import BY_CODE, as_dtype, float32
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.graph.ir import Graph, Node, symbolic
 from gradtape._src.tensors import hooks
@@ -81,7 +81,7 @@ class PythonOp:
     def _infer(self, specs: Sequence[Spec], attrs: tuple) -> list[tuple]:
         if self.shape is not None:
             given = self.shape(*(TensorSpec(shape, BY_CODE[dtype]) for dtype, shape in specs), *attrs)
-            common = specs[0][0] if specs else 11
+            common = specs[0][0] if specs else float32._code
             return [_spec(s, common) for s in (given if self.row.many else [given])]
         graph = self.expand(specs, attrs)
         if graph is not None:

@@ -12,12 +12,14 @@ the node. So rules, composites and user code trace without knowing it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.ops.facts import Facts
 from gradtape._src.ops.table import TABLE
 
 
@@ -76,10 +78,7 @@ class Callback:
     `run(*tensors)` gives the results as a list. With `effect` it runs though nobody reads them.
     """
 
-    class _Row:
-        kind = "callback"
-
-    row = _Row
+    row: Any = SimpleNamespace(kind="callback", native="", no_zero=False, **Facts()._asdict())
     passes_on = False  # the results are the first operands; the node only has a gradient of its own
     is_barrier = False  # the results are the operands, hidden from simplification
 

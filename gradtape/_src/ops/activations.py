@@ -28,7 +28,7 @@ def _sigmoid(x):
 
 
 relu_grad = elementwise(
-    "relu_grad", FLOAT, args="out g",
+    "relu_grad", FLOAT, args="out g", linear="g",
     vjp=(0, lambda h, out, g, dx: relu_grad(out, h)),
     numpy=lambda out, g: np.where(out > 0, g, 0), samples=pairs(),
     doc="`g` where `out > 0`, else 0: the gradient of relu in one pass.",
@@ -48,7 +48,7 @@ relu6 = elementwise(
 )  # fmt: skip
 
 leaky_relu_grad = elementwise(
-    "leaky_relu_grad", FLOAT, args="x alpha g",
+    "leaky_relu_grad", FLOAT, args="x alpha g", linear="g",
     vjp=(
         0, lambda h, x, alpha, g, dx: select(x > 0, 0, g * h),
         lambda h, x, alpha, g, dx: leaky_relu_grad(x, alpha, h),
@@ -87,7 +87,7 @@ selu = elementwise(
 )  # fmt: skip
 
 sigmoid_grad = elementwise(
-    "sigmoid_grad", FLOAT, args="out g",
+    "sigmoid_grad", FLOAT, args="out g", linear="g",
     vjp=(lambda h, out, g, dx: h * (g * (1 - 2 * out)), lambda h, out, g, dx: sigmoid_grad(out, h)),
     numpy=lambda out, g: g * out * (1 - out), samples=pairs(0.1, 0.9),
     doc="`g * out * (1 - out)`: the gradient of sigmoid in one pass.",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradtape._src.ops import rewriting
 from gradtape._src.ops.samples import at, call, floats, ints, pairs
-from gradtape._src.ops.table import ANY, COMPLEX, FLOAT, INT, NUMBER, REAL, elementwise, opaque
+from gradtape._src.ops.table import ANY, COMPLEX, FLOAT, INT, NUMBER, REAL, WIDE, elementwise, opaque
 
 _SHAPES = ("InvalidArgumentError", "Incompatible shapes")
 _MISFIT = [(call((2,), (3,)), *_SHAPES), (call((2, 3), (2,)), *_SHAPES)]
@@ -17,59 +18,59 @@ def conjugate(x):
 
 
 conj = elementwise(
-    "conj", COMPLEX, args="x",
+    "conj", COMPLEX, args="x", linear="x",
     vjp=lambda g, x, out: conj(g),
     numpy=np.conj, samples=floats(), doc="The complex conjugate of `x`.",
 )  # fmt: skip
 
 real = elementwise(
-    "real", COMPLEX, args="input",
+    "real", COMPLEX, args="input", linear="input",
     vjp=lambda g, x, out: complex_(g, zero(g)),
     numpy=np.real, samples=floats(), doc="The real part of a complex tensor.",
 )  # fmt: skip
 
 imag = elementwise(
-    "imag", COMPLEX, args="input",
+    "imag", COMPLEX, args="input", linear="input",
     vjp=lambda g, x, out: complex_(zero(g), g),
     numpy=np.imag, samples=floats(), doc="The imaginary part of a complex tensor.",
 )  # fmt: skip
 
-# The types that have a complex counterpart.
-_HAS_COMPLEX = FLOAT & 0x1800
-
 complex_ = elementwise(
-    "complex", _HAS_COMPLEX, args="real imag",
+    "complex", WIDE, args="real imag", linear="real+imag",
     vjp=(lambda g, x, y, out: real(g), lambda g, x, y, out: imag(g)),
     numpy=lambda x, y: x + 1j * y, samples=pairs(), names="complex dtypes.complex", bad=_MISFIT,
     doc="A complex tensor from its real and imaginary parts.",
 )  # fmt: skip
 
 zero = elementwise(
-    "zero", ANY, deriv=0,
+    "zero", ANY, deriv=0, linear="x", pattern="nothing",
     numpy=np.zeros_like, samples=floats(), doc="Zeros of the shape and type of `x`; used by rules.",
 )  # fmt: skip
 
 add = elementwise(
     "add", NUMBER, args="x y", deriv=(1, 1),
+    linear="x+y", first="add", second="add add", simplify=rewriting.add,
     numpy=np.add, samples=pairs(), names="add math.add", bad=_MISFIT,
     doc="`x + y`, element-wise, with broadcasting.",
 )  # fmt: skip
 
 subtract = elementwise(
     "sub", NUMBER, args="x y", deriv=(1, -1),
+    linear="x+y", first="sub", second="sub from", simplify=rewriting.sub,
     numpy=np.subtract, samples=pairs(), names="subtract math.subtract", bad=_MISFIT,
     doc="`x - y`, element-wise, with broadcasting.",
 )  # fmt: skip
 
 multiply = elementwise(
-    "mul", NUMBER, args="x y",
+    "mul", NUMBER, args="x y", linear="x y", first="mul", second="mul mul", simplify=rewriting.mul,
     deriv=(lambda x, y, out: y, lambda x, y, out: x),
     numpy=np.multiply, samples=pairs(), names="multiply math.multiply", bad=_MISFIT,
     doc="`x * y`, element-wise, with broadcasting.",
 )  # fmt: skip
 
 divide = elementwise(
-    "div", FLOAT | COMPLEX, args="x y",
+    "div", FLOAT | COMPLEX, args="x y", true_division=True,
+    linear="x", second="div under", simplify=rewriting.div,
     vjp=(lambda g, x, y, out: g / conjugate(y), lambda g, x, y, out: g * conjugate(-out / y)),
     numpy=np.divide, samples=pairs(lo2=0.5), bad=_MISFIT,
     edges=[((at(1.0), at(0.0)), (np.inf, -np.inf))],
@@ -77,7 +78,7 @@ divide = elementwise(
 )  # fmt: skip
 
 negative = elementwise(
-    "neg", NUMBER, deriv=-1,
+    "neg", NUMBER, deriv=-1, linear="x", simplify=rewriting.neg,
     numpy=np.negative, samples=floats(), names="negative math.negative", doc="`-x`, element-wise.",
 )  # fmt: skip
 
@@ -109,7 +110,7 @@ sign = elementwise(
 )  # fmt: skip
 
 square = elementwise(
-    "square", NUMBER, deriv=lambda x, out: x + x,
+    "square", NUMBER, deriv=lambda x, out: x + x, first="mul",
     numpy=np.square, samples=floats(), names="square math.square", doc="`x * x`, element-wise.",
 )  # fmt: skip
 
@@ -155,7 +156,7 @@ def _log_where_positive(x):
 
 
 pow_ = elementwise(
-    "pow", NUMBER, args="x y",
+    "pow", NUMBER, args="x y", no_negative=True, simplify=rewriting.pow_,
     deriv=(lambda x, y, out: y * pow_(x, y - 1), lambda x, y, out: out * _log_where_positive(x)),
     numpy=np.power, samples=pairs(0.3, 2), bad=_MISFIT,
     edges=[((at(0.0), at(1.0)), (1.0, 0.0)), ((at(-2.0), at(2.0)), (-4.0, 0.0))],
@@ -232,7 +233,7 @@ truncatemod = elementwise(
 )  # fmt: skip
 
 divide_no_nan = elementwise(
-    "div_no_nan", FLOAT | COMPLEX, args="x y",
+    "div_no_nan", FLOAT | COMPLEX, args="x y", linear="x",
     vjp=(
         lambda g, x, y, out: divide_no_nan(g, conjugate(y)),
         lambda g, x, y, out: g * conjugate(divide_no_nan(-out, y)),
@@ -243,7 +244,7 @@ divide_no_nan = elementwise(
 )  # fmt: skip
 
 multiply_no_nan = elementwise(
-    "mul_no_nan", FLOAT | COMPLEX, args="x y",
+    "mul_no_nan", FLOAT | COMPLEX, args="x y", linear="x y",
     vjp=(
         lambda g, x, y, out: multiply_no_nan(g, conjugate(y)),
         lambda g, x, y, out: multiply_no_nan(conjugate(x), g),
@@ -253,7 +254,7 @@ multiply_no_nan = elementwise(
 )  # fmt: skip
 
 fma = elementwise(
-    "fma", NUMBER, args="x y z", deriv=(lambda x, y, z, out: y, lambda x, y, z, out: x, 1),
+    "fma", NUMBER, args="x y z", deriv=(lambda x, y, z, out: y, lambda x, y, z, out: x, 1), linear="x+z y+z",
     numpy=lambda x, y, z: x * y + z,
     samples=[call((2, 3), (3,), ()), call((3,), (3,), (3,)), call((0, 3), (3,), ())],
     doc="`x * y + z`, element-wise.",

@@ -15,11 +15,9 @@ from gradtape._src.ops.exponential import exp
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.softmax import softmax
 from gradtape._src.ops.static import as_tensor
-from gradtape._src.ops.table import composite, opaque
+from gradtape._src.ops.table import WIDE, composite, opaque
 
 __all__ = ["scaled_dot_product_attention"]
-
-_WIDE = 0x1800  # float32 and float64
 
 
 def _causal_mask(queries: int, keys: int) -> np.ndarray:
@@ -168,7 +166,7 @@ _CALLS = [
 ]
 
 attention_grad = opaque(
-    "attention_grad", _WIDE, "g q k v bias out lse scale:Float causal:Bool", many=True, gaps=True,
+    "attention_grad", WIDE, "g q k v bias out lse scale:Float causal:Bool", many=True, gaps=True, linear="g",
     rule=tuple(_attention_grad_rule(k) for k in range(7)), numpy=_np_grad, batch=_batch("attention_grad"),
     samples=[
         call((3, 2), (3, 4), (5, 4), (5, 2), (), (3, 2), (3,), scale=0.5, causal=False),
@@ -180,7 +178,7 @@ attention_grad = opaque(
 )  # fmt: skip
 
 attention = opaque(
-    "attention", _WIDE, "q k v bias scale:Float causal:Bool", many=True, gaps=True,
+    "attention", WIDE, "q k v bias scale:Float causal:Bool", many=True, gaps=True,
     rule=(*(_attention_rule(k) for k in range(3)), _bias_rule), numpy=_np_attention, samples=_CALLS,
     batch=_batch("attention"), tolerance=4.0,
     bad=[

@@ -12,10 +12,10 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.ops import movement
 from gradtape._src.ops.arithmetic import rsqrt, square
-from gradtape._src.ops.moments import WIDE, sum_of
+from gradtape._src.ops.moments import sum_of
 from gradtape._src.ops.reduction import reduce_mean, reduce_sum
 from gradtape._src.ops.samples import call, inside
-from gradtape._src.ops.table import opaque
+from gradtape._src.ops.table import WIDE, opaque
 
 __all__ = ["batch_norm_op", "layer_norm_op", "rms_norm_op"]
 
@@ -123,6 +123,7 @@ def _batched_row_grad(name):
 
 layer_norm_grad = opaque(
     "layer_norm_grad", WIDE, "g x scale mean rstd", many=True, gaps=True, joint=True, rule=_row_grad_rule,
+    linear="g",
     batch=_batched_row_grad("layer_norm_grad"),
     numpy=_np_row_grad,
     samples=[
@@ -165,6 +166,7 @@ layer_norm_op = opaque(
 
 rms_norm_grad = opaque(
     "rms_norm_grad", WIDE, "g x scale rstd", many=True, gaps=True, joint=True, rule=_rms_grad_rule,
+    linear="g",
     batch=_batched_row_grad("rms_norm_grad"), numpy=_np_rms_grad,
     samples=[
         call((3,), (3,), (3,), (1,)), call((2, 3), (2, 3), (3,), (2, 1)),
@@ -243,6 +245,7 @@ _CHANNELS = [
 
 batch_norm_grad = opaque(
     "batch_norm_grad", WIDE, "g x scale mean variance epsilon:Float axis:Axis=-1", many=True, gaps=True, joint=True,
+    linear="g",
     rule=_batch_grad_rule, numpy=_np_batch_grad,
     samples=[
         call(s, s, *[(s[a.get("axis", -1)],)] * 2, inside(0.5, 2, s[a.get("axis", -1)]), epsilon=0.1, **a)

@@ -11,7 +11,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.ops import arithmetic, exponential, movement
+from gradtape._src.ops import arithmetic, exponential, movement, rewriting
 from gradtape._src.ops.comparison import less, select
 from gradtape._src.ops.samples import bools, call, ints
 from gradtape._src.ops.static import array_of, as_tensor
@@ -40,7 +40,7 @@ def _numpy_cast(x, dtype):
 
 
 converted = movement_row(
-    "cast", ANY, "x dtype:Dtype",
+    "cast", ANY, "x dtype:Dtype", pattern="aligned", fuses=True, simplify=rewriting.cast,
     transpose=lambda g, x, out, dtype: converted(g, x.dtype),
     numpy=_numpy_cast,
     samples=[

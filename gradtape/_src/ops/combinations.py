@@ -9,10 +9,9 @@ from gradtape._src.base import errors
 from gradtape._src.ops import activations, arithmetic
 from gradtape._src.ops.arithmetic import divide_no_nan
 from gradtape._src.ops.creation import zeros_like
-from gradtape._src.ops.moments import WIDE
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import pairs
-from gradtape._src.ops.table import composite, elementwise
+from gradtape._src.ops.table import WIDE, composite, elementwise
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = ["nextafter", "polyval", "scalar_mul"]
@@ -20,7 +19,7 @@ __all__ = ["nextafter", "polyval", "scalar_mul"]
 composite("math.softsign")(activations.softsign)
 
 nextafter = elementwise(
-    "nextafter", WIDE, args="x1 x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
+    "nextafter", WIDE, args="x1 x2", linear="x1+x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
     numpy=np.nextafter, samples=pairs(), names="math.nextafter",
     doc="The number next to `x1` in the direction of `x2`. Its derivatives are 1 and 0.",
 )  # fmt: skip

@@ -87,7 +87,7 @@ positive = elementwise(
 )  # fmt: skip
 
 select = elementwise(
-    "select", ANY, args="condition:Condition x y",
+    "select", ANY, args="condition:Condition x y", linear="x+y",
     vjp=(None, lambda g, c, x, y, out: select(c, g, 0), lambda g, c, x, y, out: select(c, 0, g)),
     numpy=np.where,
     samples=[

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.errors import FailedPreconditionError, InvalidArgumentError
-from gradtape._src.ops import batching, casting, diagonals, movement
+from gradtape._src.ops import batching, casting, diagonals, movement, rewriting
 from gradtape._src.ops.arithmetic import conjugate
 from gradtape._src.ops.operands import as_tensor, as_tensors
 from gradtape._src.ops.reduction import reduce_sum
@@ -73,7 +73,7 @@ matmul = contraction(
     "a b transpose_a:Bool=False transpose_b:Bool=False adjoint_a:Extra=False adjoint_b:Extra=False "
     "a_is_sparse:Ignored=False b_is_sparse:Ignored=False output_type:Extra=None grad_a:Ignored=False "
     "grad_b:Ignored=False",
-    batch=batching.matmul,
+    pattern="product", simplify=rewriting.matmul, batch=batching.matmul,
     transposes=(_matmul_by_a, _matmul_by_b), fallback=_matmul_with_extras, numpy=_numpy_matmul,
     samples=[
         call((2, 3), (3, 4)), call((3, 2), (3, 4), transpose_a=True), call((2, 3), (4, 3), transpose_b=True),

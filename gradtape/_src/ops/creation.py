@@ -180,7 +180,7 @@ def _sum_all(g, value, out, dims):
 
 
 fill = opaque(
-    "fill", ANY, "dims:Shape value layout:Ignored=None", rule=_sum_all,
+    "fill", ANY, "dims:Shape value layout:Ignored=None", rule=_sum_all, linear="value", pattern="moves",
     batch=batching.fill,
     numpy=lambda value, dims: np.full(dims, value),
     samples=[call((), dims=[2, 3]), call((), dims=[]), call((), dims=[0]), call((), dims=[2, 1, 2])],
@@ -200,6 +200,7 @@ def _zeros_like(input, dtype=None, layout=None, name=None):  # noqa: A002
 
 zeros_like = elementwise(
     "zeros_like", ANY, "input dtype:Extra=None layout:Ignored=None", deriv=None, native="zero", fallback=_zeros_like,
+    linear="input", pattern="nothing",
     numpy=np.zeros_like, samples=floats(), names="zeros_like",
     doc="Zeros of the shape of `input`, and of its type unless `dtype` is given. It has no gradient.",
 )  # fmt: skip

@@ -11,12 +11,12 @@ import math
 import numpy as np
 
 from gradtape._src.base import dtypes, errors
-from gradtape._src.ops.moments import WIDE, as_type, in_float
+from gradtape._src.ops.moments import as_type, in_float
 from gradtape._src.ops.movement import reshape, transpose
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import call, ints
 from gradtape._src.ops.static import array_of
-from gradtape._src.ops.table import composite, opaque
+from gradtape._src.ops.table import WIDE, composite, opaque
 
 __all__ = ["collapse_repeated", "ctc_loss", "ctc_unique_labels"]
 
@@ -81,7 +81,7 @@ def _no_third(g, *_):
 
 
 ctc_loss_grad = opaque(
-    "ctc_loss_grad", WIDE, f"logits {_ARGS} direction blank_index:Int=0",
+    "ctc_loss_grad", WIDE, f"logits {_ARGS} direction blank_index:Int=0", linear="direction",
     rule=(_no_third, None, None, None, _ctc_grad_rule), gradient_samples=[], numpy=_np_ctc_grad, tolerance=1e4,
     samples=[call(*s.operands, s.operands[0], **s.attrs) for s in _SAMPLES], bad=[],
     doc="The derivative of the gradient of `ctc_loss` by the logits in a direction.",

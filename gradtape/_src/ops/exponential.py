@@ -98,7 +98,7 @@ cosh = elementwise(
 )  # fmt: skip
 
 tanh_grad = elementwise(
-    "tanh_grad", FLOAT, args="out g",
+    "tanh_grad", FLOAT, args="out g", linear="g",
     vjp=(lambda h, out, g, dx: h * (-2 * out * g), lambda h, out, g, dx: tanh_grad(out, h)),
     numpy=lambda out, g: g * (1 - out * out), samples=pairs(-0.9, 0.9),
     doc="`g * (1 - out²)`: the gradient of tanh in one pass.",
@@ -165,7 +165,7 @@ trunc = elementwise(
 )  # fmt: skip
 
 xlogy = elementwise(
-    "xlogy", _FC, args="x y",
+    "xlogy", _FC, args="x y", linear="x",
     vjp=(
         lambda g, x, y, out: g * conjugate(xlogy(_nonzero(x), y)),
         lambda g, x, y, out: g * conjugate(xdivy(x, y)),
@@ -175,7 +175,7 @@ xlogy = elementwise(
 )  # fmt: skip
 
 xlog1py = elementwise(
-    "xlog1py", _FC, args="x y",
+    "xlog1py", _FC, args="x y", linear="x",
     vjp=(
         lambda g, x, y, out: g * conjugate(xlog1py(_nonzero(x), y)),
         lambda g, x, y, out: g * conjugate(xdivy(x, y + 1)),
@@ -185,7 +185,7 @@ xlog1py = elementwise(
 )  # fmt: skip
 
 xdivy = elementwise(
-    "xdivy", _FC, args="x y",
+    "xdivy", _FC, args="x y", linear="x",
     vjp=(
         lambda g, x, y, out: g * conjugate(xdivy(_nonzero(x), y)),
         lambda g, x, y, out: g * conjugate(-xdivy(x, square(y))),

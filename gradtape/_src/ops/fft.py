@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradtape._src.ops.linalg_solve import SINGLE_DOUBLE
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.table import ANY, COMPLEX, NUMBER, movement, opaque
+from gradtape._src.ops.table import ANY, COMPLEX, NUMBER, WIDE, movement, opaque
 
 __all__ = ["fft_of", "frames_of", "irfft_of", "overlap_add", "rfft_of"]
 
@@ -23,6 +22,7 @@ def _numpy_fft(x, axes, inverse=False, scale=1.0):
 
 fft_of = opaque(
     "fft", COMPLEX, "input axes:Axes inverse:Bool=False scale:Float=1.0", batch="leading", numpy=_numpy_fft,
+    linear="input",
     rule=lambda g, x, out, axes, inverse, scale: fft_of(g, axes, not inverse, scale),
     samples=[
         call((4,), axes=[0]), call((1,), axes=[0]), call((3, 5), axes=[1], inverse=True, scale=0.2),
@@ -58,7 +58,7 @@ def _numpy_rfft(x, scale=1.0):
 
 
 rfft_of = opaque(
-    "rfft", SINGLE_DOUBLE, "input scale:Float=1.0", rule=_rfft_rule, batch="leading",
+    "rfft", WIDE, "input scale:Float=1.0", rule=_rfft_rule, batch="leading", linear="input",
     numpy=_numpy_rfft,
     samples=[
         call((4,)), call((5,)), call((1,)), call((2,)), call((2, 6), scale=0.5), call((3, 2, 7)), call((0, 4)),
@@ -75,6 +75,7 @@ def _numpy_irfft(x, length, scale=1.0):
 
 irfft_of = opaque(
     "irfft", COMPLEX, "input length:Int scale:Float=1.0", rule=_irfft_rule, batch="leading", numpy=_numpy_irfft,
+    linear="input",
     samples=[
         call((3,), length=4), call((3,), length=5), call((1,), length=1), call((2,), length=2),
         call((2, 4), length=6, scale=0.5), call((3, 2, 4), length=7), call((0, 3), length=4), call((17, 5), length=8),
@@ -113,7 +114,7 @@ frames_of = movement(
 )  # fmt: skip
 
 overlap_add = movement(
-    "overlap_add", NUMBER, "frames step:Int size:Int", batch="leading", numpy=_numpy_overlap,
+    "overlap_add", NUMBER, "frames step:Int size:Int", batch="leading", numpy=_numpy_overlap, pattern="adds",
     transpose=lambda g, x, out, step, size: frames_of(g, x.shape[-1], step, x.shape[-2]),
     samples=[
         call((3, 4), step=2, size=8), call((2, 2, 3), step=3, size=7), call((3, 2), step=3, size=8),

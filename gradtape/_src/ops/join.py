@@ -17,7 +17,7 @@ from gradtape._src.ops.table import ANY, NUMBER, composite, movement
 __all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
 
 concat = movement(
-    "concat", ANY, "values:Operands axis:Axis",
+    "concat", ANY, "values:Operands axis:Axis", one_is_all=True,
     batch="leading",
     transpose=lambda g, xs, out, axis: pieces(g, axis, [x.shape[axis] for x in xs]),
     numpy=lambda xs, axis: np.concatenate(xs, axis),
@@ -79,7 +79,7 @@ slices = movement(
 )  # fmt: skip
 
 add_n = movement(
-    "add_n", NUMBER, "inputs:Operands",
+    "add_n", NUMBER, "inputs:Operands", pattern="aligned",
     batch="leading",
     transpose=lambda g, xs, out: (g,) * len(xs),
     numpy=lambda xs: sum(xs[1:], xs[0]),

@@ -17,13 +17,12 @@ from gradtape._src.ops.contraction import matmul
 from gradtape._src.ops.diagonals import band_part
 from gradtape._src.ops.movement import broadcast_to, expand_dims, reshape, transpose
 from gradtape._src.ops.samples import at, call, regular
-from gradtape._src.ops.table import COMPLEX, TABLE, composite, opaque
+from gradtape._src.ops.table import COMPLEX, TABLE, WIDE, composite, opaque
 
 __all__ = ["det", "inv", "slogdet", "solve", "triangular_solve"]
 
-SINGLE_DOUBLE = 0x1800
 """float32 and float64."""
-LINEAR = SINGLE_DOUBLE | COMPLEX
+LINEAR = WIDE | COMPLEX
 """The types that LAPACK has."""
 
 
@@ -76,6 +75,7 @@ def _numpy_triangular(a, b, lower=True, adjoint=False):
 
 triangular_solve = opaque(
     "triangular_solve", LINEAR, "matrix rhs lower:Bool=True adjoint:Bool=False", rule=_triangular_rule,
+    linear="rhs",
     joint=True, numpy=_numpy_triangular, batch=batch_of_solve("triangular_solve"),
     samples=[
         call(regular(3, 3), (3, 2)), call(regular(3, 3), (3, 2), lower=False),
@@ -112,7 +112,7 @@ def _solve_rule(g, a, b, out, adj):
 
 
 solve = opaque(
-    "solve", LINEAR, "matrix rhs adjoint:Bool=False", rule=_solve_rule, joint=True,
+    "solve", LINEAR, "matrix rhs adjoint:Bool=False", rule=_solve_rule, joint=True, linear="rhs",
     numpy=lambda a, b, adjoint=False: np.linalg.solve(
         np.conj(np.swapaxes(a, -1, -2)) if adjoint else a, b
     ),

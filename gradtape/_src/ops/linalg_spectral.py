@@ -19,14 +19,14 @@ from gradtape._src.ops.casting import cast
 from gradtape._src.ops.diagonals import matrix_diag, matrix_diag_part
 from gradtape._src.ops.indexed import take_along
 from gradtape._src.ops.linalg_factor import lower_half
-from gradtape._src.ops.linalg_solve import LINEAR, SINGLE_DOUBLE, product, solve
+from gradtape._src.ops.linalg_solve import LINEAR, product, solve
 from gradtape._src.ops.movement import adjoint, expand_dims, padded, stop_gradient
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import argmin, reduce_max, reduce_sum
 from gradtape._src.ops.samples import at, call, definite, inside, regular
 from gradtape._src.ops.selection import boolean_mask
 from gradtape._src.ops.static import ints_of
-from gradtape._src.ops.table import COMPLEX, composite, opaque
+from gradtape._src.ops.table import COMPLEX, WIDE, composite, opaque
 
 __all__ = [
     "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "matrix_rank", "svd",
@@ -134,7 +134,7 @@ _SVD: dict[str, Any] = {
 }  # fmt: skip
 
 svd_real = opaque(
-    "svd", SINGLE_DOUBLE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS,
+    "svd", WIDE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS,
     doc="Singular values, left and right vectors of real matrices.", **_SVD,
 )  # fmt: skip
 svd_complex = opaque(
@@ -225,7 +225,7 @@ _EIGH: dict[str, Any] = {
 _FAILED = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
 
 eigh_real = opaque(
-    "eigh", SINGLE_DOUBLE, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=_EIGHS[:3],
+    "eigh", WIDE, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=_EIGHS[:3],
     edges=[((at([[1.0, 0.0], [0.0, 1.0]]),), ([[1.0, 0.0], [0.0, 1.0]],))],
     bad=[_SQUARE, _RANK, (call(at([[np.nan, 1.0], [1.0, 1.0]])), "InvalidArgumentError", _FAILED)],
     doc="Eigenvalues and vectors of real symmetric matrices.", **_EIGH,
@@ -364,7 +364,7 @@ _EIG: dict[str, Any] = {
 }  # fmt: skip
 
 eig_real = opaque(
-    "eig", SINGLE_DOUBLE, samples=[*_EIGS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.5]]))],
+    "eig", WIDE, samples=[*_EIGS, call((0, 0)), call(at([[0.0, 1.0], [-1.0, 0.5]]))],
     gradient_samples=_EIGS, bad=[_SQUARE, _RANK], doc="Eigenvalues and vectors of real matrices.", **_EIG,
 )  # fmt: skip
 eig_complex = opaque(

@@ -12,11 +12,9 @@ from gradtape._src.ops.arithmetic import reciprocal, square, squared_difference
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_mean, reduce_sum
 from gradtape._src.ops.samples import at, call
-from gradtape._src.ops.table import composite, opaque
+from gradtape._src.ops.table import WIDE, composite, opaque
 
 __all__ = ["moments", "moments_op", "normalize_moments", "sufficient_statistics", "weighted_moments"]
-
-WIDE = 0x1800  # float32 and float64: 16-bit floats are normalised in float32
 
 
 def in_float(x):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.base.errors import InvalidArgumentError
-from gradtape._src.ops import arithmetic, batching, indexed, reduction, slicing
+from gradtape._src.ops import arithmetic, batching, indexed, reduction, rewriting, slicing
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.static import array_of, as_tensor, axis_of, ints_of
 from gradtape._src.ops.table import ANY, NUMBER, composite, movement, opaque
@@ -25,7 +25,7 @@ __all__ = [
 # ---- the same elements in the same order ----
 
 identity = movement(
-    "identity", ANY, "input", transpose=lambda g, x, out: g,
+    "identity", ANY, "input", transpose=lambda g, x, out: g, alias=True, simplify=rewriting.identity,
     numpy=lambda x: x, samples=[call(()), call((2, 3)), call((0, 3))], names="identity",
     doc="The same values as a new tensor; of a variable, its present value.",
 )  # fmt: skip
@@ -38,7 +38,7 @@ stop_gradient = opaque(
 )  # fmt: skip
 
 reshape = movement(
-    "reshape", ANY, "tensor shape:Reshape",
+    "reshape", ANY, "tensor shape:Reshape", alias=True, simplify=rewriting.reshape,
     transpose=lambda g, x, out, shape: reshape(g, x.shape),
     numpy=lambda x, shape: np.reshape(x, shape),
     samples=[
@@ -56,7 +56,7 @@ reshape = movement(
 )  # fmt: skip
 
 expand_dims = movement(
-    "expand_dims", ANY, "input axis:NewAxis",
+    "expand_dims", ANY, "input axis:NewAxis", alias=True,
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=lambda x, axis: np.expand_dims(x, axis),
     samples=[
@@ -76,7 +76,7 @@ def _numpy_squeeze(x, axis=None):
 
 
 squeeze_axes = movement(
-    "squeeze_axes", ANY, "input axis:Axes",
+    "squeeze_axes", ANY, "input axis:Axes", alias=True,
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=_numpy_squeeze,
     samples=[
@@ -95,7 +95,7 @@ squeeze_axes = movement(
 )  # fmt: skip
 
 squeeze = movement(
-    "squeeze", ANY, "input axis:Extra=None", fallback=squeeze_axes,
+    "squeeze", ANY, "input axis:Extra=None", fallback=squeeze_axes, alias=True,
     batch=batching.squeeze,
     transpose=lambda g, x, out: reshape(g, x.shape),
     numpy=_numpy_squeeze,
@@ -120,6 +120,7 @@ def _transpose_conjugate(a: Any, perm: Any = None, conjugate: bool = False, name
 
 transpose = movement(
     "transpose", ANY, "a perm:Perm=None conjugate:Extra=False", fallback=_transpose_conjugate,
+    simplify=rewriting.transpose,
     transpose=lambda g, x, out, perm: transpose(g, _inverse(perm)),
     numpy=lambda x, perm=None: np.transpose(x, perm),
     samples=[
@@ -204,7 +205,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Any:
 # ---- elements more than once ----
 
 broadcast_to = movement(
-    "broadcast_to", ANY, "input shape:Shape",
+    "broadcast_to", ANY, "input shape:Shape", simplify=rewriting.to_shape,
     batch=batching.broadcast_to,
     transpose=lambda g, x, out, shape: reduction.sum_to(g, x.shape),
     numpy=lambda x, shape: np.broadcast_to(x, shape),
@@ -389,7 +390,7 @@ mirror_pad = movement(
 )  # fmt: skip
 
 mirror_unpad = movement(
-    "mirror_unpad", NUMBER, "g paddings:Ints mode:Int", native="mirror_pad_grad",
+    "mirror_unpad", NUMBER, "g paddings:Ints mode:Int", native="mirror_pad_grad", pattern="adds",
     batch=batching.mirror_unpad,
     transpose=lambda g, x, out, paddings, mode: mirror_pad(g, paddings, mode),
     numpy=_numpy_unmirror,

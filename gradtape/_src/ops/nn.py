@@ -13,10 +13,9 @@ from gradtape._src.ops import philox
 from gradtape._src.ops.activations import relu, softplus
 from gradtape._src.ops.arithmetic import maximum, rsqrt
 from gradtape._src.ops.comparison import greater_equal, select
-from gradtape._src.ops.moments import WIDE
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import call, ints
-from gradtape._src.ops.table import composite, opaque
+from gradtape._src.ops.table import WIDE, composite, opaque
 from gradtape._src.tensors import random as _state
 
 __all__ = ["bias_add", "crelu", "dropout", "l2_normalize", "log_sigmoid"]
@@ -49,7 +48,7 @@ def _batched_dropout(size, batched, operands, attrs):
 
 
 dropout_op = opaque(
-    "dropout", WIDE, "x state:Index rate:Float", batch=_batched_dropout,
+    "dropout", WIDE, "x state:Index rate:Float", batch=_batched_dropout, linear="x", pattern="aligned",
     rule=(lambda g, x, state, out, rate: dropout_op(g, state, rate), None), numpy=_np_dropout,
     samples=[
         call((2, 3), ints([42, 7, 3], "int64"), rate=0.4), call((), ints([1, 2, -1], "int64"), rate=0.5),

@@ -104,7 +104,7 @@ patches = movement(
 )  # fmt: skip
 
 unpatches = contraction(
-    "unpatches", NUMBER, "g shape:Ints sizes:Ints strides:Ints rates:Ints paddings:Ints",
+    "unpatches", NUMBER, "g shape:Ints sizes:Ints strides:Ints rates:Ints paddings:Ints", pattern="adds",
     transposes=(lambda gg, g, out, shape, *window: patches(gg, *window),),
     batch=_batch_unpatches, numpy=_numpy_unpatches,
     samples=[call(_out_of(x, window), shape=list(x), **window) for x, window in _CASES],

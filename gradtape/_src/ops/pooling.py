@@ -213,7 +213,7 @@ max_pool_argmax = opaque(
 )  # fmt: skip
 
 max_pool_pick = opaque(
-    "max_pool_pick", FLOAT, f"input t {_ARGS}",
+    "max_pool_pick", FLOAT, f"input t {_ARGS}", linear="t",
     rule=(0, lambda g, x, t, out, *window: max_unpool(x, g, *window)),
     batch=_batch(lambda: max_pool_pick), numpy=_numpy_pick,
     samples=[call(x, x, **window) for x, window in _CASES],
@@ -222,7 +222,7 @@ max_pool_pick = opaque(
 )  # fmt: skip
 
 max_unpool = opaque(
-    "max_unpool", FLOAT, f"input g {_ARGS}",
+    "max_unpool", FLOAT, f"input g {_ARGS}", linear="g",
     rule=(0, lambda gg, x, g, out, *window: max_pool_pick(x, gg, *window)),
     batch=_batch(lambda: max_unpool), numpy=_numpy_unpool,
     samples=[call(x, _out_of(x, window), **window) for x, window in _CASES],

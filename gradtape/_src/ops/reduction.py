@@ -10,7 +10,7 @@ from math import prod as _prod
 
 import numpy as np
 
-from gradtape._src.ops import batching, casting, movement
+from gradtape._src.ops import batching, casting, movement, rewriting
 from gradtape._src.ops.arithmetic import conjugate
 from gradtape._src.ops.comparison import equal
 from gradtape._src.ops.exponential import exp
@@ -67,6 +67,7 @@ _BAD_BOOL = (call(bools([True, False])), "InvalidArgumentError", "not defined fo
 
 reduce_sum = reduction(
     "sum", NUMBER, rule=lambda g, x, out, axes, keepdims: _spread(g, x, axes, keepdims),
+    linear="input_tensor", pattern="adds", epilogue="sum", simplify=rewriting.sum_,
     numpy=_reference(np.sum), samples=[*_SOME, *_EMPTY], bad=[*_BAD, _BAD_BOOL],
     names="reduce_sum math.reduce_sum",
     doc="The sum of the elements of `input_tensor` over `axis`; over all axes if that is None.",
@@ -80,6 +81,7 @@ def _numpy_mean(x, axis, keepdims):
 
 reduce_mean = reduction(
     "mean", NUMBER, rule=lambda g, x, out, axes, keepdims: _spread(g / _count(x, axes), x, axes, keepdims),
+    linear="input_tensor", pattern="adds", simplify=rewriting.mean,
     numpy=_reference(_numpy_mean), samples=_SOME, bad=[*_BAD, _BAD_BOOL],
     names="reduce_mean math.reduce_mean",
     doc="The mean of the elements of `input_tensor` over `axis`; of integers an integer, cut towards zero.",
@@ -101,6 +103,7 @@ def _numpy_sum_to(x, shape):
 
 sum_to = reduction(
     "sum_to", NUMBER, "x shape:Shape", rule=lambda g, x, out, shape: movement.broadcast_to(g, x.shape),
+    linear="x", pattern="adds", epilogue="sum", simplify=rewriting.sum_to,
     batch=batching.sum_to,
     numpy=_numpy_sum_to,
     samples=[
@@ -148,7 +151,7 @@ def _product_rule(g, x, out, axes, keepdims):
 
 
 reduce_prod = reduction(
-    "prod", NUMBER, rule=_product_rule,
+    "prod", NUMBER, rule=_product_rule, epilogue="prod",
     numpy=_reference(np.prod),
     samples=[
         *_SOME, *_EMPTY, call(at([2.0, 0.0, 3.0])), call(at([[2.0, 0.0, 3.0], [0.0, 0.0, 1.0]]), axis=1),
@@ -168,7 +171,7 @@ def _extremum_rule(g, x, out, axes, keepdims):
 
 
 reduce_max = reduction(
-    "max", REAL, rule=_extremum_rule,
+    "max", REAL, rule=_extremum_rule, epilogue="max",
     numpy=_reference(np.max), samples=_SOME, bad=[*_BAD, _BAD_BOOL], names="reduce_max math.reduce_max",
     edges=[
         ((at([1.0, 3.0, 3.0]),), ([0.0, 0.5, 0.5],)),
@@ -178,7 +181,7 @@ reduce_max = reduction(
 )  # fmt: skip
 
 reduce_min = reduction(
-    "min", REAL, rule=_extremum_rule,
+    "min", REAL, rule=_extremum_rule, epilogue="min",
     numpy=_reference(np.min), samples=_SOME, bad=[*_BAD, _BAD_BOOL], names="reduce_min math.reduce_min",
     edges=[((at([1.0, 1.0, 3.0]),), ([0.5, 0.5, 0.0],))],
     doc="The smallest element of `input_tensor` over `axis`. Ties share the gradient equally.",
@@ -224,13 +227,13 @@ _TRUTH = [
 _NOT_BOOL = [(call(at([1.0, 0.0], "float32")), "InvalidArgumentError", "expected one of bool")]
 
 reduce_any = reduction(
-    "any", BOOL, rule=None, numpy=_reference(np.any), samples=_TRUTH, bad=_NOT_BOOL,
+    "any", BOOL, rule=None, numpy=_reference(np.any), samples=_TRUTH, bad=_NOT_BOOL, epilogue="any",
     names="reduce_any math.reduce_any",
     doc="Whether one of the elements over `axis` is true.",
 )  # fmt: skip
 
 reduce_all = reduction(
-    "all", BOOL, rule=None, numpy=_reference(np.all), samples=_TRUTH, bad=_NOT_BOOL,
+    "all", BOOL, rule=None, numpy=_reference(np.all), samples=_TRUTH, bad=_NOT_BOOL, epilogue="all",
     names="reduce_all math.reduce_all",
     doc="Whether all elements over `axis` are true.",
 )  # fmt: skip

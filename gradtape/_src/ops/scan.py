@@ -46,7 +46,7 @@ def _reference(accumulate, neutral):
 
 
 cumsum = opaque(
-    "cumsum", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False",
+    "cumsum", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", linear="x",
     batch="leading",
     rule=lambda g, x, out, axis, exclusive, reverse: cumsum(g, axis, exclusive, not reverse),
     numpy=_reference(np.cumsum, 0), samples=_SCANS, bad=_BAD, names="cumsum math.cumsum",
@@ -72,7 +72,7 @@ def _recurrence_by_a(g, a, b, out, axis, reverse):
 
 
 linear_recurrence = opaque(
-    "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False",
+    "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False", linear="b",
     batch="leading",
     rule=(_recurrence_by_a, lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse)),
     numpy=_numpy_recurrence,

@@ -103,7 +103,7 @@ _BAD = [
 ]
 
 unsorted_segment_sum = indexed(
-    "unsorted_segment_sum", NUMBER, _ARGS,
+    "unsorted_segment_sum", NUMBER, _ARGS, linear="data", pattern="adds",
     batch=batching.segments("unsorted_segment_sum"),
     rule=(lambda g, x, ids, out, num_segments: _spread(g, ids), None),
     numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD,

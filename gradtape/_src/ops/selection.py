@@ -66,7 +66,7 @@ def _numpy_unmask(g, mask, axis, shape):
 
 
 masked = indexed(
-    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1",
+    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1", linear="tensor", pattern="moves",
     shape_from_values=lambda axis, count: count < 0,
     rule=(lambda g, x, mask, out, axis, count: boolean_unmask(g, mask, axis, x.shape), None),
     numpy=_numpy_mask,
@@ -85,7 +85,7 @@ masked = indexed(
 )  # fmt: skip
 
 boolean_unmask = indexed(
-    "boolean_unmask", ANY, "g mask:Condition axis:Int shape:Shape",
+    "boolean_unmask", ANY, "g mask:Condition axis:Int shape:Shape", linear="g", pattern="moves",
     batch=batching.boolean_unmask,
     # The number of places is known here, so that the shape is known while a graph is built.
     rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis, x.shape[axis]), None),

@@ -62,7 +62,7 @@ def _over_axis(op):
 
 
 softmax_grad = opaque(
-    "softmax_grad", FLOAT, "out g",
+    "softmax_grad", FLOAT, "out g", linear="g",
     batch="leading",
     rule=(
         lambda h, out, g, dx: h * (g - _sum_last(g * out)) - g * _sum_last(h * out),
@@ -88,7 +88,7 @@ softmax = opaque(
 _softmax_over = _over_axis(softmax)
 
 log_softmax_grad = opaque(
-    "log_softmax_grad", FLOAT, "out g",
+    "log_softmax_grad", FLOAT, "out g", linear="g",
     batch="leading",
     rule=(
         lambda h, out, g, dx: -h * _exp(out) * _sum_last(g),

@@ -16,29 +16,35 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gradtape import _core
-from gradtape._src.base.dtypes import as_dtype
+from gradtape._src.base.dtypes import BY_CODE, as_dtype
+from gradtape._src.base.dtypes import WIDE as _WIDE
+from gradtape._src.ops.facts import Facts, facts_of
 
-# Sets of element types, as bits in the order of the native codes.
-BOOL = 0x1
-INT = 0x1FE
-FLOAT = 0x1E00
-COMPLEX = 0x6000
+
+def _bits(kinds: str) -> int:
+    """The set of the element types of some kinds (NumPy's letters), as bits in the order of the codes."""
+    return sum(1 << d._code for d in BY_CODE if d._kind in kinds)
+
+
+BOOL = _bits("b")
+INT = _bits("iu")
+FLOAT = _bits("f")
+COMPLEX = _bits("c")
 REAL = INT | FLOAT
 NUMBER = REAL | COMPLEX
 ANY = NUMBER | BOOL
+WIDE = sum(1 << code for code in _WIDE)  # float32 and float64
 
-# What a parameter may be; the order is that of ParamKind in core/py/objects.h.
-PARAM_KINDS = (
-    "Operand Index Condition Free Operands Axes Axis NewAxis Perm Shape Reshape "
-    "Int Ints Float Bool Dtype Object Ignored Extra"
-).split()
-_KIND_CODE = {kind: code for code, kind in enumerate(PARAM_KINDS)}
-_OPERAND_KINDS = frozenset(PARAM_KINDS[:5])
-_NO_VALUE_KINDS = frozenset(("Ignored", "Extra"))
+PARAM_KINDS: dict[str, tuple[int, bool, bool]] = _core.param_kinds()
+"""What a parameter may be, by name: its code, whether it is an operand, and whether it is an attribute."""
+_OPERAND_KINDS = frozenset(kind for kind, (_, operand, _) in PARAM_KINDS.items() if operand)
+_ATTRIBUTE_KINDS = frozenset(kind for kind, (_, _, attribute) in PARAM_KINDS.items() if attribute)
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
-# How a rule makes the gradient of an operand; the order is that of Rule::Kind.
-_NONE, _ONE, _MINUS_ONE, _DERIVATIVE, _VJP, _ZERO = range(6)
+# How a rule makes the gradient of an operand.
+_RULES: dict[str, int] = _core.rule_kinds()
+NO_RULE, DERIVATIVE, VJP = _RULES["None"], _RULES["Derivative"], _RULES["Vjp"]
+_NUMBERS = {0: _RULES["Zero"], 1: _RULES["One"], -1: _RULES["MinusOne"]}
 
 TABLE: dict[str, Row] = {}
 """Every primitive op, by its own name."""
@@ -61,7 +67,7 @@ class Row:
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
         "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
-        "shape_from_values", "batch",
+        "shape_from_values", "batch", "no_zero", *Facts._fields,
     )  # fmt: skip
 
     op: Any
@@ -83,11 +89,28 @@ class Row:
     native: str
     shape_from_values: bool | Callable
     batch: str | Callable | None
+    no_zero: bool
+    linear: tuple[tuple[int, ...], ...]  # from here on: see Facts
+    pattern: str
+    simplify: Callable | None
+    fuses: bool
+    epilogue: str
+    first: str
+    second: tuple[str, ...]
+    in_place: tuple[int, ...]
+    alias: bool
 
-    def __init__(self, name: str, kind: str, **fields: Any) -> None:
+    def __init__(
+        self, name: str, kind: str, params: list[Param], facts: dict[str, Any], **fields: Any
+    ) -> None:
         self.name = name
         self.kind = kind
-        for field, value in fields.items():
+        self.params = params
+        try:
+            known = facts_of(kind, [p.name for p in self.operands], **facts)
+        except (TypeError, ValueError) as e:
+            raise type(e)(f"{name}: {e}") from None
+        for field, value in (fields | known._asdict()).items():
             setattr(self, field, value)
 
     @property
@@ -96,7 +119,7 @@ class Row:
 
     @property
     def attributes(self) -> list[Param]:
-        return [p for p in self.params if p.kind not in _OPERAND_KINDS and p.kind not in _NO_VALUE_KINDS]
+        return [p for p in self.params if p.kind in _ATTRIBUTE_KINDS]
 
     def __repr__(self) -> str:
         return f"<row {self.name}: {self.kind}({', '.join(p.name for p in self.params)})>"
@@ -142,7 +165,7 @@ def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, py
     row.native = native
     if row.differentiable:
         flags.add("differentiable")
-    params = [(p.name, _KIND_CODE[p.kind], p.default) for p in row.params]
+    params = [(p.name, PARAM_KINDS[p.kind][0], p.default) for p in row.params]
     row.op = _core.Op(row.name, native, params, row.dtypes, row.rules, flags, python, fallback, row)
     TABLE[row.name] = row
     row.op.__doc__ = row.doc
@@ -154,16 +177,16 @@ def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, py
 
 def _rule(rule: Any, kind: int) -> tuple[int, Callable | None]:
     if rule is None:
-        return _NONE, None
+        return NO_RULE, None
     if callable(rule):
         return kind, rule
-    if rule == 0:
-        return _ZERO, None
-    if rule == 1:
-        return _ONE, None
-    if rule == -1:
-        return _MINUS_ONE, None
+    if rule in _NUMBERS:
+        return _NUMBERS[rule], None
     raise ValueError(f"a rule is a function, 1, -1, 0 or None, got {rule!r}")
+
+
+def _said(**flags: bool) -> set[str]:
+    return {name for name, said in flags.items() if said}
 
 
 _UNSAID: Any = object()
@@ -185,7 +208,10 @@ def elementwise(
     native: str = "",
     no_nan: bool = False,
     no_zero: bool = False,
+    no_negative: bool = False,
+    true_division: bool = False,
     fallback: Callable | None = None,
+    **facts: Any,
 ) -> Any:
     """An op that computes each element of the result from one element of each operand.
 
@@ -196,8 +222,11 @@ def elementwise(
       vjp: instead of `deriv`: functions of `(g, *operands, out)`, where a product with the
         derivative would be slower or would not be stable.
       no_nan: a zero cotangent gives a zero gradient even where the derivative is infinite.
+      no_zero, no_negative: such an integer as the second operand is an error.
+      true_division: integers are divided as floats, and operands of different types are a TypeError.
+      facts: what the kind does not imply, as `linear="x"`; see `ops/facts.py`.
     """
-    kind, rules = (_DERIVATIVE, deriv) if deriv is not _UNSAID else (_VJP, vjp)
+    kind, rules = (DERIVATIVE, deriv) if deriv is not _UNSAID else (VJP, vjp)
     params = parse_params(args)
     count = sum(p.kind in _OPERAND_KINDS for p in params)
     if not isinstance(rules, tuple):
@@ -206,17 +235,15 @@ def elementwise(
     if said and len(rules) != count:
         raise ValueError(f"{name}: {count} operands need {count} rules, got {len(rules)}")
     row = Row(
-        name, "elementwise", params=params, dtypes=dtypes, joint=False, numpy=numpy, samples=samples,
+        name, "elementwise", params, facts, dtypes=dtypes, joint=False, numpy=numpy, samples=samples,
         edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
         rules=[_rule(r, kind) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
-        tolerance=1.0, many=False, shape_from_values=False, batch="aligned",
+        tolerance=1.0, many=False, shape_from_values=False, batch="aligned", no_zero=no_zero,
     )  # fmt: skip
-    flags = {"elementwise"}
-    if no_nan:
-        flags.add("no_nan")
-    if no_zero:
-        flags.add("no_zero")
+    flags = {"elementwise"} | _said(
+        no_nan=no_nan, no_zero=no_zero, no_negative=no_negative, true_division=true_division
+    )
     return _enter(row, native or name, flags, fallback, None)
 
 
@@ -238,18 +265,22 @@ def _general(
     many: bool = False,
     joint: bool = False,
     gaps: bool = False,
+    one_is_all: bool = False,
     fallback: Callable | None = None,
     python: Callable | None = None,
     transpose: Any = None,
     tolerance: float = 1.0,
     shape_from_values: bool | Callable = False,
     batch: str | Callable | None = None,
+    **facts: Any,
 ) -> Any:
     # tolerance: factor on the contract test's tolerances, for ops that lose precision by nature
     # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
     #   what the op infers is then right in rank and type alone
+    # one_is_all: a tensor in the place of a list of operands is its only element, not the list of its rows
     # batch: how the op runs over one more leading axis (see graph/batch.py): "leading" when it treats
     #   leading axes as a batch by nature, or a function; None is a loop
+    # facts: what the kind does not imply, as `linear="x"`; see ops/facts.py
     params = parse_params(args)
     operands = [p for p in params if p.kind in _OPERAND_KINDS]
     variadic = bool(operands) and operands[0].kind == "Operands"
@@ -262,20 +293,14 @@ def _general(
         else:
             raise ValueError(f"{name}: {len(operands)} operands need {len(operands)} rules, got {len(rules)}")
     row = Row(
-        name, kind, params=params, dtypes=dtypes, joint=joint, numpy=numpy, samples=samples, edges=edges,
+        name, kind, params, facts, dtypes=dtypes, joint=joint, numpy=numpy, samples=samples, edges=edges,
         bad=bad, names=tuple(names.split()), doc=doc, transpose=transpose, gradient_samples=gradient_samples,
-        rules=[_rule(r, _VJP) for r in rules] if said else [],
+        rules=[_rule(r, VJP) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if operands else False,
         tolerance=tolerance, many=many, shape_from_values=shape_from_values,
-        batch=batch or _shifts(kind, params),
+        batch=batch or _shifts(kind, params), no_zero=False,
     )  # fmt: skip
-    flags = set()
-    if many:
-        flags.add("many")
-    if joint:
-        flags.add("joint")
-    if gaps:
-        flags.add("gaps")
+    flags = _said(many=many, joint=joint, gaps=gaps, one_is_all=one_is_all)
     return _enter(row, "" if python else native or name, flags, fallback, python)
 
 
@@ -286,7 +311,7 @@ _SHIFTED_KINDS = frozenset(
 
 def _shifts(kind: str, params: list[Param]) -> str | None:
     """Reductions and movements run over a new leading axis when all their attributes can be shifted."""
-    plain = all(p.kind in _SHIFTED_KINDS or p.kind in _NO_VALUE_KINDS for p in params)
+    plain = all(p.kind in _SHIFTED_KINDS or not any(PARAM_KINDS[p.kind][1:]) for p in params)
     return "leading" if kind in ("reduction", "movement") and plain else None
 
 

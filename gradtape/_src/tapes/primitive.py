@@ -22,12 +22,11 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import as_dtype
 from gradtape._src.control.python_op import PythonOp, traced
 from gradtape._src.graph.ir import Callback, Value
-from gradtape._src.ops.table import PARAM_KINDS, TABLE, opaque
+from gradtape._src.ops.table import PARAM_KINDS, TABLE, WIDE, opaque
 from gradtape._src.tapes import registry
 from gradtape._src.tensors import hooks
 
 _DERIVED: Any = object()
-_FLOAT32_AND_64 = 0x1800
 
 
 class NoSamples(list):
@@ -46,7 +45,7 @@ def primitive(
     shape: Callable | None = None,
     name: str | None = None,
     args: str | None = None,
-    dtypes: Any = _FLOAT32_AND_64,
+    dtypes: Any = WIDE,
     many: bool = False,
     shape_from_values: bool = False,
     numpy: Callable | None = None,
@@ -55,6 +54,9 @@ def primitive(
     edges: Sequence[tuple] = (),
     bad: Sequence[tuple] = (),
     tolerance: float = 1.0,
+    linear: str = "",
+    pattern: str = "",
+    simplify: Callable | None = None,
     doc: str | None = None,
 ) -> Any:
     """An op made of a Python function; usable as a decorator, with and without arguments.
@@ -105,6 +107,10 @@ def primitive(
       shape_from_values: the shape of the result depends on values; a function that uses it runs eagerly.
       numpy, samples, gradient_samples, edges, bad, tolerance, doc: what `gradtape.testing.check_op`
         works with, as in the rows of the table; the reference is the forward itself by default.
+      linear, pattern, simplify: facts about the op, as in the rows of the table (`gradtape/_src/ops/facts.py`):
+        the operands it is linear in (`"x"`, `"x y"`, `"x+y"`), which elements depend on which, and a
+        rule that makes a simpler value of it in a graph. An op that says nothing is not linear, unless
+        its forward is made of ops that are, and every element depends on all.
 
     Returns:
       The op: call it like the function.
@@ -135,6 +141,9 @@ def primitive(
         edges=edges,
         bad=bad,
         tolerance=tolerance,
+        linear=linear,
+        pattern=pattern,
+        simplify=simplify,
         doc=doc or inspect.getdoc(forward) or f"The primitive `{chosen}`.",
     )
     made.attach(op)

@@ -17,7 +17,7 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _INT32 = dtypes.int32._code
-_FLOAT = frozenset(d._code for d in dtypes.BY_CODE if d.is_floating or d.is_complex)
+_DERIVATIVE = _core.rule_kinds()["Derivative"]
 
 
 def convert(value: Any, code: int = -1) -> _core.Tensor:
@@ -361,7 +361,7 @@ def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
         variadic = row.operands[0].kind == "Operands"
         arguments = (tuple(ins),) if variadic else tuple(ins)
         try:
-            given = rule(*arguments, out) if kind == 3 else rule(g, *arguments, out, *attrs)
+            given = rule(*arguments, out) if kind == _DERIVATIVE else rule(g, *arguments, out, *attrs)
         except Exception:
             masks.append(everything)  # a rule that needs real values: keep all of them
             continue

@@ -15,21 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from gradtape._src.base import dtypes
+from gradtape._src.base.dtypes import WIDE
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 
 FULL, SCALAR, ROW, COLUMN = range(4)
 OVER_ALL, OVER_ROWS, OVER_COLUMNS = range(3)
 
-# Reductions that can be put together from the parts of several tiles.
-TAILS = {
-    "sum": "sum",
-    "sum_to": "sum",
-    "max": "max",
-    "min": "min",
-    "prod": "prod",
-    "any": "any",
-    "all": "all",
-}
+# Types in which a tile is reduced as it is.
+_WHOLE = WIDE | {dtypes.bool._code}
 # Rows longer than this do not fit into a tile, so they are not reduced in one.
 _LONGEST_ROW = 8192
 # Nodes in a window: more than the graph of a step of most models has. It bounds the registers of a cluster
@@ -76,7 +70,7 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
 
 
 def _is_member(node: Node) -> bool:
-    return (node.op.row.kind == "elementwise" or node.name == "cast") and len(node.operands) <= 4
+    return node.op.row.fuses and len(node.operands) <= 4
 
 
 def spread_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
@@ -122,7 +116,7 @@ def tail_over(node: Node) -> tuple[int, int] | None:
         return None
     if out.size == 1:
         return OVER_ALL, 0
-    if node.name == "sum_to":
+    if node.op.row.attributes[0].kind == "Shape":
         spread = spread_of(out.shape, x.shape)
     else:
         axes = node.attrs[0]
@@ -153,7 +147,7 @@ class _Window:
             self.ancestors.append(self._with_ancestors(bits))
             if _is_member(node):
                 self._join(node, i)
-            elif node.name in TAILS:
+            elif node.op.row.epilogue:
                 self._join_tail(node, i)
             for n in reads:
                 home = self.of.get(n)
@@ -204,7 +198,7 @@ class _Window:
             return
         if over[1] and cluster.inner and over[1] != cluster.inner:
             return
-        if x.dtype not in (0, 11, 12):  # sums of integers and halves are made in wider types elsewhere
+        if x.dtype not in _WHOLE:  # sums of integers and halves are made in wider types elsewhere
             return
         cluster.inner = cluster.inner or over[1]
         if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:

@@ -77,9 +77,8 @@ def _may_fail(step: Any) -> bool:
 
 
 def _reads_before_writing(step: Any, x: Value) -> bool:
-    if step.object.op_name.startswith("tensor_scatter"):
-        return step.operands[0] is x and x not in step.operands[1:]
-    return step.object.row.kind == "elementwise"
+    over = step.object.row.in_place
+    return all(k in over for k, v in enumerate(step.operands) if v is x)
 
 
 class _Order:

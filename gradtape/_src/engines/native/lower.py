@@ -6,13 +6,12 @@ from collections.abc import Container
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.dtypes import SIZES, WIDE
 from gradtape._src.engines.native import fuse, in_place, plan
 from gradtape._src.graph import simplify
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 
-_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 _INPUT, _OUTPUT, _SCRATCH = range(3)
-_PAIRED = (11, 12)  # float32 and float64
 
 
 class Step:
@@ -59,7 +58,7 @@ def lowered(
     aliases: dict[Value, Value] = {}
     for item in order:
         if isinstance(item, Node):
-            if item.name in simplify.ALIASES:
+            if item.op.row.alias:
                 aliases[item.results[0]] = aliases.get(item.operands[0], item.operands[0])
             elif isinstance(item.op, Callback) and item.op.is_barrier:
                 aliases.update(
@@ -104,7 +103,7 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
             spread = fuse.spread_of(v.shape, cluster.shape)
             assert spread is not None  # fuse made sure of it
             register[v] = len(registers)
-            registers.append((_INPUT, spread[0], _WIDTHS[v.dtype], len(operands)))
+            registers.append((_INPUT, spread[0], SIZES[v.dtype], len(operands)))
             operands.append(v)
         return register[v]
 
@@ -122,31 +121,25 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         if node in cluster.tails:
             over = fuse.tail_over(node)
             assert over is not None
-            tails.append((fuse.TAILS[node.name], out.dtype, over[0], ins[0], results[out]))
+            tails.append((node.op.row.epilogue, out.dtype, over[0], ins[0], results[out]))
             continue
         dying = [v for v in dict.fromkeys(inputs) if last_use[v] == i and v not in reduced and is_scratch(v)]
         # A result may take the place of an operand that dies, unless its elements are larger.
-        narrow = [v for v in dying if _WIDTHS[v.dtype] >= _WIDTHS[out.dtype]]
+        narrow = [v for v in dying if SIZES[v.dtype] >= SIZES[out.dtype]]
         free += [registers[register[v]][3] for v in narrow]
         if out in results:
-            place = (_OUTPUT, fuse.FULL, _WIDTHS[out.dtype], results[out])
+            place = (_OUTPUT, fuse.FULL, SIZES[out.dtype], results[out])
         else:
             if not free:
                 free.append(scratch)
                 scratch += 1
-            place = (_SCRATCH, fuse.FULL, _WIDTHS[out.dtype], free.pop())
+            place = (_SCRATCH, fuse.FULL, SIZES[out.dtype], free.pop())
         free += [registers[register[v]][3] for v in dying if v not in narrow]
         register[out] = len(registers)
         registers.append(place)
         ops.append((kernel, inputs[-1].dtype, out.dtype, register[out], ins))
     description = (size // inner, inner, registers, ops, tails, scratch)
     return Step("cluster", description, operands, leaving, (), tuple(cluster.nodes))
-
-
-# Operations that run as one loop with the one before them, and their names when that gives the right operand:
-# core/kernels/pairs.cpp.
-_FIRST = {"add": "add", "sub": "sub", "mul": "mul", "square": "mul"}
-_SECOND = {"add": ("add", "add"), "sub": ("sub", "from"), "mul": ("mul", "mul"), "div": ("div", "under")}
 
 
 def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, tuple[Value, ...]]]:
@@ -160,17 +153,18 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
             uses[v] = uses.get(v, 0) + 1
     loops: dict[Node, tuple[str, Node, tuple[Value, ...]]] = {}
     for node in cluster.nodes:
-        loops[node] = ("cast" if node.name == "cast" else node.op.row.native, node, node.operands)
-        if node.name not in _SECOND or node.results[0].dtype not in _PAIRED:
+        loops[node] = (node.op.row.native, node, node.operands)
+        if not node.op.row.second or node.results[0].dtype not in WIDE:
             continue
         for side, v in enumerate(node.operands):
             before = v.node
             if before is None or before not in loops:
                 continue
             name, _, operands = loops[before]
-            if name in _FIRST and uses[v] == 1 and v not in leaving:
+            # One that runs with the one before it already is no first of a pair.
+            if name == before.op.row.native and before.op.row.first and uses[v] == 1 and v not in leaving:
                 x, y = operands[0], operands[-1]  # both are the operand of a square
-                pair = f"{_FIRST[name]}.{_SECOND[node.name][side]}"
+                pair = f"{before.op.row.first}.{node.op.row.second[side]}"
                 loops[node] = (pair, node, (x, y, node.operands[1 - side]))
                 del loops[before]
                 break

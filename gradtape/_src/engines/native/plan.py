@@ -6,11 +6,11 @@ from bisect import bisect_left, insort
 from heapq import heappop, heappush
 from typing import Any
 
+from gradtape._src.base.dtypes import SIZES
 from gradtape._src.graph.ir import Graph, Value
 
 # The order is that of Place in core/program.h.
 INPUT, CONSTANT, ARENA, FRESH, ALIAS = range(5)
-_WIDTHS = (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16)
 _ALIGNMENT = 64
 
 
@@ -48,7 +48,7 @@ def plan(
             if v in kept:
                 places[v] = (FRESH, 0)
                 continue
-            nbytes = max(_ALIGNMENT, -(-v.size * _WIDTHS[v.dtype] // _ALIGNMENT) * _ALIGNMENT)
+            nbytes = max(_ALIGNMENT, -(-v.size * SIZES[v.dtype] // _ALIGNMENT) * _ALIGNMENT)
             offset = holes.take(nbytes)
             sizes[v] = (offset, nbytes)
             places[v] = (ARENA, offset)

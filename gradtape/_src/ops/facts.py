@@ -1,0 +1,93 @@
+"""What a row says of its op besides values and rules: the facts that the passes over graphs rely on.
+
+The kind of an op implies most of them; a row says what its kind does not. Who says nothing is taken to
+be non-linear, dense and in need of memory of its own. The contract tests every fact on the row's samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+PATTERNS = ("aligned", "moves", "adds", "product", "nothing", "")
+
+
+class Facts(NamedTuple):
+    """The facts, as passes read them. Operands are positions in the signature, a list of tensors being one."""
+
+    linear: tuple[tuple[int, ...], ...] = ()
+    """Sets of operands in which the op is linear together, over the real numbers: when all of a set are
+    multiplied by a number, so is the result. `"x+y"` (add) is one set, `"x y"` (mul) are two; the operands
+    outside of a set have any value, those inside are all part of the linear map or zero. Passes transpose
+    what is linear, so operands without a rule count only as zeros."""
+
+    pattern: str = ""
+    """Which elements of the operands an element of a result depends on:
+    "aligned"  those at its own place, after broadcasting
+    "moves"    at most one, whose value it has; without one it is zero
+    "adds"     those that are added up in it, with a factor that all elements of an operand share; each
+               element is part of at most one result
+    "product"  a row of the first matrix and a column of the second; the first two attributes, if there
+               are any, say whether the matrices are transposed
+    "nothing"  none: it is zero
+    ""         all of them"""
+
+    simplify: Callable[[Any, list, tuple], Any] | None = None
+    """`simplify(builder, operands, attributes)` gives a simpler value, or None (see `ops/rewriting.py`)."""
+
+    fuses: bool = False
+    """The op has a loop over a tile: it can be part of a cluster."""
+
+    epilogue: str = ""
+    """The native reduction that puts the op together from parts: it can end a cluster of element-wise ops."""
+
+    first: str = ""
+    second: tuple[str, ...] = ()
+    """Names of the op in kernels that run two element-wise ops in one loop (core/kernels/pairs.cpp): as the
+    first, and as the second whose left or right operand is the result of the first."""
+
+    in_place: tuple[int, ...] = ()
+    """Operands that the result may be written over, if it has their shape and type."""
+
+    alias: bool = False
+    """The result is the operand in another shape, and may be in the same memory."""
+
+
+def facts_of(
+    kind: str,
+    operands: Sequence[str],
+    *,
+    linear: str | None = None,
+    pattern: str | None = None,
+    simplify: Callable | None = None,
+    fuses: bool = False,
+    epilogue: str = "",
+    first: str = "",
+    second: str = "",
+    in_place: str = "",
+    alias: bool = False,
+) -> Facts:
+    """The facts of an op of this kind: what its row says, and what the kind implies."""
+    places = range(len(operands))
+
+    def sets(text: str) -> tuple[tuple[int, ...], ...]:
+        unknown = [name for name in text.replace("+", " ").split() if name not in operands]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no operand; expected one of {', '.join(operands)}")
+        return tuple(tuple(operands.index(name) for name in word.split("+")) for word in text.split())
+
+    if linear is not None:
+        groups = sets(linear)
+    elif kind == "movement":
+        groups = (tuple(places),)
+    else:
+        groups = tuple((k,) for k in places) if kind == "contraction" else ()
+    if pattern is None:
+        pattern = {"elementwise": "aligned", "movement": "moves"}.get(kind, "")
+    if pattern not in PATTERNS:
+        raise ValueError(f"{pattern!r} is no pattern; expected one of {', '.join(map(repr, PATTERNS))}")
+    if kind == "elementwise":
+        fuses, over = True, tuple(places)
+    else:
+        over = tuple(k for (k,) in sets(in_place))
+    return Facts(groups, pattern, simplify, fuses, epilogue, first, tuple(second.split()), over, alias)
