@@ -192,7 +192,13 @@ class Op:
 @final
 class Scope:
     def __new__(
-        cls, *, recording: bool = True, trace: Any = ..., tracker: Any = ..., watcher: Any = ...
+        cls,
+        *,
+        recording: bool = True,
+        tapes: tuple = (),
+        trace: Any = ...,
+        tracker: Any = ...,
+        watcher: Any = ...,
     ) -> Scope: ...
     def __enter__(self) -> Scope: ...
     def __exit__(self, *arguments: Any) -> None: ...

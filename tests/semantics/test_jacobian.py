@@ -234,6 +234,30 @@ def test_T44_integer_source():
     assert tape.jacobian(y, n) is None
 
 
+def test_T44_a_variable_as_target():
+    v, w = tf.Variable(WS), tf.Variable(2.0)
+    identity = np.eye(6).reshape(3, 2, 3, 2)
+    with tf.GradientTape(persistent=True) as tape:
+        _ = v * w
+    jv, jw = tape.jacobian(v, [v, w])
+    assert_close(jv, identity)
+    assert jw is None
+    assert_close(tape.batch_jacobian(v, v), np.stack([np.eye(2)] * 3))
+    with tf.GradientTape() as tape:
+        pass
+    assert_close(tape.jacobian(v, v), identity)  # read by `jacobian` first of all
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        _ = v * w
+    assert tape.jacobian(v, v) is None
+    assert_close(tf.function(lambda: jacobian_of_itself(w))(), 1.0)
+
+
+def jacobian_of_itself(v):
+    with tf.GradientTape() as tape:
+        pass
+    return tape.jacobian(v, v)
+
+
 def test_T44_the_same_source_twice():
     tape, y, (x,) = record(lambda x: x * x, XS[0])
     for j in tape.jacobian(y, [x, x]):

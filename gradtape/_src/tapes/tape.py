@@ -389,7 +389,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
         unconnected = _unconnected(unconnected_gradients)
         self._use()
-        y = self._single(target, "jacobian")
+        y = self._seen(self._single(target, "jacobian"))
         flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
         places = [i for i, s in enumerate(flat_sources) if _differentiable(s) and _differentiable(y)]
         jacobians: list = [None] * len(flat_sources)
@@ -423,7 +423,14 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
             raise AttributeError(
                 f"{method}: expected one Tensor; got {type(target).__name__!r}. Hint: call {method} for each target."
             )
-        return leaf._read() if isinstance(leaf, _core.Variable) else leaf
+        return leaf
+
+    def _seen(self, target: Any) -> Any:
+        """The target as a tensor: a variable is read, and the tape sees that."""
+        if not isinstance(target, _core.Variable):
+            return target
+        with _core.Scope(tapes=(self,)):
+            return target._read()
 
     def batch_jacobian(
         self,
@@ -453,6 +460,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
                 f"Need first dimension of target shape ({y.shape}) and source shape ({x.shape}) to match."
             )
         self._use()
+        y = self._seen(y)
         with self._kept():
             found = batch_jacobian_of(self, y, x) if _differentiable(y) and _differentiable(x) else None
             if unconnected is UnconnectedGradients.RAISE:
