@@ -170,7 +170,7 @@ static bool is_symbolic(PyObject* value, int depth = 0) {
 [[noreturn]] static void bad_attr(const OpObject* op, const Param& p, PyObject* value, const char* expected) {
   if (is_symbolic(value)) fail(Code::Untraceable, op->name + ": `" + text_of(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
-  if (!repr) PyErr_Clear();
+  if (!repr) clear_exception();
   // TensorFlow: what cannot become a tensor at all is a ValueError.
   fail(value == Py_None ? Code::Value : Code::Type,
        op->name + ": `" + text_of(p.name) + "` is not valid; expected " + expected + "; got " +
@@ -323,7 +323,7 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
       a.kind = Attr::Kind::Float;
       a.f = PyFloat_AsDouble(value);
       if (a.f == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
+        clear_exception();
         bad_attr(op, p, value, "a number");
       }
       return a;

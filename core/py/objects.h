@@ -27,6 +27,12 @@ inline PyObject* checked(PyObject* o) {
   return o;
 }
 
+// Forgets an error that is answered in another way. Ctrl-C, the end of a program or of memory is none: it travels on.
+inline void clear_exception() {
+  if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError{};
+  PyErr_Clear();
+}
+
 // Owns a reference to a Python object.
 template <class T = PyObject> class Ref {
  public:

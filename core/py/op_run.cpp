@@ -47,6 +47,7 @@ void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs,
   PyObject* self = object(reinterpret_cast<TensorObject*>(op));
   Ref<> infer(PyObject_GetAttrString(self, "infer"));
   if (!infer) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError{};
     PyErr_Clear();
     Ref<> module(checked(PyImport_ImportModule("gradtape._src.control.python_op")));
     Ref<>(checked(PyObject_CallMethod(module.get(), "adopt", "O", self)));

@@ -8,6 +8,7 @@ import pytest
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.ops import fft
 from tests.reliability.test_variables_in_threads import in_child
 
 _CALLS = """
@@ -173,3 +174,23 @@ def test_lists_that_change_while_they_are_read():
         tf.transpose(tf.ones([2, 3]), axes)
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError, TypeError)):
         _core.apply(tf.exp, iter([tf.ones([2])]), ())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_what_is_no_error_of_an_argument_comes_out(error):
+    class Number:
+        def __float__(self):
+            raise error
+
+    class Shown:
+        def __repr__(self):
+            raise error
+
+    x = tf.ones([2, 3])
+    for call in (
+        lambda: fft.rfft_of(x, Number()),
+        lambda: fft.rfft_of(x, Shown()),
+        lambda: tf.cumsum(x, axis=Shown()),
+    ):
+        with pytest.raises(error):
+            call()
