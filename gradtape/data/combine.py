@@ -91,9 +91,9 @@ class _ZipDataset(Dataset):
 
 def _whole(parts: tuple) -> tuple:
     """Parts side by side; raises what one of them could not be made for, when all were asked for."""
-    for part in parts:
-        if type(part) is Failure:
-            raise part.error
+    failures = [part for part in parts if type(part) is Failure]
+    if failures:
+        raise next((f for f in failures if f.interrupts), failures[0]).error
     return parts
 
 

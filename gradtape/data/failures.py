@@ -2,7 +2,8 @@
 
 A Python generator is over once an exception has passed through it. So steps that are written as generators never see
 one: `resumable` gives them a *failure* in place of the element that could not be made. They pass it on in its turn,
-and it is raised behind them.
+and it is raised behind them. Ctrl-C takes the same way, so that nothing is lost behind it either; but it `interrupts`:
+no step may keep it back, or answer it by trying something else.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 class Failure:
     """Stands for an element that could not be made."""
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "interrupts")
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
+        self.interrupts = not isinstance(error, Exception)
 
 
 class Guarded:
@@ -115,6 +117,19 @@ def gathered(source: Guarded, count: int) -> Any:
             return element
         found.append(element)
     return found
+
+
+def filled(held: list, count: int, source: Guarded) -> Iterator[Failure]:
+    """Puts elements and failures into a list until there are `count`, if there are as many. Yields interrupts."""
+    while len(held) < count:
+        try:
+            element = next(source)
+        except StopIteration:
+            return
+        if type(element) is Failure and element.interrupts:
+            yield element
+        else:
+            held.append(element)
 
 
 def attempt(function: Callable, *args: Any) -> Any:

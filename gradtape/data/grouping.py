@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from gradtape import _core
@@ -13,7 +13,7 @@ from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.contexts import aside
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset, Unary
-from gradtape.data.failures import Failure, Guarded, Raising, flattened
+from gradtape.data.failures import Failure, Guarded, Raising, filled, flattened
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.structure import DatasetSpec, columns, packer, spec_of
 
@@ -80,14 +80,14 @@ class _WindowDataset(Unary):
     def _elements(self, run: Run) -> Iterator[Any]:
         return Raising(self._windows(Guarded(self._input._iterate(run))))
 
-    def _windows(self, source: Iterator[Any]) -> Iterator[Any]:
+    def _windows(self, source: Guarded) -> Iterator[Any]:
         reach = (self._window - 1) * self._stride + 1
         spec = self._input._spec()
         flat = None if spec is None else nest.flatten(spec)
         held: list = []
         pack: Any = None
         while True:
-            held += islice(source, reach - len(held))
+            yield from filled(held, reach, source)
             if not held or (self._drop and len(held) < reach):
                 return
             inside = held[: reach : self._stride]
@@ -101,10 +101,15 @@ class _WindowDataset(Unary):
                 yield pack([ListDataset(list(p), s) for p, s in zip(parts, specs, strict=True)])
             if self._shift >= len(held):
                 # Elements between windows are passed over; a short window was the last one.
+                last = len(held) < reach
                 between = self._shift - len(held)
-                if len(held) < reach or sum(1 for _ in islice(source, between)) < between:
-                    return
                 held = []
+                while between and not last:
+                    yield from filled(held, 1, source)
+                    between, last = between - 1, not held
+                    held.clear()
+                if last:
+                    return
             else:
                 del held[: self._shift]
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from gradtape._src import ops
 from gradtape._src.base import dtypes, nest
-from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run

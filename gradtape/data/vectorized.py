@@ -126,9 +126,12 @@ def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> I
             except Exception:
                 for k in range(len(at)):
                     row = at[k : k + 1]
-                    # A row that cannot be made is kept: that shows when it is asked for.
-                    made = type(attempt(table.rows, row)) is not Failure
-                    yield from _true(table, row, predicate) if made else (row,)
+                    try:
+                        table.rows(row)
+                    except Exception:
+                        yield row  # it cannot be made: that shows when it is asked for
+                    else:
+                        yield from _true(table, row, predicate)
             else:
                 yield from found
 

@@ -3,6 +3,7 @@
 import pytest
 
 import gradtape as tf
+from gradtape.data.vectorized import MappedTable
 
 Dataset = tf.data.Dataset
 E = "error"
@@ -102,3 +103,69 @@ def test_interrupts_lose_nothing_behind_them():
     with pytest.raises(KeyboardInterrupt):
         next(it)
     assert [int(x) for x in it] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize(
+    "step, expected",
+    [
+        (lambda ds: ds, [0, 2, 4, 6, 8]),
+        (lambda ds: ds.batch(2), [[0, 2], [4, 6], [8]]),
+        (lambda ds: ds.filter(lambda x: x > 2).batch(2), [[4, 6], [8]]),
+    ],
+)
+def test_an_interrupt_while_rows_are_made_comes_out(monkeypatch, step, expected, kind):
+    make, left = MappedTable.rows, [kind]
+
+    def rows(self, at):
+        if left:
+            raise left.pop()
+        return make(self, at)
+
+    monkeypatch.setattr(MappedTable, "rows", rows)
+    it = iter(step(Dataset.range(5).map(lambda x: x * 2)))
+    with pytest.raises(kind):
+        next(it)
+    found = [x.numpy().tolist() for x in it]
+    assert found in (expected, []), "nothing is lost, or it is over"
+    assert not left
+
+
+@pytest.mark.parametrize(
+    "step, expected",
+    [
+        (lambda ds: ds.window(2), [[0, 1], [3, 4], [5]]),
+        (lambda ds: ds.window(1, shift=3), [[0], [4]]),
+        (lambda ds: ds.window(2, shift=1, stride=2, drop_remainder=True), [[0, 3], [1, 4], [3, 5]]),
+    ],
+)
+def test_windows_keep_no_interrupt_back(step, expected):
+    def check(x):
+        if x == 2:
+            raise KeyboardInterrupt
+        return x
+
+    it = iter(step(Dataset.range(6).map(lambda x: tf.py_function(check, [x], tf.int64))))
+    found, interrupts = [], 0
+    while True:
+        try:
+            found.append([int(x) for x in next(it)])
+        except KeyboardInterrupt:
+            interrupts += 1
+        except StopIteration:
+            break
+    assert (found, interrupts) == (expected, 1)
+
+
+def test_side_by_side_an_interrupt_comes_before_a_failure():
+    def fails(x):
+        raise ValueError("failed")
+
+    def interrupts(x):
+        raise KeyboardInterrupt
+
+    parts = [
+        Dataset.range(3).map(lambda x, f=f: tf.py_function(f, [x], tf.int64)) for f in (fails, interrupts)
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(Dataset.zip(tuple(parts))))
