@@ -12,10 +12,12 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.tensors import random as _random
 from gradtape.data import rows
 from gradtape.data.failures import Raising
+from gradtape.data.iterator import NumpyIterator, OwnedIterator
 from gradtape.data.options import Options
 from gradtape.data.rows import Table
 from gradtape.data.structure import is_defined
@@ -170,8 +172,6 @@ class DatasetBase:
 
     def _first(self) -> Any:
         """The first element, for those who can only tell from it what comes."""
-        from gradtape._src.base.contexts import aside
-
         with aside():
             for element in self._begin_pass():
                 return element
@@ -212,8 +212,6 @@ class DatasetBase:
         )
 
     def __iter__(self) -> Any:
-        from gradtape.data.iterator import OwnedIterator
-
         return OwnedIterator(self)
 
     def _for_in_graph(self, *statement: Any) -> None:
@@ -242,8 +240,6 @@ class DatasetBase:
         >>> list(tf.data.Dataset.range(3).as_numpy_iterator())
         [np.int64(0), np.int64(1), np.int64(2)]
         """
-        from gradtape.data.iterator import NumpyIterator
-
         if _core.current_trace() is not None:
             raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
         return NumpyIterator(self)

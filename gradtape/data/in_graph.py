@@ -16,6 +16,8 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.autograph.conversion import conv
+from gradtape._src.autograph.operators import if_stmt
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.control import control
@@ -171,8 +173,6 @@ def for_elements(
         if first == len(feed.structures) - 1:
             body(feed.element(number_now[0], first))
             return
-        from gradtape._src.autograph.operators import if_stmt
-
         if_stmt(
             ops.equal(at, first),
             lambda: body(feed.element(number_now[0], first)),
@@ -219,8 +219,6 @@ def next_element(iterator: Any) -> Any:
 
 def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:
     """`dataset.reduce(state, reduce_func)` in a trace."""
-    from gradtape._src.autograph.conversion import conv
-
     now = [state]
 
     def body(element: Any) -> None:

@@ -12,7 +12,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
-from gradtape.data.structure import to_numpy
+from gradtape.data.structure import normalise, spec_of, to_numpy
 
 _end = object()
 _iterators: weakref.WeakSet[OwnedIterator] = weakref.WeakSet()
@@ -170,8 +170,6 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> Optional:
         """An optional that has a value."""
-        from gradtape.data.structure import normalise
-
         return Optional(normalise(value))
 
     @staticmethod
@@ -196,8 +194,6 @@ class Optional:
     @property
     def element_spec(self) -> Any:
         """What the value looks like."""
-        from gradtape.data.structure import spec_of
-
         return self._spec if self._value is _end else spec_of(self._value)
 
 

@@ -17,6 +17,7 @@ from gradtape.data.base import AUTOTUNE, UNKNOWN, DatasetBase, Run, invalid, num
 from gradtape.data.dataset import Unary
 from gradtape.data.failures import Failure, Guarded, Raising, flattened
 from gradtape.data.functions import DataFunction, arguments, spec_of_result
+from gradtape.data.in_graph import fold
 from gradtape.data.prefetch import Ahead, Mingled, threads_for
 from gradtape.data.rows import Table
 from gradtape.data.structure import normalise, same_form, spec_of
@@ -198,8 +199,6 @@ def reduce(dataset: Any, initial_state: Any, reduce_func: Callable) -> Any:
     state = normalise(initial_state)
     function = DataFunction(reduce_func, "reduce")
     if _core.current_trace() is not None:
-        from gradtape.data.in_graph import fold
-
         return fold(dataset, state, reduce_func)
     first = True
     call = function.with_seeds(_random.isolated_seeds())

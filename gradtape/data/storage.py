@@ -25,7 +25,7 @@ from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
 from gradtape.data.base import DatasetBase, Run
 from gradtape.data.dataset import Dataset
-from gradtape.data.structure import is_tensor, packer
+from gradtape.data.structure import is_tensor, packer, spec_of
 from gradtape.io import framing
 
 _MAGIC = "gradtape elements 2"
@@ -107,8 +107,6 @@ def write_through(
     source: Iterator[Any], path: str, spec: Any = None, compressed: bool = False
 ) -> Iterator[Any]:
     """The same elements, written to a file on their way. Unless all were taken there is no file."""
-    from gradtape.data.structure import spec_of
-
     temporary = f"{path}.{os.getpid()}.incomplete"
     file: Any = None
     count = 0

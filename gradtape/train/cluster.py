@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gradtape._src.base.errors import OutOfRangeError
+
 
 class ClusterSpec:
     """Names of jobs, each with the addresses of its tasks. Nothing connects to them.
@@ -102,8 +104,6 @@ class Coordinator:
 
     def __init__(self, clean_stop_exception_types: tuple[type[BaseException], ...] | None = None) -> None:
         if clean_stop_exception_types is None:
-            from gradtape._src.base.errors import OutOfRangeError
-
             clean_stop_exception_types = (OutOfRangeError,)
         self._clean = tuple(clean_stop_exception_types)
         self._lock = threading.Lock()

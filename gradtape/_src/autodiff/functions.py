@@ -12,6 +12,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.base import nest
+from gradtape._src.control.control_flow import vectorized_map
 from gradtape._src.tapes.tape import GradientTape, _leaf
 
 
@@ -196,8 +197,6 @@ def per_example_gradient(loss: Callable, sources: Any, *examples: Any) -> Any:
       sources: Variables, or tensors that `loss` reads, in any structure.
       examples: tensors, or nests of them, whose first axis is the batch.
     """
-    from gradtape._src.control.control_flow import vectorized_map
-
     if not examples:
         raise ValueError("autodiff.per_example_gradient: expected at least one batch of examples.")
 

@@ -10,6 +10,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.ops.table import PUBLIC
 from gradtape._src.tapes.tape import GradientTape, _leaf
 
 _EVERYTHING = (1 << 64) - 1
@@ -138,8 +139,6 @@ class _Problem:
 
 
 def _solve(matrix: Any, right: Any) -> Any:
-    from gradtape._src.ops.table import PUBLIC
-
     return PUBLIC["linalg.solve"](matrix, right)
 
 

@@ -16,7 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape import _core
-from gradtape._src.base import log
+from gradtape._src import ops
+from gradtape._src.base import dtypes, log
+from gradtape._src.control.control import is_symbolic
 
 _MARK = "__ag_converted__"
 _NEVER = "__ag_do_not_convert__"
@@ -128,7 +130,7 @@ def _converted(f: types.FunctionType, asked: bool = False) -> Callable:
 def _new_code(f: types.FunctionType) -> types.CodeType | None:
     if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f):
         return None
-    from gradtape._src.autograph.transform import transform
+    from gradtape._src.autograph.transform import transform  # few programs have anything to rewrite
 
     try:
         return transform(f)
@@ -174,8 +176,6 @@ def _with_code(f: types.FunctionType, code: types.CodeType) -> types.FunctionTyp
 
 
 def _symbolic(*args: Any) -> bool:
-    from gradtape._src.control.control import is_symbolic
-
     return any(isinstance(a, (_core.Tensor, _core.Variable)) and is_symbolic(a) for a in args)
 
 
@@ -188,16 +188,10 @@ def _range(*args: Any) -> Any:
 
 
 def _int(x: Any = 0, *args: Any, **kwargs: Any) -> Any:
-    from gradtape._src import ops
-    from gradtape._src.base import dtypes
-
     return ops.cast(x, dtypes.int32) if _symbolic(x) else int(x, *args, **kwargs)
 
 
 def _float(x: Any = 0.0) -> Any:
-    from gradtape._src import ops
-    from gradtape._src.base import dtypes
-
     return ops.cast(x, dtypes.float32) if _symbolic(x) else float(x)
 
 

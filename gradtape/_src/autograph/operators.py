@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv, done
 from gradtape._src.base import dtypes
 from gradtape._src.control import control
@@ -159,8 +160,6 @@ def _guarded(go_on: Callable, body: Callable, get: Callable, put: Callable, name
 def _for_rows(
     items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
 ) -> None:
-    from gradtape._src import ops
-
     _count_up(items.shape[0], lambda i: ops.gather(items, i), go_on, body, get, put, names)
 
 
@@ -174,8 +173,6 @@ def _count_up(
     count: Any, item: Callable, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
 ) -> None:
     """A loop that runs `body(item(i))` for i from 0 to count."""
-    from gradtape._src import ops
-
     known = count if isinstance(count, int) else None
 
     def test(values: list) -> Any:
@@ -205,8 +202,6 @@ class Range:
         start: Any = None,
         name: Any = None,
     ):
-        from gradtape._src import ops
-
         if start is not None:
             args = (start, *args)
         if limit is not None:
@@ -225,8 +220,6 @@ class Range:
 
     def count(self) -> Any:
         """How many numbers there are: an int if that is known, else a tensor."""
-        from gradtape._src import ops
-
         span, step = self.limit - self.start, self.delta
         n = ops.ceil(span / step) if self.dtype.is_floating else -((-span) // step)
         n = ops.maximum(ops.cast(n, dtypes.int32), 0)
@@ -234,23 +227,17 @@ class Range:
 
     def number(self, i: Any) -> Any:
         """The number at a place."""
-        from gradtape._src import ops
-
         plain = not is_symbolic(self.start) and not is_symbolic(self.delta)
         if plain and self.dtype is dtypes.int32 and int(self.start) == 0 and int(self.delta) == 1:
             return i
         return self.start + ops.cast(i, self.dtype) * self.delta
 
     def __iter__(self) -> Any:
-        from gradtape._src import ops
-
         return iter(ops.range_(self.start, self.limit, self.delta))
 
 
 def conv_range(f: Callable) -> Callable:
     """`conv(f)` for what a loop iterates over: ranges stay ranges while a function is traced."""
-    from gradtape._src import ops
-
     if f is ops.range_:
         return Range if _core.current_trace() is not None else f
     return conv(f)
@@ -308,8 +295,6 @@ def not_(value: Any) -> Any:
     """`not value`."""
     if not is_symbolic(value):
         return not value
-    from gradtape._src import ops
-
     return ops.logical_not(control.predicate(value, "not"))
 
 

@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.batching import units
 from gradtape._src.control.control_ops import (
     Branches,
@@ -32,6 +34,7 @@ from gradtape._src.control.control_ops import (
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.effects import Draw
 from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic
+from gradtape._src.tensors.hooks import densify
 
 _EVERYTHING = (1 << 64) - 1
 
@@ -125,8 +128,6 @@ def _draws(op: Callback) -> bool:
 
 def aligned(operands: Sequence[Any], marks: Sequence[bool]) -> list:
     """Operands of an element-wise op such that the rows of all of them meet."""
-    from gradtape._src import ops
-
     rank = max(x.ndim - b for x, b in zip(operands, marks, strict=True))
     return [
         ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]])
@@ -138,8 +139,6 @@ def aligned(operands: Sequence[Any], marks: Sequence[bool]) -> list:
 
 def spread(x: Any, size: int) -> Any:
     """A tensor with a new leading axis along which it does not change."""
-    from gradtape._src import ops
-
     return ops.broadcast_to(x, [size, *x.shape])
 
 
@@ -178,9 +177,6 @@ class Rows(Control):
         return Rows(GraphFunction(graph, node.name), marks, size)
 
     def _execute(self, *inputs: Any) -> Sequence[Any]:
-        from gradtape._src import ops
-        from gradtape._src.base.dtypes import BY_CODE
-
         if self.size == 0:
             return [ops.zeros(shape, BY_CODE[dtype]) for shape, dtype in self.specs]
         rows = [ops.unstack(x, axis=0) if m else None for x, m in zip(inputs, self.marks, strict=True)]
@@ -193,8 +189,6 @@ class Rows(Control):
 
     def batch(self, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
         """Rows of rows: the new axis and the old one are walked as one."""
-        from gradtape._src import ops
-
         folded = []
         for x, new, old in zip(operands, marks, self.marks, strict=True):
             if new and not old:
@@ -211,8 +205,6 @@ class Rows(Control):
         outputs = self.apply(operands)
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            from gradtape._src import ops
-
             wanted = [k for k, g in enumerate(gs) if g is not None]
             backward, found = self._backward(tracked, wanted)
             marks = [*self.marks, *(True for _ in wanted)]
@@ -227,8 +219,6 @@ class Rows(Control):
 
     def _backward(self, tracked: tuple[bool, ...], wanted: list[int]) -> tuple[GraphFunction, list]:
         """The gradients of one row from its operands and cotangents; where they are among the results."""
-        from gradtape._src.tensors.hooks import densify
-
         graph = self.function.graph
         n = len(graph.inputs)
         found: list = []

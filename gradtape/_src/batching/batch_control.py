@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.batching.batch import Rows, replay_batched, spread
 from gradtape._src.control.control_ops import (
     Branches,
@@ -90,15 +91,11 @@ class BatchedLoop:
         return [y if h else spread(y, self.size) for y, h in zip(ys, has, strict=True)]
 
     def _test(self, xs: list) -> list:
-        from gradtape._src import ops
-
         if self.masked:
             return [ops.reduce_any(xs[self.n])]
         return replay_batched(self.cond, xs, self.marks, self.size)[0]
 
     def _step(self, xs: list) -> list:
-        from gradtape._src import ops
-
         plain = [*xs[: self.n], *xs[self.n + self.masked :]]
         ys, has = replay_batched(self.body, plain, self.marks, self.size)
         new = [

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES
 from gradtape._src.batching.batch import replay_batched, spread
@@ -45,8 +47,6 @@ class Seed(NamedTuple):
 
     def piece(self, start: int, count: int) -> Any:
         """Some of the rows as a tensor."""
-        from gradtape._src import ops
-
         flat = ops.one_hot(ops.range_(start, start + count), self.rows, dtype=self.dtype)
         if self.batch is None:
             return ops.reshape(flat, [count, *self.shape])
@@ -115,8 +115,6 @@ def transposed(function: GraphFunction, output: int) -> GraphFunction:
 
 def jacobians_of(tape: Any, y: Any, sources: list) -> list:
     """For each source a tensor `[*y.shape, *source.shape]`, or None if `y` does not depend on it."""
-    from gradtape._src import ops
-
     pull = pullback(tape, y, sources)
     shape = tuple(y.shape)
     if pull is not None and _forward_is_cheaper(pull, y, sources):
@@ -147,16 +145,12 @@ def _count(shape: Sequence[int]) -> int:
 
 def _first_axis_last(t: Any) -> Any:
     """`[n, *shape]` as a matrix with n columns."""
-    from gradtape._src import ops
-
     n = t.shape[0]
     return ops.transpose(ops.reshape(t, [n, t._numel // n]), [1, 0])
 
 
 def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     """The tensor `[batch, *y.shape[1:], *x.shape[1:]]`, or None if `y` does not depend on `x`."""
-    from gradtape._src import ops
-
     batch, inner, within = y.shape[0], tuple(y.shape)[1:], tuple(x.shape)[1:]
     shape = [batch, *inner, *within]
     if 0 in shape:
@@ -174,8 +168,6 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
 
 def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
     """For each source the gradients `[rows, *source.shape]`, by one backward pass after the other."""
-    from gradtape._src import ops
-
     if not seed.rows:  # one pass, though there is nothing to pass on, says what is connected
         once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
         pairs = zip(once, sources, strict=True)
@@ -239,8 +231,6 @@ def _compiled(function: GraphFunction, marks: tuple[bool, ...], seed: Seed) -> C
 
 def in_pieces(function: GraphFunction, kept: list, rows_of: Callable[[int, int], Any], rows: int) -> list:
     """The same with `rows_of(start, count)` as the last input, as many rows at a time as fit into memory."""
-    from gradtape._src import ops
-
     if not rows:
         return _run(function, [*kept, rows_of(0, 0)], 0)
     piece = _rows_that_fit(function, rows)
@@ -270,8 +260,6 @@ def _run(function: GraphFunction, given: list, rows: int) -> list:
 
 def _rows_that_fit(function: GraphFunction, rows: int) -> int:
     """How many rows may run at once, such that what they compute on the way fits into memory."""
-    from gradtape._src.base import settings
-
     if function.row_bytes < 0:
         function.row_bytes = _peak(function.graph)
     return max(1, min(rows, settings.jacobian_memory // max(1, function.row_bytes)))

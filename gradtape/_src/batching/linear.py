@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gradtape._src.base.dtypes import DIFFERENTIABLE
+from gradtape._src.batching.batch import Rows
 from gradtape._src.control.control_ops import Branches, Eager, KeepingLoop, Loop, LoopGradient
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
@@ -89,8 +90,6 @@ def _is_zero(v: Value) -> bool:
 
 
 def _callback_is_linear(op: Callback, on: list[bool]) -> bool:
-    from gradtape._src.batching.batch import Rows
-
     if op.passes_on or op.is_barrier:
         return True
     if isinstance(op, Branches):

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.control import control
 from gradtape._src.control.control_ops import Eager
 from gradtape._src.control.tensor_array import TensorArray
-from gradtape._src.graph.ir import Callback
+from gradtape._src.graph.ir import Callback, symbolic
 
 
 def _loop(count: int, skip: int, reverse: bool, values: Sequence[Any], body: Callable) -> list:
@@ -26,14 +27,10 @@ def _loop(count: int, skip: int, reverse: bool, values: Sequence[Any], body: Cal
 
 
 def _row(elems: Any, tensors: Sequence[Any], i: Any) -> Any:
-    from gradtape._src import ops
-
     return nest.pack_sequence_as(elems, [ops.gather(t, i) for t in tensors])
 
 
 def _tensors(elems: Any) -> list:
-    from gradtape._src import ops
-
     return [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
 
 
@@ -100,6 +97,4 @@ def python_op(
     op = Callback(name, lambda *xs: run(list(xs)), effect=True)
     trace = _core.current_trace()
     results = trace.add(op, [trace.value_of(x) for x in inputs], (), kinds)
-    from gradtape._src.graph.ir import symbolic
-
     return [symbolic(v) for v in results]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.dtypes import DIFFERENTIABLE, float64
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 from gradtape._src.tensors.hooks import densify
@@ -72,8 +73,6 @@ def _aligned(node: Node, depends: dict) -> Any:
 
 def _positions(v: Value, first: int = 1) -> Any:
     """The numbers of the elements, from `first`, as a tensor of doubles, which hold them exactly."""
-    from gradtape._src import ops
-
     return ops.convert_to_tensor(np.arange(first, first + v.size, dtype=np.float64).reshape(v.shape))
 
 
@@ -109,14 +108,10 @@ def _moved(node: Node, depends: dict, known: dict) -> list | None:
 
 
 def _zeros(v: Value) -> Any:
-    from gradtape._src import ops
-
     return ops.convert_to_tensor(np.zeros(v.shape))
 
 
 def _ones(v: Value) -> Any:
-    from gradtape._src import ops
-
     return ops.convert_to_tensor(np.ones(v.shape))
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.dtypes import BY_CODE, float64
 from gradtape._src.graph.ir import Callback, Node
 
@@ -41,8 +42,6 @@ class Units:
     @staticmethod
     def identity(shape: tuple[int, ...], dtype: Any, batch: int | None) -> Units:
         """Unit vectors of a shape; with `batch` the same for each of so many examples."""
-        from gradtape._src import ops
-
         size = int(np.prod(shape, dtype=np.int64))
         places = np.arange(size).reshape(shape)
         if batch is not None:
@@ -54,8 +53,6 @@ class Units:
         return _sum([self._rows(t) for t in self.terms])
 
     def _rows(self, term: Term) -> Any:
-        from gradtape._src import ops
-
         numbers = np.arange(self.size).reshape(-1, *([1] * term.places.ndim))
         if term.places.size * self.size <= _FOLDED:
             mask = ops.convert_to_tensor(numbers == term.places)
@@ -119,8 +116,6 @@ def _all(parts: list, size: int) -> list | None:
 def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
     """A pass is linear in its seed: terms go through one by one, the other operands that depend on
     it being zero meanwhile; and what is zero stays zero."""
-    from gradtape._src import ops
-
     shape = node.results[0].shape
     if len({len(operands[k].terms) for k in moving}) == 1 and all(
         np.array_equal(a.places, b.places)
@@ -150,8 +145,6 @@ def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
 
 def _moved(node: Node, terms: list[Term]) -> list[Term]:
     """The rows that elements belong to move like the elements."""
-    from gradtape._src import ops
-
     numbers = [ops.convert_to_tensor(t.places + 1.0) for t in terms]
     kinds = [p.kind for p in node.op.row.attributes]
     attrs = tuple(float64 if k == "Dtype" else a for k, a in zip(kinds, node.attrs, strict=True))
@@ -161,8 +154,6 @@ def _moved(node: Node, terms: list[Term]) -> list[Term]:
 
 
 def _product(node: Node, operands: list, which: int, term: Term, size: int) -> Any:
-    from gradtape._src import ops
-
     other = operands[1 - which]
     flipped, other_flipped = (bool(node.attrs and node.attrs[k]) for k in (which, 1 - which))
     if term.value.ndim != 2 or other.ndim != 2:
@@ -181,8 +172,6 @@ def _product(node: Node, operands: list, which: int, term: Term, size: int) -> A
 
 def _total(node: Node, term: Term, size: int) -> Any:
     """The sum of all elements: row k has element k alone, times its factor in the sum."""
-    from gradtape._src import ops
-
     if not np.array_equal(term.places.reshape(-1), np.arange(size)):
         return None
     ones = ops.ones(term.value.shape, float64)

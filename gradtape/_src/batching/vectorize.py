@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
@@ -49,6 +50,4 @@ def _value(x: Any) -> Any:
 
 
 def _first(t: Any) -> Any:
-    from gradtape._src import ops
-
     return ops.reshape(t, tuple(t.shape)[1:])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.base import dtypes, errors
+from gradtape._src.batching.vectorize import vectorized
 from gradtape._src.contract.cases import Case, allowed, cases, tensor
 from gradtape._src.contract.compare import TOLERANCES, differences, each, tolerance
 from gradtape._src.ops.table import Row
@@ -32,8 +33,6 @@ def other_operands(case: Case) -> list[np.ndarray]:
 
 
 def _check(case: Case) -> Iterator[str]:
-    from gradtape._src.batching.vectorize import vectorized
-
     n = len(case.arrays)
     others = other_operands(case)
     masks = [m for m in itertools.product((False, True), repeat=n) if any(m)] if n <= 3 else [(True,) * n]

@@ -11,6 +11,9 @@ import numpy as np
 
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.base import errors
+from gradtape._src.batching.jacobian import Seed, _all_rows, in_pieces, pullback, transposed
+from gradtape._src.batching.linear import is_linear
+from gradtape._src.batching.vectorize import vectorized
 from gradtape._src.contract.batching import other_operands
 from gradtape._src.contract.cases import Case, array_of, tensor
 from gradtape._src.contract.compare import differences, each
@@ -59,9 +62,6 @@ def _rows_like(values: list, rng: Any) -> list[np.ndarray]:
 
 def _check_rows(case: Case) -> Iterator[str]:
     """What a Jacobian is made of: the backward pass, and its transpose, over several rows at once."""
-    from gradtape._src.batching.jacobian import pullback
-    from gradtape._src.batching.linear import is_linear
-
     s = _Setting(case)
     with GradientTape(persistent=True) as tape:
         tape.watch(s.xs)
@@ -82,8 +82,6 @@ def _always(rows: Any) -> Callable[[int, int], Any]:
 
 
 def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[str]:
-    from gradtape._src.batching.jacobian import Seed, _all_rows, in_pieces, transposed
-
     case, limit = s.case, 8 * s.exact * s.case.row.tolerance
     (cotangents,) = _rows_like([out], case.rng(5))
     tangents = _rows_like(s.xs, case.rng(6))
@@ -127,8 +125,6 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
 
 def _check_batched_gradient(case: Case) -> Iterator[str]:
     """The gradient through an op that runs over a new axis is that of the rows."""
-    from gradtape._src.batching.vectorize import vectorized
-
     s = _Setting(case)
     different = other_operands(case)
     weights = _rows_like(s.outs, case.rng(7))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorShape
@@ -17,8 +18,6 @@ _SUMMARY = 3
 
 
 def _tensor(x: Any, like: Any = None) -> Any:
-    from gradtape._src import ops
-
     return ops.convert_to_tensor(x, dtype_hint=None if like is None else like.dtype)
 
 
@@ -47,8 +46,6 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 @deferred
 def _compare(sign: str, holds: Callable, x: Any, y: Any, message: str | None, summarize: int | None) -> None:
     """Raises unless `x sign y` holds for all elements, and shows where it does not."""
-    from gradtape._src import ops
-
     x = _tensor(x)
     y = _tensor(y, x)
     condition = holds(x, y)
@@ -87,8 +84,6 @@ def assert_equal(
     >>> import gradtape as tf
     >>> tf.debugging.assert_equal(tf.constant([1, 2]), [1, 2])
     """
-    from gradtape._src import ops
-
     _compare("==", ops.equal, x, y, message, summarize)
 
 
@@ -96,8 +91,6 @@ def assert_none_equal(
     x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x != y` for all elements."""
-    from gradtape._src import ops
-
     _compare("!=", ops.not_equal, x, y, message, summarize)
 
 
@@ -105,8 +98,6 @@ def assert_less(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x < y` for all elements."""
-    from gradtape._src import ops
-
     _compare("<", ops.less, x, y, message, summarize)
 
 
@@ -114,8 +105,6 @@ def assert_less_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x <= y` for all elements."""
-    from gradtape._src import ops
-
     _compare("<=", ops.less_equal, x, y, message, summarize)
 
 
@@ -123,8 +112,6 @@ def assert_greater(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x > y` for all elements."""
-    from gradtape._src import ops
-
     _compare(">", ops.greater, x, y, message, summarize)
 
 
@@ -132,8 +119,6 @@ def assert_greater_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x >= y` for all elements."""
-    from gradtape._src import ops
-
     _compare(">=", ops.greater_equal, x, y, message, summarize)
 
 
@@ -152,8 +137,6 @@ def assert_near(
     Args:
       rtol, atol: ten times the precision of the type by default.
     """
-    from gradtape._src import ops
-
     x = _tensor(x)
     y = _tensor(y, x)
     if y.dtype is not x.dtype:
@@ -184,8 +167,6 @@ def _prefix(message: str | None) -> str:
 
 @deferred
 def _compare_zero(sign: str, holds: Callable, x: Any, message: str | None, summarize: int | None) -> None:
-    from gradtape._src import ops
-
     x = _tensor(x)
     if bool(ops.reduce_all(holds(x, ops.zeros([], x.dtype)))):
         return
@@ -204,8 +185,6 @@ def assert_positive(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x > 0` for all elements."""
-    from gradtape._src import ops
-
     _compare_zero(">", ops.greater, x, message, summarize)
 
 
@@ -213,8 +192,6 @@ def assert_negative(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x < 0` for all elements."""
-    from gradtape._src import ops
-
     _compare_zero("<", ops.less, x, message, summarize)
 
 
@@ -222,8 +199,6 @@ def assert_non_negative(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x >= 0` for all elements."""
-    from gradtape._src import ops
-
     _compare_zero(">=", ops.greater_equal, x, message, summarize)
 
 
@@ -231,8 +206,6 @@ def assert_non_positive(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raises InvalidArgumentError unless `x <= 0` for all elements."""
-    from gradtape._src import ops
-
     _compare_zero("<=", ops.less_equal, x, message, summarize)
 
 
@@ -413,8 +386,6 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
     Raises:
       InvalidArgumentError: `message : Tensor had NaN values`.
     """
-    from gradtape._src import ops
-
     x = _tensor(tensor)
     if not x.dtype.is_floating:
         raise InvalidArgumentError(None, None, f"check_numerics: expected floats; got {x.dtype.name}.")

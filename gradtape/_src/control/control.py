@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import bool as bool_
@@ -171,8 +172,6 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
 
 def switch_case(branch_index: Any, branches: dict[int, Callable], default: Callable) -> Any:
     """`tf.switch_case` on a symbol."""
-    from gradtape._src import ops
-
     numbers = sorted(branches)
     functions = [branches[n] for n in numbers] + [default]
     index = _operand(branch_index)
@@ -272,8 +271,6 @@ def while_loop(
     init = [hooks.convert(0), *loop_vars] if maximum_iterations is not None else list(loop_vars)
 
     def test(values: list) -> Any:
-        from gradtape._src import ops
-
         if maximum_iterations is None:
             return cond(*values)
         return ops.logical_and(values[0] < maximum_iterations, predicate(cond(*values[1:]), "while loop"))

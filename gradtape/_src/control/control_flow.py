@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.shape import TensorSpec
+from gradtape._src.control import control
+from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
 
 
@@ -51,8 +54,6 @@ def cond(
     _want_callable(true_fn=true_fn, false_fn=false_fn)
     assert true_fn is not None and false_fn is not None
     if _is_symbolic(pred):
-        from gradtape._src.control import control
-
         return control.cond(pred, _traceable(true_fn), _traceable(false_fn))
     return true_fn() if pred else false_fn()
 
@@ -90,8 +91,6 @@ def switch_case(
         default = branches[max(branches)]
     _want_callable(default=default)
     if _is_symbolic(branch_index):
-        from gradtape._src.control import control
-
         functions = {number: _traceable(f) for number, f in branches.items()}
         return control.switch_case(branch_index, functions, _traceable(default))
     index = int(branch_index._read() if isinstance(branch_index, _core.Variable) else branch_index)
@@ -144,9 +143,6 @@ def case(
 
 def _symbolic_case(pairs: list, default: Callable | None, exclusive: bool) -> Any:
     """Conditions inside of conditions."""
-    from gradtape._src import ops
-    from gradtape._src.control.assertions import Assert
-
     preds = [ops.convert_to_tensor(pred) for pred, _ in pairs]
     if exclusive:
         count = ops.add_n([ops.cast(p, dtypes.int32) for p in preds])
@@ -197,8 +193,6 @@ def while_loop(
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     if _core.current_trace() is not None:
-        from gradtape._src.control import control
-
         return control.while_loop(_traceable(cond), _traceable(body), loop_vars, maximum_iterations)
     limit = None if maximum_iterations is None else int(maximum_iterations)
     # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
@@ -221,15 +215,11 @@ def while_loop(
 
 
 def _loop_result(value: Any) -> Any:
-    from gradtape._src import ops
-
     return value if isinstance(value, TensorArray) else ops.convert_to_tensor(value)
 
 
 def _rows(elems: Any, what: str = "elems") -> tuple[list[list], int]:
     """The rows of every tensor in a nest, and how many there are."""
-    from gradtape._src import ops
-
     tensors = [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
     if not tensors:
         raise ValueError(f"{what}: expected at least one tensor.")
@@ -274,8 +264,6 @@ def map_fn(
     signature = dtype if fn_output_signature is None else fn_output_signature
     rows, count = _rows(elems)
     if signature is None:
-        from gradtape._src import ops
-
         signature = nest.map_structure(lambda e: ops.convert_to_tensor(e).dtype, elems)
     specs = [_output_spec(s) for s in nest.flatten(signature)]
     outputs = [
@@ -303,7 +291,6 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     Args:
       fallback_to_while_loop: if False, a function that cannot be traced is an error.
     """
-    from gradtape._src import ops
     from gradtape._src.batching.vectorize import vectorized
 
     _want_callable(fn=fn)
@@ -331,8 +318,6 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
 
 def _start(elems: Any, initializer: Any, reverse: bool) -> tuple[Any, list[list], list[int], Any]:
     """The first value of a scan or fold, the rows, their order, and the structure of the values."""
-    from gradtape._src import ops
-
     rows, count = _rows(elems)
     order = list(range(count - 1, -1, -1) if reverse else range(count))
     if initializer is not None:
@@ -440,8 +425,6 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
       inp: a list of tensors.
       Tout: the type of the result, or a list of types.
     """
-    from gradtape._src import ops
-
     _want_callable(func=func)
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
@@ -483,8 +466,6 @@ def numpy_function(
     name: str | None = None,
 ) -> Any:
     """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient."""
-    from gradtape._src import ops
-
     _want_callable(func=func)
     if _core.current_trace() is not None:
         from gradtape._src.batching.rows import python_op

@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, int64
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
 from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
+from gradtape._src.tensors.hooks import densify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 Spec = tuple[tuple[int, ...], int]  # shape, number of the type
@@ -54,14 +56,10 @@ def has_effect(graph: Graph) -> bool:
 
 
 def zeros(spec: Spec) -> Any:
-    from gradtape._src import ops
-
     return ops.zeros(spec[0], BY_CODE[spec[1]])
 
 
 def _dense(g: Any) -> Any:
-    from gradtape._src.tensors.hooks import densify
-
     return densify(g)
 
 
@@ -407,7 +405,6 @@ def differentiate(f: Callable[[list], list], marks: Sequence[bool]) -> Callable[
     """The gradient of `f` by its marked arguments: a function of all arguments and the cotangents."""
 
     def gradient(given: list) -> list:
-        from gradtape._src import ops
         from gradtape._src.tapes.tape import GradientTape
 
         # Objects of their own, so that a tensor given twice has two gradients.

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
 
@@ -98,14 +99,10 @@ class TensorArray:
     @property
     def flow(self) -> Any:
         """A scalar that stands for the order of graph ops; it has no meaning here."""
-        from gradtape._src import ops
-
         return ops.constant(0)
 
     def size(self, name: str | None = None) -> Any:
         """The number of elements, as a tensor."""
-        from gradtape._src import ops
-
         return ops.constant(len(self))
 
     def __len__(self) -> int:
@@ -135,8 +132,6 @@ class TensorArray:
           InvalidArgumentError: if it was read before and cleared.
         """
         if self._buffer is not None or _symbolic(index):
-            from gradtape._src import ops
-
             return ops.gather(self._as_tensor(), index)
         index = _index(index)
         if index < 0:
@@ -176,8 +171,6 @@ class TensorArray:
     def _element(self, index: int) -> Any:
         """An element; zeros if nothing was written."""
         if self._tensors[index] is None:
-            from gradtape._src import ops
-
             if not self._element_shape.is_fully_defined():
                 raise ValueError(
                     f"TensorArray: nothing was written at index {index}, and the shape of the elements is "
@@ -203,8 +196,6 @@ class TensorArray:
         self._tensors[index] = self._checked(value)
 
     def _checked(self, value: Any) -> Any:
-        from gradtape._src import ops
-
         tensor = ops.convert_to_tensor(value, dtype_hint=self._dtype)
         if tensor.dtype is not self._dtype:
             raise errors.InvalidArgumentError(
@@ -232,14 +223,10 @@ class TensorArray:
     def gather(self, indices: Any, name: str | None = None) -> Any:
         """The elements at `indices` as one tensor."""
         if self._buffer is not None or _symbolic(indices):
-            from gradtape._src import ops
-
             return ops.gather(self._as_tensor(), indices)
         return self._stacked(self._indices(indices))
 
     def _stacked(self, indices: Any) -> Any:
-        from gradtape._src import ops
-
         elements = [self._element(i) for i in indices]
         if not elements:
             shape = self._element_shape.as_list() if self._element_shape.is_fully_defined() else []
@@ -248,8 +235,6 @@ class TensorArray:
 
     def concat(self, name: str | None = None) -> Any:
         """All elements joined along their first axis."""
-        from gradtape._src import ops
-
         if self._buffer is not None:
             rows = self._buffer.shape
             return ops.reshape(self._buffer, [rows[0] * rows[1], *rows[2:]])
@@ -278,8 +263,6 @@ class TensorArray:
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Fills the array with pieces of `value` of the given lengths along the first axis."""
-        from gradtape._src import ops
-
         pieces = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
         if len(pieces) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
@@ -290,14 +273,10 @@ class TensorArray:
         return self
 
     def _rows(self, value: Any) -> list:
-        from gradtape._src import ops
-
         return list(ops.unstack(ops.convert_to_tensor(value, dtype_hint=self._dtype), axis=0))
 
     @staticmethod
     def _indices(indices: Any) -> list[int]:
-        from gradtape._src import ops
-
         return [int(i) for i in ops.convert_to_tensor(indices, dtype_hint=dtypes.int32).numpy().reshape(-1)]
 
     # ---- in a trace -------------------------------------------------------------------------
@@ -308,8 +287,6 @@ class TensorArray:
 
     def _as_tensor(self) -> Any:
         """The elements as rows of one tensor."""
-        from gradtape._src import ops
-
         if self._buffer is not None:
             return self._buffer
         if not self._element_shape.is_fully_defined():
@@ -328,13 +305,9 @@ class TensorArray:
         return new
 
     def _with_zeros(self) -> TensorArray:
-        from gradtape._src import ops
-
         return self._with_tensor(ops.zeros_like(self._as_tensor()))
 
     def _traced_write(self, index: Any, value: Any) -> TensorArray:
-        from gradtape._src import ops
-
         new = copy.copy(self)
         new._tensors = list(self._tensors)
         if self._buffer is None and not _symbolic(index):
@@ -354,14 +327,10 @@ class TensorArray:
         if self._buffer is None:
             self._tensors += [None] * (size - len(self._tensors))
         elif size > self._buffer.shape[0]:
-            from gradtape._src import ops
-
             more = ops.zeros([size - self._buffer.shape[0], *self._element_shape], self._dtype)
             self._buffer = ops.concat([self._buffer, more], 0)
 
     def _traced_unstack(self, value: Any) -> TensorArray:
-        from gradtape._src import ops
-
         rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
         if rows.shape[0] > len(self) and not self._dynamic_size:
             raise ValueError(
@@ -370,8 +339,6 @@ class TensorArray:
         return self._with_tensor(rows)
 
     def _traced_scatter(self, indices: Any, value: Any) -> TensorArray:
-        from gradtape._src import ops
-
         rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
         new = copy.copy(self)
         new._element_shape = self._element_shape.merge_with(list(rows.shape)[1:])

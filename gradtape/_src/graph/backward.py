@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape._src.graph.callable import GraphFunction, pack
 from gradtape._src.graph.ir import Graph, symbolic
+from gradtape._src.graph.simplify import simplify
+from gradtape._src.tensors import hooks
 
 
 def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]:
@@ -17,10 +20,6 @@ def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]
 def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     """The function that computes `results`, and for each of them where it is among its outputs:
     None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
-    from gradtape._src.graph.callable import GraphFunction, pack
-    from gradtape._src.graph.simplify import simplify
-    from gradtape._src.tensors import hooks
-
     if dense:
         results = [None if g is None else hooks.densify(g) for g in results]
     found, flat = pack(results)

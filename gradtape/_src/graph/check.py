@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.engines.native.lower import compile_graph
@@ -44,8 +45,6 @@ def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
 
 
 def _as(tensor: Any, value: Value) -> Any:
-    from gradtape._src import ops
-
     return tensor if tensor.dtype._code == value.dtype else ops.cast(tensor, dtypes.BY_CODE[value.dtype])
 
 

@@ -21,6 +21,8 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.graph.callable import GraphFunction, pack, unpack
 from gradtape._src.graph.ir import Callback, symbolic
 from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class CustomGradient(Callback):
@@ -73,9 +75,6 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
 
 
 def _tensor(g: Any, x: Any) -> Any:
-    from gradtape._src.tensors import hooks
-    from gradtape._src.tensors.indexed_slices import IndexedSlices
-
     return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else hooks.convert(g, x.dtype._code)
 
 

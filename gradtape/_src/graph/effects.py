@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import nest
+from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.graph.ir import Callback
 
 
@@ -64,8 +66,6 @@ class Draw(Callback):
 
     def batch(self, size: int, shape: tuple[int, ...], dtype: int) -> list:
         """The results for so many rows."""
-        from gradtape._src import ops
-        from gradtape._src.base.dtypes import BY_CODE
 
         def rows() -> Any:
             if not size:

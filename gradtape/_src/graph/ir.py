@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.ops.facts import Facts
 from gradtape._src.ops.table import TABLE
@@ -195,8 +196,6 @@ class Graph:
             return names[v]
 
         def typed(v: Value) -> str:
-            from gradtape._src.base.dtypes import BY_CODE
-
             return f"{name(v)}: {BY_CODE[v.dtype].name}{list(v.shape)}"
 
         lines = [f"graph({', '.join(typed(v) for v in self.inputs)})"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.ops import contraction, movement, reduction
+from gradtape._src.ops.batching import _all, _row
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.creation import zeros
 from gradtape._src.ops.exponential import exp
@@ -142,8 +143,6 @@ def _np_grad(g, q, k, v, bias, out, lse, scale, causal):
 
 def _batch(name: str) -> Any:
     def rule(size, batched, operands, attrs):
-        from gradtape._src.ops.batching import _all, _row
-
         places = 3 if name == "attention" else 4
         bias = operands[places]
         marks = list(batched)

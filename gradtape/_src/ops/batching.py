@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.ops.table import TABLE
 
 
 def _ops() -> Any:
@@ -19,8 +20,6 @@ def _ops() -> Any:
 
 
 def _row(name: str, operands: list, attrs: tuple) -> Any:
-    from gradtape._src.ops.table import TABLE
-
     results = _core.apply(TABLE[name].op, operands, attrs)
     return tuple(results) if TABLE[name].many else results[0]
 

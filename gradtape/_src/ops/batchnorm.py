@@ -15,7 +15,7 @@ from gradtape._src.ops.arithmetic import rsqrt, square
 from gradtape._src.ops.moments import sum_of
 from gradtape._src.ops.reduction import reduce_mean, reduce_sum
 from gradtape._src.ops.samples import call, inside
-from gradtape._src.ops.table import WIDE, opaque
+from gradtape._src.ops.table import TABLE, WIDE, opaque
 
 __all__ = ["batch_norm_op", "layer_norm_op", "rms_norm_op"]
 
@@ -88,8 +88,6 @@ def _batched_rows(name):
     """The rule for one more leading axis of `x`, of which rows have any number."""
 
     def batch(size, batched, operands, attrs):
-        from gradtape._src.ops.table import TABLE
-
         return (
             tuple(_core.apply(TABLE[name].op, operands, attrs))
             if batched[0] and not any(batched[1:])
@@ -103,8 +101,6 @@ def _batched_row_grad(name):
     """The gradient by x has any number of leading axes, those by the parameters are summed here."""
 
     def batch(size, batched, operands, attrs):
-        from gradtape._src.ops.table import TABLE
-
         if batched[2]:
             return None
         operands = [

@@ -8,8 +8,9 @@ from gradtape._src.base import dtypes, errors
 from gradtape._src.ops import casting
 from gradtape._src.ops.comparison import equal
 from gradtape._src.ops.contraction import matmul
+from gradtape._src.ops.creation import ones
+from gradtape._src.ops.embedding import embedding_lookup
 from gradtape._src.ops.exponential import log
-from gradtape._src.ops.indexed import embedding_lookup
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.losses import sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits
 from gradtape._src.ops.movement import expand_dims, reshape, stop_gradient
@@ -150,10 +151,8 @@ def fixed_unigram_candidate_sampler(
 @composite("random.all_candidate_sampler nn.all_candidate_sampler")
 def all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None):
     """All of the classes 0, ..., `num_sampled - 1`, each expected once. For tests."""
-    from gradtape._src import ops
-
     shape = as_tensor(true_classes).shape
-    return [as_tensor(np.arange(num_sampled)), ops.ones(shape), ops.ones([num_sampled])]
+    return [as_tensor(np.arange(num_sampled)), ones(shape), ones([num_sampled])]
 
 
 @composite("nn.compute_accidental_hits")

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from gradtape import _core
 from gradtape._src.ops.arithmetic import clip, maximum, minimum, sqrt
 from gradtape._src.ops.comparison import select
+from gradtape._src.ops.creation import convert_to_tensor, zeros
+from gradtape._src.ops.join import add_n
+from gradtape._src.ops.reduction import sum_squares
 from gradtape._src.ops.table import composite
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -20,9 +23,7 @@ def _like(t, values):
 
 
 def _values(t):
-    from gradtape._src import ops
-
-    return ops.convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t)
+    return convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t)
 
 
 @composite("clip_by_value")
@@ -52,11 +53,9 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 
     Zeros are safe: their gradient is that of the identity.
     """
-    from gradtape._src import ops
-
     x = _values(t)
     clip_norm = max(clip_norm, 0) if isinstance(clip_norm, (int, float)) else maximum(clip_norm, 0)
-    total = ops.sum_squares(x, axes, True)
+    total = sum_squares(x, axes, True)
     positive = total > 0
     # sqrt sees a 1 where the sum is 0, so that its infinite derivative does not become NaN.
     norm = select(positive, sqrt(select(positive, total, 1)), total)
@@ -70,13 +69,11 @@ def global_norm(t_list, name=None):
     Raises:
       TypeError: if `t_list` is not a sequence.
     """
-    from gradtape._src import ops
-
     _want_sequence(t_list)
-    squares = [ops.sum_squares(_values(t)) for t in t_list if t is not None]
+    squares = [sum_squares(_values(t)) for t in t_list if t is not None]
     if not squares:
-        return ops.zeros([])
-    return sqrt(squares[0] if len(squares) == 1 else ops.add_n(squares))
+        return zeros([])
+    return sqrt(squares[0] if len(squares) == 1 else add_n(squares))
 
 
 @composite("clip_by_global_norm")
@@ -96,16 +93,14 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     >>> grads[0].numpy(), grads[1], norm.numpy()
     (array([0.6, 0.8], dtype=float32), None, np.float32(5.0))
     """
-    from gradtape._src import ops
-
     _want_sequence(t_list)
     hint = next((t.dtype for t in t_list if hasattr(t, "dtype")), None)
-    norm = global_norm(t_list) if use_norm is None else ops.convert_to_tensor(use_norm, dtype_hint=hint)
+    norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm, dtype_hint=hint)
     # The difference is 0 unless the norm is infinite or NaN, which must not pass unnoticed.
     if isinstance(clip_norm, (int, float)):
         most, inverse = clip_norm, 1 / clip_norm if clip_norm else math.inf
     else:
-        most = ops.convert_to_tensor(clip_norm, norm.dtype)
+        most = convert_to_tensor(clip_norm, norm.dtype)
         inverse = 1 / most
     scale = minimum(1 / norm, inverse) * most + (norm - norm)
     return [None if t is None else _like(t, _values(t) * scale) for t in t_list], norm
@@ -114,11 +109,9 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 @composite("compat.v1.clip_by_average_norm")
 def clip_by_average_norm(t, clip_norm, name=None):
     """`t` scaled down so that its L2 norm divided by its number of elements is at most `clip_norm`."""
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(t)
-    inverse = x._numel / sqrt(ops.sum_squares(x))
-    return x * (clip_norm * minimum(inverse, 1 / ops.convert_to_tensor(clip_norm, x.dtype)))
+    x = convert_to_tensor(t)
+    inverse = x._numel / sqrt(sum_squares(x))
+    return x * (clip_norm * minimum(inverse, 1 / convert_to_tensor(clip_norm, x.dtype)))
 
 
 def _want_sequence(t_list):

@@ -8,9 +8,13 @@ from gradtape import _core
 from gradtape._src.base import errors
 from gradtape._src.ops import activations, arithmetic
 from gradtape._src.ops.arithmetic import divide_no_nan
+from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import zeros_like
+from gradtape._src.ops.join import add_n
+from gradtape._src.ops.movement import identity, reshape
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import pairs
+from gradtape._src.ops.scan import cumprod
 from gradtape._src.ops.table import WIDE, composite, elementwise
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -39,8 +43,6 @@ def scalar_mul(scalar, x, name=None):
 @composite("math.accumulate_n")
 def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     """The sum of a list of tensors of one shape and type."""
-    from gradtape._src import ops
-
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise ValueError(
             "inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape."
@@ -52,7 +54,7 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
         )
     if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
         raise TypeError(f"tensor_dtype is {tensor_dtype}, but input is of type {tensors[0].dtype}.")
-    return ops.add_n(tensors)
+    return add_n(tensors)
 
 
 @composite("math.reciprocal_no_nan")
@@ -83,9 +85,7 @@ def polyval(coeffs, x, name=None):
 @composite("identity_n")
 def identity_n(input, name=None):
     """The tensors of a list as they are."""
-    from gradtape._src import ops
-
-    return [ops.identity(x) for x in input]
+    return [identity(x) for x in input]
 
 
 @composite("tuple")
@@ -100,23 +100,19 @@ def tuple_(tensors, control_inputs=None, name=None):
 @composite("guarantee_const")
 def guarantee_const(input, name=None):
     """The tensor as it is."""
-    from gradtape._src import ops
-
-    return ops.identity(input)
+    return identity(input)
 
 
 @composite("unravel_index")
 def unravel_index(indices, dims, name=None):
     """Flat indices into a tensor of shape `dims` as coordinates, one column an index."""
-    from gradtape._src import ops
-
     at, shape = as_tensor(indices), as_tensor(dims)
     if at.dtype is not shape.dtype:
-        shape = ops.cast(shape, at.dtype)
-    below = ops.cumprod(shape, exclusive=True, reverse=True)  # elements of one step along each axis
-    columns = ops.reshape(at, [1, -1]) if at.ndim else at
-    rows = ops.reshape(below, [-1, 1]) if at.ndim else below
-    sizes = ops.reshape(shape, [-1, 1]) if at.ndim else shape
+        shape = cast(shape, at.dtype)
+    below = cumprod(shape, exclusive=True, reverse=True)  # elements of one step along each axis
+    columns = reshape(at, [1, -1]) if at.ndim else at
+    rows = reshape(below, [-1, 1]) if at.ndim else below
+    sizes = reshape(shape, [-1, 1]) if at.ndim else shape
     if at._symbol is None and shape._symbol is None:
         total = int(np.prod(shape.numpy()))
         wrong = np.asarray(at.numpy()).reshape(-1)

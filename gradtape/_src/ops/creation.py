@@ -10,6 +10,10 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.ops import batching
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.join import concat
+from gradtape._src.ops.movement import broadcast_to, expand_dims, identity, reshape
+from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call, floats
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import ANY, composite, elementwise, opaque
@@ -33,9 +37,7 @@ def _from_value(value, dtype):
     """A tensor of `dtype` (None: whatever fits) from what is neither Tensor nor Variable."""
     if type(value) in _NUMBERS:
         if dtype is None:
-            from gradtape._src import ops
-
-            return ops.identity(value)
+            return identity(value)
         # In a trace the ones would be a tensor from outside, and the constant no constant.
         if dtype in _ONES and _core.current_trace() is None:
             return _ONES[dtype] * value
@@ -72,8 +74,6 @@ def constant(value, dtype=None, shape=None, name="Const"):
     >>> tf.constant([1, 2], tf.float32).numpy()
     array([1., 2.], dtype=float32)
     """
-    from gradtape._src import ops
-
     dtype = _wanted(dtype)
     if isinstance(value, _core.Tensor):
         if dtype is not None and value.dtype is not dtype:
@@ -85,7 +85,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
         value._touch()
         x = value._peek()
         if dtype is not None and x.dtype is not dtype:
-            x = ops.cast(x, dtype)
+            x = cast(x, dtype)
     else:
         x = _from_value(value, dtype)
     if shape is None:
@@ -94,7 +94,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
     if wanted.as_list() == list(x.shape):
         return x
     if wanted.num_elements() == x._numel:
-        return ops.reshape(x, wanted)
+        return reshape(x, wanted)
     if x._numel == 1 and x.ndim == 0:
         return fill(wanted, x)
     raise TypeError(
@@ -128,10 +128,8 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
                 f"Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
                 f"{value.dtype.name}. (Variable: {value!r})"
             )
-        from gradtape._src import ops
-
         # A record of its own: the gradient by this tensor is not that of the variable's other reads.
-        return ops.identity(value)
+        return identity(value)
     if dtype is None and dtype_hint is not None and not isinstance(value, IndexedSlices):
         try:
             return _from_value(value, _wanted(dtype_hint))
@@ -174,9 +172,7 @@ ones = opaque(
 
 
 def _sum_all(g, value, out, dims):
-    from gradtape._src import ops
-
-    return ops.reduce_sum(g)
+    return reduce_sum(g)
 
 
 fill = opaque(
@@ -236,10 +232,8 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
     one = eye_op(num_rows, num_rows if num_columns is None else num_columns, dtype)
     if batch_shape is None:
         return one
-    from gradtape._src import ops
-
     batch = [int(d) for d in np.atleast_1d(np.asarray(batch_shape))]
-    return ops.broadcast_to(one, [*batch, *one.shape])
+    return broadcast_to(one, [*batch, *one.shape])
 
 
 # ---- sequences ----------------------------------------------------------------------------------
@@ -319,12 +313,10 @@ def linspace(start, stop, num, name=None, axis=0):
     >>> tf.linspace(0.0, 1.0, 5).numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    from gradtape._src import ops
-
     start = convert_to_tensor(start)
     stop = convert_to_tensor(stop, start.dtype)
     if not (start.dtype.is_floating or start.dtype.is_complex):
-        start, stop = ops.cast(start, dtypes.float64), ops.cast(stop, dtypes.float64)
+        start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
     num = int(num)
     if start.shape != stop.shape:
         try:
@@ -333,20 +325,20 @@ def linspace(start, stop, num, name=None, axis=0):
             raise errors.InvalidArgumentError(
                 f"linspace: Incompatible shapes: {list(start.shape)} vs. {list(stop.shape)}"
             ) from None
-        start, stop = ops.broadcast_to(start, shape), ops.broadcast_to(stop, shape)
+        start, stop = broadcast_to(start, shape), broadcast_to(stop, shape)
     rank = start.ndim
     if not -rank - 1 <= axis <= rank:
         raise errors.InvalidArgumentError(
             f"linspace: Tried to expand dim index {axis} for tensor with {rank} dimensions."
         )
     axis = axis + rank + 1 if axis < 0 else axis
-    first, last = ops.expand_dims(start, axis), ops.expand_dims(stop, axis)
+    first, last = expand_dims(start, axis), expand_dims(stop, axis)
     if num <= 0:
-        return ops.zeros([*start.shape[:axis], 0, *start.shape[axis:]], start.dtype)
+        return zeros([*start.shape[:axis], 0, *start.shape[axis:]], start.dtype)
     if num == 1:
         return first
     if num == 2:
-        return ops.concat([first, last], axis)
+        return concat([first, last], axis)
     steps = np.arange(1, num - 1).reshape([-1 if i == axis else 1 for i in range(rank + 1)])
     inner = first + (last - first) / (num - 1) * _from_value(steps, start.dtype)
-    return ops.concat([first, inner, last], axis)
+    return concat([first, inner, last], axis)

@@ -1,4 +1,4 @@
-"""Sums and means of embeddings for sparse ids."""
+"""Rows of tables of embeddings; sums and means of them for sparse ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 
 from gradtape._src.ops import casting
 from gradtape._src.ops.arithmetic import divide_no_nan, sqrt, square
-from gradtape._src.ops.indexed import embedding_lookup, gather
+from gradtape._src.ops.clipping import clip_by_norm
+from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.join import concat
 from gradtape._src.ops.movement import reshape
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.segments import unsorted_segment_sum
@@ -14,7 +16,26 @@ from gradtape._src.ops.sparse import SparseTensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
 
-__all__: list[str] = []
+__all__ = ["embedding_lookup"]
+
+
+@composite("nn.embedding_lookup")
+def embedding_lookup(params, ids, max_norm=None, name=None):
+    """The rows `ids` of a table.
+
+    Args:
+      params: the table, or a list of tables that follow one another.
+      max_norm: rows whose norm is larger are scaled down to it.
+    """
+    if isinstance(params, (list, tuple)):
+        if not params:
+            raise ValueError("Length of params is currently 0. Need at least one param.")
+        params = params[0] if len(params) == 1 else concat(params, 0)
+    if max_norm is None:
+        return gather(params, ids)
+    ids = as_tensor(ids)
+    rows = gather(params, ids)
+    return clip_by_norm(rows, max_norm, axes=list(range(ids.ndim, rows.ndim)))
 
 
 def _combine(params, ids, rows, weights, combiner, max_norm, count):
@@ -83,8 +104,6 @@ def safe_embedding_lookup_sparse(
         rows, ids = np.append(rows, missing), np.append(ids, np.full(len(missing), default_id))
         if weights is not None:
             ones = casting.cast(as_tensor(np.ones(len(missing))), weights.dtype)
-            from gradtape._src import ops
-
-            weights = ops.concat([weights, ones], 0)
+            weights = concat([weights, ones], 0)
     out = _combine(embedding_weights, as_tensor(ids), as_tensor(rows), weights, combiner, max_norm, count)
     return reshape(out, [*shape[:-1], *out.shape[1:]])

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gradtape._src.ops.arithmetic import conjugate, reciprocal, sqrt, square
+from gradtape._src.ops.comparison import not_equal
 from gradtape._src.ops.samples import at, call, floats, pairs
 from gradtape._src.ops.table import COMPLEX, FLOAT, REAL, elementwise
 
@@ -21,7 +22,6 @@ def _one_minus_square(x):
 def _nonzero(x):
     """1 where `x` is not 0, and 0 where it is."""
     from gradtape._src.ops.casting import cast
-    from gradtape._src.ops.comparison import not_equal
 
     return cast(not_equal(x, 0), x.dtype)
 

@@ -22,7 +22,7 @@ from gradtape._src.tensors import hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = [
-    "batch_gather", "embedding_lookup", "gather", "gather_grad", "gather_nd", "put_along_add", "scatter_nd",
+    "batch_gather", "gather", "gather_grad", "gather_nd", "put_along_add", "scatter_nd",
     "scatter_rows_add", "take_along", "tensor_scatter_add", "tensor_scatter_max", "tensor_scatter_min",
     "tensor_scatter_sub", "tensor_scatter_update",
 ]  # fmt: skip
@@ -212,27 +212,6 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
     """`gather` with all axes of `indices` but the last as batch axes."""
     indices = as_tensor(indices)
     return gather(params, indices, batch_dims=indices.ndim - 1)
-
-
-@composite("nn.embedding_lookup")
-def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None) -> Any:
-    """The rows `ids` of a table.
-
-    Args:
-      params: the table, or a list of tables that follow one another.
-      max_norm: rows whose norm is larger are scaled down to it.
-    """
-    if isinstance(params, (list, tuple)):
-        if not params:
-            raise ValueError("Length of params is currently 0. Need at least one param.")
-        params = params[0] if len(params) == 1 else join.concat(params, 0)
-    if max_norm is None:
-        return gather(params, ids)
-    from gradtape._src.ops import clipping
-
-    ids = as_tensor(ids)
-    rows = gather(params, ids)
-    return clipping.clip_by_norm(rows, max_norm, axes=list(range(ids.ndim, rows.ndim)))
 
 
 # ---- by coordinates ----

@@ -11,8 +11,12 @@ from gradtape import _core
 from gradtape._src.base import errors
 from gradtape._src.ops.activations import sigmoid, softplus
 from gradtape._src.ops.arithmetic import divide_no_nan
+from gradtape._src.ops.casting import cast
 from gradtape._src.ops.comparison import select
+from gradtape._src.ops.creation import convert_to_tensor
 from gradtape._src.ops.exponential import exp, log
+from gradtape._src.ops.movement import broadcast_to, expand_dims, transpose
+from gradtape._src.ops.reduction import reduce_sum, sum_squares
 from gradtape._src.ops.samples import at, pairs
 from gradtape._src.ops.softmax import softmax_xent, sparse_softmax_xent
 from gradtape._src.ops.table import FLOAT, composite, elementwise
@@ -33,10 +37,8 @@ sigmoid_xent = elementwise(
 
 
 def _tensors(first, second):
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(first)
-    return x, ops.convert_to_tensor(second, dtype_hint=x.dtype)
+    x = convert_to_tensor(first)
+    return x, convert_to_tensor(second, dtype_hint=x.dtype)
 
 
 def _want_same_shape(a, x, b, y):
@@ -86,32 +88,28 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     Returns:
       A tensor without that axis.
     """
-    from gradtape._src import ops
-
     if axis == -1 and type(logits) is type(labels) is _core.Tensor and logits.dtype is labels.dtype:
         try:
             return softmax_xent(logits, labels)[0]
         except errors.InvalidArgumentError:
             pass  # what does not fit as it is may still broadcast
-    x = ops.convert_to_tensor(logits)
-    z = ops.convert_to_tensor(labels, dtype_hint=x.dtype)
+    x = convert_to_tensor(logits)
+    z = convert_to_tensor(labels, dtype_hint=x.dtype)
     if z.dtype is not x.dtype:
-        z = ops.cast(z, x.dtype)
+        z = cast(z, x.dtype)
     if axis not in (-1, x.ndim - 1):
         if not -x.ndim <= axis < x.ndim:
             raise errors.InvalidArgumentError(
                 f"softmax_cross_entropy_with_logits: `axis` must be in [{-x.ndim}, {x.ndim}); got {axis}."
             )
         perm = [i for i in range(x.ndim) if i != axis % x.ndim] + [axis % x.ndim]
-        x, z = ops.transpose(x, perm), ops.transpose(z, perm)
+        x, z = transpose(x, perm), transpose(z, perm)
     if x.shape != z.shape:
         x, z = _broadcast_labels(x, z)
     return softmax_xent(x, z)[0]
 
 
 def _broadcast_labels(x, z):
-    from gradtape._src import ops
-
     try:
         shape = np.broadcast_shapes(tuple(x.shape), tuple(z.shape))
     except ValueError:
@@ -119,7 +117,7 @@ def _broadcast_labels(x, z):
             "softmax_cross_entropy_with_logits: logits and labels must be broadcastable: "
             f"logits_size={x.shape.as_list()} labels_size={z.shape.as_list()}"
         ) from None
-    return ops.broadcast_to(x, shape), ops.broadcast_to(z, shape)
+    return broadcast_to(x, shape), broadcast_to(z, shape)
 
 
 @composite("nn.sparse_softmax_cross_entropy_with_logits")
@@ -143,10 +141,8 @@ def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
 
 def _check_sparse(logits, labels):
     """Says in TensorFlow's words what is wrong with the shapes, if anything is."""
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(logits)
-    z = ops.convert_to_tensor(labels)
+    x = convert_to_tensor(logits)
+    z = convert_to_tensor(labels)
     if x.ndim == 0:
         raise ValueError(f"`logits` cannot be a scalar. Received logits={logits}")
     if z.ndim != x.ndim - 1:
@@ -189,46 +185,40 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
       sample_weight: factors of the losses.
       global_batch_size: the number to divide by; the length of the first axis by default.
     """
-    from gradtape._src import ops
-
-    losses = ops.convert_to_tensor(per_example_loss)
+    losses = convert_to_tensor(per_example_loss)
     if losses.dtype.is_integer:
-        losses = ops.cast(losses, "float64")
+        losses = cast(losses, "float64")
     if losses.ndim == 0:
         raise ValueError(
             "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. Received "
             f"per_example_loss={per_example_loss} with rank 0"
         )
     if sample_weight is not None:
-        weight = ops.cast(ops.convert_to_tensor(sample_weight, dtype_hint=losses.dtype), losses.dtype)
+        weight = cast(convert_to_tensor(sample_weight, dtype_hint=losses.dtype), losses.dtype)
         while weight.ndim < losses.ndim:
-            weight = ops.expand_dims(weight, -1)
+            weight = expand_dims(weight, -1)
         losses = losses * weight
     size = losses.shape[0] if global_batch_size is None else global_batch_size
     if isinstance(size, (_core.Tensor, _core.Variable)):
-        size = ops.cast(size, losses.dtype)
+        size = cast(size, losses.dtype)
     elif isinstance(size, bool) or not isinstance(size, numbers.Integral):
         raise TypeError(f"Invalid value passed for `global_batch_size`; expected an integer; got {size!r}.")
     elif size < 0:
         raise ValueError(f"compute_average_loss: `global_batch_size` must be non-negative; got {size}.")
     # An empty batch has no loss, rather than a NaN.
-    return divide_no_nan(ops.reduce_sum(losses), size)
+    return divide_no_nan(reduce_sum(losses), size)
 
 
 @composite("nn.scale_regularization_loss")
 def scale_regularization_loss(regularization_loss):
     """The sum of a regularisation loss over this process, the only replica there is."""
-    from gradtape._src import ops
-
-    return ops.reduce_sum(regularization_loss)
+    return reduce_sum(regularization_loss)
 
 
 @composite("nn.l2_loss")
 def l2_loss(t, name=None):
     """Half the sum of the squares of all elements."""
-    from gradtape._src import ops
-
-    t = ops.convert_to_tensor(t)
+    t = convert_to_tensor(t)
     if not t.dtype.is_floating:
         raise errors.InvalidArgumentError(f"l2_loss: expected floats; got t: {t.dtype.name}{list(t.shape)}.")
-    return 0.5 * ops.sum_squares(t)
+    return 0.5 * sum_squares(t)

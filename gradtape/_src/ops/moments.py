@@ -9,8 +9,9 @@ import numpy as np
 from gradtape._src.base import dtypes
 from gradtape._src.ops import casting, movement
 from gradtape._src.ops.arithmetic import reciprocal, square, squared_difference
+from gradtape._src.ops.creation import constant
 from gradtape._src.ops.operands import as_tensor
-from gradtape._src.ops.reduction import reduce_mean, reduce_sum
+from gradtape._src.ops.reduction import reduce_mean, reduce_sum, sum_squares
 from gradtape._src.ops.samples import at, call
 from gradtape._src.ops.table import WIDE, composite, opaque
 
@@ -104,15 +105,13 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
 @composite("nn.sufficient_statistics")
 def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
     """Number of elements, sum and sum of squares over `axes`, of `x - shift`; and `shift` itself."""
-    from gradtape._src import ops
-
     x = as_tensor(x)
     count = math.prod(x.shape[a] for a in np.atleast_1d(np.asarray(axes)).tolist())
     if shift is not None:
         shift = as_tensor(shift, x)
         x = x - shift
-    counts = ops.constant(count, x.dtype)
-    return counts, ops.reduce_sum(x, axes, keepdims), ops.sum_squares(x, axes, keepdims), shift
+    counts = constant(count, x.dtype)
+    return counts, reduce_sum(x, axes, keepdims), sum_squares(x, axes, keepdims), shift
 
 
 @composite("nn.normalize_moments")

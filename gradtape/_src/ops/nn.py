@@ -11,9 +11,14 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.ops import philox
 from gradtape._src.ops.activations import relu, softplus
-from gradtape._src.ops.arithmetic import maximum, rsqrt
+from gradtape._src.ops.arithmetic import complex_, imag, maximum, real, rsqrt, square
 from gradtape._src.ops.comparison import greater_equal, select
+from gradtape._src.ops.creation import convert_to_tensor, ones
+from gradtape._src.ops.join import concat
+from gradtape._src.ops.movement import reshape
 from gradtape._src.ops.operands import as_tensor
+from gradtape._src.ops.random import random_uniform, stateless_uniform
+from gradtape._src.ops.reduction import reduce_sum, sum_squares
 from gradtape._src.ops.samples import call, ints
 from gradtape._src.ops.table import WIDE, composite, opaque
 from gradtape._src.tensors import random as _state
@@ -24,15 +29,13 @@ __all__ = ["bias_add", "crelu", "dropout", "l2_normalize", "log_sigmoid"]
 @composite("nn.l2_normalize math.l2_normalize linalg.l2_normalize")
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
     """`x / sqrt(max(Σ x², epsilon))` over `axis`: vectors of length 1, and 0 where `x` is 0."""
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(x)
+    x = convert_to_tensor(x)
     axis = dim if axis is None else axis
     if x.dtype.is_complex:
-        total = ops.reduce_sum(ops.square(ops.real(x)) + ops.square(ops.imag(x)), axis, True)
+        total = reduce_sum(square(real(x)) + square(imag(x)), axis, True)
         inverse = rsqrt(maximum(total, epsilon))
-        return ops.complex_(ops.real(x) * inverse, ops.imag(x) * inverse)
-    return x * rsqrt(maximum(ops.sum_squares(x, axis, True), epsilon))
+        return complex_(real(x) * inverse, imag(x) * inverse)
+    return x * rsqrt(maximum(sum_squares(x, axis, True), epsilon))
 
 
 def _np_dropout(x, state, rate):
@@ -41,10 +44,8 @@ def _np_dropout(x, state, rate):
 
 def _batched_dropout(size, batched, operands, attrs):
     """All rows lose the same elements."""
-    from gradtape._src import ops
-
     x, state = operands
-    return None if batched[1] else x * dropout_op(ops.ones(x.shape[1:], x.dtype), state, *attrs)
+    return None if batched[1] else x * dropout_op(ones(x.shape[1:], x.dtype), state, *attrs)
 
 
 dropout_op = opaque(
@@ -74,8 +75,6 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
     Raises:
       ValueError: for another rate, or if `x` is not floating.
     """
-    from gradtape._src.ops.random import random_uniform
-
     x = as_tensor(x)
     rate = _checked_rate(x, rate)
     if isinstance(rate, float) and rate == 0:
@@ -91,7 +90,6 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
 @composite("nn.experimental.stateless_dropout")
 def stateless_dropout(x, rate, seed, rng_alg=None, noise_shape=None, name=None):
     """As `dropout`, with the numbers of `tf.random.stateless_uniform(seed=seed)`."""
-    from gradtape._src.ops.random import stateless_uniform
 
     def sample(shape, dtype):
         return stateless_uniform(shape, seed, dtype=dtype)
@@ -151,10 +149,8 @@ def bias_add(value, bias, data_format=None, name=None):
       ValueError: for another data_format.
       InvalidArgumentError: if there are not as many biases as channels.
     """
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(value)
-    b = ops.convert_to_tensor(bias, dtype_hint=x.dtype)
+    x = convert_to_tensor(value)
+    b = convert_to_tensor(bias, dtype_hint=x.dtype)
     first = data_format is not None and data_format.startswith("NC")
     if (
         data_format is not None
@@ -174,22 +170,18 @@ def bias_add(value, bias, data_format=None, name=None):
             f"{b.shape.as_list()} vs. {x.shape.as_list()}"
         )
     if axis != x.ndim - 1:
-        b = ops.reshape(b, [-1] + [1] * (x.ndim - 2))
+        b = reshape(b, [-1] + [1] * (x.ndim - 2))
     return x + b
 
 
 @composite("nn.crelu")
 def crelu(features, axis=-1, name=None):
     """`relu(x)` and `relu(-x)`, joined along `axis`."""
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(features)
-    return relu(ops.concat([x, -x], axis))
+    x = convert_to_tensor(features)
+    return relu(concat([x, -x], axis))
 
 
 @composite("math.log_sigmoid")
 def log_sigmoid(x, name=None):
     """`log(sigmoid(x))`, without overflow."""
-    from gradtape._src import ops
-
-    return -softplus(-ops.convert_to_tensor(x))
+    return -softplus(-convert_to_tensor(x))

@@ -12,6 +12,7 @@ from gradtape._src.ops.batchnorm import batch_norm_op, layer_norm_op, rms_norm_o
 from gradtape._src.ops.contraction import matmul
 from gradtape._src.ops.creation import fill as filled
 from gradtape._src.ops.moments import as_type, in_float, moments_op
+from gradtape._src.ops.movement import stop_gradient
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_mean
 from gradtape._src.ops.static import axis_of
@@ -142,10 +143,8 @@ def fused_batch_norm(
         shape = [-1 if i == axis else 1 for i in range(x.ndim)]
         scale, offset, m, v = (movement.reshape(as_tensor(t), shape) for t in (scale, offset, mean, variance))
         return batch_normalization(x, m, v, offset, scale, epsilon), mean, variance
-    from gradtape._src import ops
-
     out, m, v = batch_norm(x, scale, offset, axis, max(epsilon, 1.001e-5))
-    m, v = ops.stop_gradient(m), ops.stop_gradient(v)
+    m, v = stop_gradient(m), stop_gradient(v)
     n = x._numel // max(x.shape[axis], 1)
     v = v * (n / max(n - 1, 1))
     if exponential_avg_factor != 1.0:

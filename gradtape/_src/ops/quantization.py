@@ -8,7 +8,7 @@ from gradtape._src.base import dtypes, errors
 from gradtape._src.ops.arithmetic import maximum, minimum
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.exponential import floor, round_
-from gradtape._src.ops.movement import reshape
+from gradtape._src.ops.movement import reshape, stop_gradient
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_max, reduce_min, reduce_sum
 from gradtape._src.ops.static import array_of
@@ -18,9 +18,7 @@ __all__: list[str] = []
 
 
 def _stopped(x):
-    from gradtape._src import ops
-
-    return ops.stop_gradient(x)
+    return stop_gradient(x)
 
 
 def _straight(x):

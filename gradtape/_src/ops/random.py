@@ -14,6 +14,12 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.ops import philox
+from gradtape._src.ops.arithmetic import maximum
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.creation import convert_to_tensor
+from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.join import stack, unstack
+from gradtape._src.ops.movement import broadcast_to, identity
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import at, call, ints
 from gradtape._src.ops.special import gamma_sample_grad
@@ -205,8 +211,6 @@ def bits_of(streams, shape, dtype):
 
 
 def uniform_of(streams, shape, minval, maxval, dtype):
-    from gradtape._src import ops
-
     dtype = dtypes.as_dtype(dtype)
     if dtype.is_integer:
         if (minval is None) != (maxval is None):
@@ -216,7 +220,7 @@ def uniform_of(streams, shape, minval, maxval, dtype):
             )
         if minval is None:
             return bits_of(streams, shape, dtype)
-        lo, hi = ops.convert_to_tensor(minval, dtype), ops.convert_to_tensor(maxval, dtype)
+        lo, hi = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
         dims, size = size_of(shape)
         return random_uniform_int(lo, hi, streams(size), dims, dtype)
     if not dtype.is_floating:
@@ -227,28 +231,24 @@ def uniform_of(streams, shape, minval, maxval, dtype):
     from_zero = minval is None or (type(minval) in (int, float) and minval == 0)
     if from_zero:
         return numbers if type(maxval) in (int, float) and maxval == 1 else numbers * maxval
-    return numbers * (ops.convert_to_tensor(maxval, dtype) - minval) + minval
+    return numbers * (convert_to_tensor(maxval, dtype) - minval) + minval
 
 
 def gamma_of(streams, sample_shape, alpha, beta):
-    from gradtape._src import ops
-
     dims, size = size_of(sample_shape)
     numbers = random_gamma(alpha, streams(size * alpha._numel), dims)
     # Never 0, so that a logarithm of it is finite.
     tiny = float(np.finfo(np.float32 if alpha.dtype is dtypes.bfloat16 else alpha.dtype.as_numpy_dtype).tiny)
-    return ops.maximum(numbers if beta is None else numbers / beta, tiny)
+    return maximum(numbers if beta is None else numbers / beta, tiny)
 
 
 def binomial_parameters(counts, probs):
     """Both in one float type and one shape."""
-    from gradtape._src import ops
-
-    probs = ops.convert_to_tensor(probs, dtype_hint=dtypes.float32)
-    counts = ops.convert_to_tensor(counts, dtype_hint=probs.dtype)
+    probs = convert_to_tensor(probs, dtype_hint=dtypes.float32)
+    counts = convert_to_tensor(counts, dtype_hint=probs.dtype)
     wide = dtypes.float64 if dtypes.float64 in (probs.dtype, counts.dtype) else dtypes.float32
     shape = np.broadcast_shapes(tuple(counts.shape), tuple(probs.shape))
-    return tuple(ops.broadcast_to(ops.cast(t, wide), shape) for t in (counts, probs))
+    return tuple(broadcast_to(cast(t, wide), shape) for t in (counts, probs))
 
 
 def binomial_of(stream, shape, counts, probs, dtype):
@@ -329,14 +329,12 @@ def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
 
 
 def gamma_parameters(alpha, beta, dtype):
-    from gradtape._src import ops
-
-    alpha = ops.convert_to_tensor(alpha, dtype)
+    alpha = convert_to_tensor(alpha, dtype)
     if beta is None:
         return alpha, None
-    beta = ops.convert_to_tensor(beta, dtype)
+    beta = convert_to_tensor(beta, dtype)
     if alpha.shape != beta.shape:
-        alpha = ops.broadcast_to(alpha, np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape)))
+        alpha = broadcast_to(alpha, np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape)))
     return alpha, beta
 
 
@@ -346,22 +344,18 @@ def beta(shape, alpha, beta, dtype=dtypes.float32, seed=None, name=None):
 
     Differentiable by both. TensorFlow has this in TensorFlow Probability only.
     """
-    from gradtape._src import ops
-
-    alpha, beta = ops.convert_to_tensor(alpha, dtype), ops.convert_to_tensor(beta, dtype)
+    alpha, beta = convert_to_tensor(alpha, dtype), convert_to_tensor(beta, dtype)
     common = np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape))
-    both = ops.stack([ops.broadcast_to(alpha, common), ops.broadcast_to(beta, common)])
+    both = stack([broadcast_to(alpha, common), broadcast_to(beta, common)])
     x = gamma_of(_of_op("beta", both.dtype, seed), shape, both, None)
-    first, second = ops.unstack(x, axis=len(size_of(shape)[0]))
+    first, second = unstack(x, axis=len(size_of(shape)[0]))
     return first / (first + second)
 
 
 @composite("random.poisson")
 def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
     """Poisson numbers with the rates `lam`: a tensor `shape + lam.shape`. No gradient."""
-    from gradtape._src import ops
-
-    lam, dtype = ops.convert_to_tensor(lam, dtype_hint=dtypes.float32), dtypes.as_dtype(dtype)
+    lam, dtype = convert_to_tensor(lam, dtype_hint=dtypes.float32), dtypes.as_dtype(dtype)
     dims, size = size_of(shape)
     return random_poisson(lam, _of_op("poisson", dtype, seed)(size * lam._numel), dims, dtype)
 
@@ -369,9 +363,7 @@ def poisson(shape, lam, dtype=dtypes.float32, seed=None, name=None):
 @composite("random.categorical")
 def categorical(logits, num_samples, dtype=None, seed=None, name=None):
     """Class numbers drawn with the probabilities softmax(logits): a tensor `[batch, num_samples]`."""
-    from gradtape._src import ops
-
-    logits = ops.convert_to_tensor(logits)
+    logits = convert_to_tensor(logits)
     dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     num_samples = int(num_samples)
     steps = 512 * (logits.shape[0] if logits.ndim == 2 else 0) * (-(-num_samples // 4) * 4)
@@ -381,15 +373,13 @@ def categorical(logits, num_samples, dtype=None, seed=None, name=None):
 @composite("random.shuffle")
 def shuffle(value, seed=None, name=None):
     """`value` with its rows (first axis) in random order."""
-    from gradtape._src import ops
-
-    x = ops.convert_to_tensor(value)
+    x = convert_to_tensor(value)
     if x.ndim == 0 or x.shape[0] < 2:
         _state.next_seeds(seed)
-        return ops.identity(x)
+        return identity(x)
     n = x.shape[0]
     state = _state.op_stream("shuffle", x.dtype, seed, (n + 2) // 4)
-    return ops.gather(x, random_permutation(state, n))
+    return gather(x, random_permutation(state, n))
 
 
 @composite("random.stateless_uniform")

@@ -8,9 +8,11 @@ from gradtape._src.base import dtypes, errors
 from gradtape._src.ops import casting, movement
 from gradtape._src.ops.comparison import greater, greater_equal, less, select
 from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.movement import transpose
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_all
 from gradtape._src.ops.segments import unsorted_segment_mean
+from gradtape._src.ops.sort import top_k
 from gradtape._src.ops.static import array_of, axis_of
 from gradtape._src.ops.table import composite
 
@@ -34,8 +36,6 @@ def is_strictly_increasing(x, name=None):
 @composite("reverse_sequence")
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None):
     """Each slice along `batch_axis` with its first `seq_lengths` elements along `seq_axis` in reverse order."""
-    from gradtape._src import ops
-
     x, lengths = as_tensor(input), as_tensor(seq_lengths)
     if seq_axis is None:
         raise ValueError("reverse_sequence: `seq_axis` must be given.")
@@ -56,7 +56,7 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
     ends = movement.expand_dims(casting.cast(lengths, dtypes.int64), 1)
     at = select(less(steps, ends), ends - 1 - steps, steps)
     out = gather(rows, at, axis=1, batch_dims=1)
-    return out if rows is x else ops.transpose(out, np.argsort(perm).tolist())
+    return out if rows is x else transpose(out, np.argsort(perm).tolist())
 
 
 @composite("nn.isotonic_regression")
@@ -65,8 +65,6 @@ def isotonic_regression(inputs, decreasing=True, axis=-1):
 
     Within a segment all elements are the mean of the inputs there; gradients go through the means.
     """
-    from gradtape._src import ops
-
     x = as_tensor(inputs)
     if not x.dtype.is_floating:
         x = casting.cast(x, dtypes.float32 if x.dtype in (dtypes.int8, dtypes.int16) else dtypes.float64)
@@ -84,7 +82,7 @@ def isotonic_regression(inputs, decreasing=True, axis=-1):
 
     def back(t):
         t = movement.reshape(t, last.shape)
-        return t if last is x else ops.transpose(t, np.argsort(perm).tolist())
+        return t if last is x else transpose(t, np.argsort(perm).tolist())
 
     return back(gather(means, flat)), back(as_tensor(ids))
 
@@ -103,13 +101,11 @@ def _pooled(row):
 
 
 def _approximate(operand, k, reduction_dimension, largest):
-    from gradtape._src import ops
-
     x = as_tensor(operand)
     axis = axis_of("approx_max_k", reduction_dimension, x.ndim)
     perm = [*(i for i in range(x.ndim) if i != axis), axis]
     last = x if axis == x.ndim - 1 else movement.transpose(x, perm)
-    values, at = ops.top_k(last if largest else -last, k)
+    values, at = top_k(last if largest else -last, k)
     if not largest:
         values = -values
     if last is x:

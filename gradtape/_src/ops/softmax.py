@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape._src.base import errors
+from gradtape._src.ops.creation import convert_to_tensor
+from gradtape._src.ops.exponential import exp
+from gradtape._src.ops.movement import expand_dims, transpose
+from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import at, call, ints
+from gradtape._src.ops.selection import one_hot
 from gradtape._src.ops.table import FLOAT, opaque
 
 __all__ = [
@@ -19,15 +24,7 @@ _SAME = (call((2, 3), (3, 3)), "InvalidArgumentError", "same shape")
 
 
 def _sum_last(x):
-    from gradtape._src import ops
-
-    return ops.reduce_sum(x, -1, True)
-
-
-def _exp(x):
-    from gradtape._src import ops
-
-    return ops.exp(x)
+    return reduce_sum(x, -1, True)
 
 
 # ---- softmax ------------------------------------------------------------------------------------
@@ -42,9 +39,7 @@ def _over_axis(op):
     """The function that stands in for `op`, which knows the last axis only, when an axis is given."""
 
     def over_axis(logits, axis=None, name=None):
-        from gradtape._src import ops
-
-        x = ops.convert_to_tensor(logits)
+        x = convert_to_tensor(logits)
         rank = x.ndim
         axis = -1 if axis is None else int(axis)
         if axis == -1 or axis == rank - 1:
@@ -56,7 +51,7 @@ def _over_axis(op):
             )
         perm = list(range(rank))
         perm[axis], perm[-1] = perm[-1], perm[axis]
-        return ops.transpose(op(ops.transpose(x, perm)), perm)
+        return transpose(op(transpose(x, perm)), perm)
 
     return over_axis
 
@@ -91,8 +86,8 @@ log_softmax_grad = opaque(
     "log_softmax_grad", FLOAT, "out g", linear="g",
     batch="leading",
     rule=(
-        lambda h, out, g, dx: -h * _exp(out) * _sum_last(g),
-        lambda h, out, g, dx: h - _sum_last(h * _exp(out)),
+        lambda h, out, g, dx: -h * exp(out) * _sum_last(g),
+        lambda h, out, g, dx: h - _sum_last(h * exp(out)),
     ),
     numpy=lambda out, g: g - np.exp(out) * np.sum(g, -1, keepdims=True), samples=_PAIRS, bad=[_SAME],
     doc="`g - exp(out) · Σ g` over the last axis: the gradient of log_softmax in one pass.",
@@ -127,9 +122,7 @@ _log_softmax_over = _over_axis(log_softmax)
 
 
 def _through_loss(g, back):
-    from gradtape._src import ops
-
-    return ops.expand_dims(g[0], -1) * back
+    return expand_dims(g[0], -1) * back
 
 
 def _xent_logits(g, x, labels, out):
@@ -148,13 +141,11 @@ def _xent_labels(g, x, labels, out):
 
 
 def _sparse_xent_logits(g, x, labels, out):
-    from gradtape._src import ops
-
     gx = None if g[0] is None else _through_loss(g, out[1])
     if g[1] is None:
         return gx
-    one_hot = ops.one_hot(labels, x.shape[-1], dtype=x.dtype)
-    more = softmax_grad(out[1] + one_hot, g[1])
+    hot = one_hot(labels, x.shape[-1], dtype=x.dtype)
+    more = softmax_grad(out[1] + hot, g[1])
     return more if gx is None else gx + more
 
 

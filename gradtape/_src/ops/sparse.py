@@ -12,7 +12,9 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.ops.indexed import scatter_nd, tensor_scatter_update
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.creation import fill
+from gradtape._src.ops.indexed import gather, gather_nd, scatter_nd, tensor_scatter_update
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
@@ -56,10 +58,8 @@ class SparseTensor:
 
 
 def _long(value: Any) -> _core.Tensor:
-    from gradtape._src import ops
-
     x = as_tensor(value) if not isinstance(value, TensorShape) else as_tensor(np.array(value.as_list()))
-    return x if x.dtype is dtypes.int64 else ops.cast(x, dtypes.int64)
+    return x if x.dtype is dtypes.int64 else cast(x, dtypes.int64)
 
 
 def _want_sparse(value: Any) -> None:
@@ -83,31 +83,25 @@ def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     shape = sp_input.shape.as_list()
     if default_value is None:
         return scatter_nd(sp_input.indices, sp_input.values, shape)
-    from gradtape._src import ops
-
-    full = ops.fill(shape, as_tensor(default_value, sp_input.values))
+    full = fill(shape, as_tensor(default_value, sp_input.values))
     return tensor_scatter_update(full, sp_input.indices, sp_input.values)
 
 
 @composite("sparse.from_dense")
 def from_dense(tensor, name=None):
     """The elements of a tensor that are not 0, as a sparse tensor."""
-    from gradtape._src import ops
-
     x = as_tensor(tensor)
     indices = np.argwhere(array_of(x))
-    return SparseTensor(indices, ops.gather_nd(x, as_tensor(indices)), np.array(x.shape, np.int64))
+    return SparseTensor(indices, gather_nd(x, as_tensor(indices)), np.array(x.shape, np.int64))
 
 
 @composite("sparse.reorder")
 def reorder(sp_input, name=None):
     """A sparse tensor with its elements in row-major order."""
-    from gradtape._src import ops
-
     _want_sparse(sp_input)
     places = array_of(sp_input.indices)
     order = np.lexsort(places.T[::-1])
-    return SparseTensor(places[order], ops.gather(sp_input.values, order), sp_input.dense_shape)
+    return SparseTensor(places[order], gather(sp_input.values, order), sp_input.dense_shape)
 
 
 # ---- sets: the rows along the last axis, without order and repetitions ---------------------------

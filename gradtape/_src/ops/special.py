@@ -13,6 +13,7 @@ from gradtape._src.ops.arithmetic import reciprocal, sign, square
 from gradtape._src.ops.comparison import equal, select
 from gradtape._src.ops.exponential import cos, exp, log, sin, xlog1py, xlogy
 from gradtape._src.ops.operands import as_tensor
+from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import at, call, floats, inside, pairs
 from gradtape._src.ops.table import FLOAT, TABLE, composite, elementwise
 
@@ -148,12 +149,10 @@ betainc = elementwise(
 @composite("math.lbeta")
 def lbeta(x, name=None):
     """`log |Beta(x)|` over the last axis: the sum of the lgammas less the lgamma of the sum."""
-    from gradtape._src import ops
-
     x = as_tensor(x)
     if x.ndim == 0:
         raise InvalidArgumentError("lbeta: `x` needs at least one axis; got a scalar.")
-    return ops.reduce_sum(lgamma(x), -1) - lgamma(ops.reduce_sum(x, -1))
+    return reduce_sum(lgamma(x), -1) - lgamma(reduce_sum(x, -1))
 
 
 # ---- inverses of the error function -------------------------------------------------------------

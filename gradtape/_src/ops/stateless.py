@@ -7,7 +7,13 @@ import math
 import numpy as np
 
 from gradtape._src.base import dtypes, errors
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.clipping import clip_by_value
+from gradtape._src.ops.creation import convert_to_tensor, ones_like
 from gradtape._src.ops.exponential import erfc
+from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.join import stack
+from gradtape._src.ops.movement import broadcast_to, identity
 from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.random import (
     binomial_of,
@@ -25,6 +31,7 @@ from gradtape._src.ops.random import (
     stateless_state,
     truncated_normal_of,
 )
+from gradtape._src.ops.selection import where
 from gradtape._src.ops.special import ndtri
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
@@ -67,33 +74,27 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=No
 @composite("random.stateless_poisson")
 def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
     """As `poisson`, for rates that broadcast to `shape`; the same two seeds, the same numbers."""
-    from gradtape._src import ops
-
-    lam = ops.convert_to_tensor(lam, dtype_hint=dtypes.float32)
+    lam = convert_to_tensor(lam, dtype_hint=dtypes.float32)
     dims, _ = size_of(shape)
     if tuple(dims[len(dims) - lam.ndim :]) != tuple(lam.shape):
-        lam = ops.broadcast_to(lam, dims)
+        lam = broadcast_to(lam, dims)
     return random_poisson(lam, stateless_state(seed), samples_of(dims, lam, "that of lam"), dtype)
 
 
 @composite("random.split random.experimental.stateless_split")
 def split(seed, num=2, alg="auto_select"):
     """`num` new seeds for stateless ops from one: an integer tensor `[num, 2]`."""
-    from gradtape._src import ops
-
     _state.want_philox(alg)
-    seed = ops.convert_to_tensor(seed)
+    seed = convert_to_tensor(seed)
     return bits_of(of_seed(seed), [num, 2], seed.dtype)
 
 
 @composite("random.fold_in random.experimental.stateless_fold_in")
 def fold_in(seed, data, alg="auto_select"):
     """A new seed for stateless ops from a seed and a number."""
-    from gradtape._src import ops
-
     _state.want_philox(alg)
-    data = ops.convert_to_tensor(data)
-    return ops.stack([bits_of(of_seed(seed), [], data.dtype), data])
+    data = convert_to_tensor(data)
+    return stack([bits_of(of_seed(seed), [], data.dtype), data])
 
 
 @composite("random.stateless_binomial")
@@ -110,8 +111,6 @@ def stateless_parameterized_truncated_normal(
 
     They are quantiles of uniform numbers, where TensorFlow rejects: its numbers are others.
     """
-    from gradtape._src import ops
-
     parameters = [as_tensor(p) for p in (means, stddevs, minvals, maxvals)]
     dtype = next((p.dtype for p in parameters if p.dtype.is_floating), dtypes.float32)
     dims, _ = size_of(shape)
@@ -121,26 +120,24 @@ def stateless_parameterized_truncated_normal(
             f"stateless_parameterized_truncated_normal: the parameters must broadcast to `shape`; got {list(common)} and "
             f"{dims}."
         )
-    mean, stddev, lo, hi = (ops.cast(p, dtypes.float64) for p in parameters)
+    mean, stddev, lo, hi = (cast(p, dtypes.float64) for p in parameters)
     a, b = (lo - mean) / stddev, (hi - mean) / stddev
     # Probabilities are exact below the mean only: bounds above it are mirrored.
-    sign = ops.where(a > 0, ops.ones_like(a), -ops.ones_like(a))
+    sign = where(a > 0, ones_like(a), -ones_like(a))
     low, high = (erfc(sign * x * math.sqrt(0.5)) / 2 for x in (a, b))
     u = random_uniform(stateless_state(seed), dims, dtypes.float64)
     x = -sign * ndtri(low + u * (high - low))
-    return ops.cast(mean + stddev * ops.clip_by_value(x, a, b), dtype)
+    return cast(mean + stddev * clip_by_value(x, a, b), dtype)
 
 
 @composite("random.experimental.stateless_shuffle")
 def stateless_shuffle(value, seed, alg="auto_select", name=None):
     """`value` with its rows (first axis) in the random order of the seed."""
-    from gradtape._src import ops
-
     _state.want_philox(alg)
     x = as_tensor(value)
     if x.ndim == 0 or x.shape[0] < 2:
-        return ops.identity(x)
-    return ops.gather(x, random_permutation(stateless_state(seed), x.shape[0]))
+        return identity(x)
+    return gather(x, random_permutation(stateless_state(seed), x.shape[0]))
 
 
 @composite("random.experimental.index_shuffle")

@@ -16,7 +16,9 @@ from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.optimizers import step
 from gradtape._src.optimizers.schedules import LearningRateSchedule, deserialize, serialize
+from gradtape._src.state import initializers
 from gradtape._src.state.variable import Variable
+from gradtape._src.tapes.tape import GradientTape
 
 # Programs kept for different sets of variables; a loop that always makes new variables forgets them.
 _MOST_PROGRAMS = 64
@@ -277,8 +279,6 @@ class Optimizer:
         self, shape: Any, initializer: Any = "zeros", dtype: Any = None, name: str | None = None
     ) -> Variable:
         """A variable of the optimizer's own, for subclasses written for Keras."""
-        from gradtape._src.state import initializers
-
         if isinstance(initializer, str):
             initializer = getattr(initializers, f"{initializer}_initializer")()
         self._added.append(
@@ -474,8 +474,6 @@ class Optimizer:
         self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
     ) -> list[tuple]:
         """The first half of `minimize`: pairs of gradients and variables."""
-        from gradtape._src.tapes.tape import GradientTape
-
         if not callable(loss) and tape is None:
             raise ValueError(
                 f"`tape` is required when a `Tensor` loss is passed. Received: loss={loss}, tape={tape}."

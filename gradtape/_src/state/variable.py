@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, scopes
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.shape import TensorShape
@@ -252,8 +253,6 @@ class Variable(_core.Variable, metaclass=_VariableType):
         can be asked for with respect to it."""
         if not _core.is_recording():
             return self._read()
-        from gradtape._src import ops
-
         return ops.identity(self._read())
 
     def read_value(self) -> _core.Tensor:
@@ -266,14 +265,10 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> _core.Tensor:
         """The rows with these numbers; their gradient is an IndexedSlices."""
-        from gradtape._src import ops
-
         return ops.gather(self, indices)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> _core.Tensor:
         """The elements or slices at these coordinates."""
-        from gradtape._src import ops
-
         return ops.gather_nd(self, indices)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -339,8 +334,6 @@ class Variable(_core.Variable, metaclass=_VariableType):
         updates, indices = self._incoming(delta.values), _indices(delta.indices)
         shape = (*indices.shape, *tuple(self._value_shape)[1:])
         if updates.shape == () and shape:
-            from gradtape._src import ops
-
             updates = ops.broadcast_to(updates, shape)
         self._combine(mode, indices, updates, True)
         return self
@@ -350,8 +343,6 @@ class Variable(_core.Variable, metaclass=_VariableType):
         if _core.current_trace() is None and _core.assign_tracker() is None:
             self._scatter(mode, indices, updates, rows)
             return
-        from gradtape._src import ops
-
         with unrecorded() if _core.assign_tracker() is None else nullcontext():
             value = self._read()
             places = ops.expand_dims(indices, -1) if rows else indices

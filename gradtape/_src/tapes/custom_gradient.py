@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import more
+from gradtape._src.graph.custom import barrier, with_gradient
+from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import random
 
 
@@ -31,8 +34,6 @@ def _watching() -> Iterator[list]:
 
 def _leaf(value: Any) -> Any:
     """What a tape knows an argument by: a tensor or variable as it is, anything else as a tensor."""
-    from gradtape._src import ops
-
     if isinstance(value, (_core.Tensor, _core.Variable)):
         return value
     try:
@@ -89,8 +90,6 @@ class _CustomGradient:
 
 
 def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
-    from gradtape._src import ops
-
     with _watching() as seen:
         result, grad_fn = f(*args, **kwargs)
     if isinstance(grad_fn, _core.Tensor) or not callable(grad_fn):
@@ -113,8 +112,6 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
         tracked = (*map(_leaf, sources), *variables)
         rule = _Rule(f, grad_fn, variables, [len(nest.flatten(a)) for a in args], tracked, outputs)
         if tracing:
-            from gradtape._src.graph.custom import with_gradient
-
             outputs = list(with_gradient(outputs, tracked, rule))
         elif _accumulators_are_open():
             outputs = _seen_by_accumulators(outputs, tracked, rule)
@@ -141,8 +138,6 @@ def _transposing() -> bool:
 
 def _seen_by_accumulators(outputs: list, tracked: tuple, rule: Callable) -> list:
     """As in TensorFlow, forward mode differentiates what the function did, where that are ops."""
-    from gradtape._src import ops
-
     if not any(_core.is_tracked(y) for y in outputs):
         _core.record(tuple(outputs), tracked, rule)
         return outputs
@@ -190,8 +185,6 @@ class _Rule:
         self.specs = [(y.shape, y.dtype) for y in outputs]
 
     def __call__(self, *upstream: Any) -> list:
-        from gradtape._src import ops
-
         gs = [ops.zeros(*spec) if g is None else g for g, spec in zip(upstream, self.specs, strict=True)]
         of_variables: Any = []
         if self.variables:
@@ -301,9 +294,6 @@ class _Again:
         return self.f(*args, **kwargs)
 
     def gradients(self, *upstream: Any, variables: Sequence[Any] = ()) -> Any:
-        from gradtape._src import ops
-        from gradtape._src.tapes.tape import GradientTape
-
         xs, gs = self._fresh(upstream)
         with GradientTape() as tape:
             tape.watch([x for x in xs if x.dtype.is_floating or x.dtype.is_complex])
@@ -315,13 +305,9 @@ class _Again:
 
     def _fresh(self, upstream: Sequence[Any]) -> tuple[list, list]:
         """The arguments as new tensors, of which the new tape knows no history, and the cotangents."""
-        from gradtape._src import ops
-
         xs, gs = self.tensors, list(upstream)
         own = [i for i, x in enumerate(xs) if isinstance(x, _core.Tensor)]
         if any(t._symbol is not None for t in (*(xs[i] for i in own), *gs)):
-            from gradtape._src.graph.custom import barrier
-
             made = barrier([*(xs[i] for i in own), *gs])
             gs = made[len(own) :]
         else:

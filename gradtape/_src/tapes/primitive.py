@@ -18,13 +18,16 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import as_dtype
 from gradtape._src.control.python_op import PythonOp, traced
 from gradtape._src.graph.ir import Callback, Value
 from gradtape._src.ops.table import PARAM_KINDS, TABLE, WIDE, opaque
 from gradtape._src.tapes import registry
+from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import hooks
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _DERIVED: Any = object()
 
@@ -294,9 +297,6 @@ class Primitive(PythonOp):
 
     def _transposed(self, g: Any, operands: Sequence[Any], out: Any, attrs: Sequence[Any]) -> list:
         """A tangent is linear in the tangents of the operands: its gradient by them is the vjp."""
-        from gradtape._src import ops
-        from gradtape._src.tapes.tape import GradientTape
-
         assert self.jvp is not None
         tangents = [ops.zeros_like(x) if _has_gradient(x) else None for x in operands]
         sources = [t for t in tangents if t is not None]
@@ -307,9 +307,6 @@ class Primitive(PythonOp):
         return [None if t is None else next(found) for t in tangents]
 
     def _differentiated(self, g: Any, operands: Sequence[Any], attrs: Sequence[Any]) -> list:
-        from gradtape._src import ops
-        from gradtape._src.tapes.tape import GradientTape
-
         specs = [(x.dtype._code, tuple(x.shape)) for x in operands]
         if self.expand(specs, tuple(attrs)) is None:
             raise LookupError(
@@ -326,8 +323,6 @@ class Primitive(PythonOp):
 
     def _checked(self, grads: Any, operands: Sequence[Any]) -> list:
         """One gradient per operand, as tensors of its type and a shape that fits."""
-        from gradtape._src.tensors.indexed_slices import IndexedSlices
-
         several = isinstance(grads, (tuple, list)) and not isinstance(grads, IndexedSlices)
         if not several and len(operands) == 1:
             grads = [grads]
@@ -432,8 +427,6 @@ def _has_gradient(x: Any) -> bool:
 
 
 def _dense(g: Any, x: Any) -> Any:
-    from gradtape._src import ops
-
     return ops.zeros_like(x) if g is None else hooks.densify(g)
 
 

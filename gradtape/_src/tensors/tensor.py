@@ -18,6 +18,7 @@ from gradtape._core import Tensor
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import more
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import hooks
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -151,8 +152,6 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 def _rebuild(array: Any, dtype: str) -> Tensor:
     """A tensor from the array it was pickled as."""
-    from gradtape._src.tensors import hooks
-
     return hooks.convert(np.asarray(array), dtypes.as_dtype(dtype)._code)
 
 
