@@ -54,7 +54,9 @@ from gradtape._src.base.scopes import (
 )
 from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
 from gradtape._src.control.assertions import Assert, assert_equal, assert_greater, assert_less, assert_rank
-from gradtape._src.control.control_flow import (
+from gradtape._src.control.printing import print_ as print
+from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.functions.control_flow import (
     case,
     cond,
     foldl,
@@ -67,8 +69,6 @@ from gradtape._src.control.control_flow import (
     vectorized_map,
     while_loop,
 )
-from gradtape._src.control.printing import print_ as print
-from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.functions.function import function
 from gradtape._src.ops import exchange as _exchange
 from gradtape._src.public import absent as _absent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gradtape._src import ops
-from gradtape._src.control.control_flow import while_loop
+from gradtape._src.functions.control_flow import while_loop
 
 
 class CGState(NamedTuple):

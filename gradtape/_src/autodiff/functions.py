@@ -12,7 +12,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.base import nest
-from gradtape._src.control.control_flow import vectorized_map
+from gradtape._src.functions.control_flow import vectorized_map
 from gradtape._src.tapes.tape import GradientTape, _leaf
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, log
-from gradtape._src.control.control import is_symbolic
+from gradtape._src.graph.ir import is_symbolic
 
 _MARK = "__ag_converted__"
 _NEVER = "__ag_do_not_convert__"

@@ -14,8 +14,9 @@ from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv, done
 from gradtape._src.base import dtypes
 from gradtape._src.control import control
-from gradtape._src.control.control import is_symbolic
+from gradtape._src.control.counters import counting
 from gradtape._src.control.values import RETURNED, UNDEFINED, choose, filled
+from gradtape._src.graph.ir import is_symbolic
 
 __all__ = [
     "UNDEFINED", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt", "not_", "or_",
@@ -182,7 +183,7 @@ def _count_up(
 
     def step(values: list) -> list:
         put(values[1:])
-        with control.counting(values[0], known if go_on is None else None):
+        with counting(values[0], known if go_on is None else None):
             body(item(values[0]))
         return [values[0] + 1, *get()]
 

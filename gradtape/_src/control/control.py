@@ -8,9 +8,7 @@ how those become tensors.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
@@ -22,46 +20,11 @@ from gradtape._src.base.dtypes import int32
 from gradtape._src.control import values as state
 from gradtape._src.control.control_ops import Branches, Loop, spec_of
 from gradtape._src.graph.callable import GraphFunction
-from gradtape._src.graph.ir import Callback, Value, symbolic
+from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors import hooks
 
 _MOST_ATTEMPTS = 4
-
-
-class _Counters(threading.local):
-    """Counters of the loops that this thread is tracing, from 0, with the number of iterations."""
-
-    def __init__(self) -> None:
-        self.open: list[tuple[Any, int | None]] = []
-
-
-_counters = _Counters()
-
-
-def trips(index: Any) -> int:
-    """How often the loop runs that counts with `index`."""
-    for symbol, count in reversed(_counters.open):
-        if isinstance(index, _core.Tensor) and index._symbol is symbol and count is not None:
-            return count
-    raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
-
-
-@contextmanager
-def counting(index: Any, count: int | None) -> Iterator[None]:
-    """While the body of a loop over `count` numbers is traced; None if that is not known."""
-    _counters.open.append((index._symbol, count))
-    try:
-        yield
-    finally:
-        _counters.open.pop()
-
-
-def is_symbolic(x: Any) -> bool:
-    """Whether `x` is a tensor without a value, or a variable whose value is one now."""
-    if isinstance(x, _core.Variable):
-        return _core.current_trace() is not None
-    return isinstance(x, _core.Tensor) and x._symbol is not None
 
 
 def _trace() -> Trace:

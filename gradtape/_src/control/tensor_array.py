@@ -9,6 +9,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.control.counters import trips
 
 
 def _index(value: Any) -> int:
@@ -321,8 +322,6 @@ class TensorArray:
 
     def _grow(self, index: Any) -> None:
         """An array that grows in a loop gets the size it will have behind the loop."""
-        from gradtape._src.control.control import trips
-
         size = trips(index)
         if self._buffer is None:
             self._tensors += [None] * (size - len(self._tensors))

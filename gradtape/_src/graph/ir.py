@@ -214,6 +214,13 @@ def written_to(operands: Sequence[Any]) -> Graph | None:
     return next((x._symbol.graph.here() for x in operands if x._symbol is not None), None)
 
 
+def is_symbolic(x: Any) -> bool:
+    """Whether `x` is a tensor without a value, or a variable whose value is one now."""
+    if isinstance(x, _core.Variable):
+        return _core.current_trace() is not None
+    return isinstance(x, _core.Tensor) and x._symbol is not None
+
+
 def symbolic(value: Value) -> Any:
     """A tensor that stands for `value` in a trace."""
     return _core.symbolic(value.shape, value.dtype, value)

@@ -15,7 +15,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside, unrecorded
-from gradtape._src.control.control_flow import cond
+from gradtape._src.functions.control_flow import cond
 from gradtape._src.optimizers import step
 from gradtape._src.optimizers.base import Optimizer, _Variables
 from gradtape._src.optimizers.serialization import deserialize, serialize

@@ -12,11 +12,12 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.autograph.conversion import conv
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.shape import TensorSpec
-from gradtape._src.control import control
 from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.graph.ir import is_symbolic
 
 
 def _want_callable(**functions: Any) -> None:
@@ -25,18 +26,18 @@ def _want_callable(**functions: Any) -> None:
             raise TypeError(f"'{name}' must be callable.")
 
 
-def _is_symbolic(value: Any) -> bool:
-    """Whether a function is being traced, and `value` is known when it runs."""
-    if isinstance(value, _core.Variable):
-        return _core.current_trace() is not None
-    return isinstance(value, _core.Tensor) and value._symbol is not None
+def _tracing() -> Any:
+    """What traces branches and loops. Imported when there is something to trace: few programs have it."""
+    from gradtape._src.control import control
+
+    return control
 
 
-def _traceable(function: Callable) -> Callable:
-    """A function given to one of those below, with its own control flow made traceable."""
-    from gradtape._src.autograph.conversion import conv
+def _tracing_rows() -> Any:
+    """The same for loops over rows, and for Python functions as ops."""
+    from gradtape._src.batching import rows
 
-    return conv(function)
+    return rows
 
 
 # ---- branches -----------------------------------------------------------------------------------
@@ -53,8 +54,8 @@ def cond(
     """
     _want_callable(true_fn=true_fn, false_fn=false_fn)
     assert true_fn is not None and false_fn is not None
-    if _is_symbolic(pred):
-        return control.cond(pred, _traceable(true_fn), _traceable(false_fn))
+    if is_symbolic(pred):
+        return _tracing().cond(pred, conv(true_fn), conv(false_fn))
     return true_fn() if pred else false_fn()
 
 
@@ -90,9 +91,9 @@ def switch_case(
     if default is None:
         default = branches[max(branches)]
     _want_callable(default=default)
-    if _is_symbolic(branch_index):
-        functions = {number: _traceable(f) for number, f in branches.items()}
-        return control.switch_case(branch_index, functions, _traceable(default))
+    if is_symbolic(branch_index):
+        functions = {number: conv(f) for number, f in branches.items()}
+        return _tracing().switch_case(branch_index, functions, conv(default))
     index = int(branch_index._read() if isinstance(branch_index, _core.Variable) else branch_index)
     return branches.get(index, default)()
 
@@ -125,7 +126,7 @@ def case(
         _want_callable(**{f"fn[{i}]": pair[1]})
     if default is not None:
         _want_callable(default=default)
-    if any(_is_symbolic(pred) for pred, _ in pairs):
+    if any(is_symbolic(pred) for pred, _ in pairs):
         return _symbolic_case(pairs, default, exclusive)
     if exclusive and sum(bool(pred) for pred, _ in pairs) > 1:
         raise errors.InvalidArgumentError(
@@ -193,7 +194,7 @@ def while_loop(
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     if _core.current_trace() is not None:
-        return control.while_loop(_traceable(cond), _traceable(body), loop_vars, maximum_iterations)
+        return _tracing().while_loop(conv(cond), conv(body), loop_vars, maximum_iterations)
     limit = None if maximum_iterations is None else int(maximum_iterations)
     # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
     structure = loop_vars if limit is not None else list(loop_vars)
@@ -270,9 +271,7 @@ def map_fn(
         TensorArray(kind, count, infer_shape=infer_shape, element_shape=shape) for kind, shape in specs
     ]
     if _core.current_trace() is not None:
-        from gradtape._src.batching.rows import map_rows
-
-        return map_rows(_traceable(fn), elems, signature, outputs)
+        return _tracing_rows().map_rows(conv(fn), elems, signature, outputs)
     for i in range(count):
         result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
         nest.assert_same_structure(signature, result)
@@ -302,7 +301,7 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     if len(sizes) > 1:
         raise ValueError(f"vectorized_map: the first dimensions of elems differ: {sizes}")
     count = sizes[0] if sizes else 1
-    traceable = _traceable(fn)
+    traceable = conv(fn)
     try:
         return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
     except Exception:  # the function looks at values: row by row they are there, and so are its own errors
@@ -350,9 +349,7 @@ def scan(
     """
     _want_callable(fn=fn)
     if _core.current_trace() is not None and _rows(elems)[1]:
-        from gradtape._src.batching.rows import scan_rows
-
-        return scan_rows(_traceable(fn), elems, initializer, reverse, keep=True)
+        return _tracing_rows().scan_rows(conv(fn), elems, initializer, reverse, keep=True)
     value, rows, order, structure = _start(elems, initializer, reverse)
     count = len(rows[0])
     outputs = [TensorArray(v.dtype, count, infer_shape=infer_shape) for v in nest.flatten(value)]
@@ -377,9 +374,7 @@ def scan(
 def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
     _want_callable(fn=fn)
     if _core.current_trace() is not None and _rows(elems)[1]:
-        from gradtape._src.batching.rows import scan_rows
-
-        return scan_rows(_traceable(fn), elems, initializer, reverse, keep=False)
+        return _tracing_rows().scan_rows(conv(fn), elems, initializer, reverse, keep=False)
     value, rows, order, _ = _start(elems, initializer, reverse)
     if initializer is not None:
         value = initializer  # a Python number takes the type of what it meets
@@ -429,13 +424,12 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
-        from gradtape._src.batching.rows import python_op
 
         def run(xs: list) -> list:
             now = py_function(func, xs, Tout)
             return now if many else [now]
 
-        out = python_op(
+        out = _tracing_rows().python_op(
             "py_function",
             run,
             [ops.convert_to_tensor(x) for x in inp],
@@ -468,11 +462,9 @@ def numpy_function(
     """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient."""
     _want_callable(func=func)
     if _core.current_trace() is not None:
-        from gradtape._src.batching.rows import python_op
-
         wanted = [_output_spec(s) for s in nest.flatten(Tout)]
         tensors = [ops.convert_to_tensor(x) for x in inp]
-        out = python_op(
+        out = _tracing_rows().python_op(
             "numpy_function",
             lambda xs: nest.flatten([numpy_function(func, xs, Tout)]),
             tensors,
