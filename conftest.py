@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gradtape import _core, config
+from gradtape._src.base import settings as settings_of_engine
 from gradtape._src.tensors import random
 
 # Nothing here is measured in seconds: neither an example nor the drawing of it is slow when the machine is busy.
@@ -87,6 +88,7 @@ def seeded(request, global_settings_are_restored):
         generator.bit_generator.state = state
     python_random.seed(1)
     np.random.seed(1)
+    settings_of_engine.raise_compile_errors = True
     random.set_seed(1)
     random._global_generator = random.Generator.from_seed(1)
     if keras := sys.modules.get("keras"):

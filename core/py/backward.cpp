@@ -46,6 +46,17 @@ End end_of(PyObject* o) {
 
 bool same(const End& a, const End& b) { return a.object == b.object || (a.node && a.node == b.node && a.output == b.output); }
 
+// The exception that is set, which is no longer.
+Ref<> caught() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return Ref<>(value);
+}
+
 // Runs the rules on symbols and makes a program of what they compute.
 bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from, const std::vector<End>& to,
              const std::vector<int>& seeds, bool lower) {
@@ -94,11 +105,14 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     return true;
   });
   pass.forget_cotangents();
-  if (!ok) {
-    if (std::getenv("GRADTAPE_DEBUG")) PyErr_Print();
-    PyErr_Clear();
-  }
   note_compiled(c, ok);
+  if (!ok) {
+    // An interrupt travels on. Of anything else Python is told: the rules can still be run one by one.
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
+    Ref<> error = caught();
+    PyObject* ours = s.query.objects.empty() ? Py_True : Py_False;  // no rule of the user's own
+    Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.not_compiled, error.get(), ours, nullptr)));
+  }
   return ok;
 }
 
@@ -144,22 +158,22 @@ constexpr int64_t kMostOnes = 64;
 bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
   if (pass.size() > kMostRecords) return false;
   Structure s;
-  s.words.reserve(256);
+  s.query.words.reserve(256);
   // The counts come first, so that no two structures have the same words.
-  s.words.push_back(uint64_t(from.size()) << 32 | to.size());
+  s.query.add(uint64_t(from.size()) << 32 | to.size());
   if (!pass.describe(s)) return false;
   std::vector<int> seeds(from.size(), -1);
   std::vector<Ref<>> made;
   for (size_t i = 0; i < from.size(); ++i) {
     Visit* v = pass.visit(from[i].node);
-    s.words.push_back(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
+    s.query.add(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
     const Tensor& target = is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value;
     bool constant = g == Py_None && target.numel <= kMostOnes;
-    s.words.push_back(constant);
+    s.query.add(constant);
     if (constant) {
-      Pass::describe(s, target);
+      s.query.add(target);
       continue;
     }
     if (g == Py_None) {
@@ -169,22 +183,20 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     if (!is_tensor(g) || as_tensor(g)->symbol) return false;
     Node* origin = as_tensor(g)->node;
     for (Tape* t : active_tapes()) s.followed |= origin && on_tape(origin, t);
-    Pass::describe(s, as_tensor(g)->value);
+    s.query.add(as_tensor(g)->value);
     seeds[i] = int(s.inputs.size());
     s.inputs.push_back(&as_tensor(g)->value);
     s.owners.emplace_back(origin, as_tensor(g)->output);
   }
   for (const End& e : to) {
     Visit* v = pass.visit(e.node);
-    s.words.push_back(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
+    s.query.add(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
   }
-  Compiled& c = remember(s);
-  if (!c.program && !(worth_compiling(c) && compile(c, pass, s, from, to, seeds, true))) return false;
-  Ref<> program = c.program, function = c.function;
-  std::vector<Found> found = c.found;  // the entry may be forgotten while the program runs
-  std::vector<Ref<>> tensors = s.followed ? call_followed(function.get(), s) : call_program(program.get(), s);
+  std::shared_ptr<Compiled> c = remember(s);
+  if (!c->program && !(worth_compiling(*c) && compile(*c, pass, s, from, to, seeds, true))) return false;
+  std::vector<Ref<>> tensors = s.followed ? call_followed(c->function.get(), s) : call_program(c->program.get(), s);
   pass.leave();
-  for (Found& f : found) {
+  for (const Found& f : c->found) {
     if (f.tensor < 0) {
       gradients.push_back(f.tensor == Found::kZero ? zero_gradient() : Ref<>());
     } else if (f.indices < 0) {
@@ -226,16 +238,16 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   prepare(pass, tape, from, to, targets, sources);
   Ref<> none = Ref<>::borrow(Py_None);
   Structure s;
-  s.words.reserve(256);
-  s.words.push_back(kPullback | uint64_t(from.size()) << 32 | to.size());
+  s.query.words.reserve(256);
+  s.query.add(kPullback | uint64_t(from.size()) << 32 | to.size());
   if (!compiling || !pass.describe(s)) return none;
   std::vector<int> seeds;
   for (const End& f : from) {
     Visit* v = pass.visit(f.node);
     if (!v) return none;
-    s.words.push_back(uint64_t(v->first) << 32 | f.output);
+    s.query.add(uint64_t(v->first) << 32 | f.output);
     const Tensor& target = is_tensor(f.object) ? as_tensor(f.object)->value : as_variable(f.object)->value;
-    Pass::describe(s, target);
+    s.query.add(target);
     seeds.push_back(int(s.inputs.size()));
     s.inputs.push_back(&target);
   }
@@ -243,12 +255,12 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
     Visit* v = pass.visit(e.node);
     for (const End& f : from)
       if (!v && same(f, e)) return none;
-    s.words.push_back(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
+    s.query.add(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
   }
-  Compiled& c = remember(s);
-  if (!c.function && (c.failed || !compile(c, pass, s, from, to, seeds, false))) return none;
+  std::shared_ptr<Compiled> c = remember(s);
+  if (!c->function && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
   Ref<> inputs = input_tensors(s);
-  return Ref<>(checked(PyTuple_Pack(2, c.function.get(), inputs.get())));
+  return Ref<>(checked(PyTuple_Pack(2, c->function.get(), inputs.get())));
 }
 
 Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources, bool bare_zeros) {

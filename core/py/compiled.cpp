@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <list>
-#include <unordered_map>
 
 namespace gt {
 
@@ -23,66 +21,45 @@ constexpr size_t kRecordsPerSighting = 1000;
 constexpr int64_t kBreakEven = 100;
 constexpr int64_t kPatience = 64;  // programs made for structures that did not come back
 
-// Never destroyed: their Python objects must not outlive the interpreter by a destructor at exit.
-static std::list<Compiled>& entries = *new std::list<Compiled>;  // most recently seen first
-static auto& by_hash = *new std::unordered_multimap<uint64_t, std::list<Compiled>::iterator>;
+// Never destroyed: its Python objects must not outlive the interpreter by a destructor at exit.
+static auto& cache = *new KeyedCache<std::shared_ptr<Compiled>>;
 static int64_t hits = 0, programs = 0, failures = 0, wasted = 0;
 static size_t all_bytes = 0;  // of all entries
 
-static uint64_t hash_words(const std::vector<uint64_t>& words) {
-  uint64_t h = 0x9e3779b97f4a7c15ull ^ words.size();
-  for (uint64_t w : words) {
-    h = (h ^ w) * 0xff51afd7ed558ccdull;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
-uint64_t Structure::hash() const { return hash_words(words); }
-
-static void forget_oldest() {
-  auto last = std::prev(entries.end());
-  auto [begin, end] = by_hash.equal_range(hash_words(last->words));
-  for (auto it = begin; it != end; ++it)
-    if (it->second == last) {
-      by_hash.erase(it);
-      break;
-    }
-  if (last->program && last->used < 2) ++wasted;
-  all_bytes -= last->bytes;
-  entries.pop_back();
-}
-
-// Counts what an entry keeps, and lets go of the oldest ones if that is too much. The one in use is the first, and stays.
+// Counts what an entry keeps, and lets go of the oldest ones if that is too much.
 static void weigh(Compiled& c) {
+  if (!c.remembered) return;
   all_bytes -= c.bytes;
-  c.bytes = c.words.size() * sizeof(uint64_t) + (c.function ? c.records * kBytesPerRecord : 0);
+  c.bytes = c.key_bytes + (c.function ? c.records * kBytesPerRecord : 0);
   all_bytes += c.bytes;
-  while (entries.size() > 1 && (entries.size() > kMostStructures || all_bytes > kMostBytes)) forget_oldest();
+  while (cache.size() > 1 && (cache.size() > kMostStructures || all_bytes > kMostBytes)) {
+    std::shared_ptr<Compiled> oldest = cache.pop_oldest()->value;
+    oldest->remembered = false;
+    all_bytes -= oldest->bytes;
+    if (oldest->program && oldest->used < 2) ++wasted;
+  }
 }
 
-Compiled& remember(const Structure& s) {
-  uint64_t h = s.hash();
-  auto [begin, end] = by_hash.equal_range(h);
-  for (auto it = begin; it != end; ++it)
-    if (it->second->words == s.words) {
-      entries.splice(entries.begin(), entries, it->second);
-      Compiled& c = *it->second;
-      ++c.seen;
-      if (c.program) {
-        ++hits;
-        ++c.used;
-      }
-      return c;
+std::shared_ptr<Compiled> remember(const Structure& s) {
+  if (auto entry = cache.find(s.query)) {
+    std::shared_ptr<Compiled> c = entry->value;
+    ++c->seen;
+    if (c->program) {
+      ++hits;
+      ++c->used;
     }
-  entries.emplace_front();
-  entries.front().words = s.words;
-  for (PyObject* o : s.objects) entries.front().objects.push_back(Ref<>::borrow(o));
-  entries.front().seen = 1;
-  entries.front().records = s.records;
-  by_hash.emplace(h, entries.begin());
-  weigh(entries.front());
-  return entries.front();
+    return c;
+  }
+  auto c = std::make_shared<Compiled>();
+  c->seen = 1;
+  c->records = s.records;
+  c->key_bytes = s.query.words.size() * sizeof(uint64_t);
+  for (auto& dead : cache.add(s.query, c)) {
+    dead->value->remembered = false;
+    all_bytes -= dead->value->bytes;
+  }
+  weigh(*c);
+  return c;
 }
 
 // A structure is compiled when it is seen for the second time, unless it is long. A program that throws away its
@@ -107,11 +84,10 @@ void note_compiled(Compiled& c, bool success) {
   weigh(c);
 }
 
-CompileInfo compile_info() { return {int64_t(entries.size()), programs, hits, failures}; }
+CompileInfo compile_info() { return {int64_t(cache.size()), programs, hits, failures}; }
 
 void clear_compiled() {
-  by_hash.clear();
-  entries.clear();
+  for (auto& e : cache.take_all()) e->value->remembered = false;
   all_bytes = 0;
   hits = programs = failures = wasted = 0;
 }

@@ -1,5 +1,6 @@
 // Backward passes that were seen before run as programs. This is where they are recognised.
 #pragma once
+#include "key.h"
 #include "program_type.h"
 
 namespace gt {
@@ -14,13 +15,11 @@ void clear_compiled();
 
 // What a backward pass computes, without the values: equal structures have equal programs.
 struct Structure {
-  std::vector<uint64_t> words;
+  Query query;
   std::vector<const Tensor*> inputs;  // the kept values and the cotangents, each once
   std::vector<std::pair<Node*, uint32_t>> owners;  // where the inputs came from, for outer tapes
-  std::vector<PyObject*> objects;     // whose addresses are among the words
   size_t records = 0;                 // how many it has
   bool followed = false;              // an active tape wants to follow the pass
-  uint64_t hash() const;
 };
 
 // How the gradient of one source is found among the results of the program.
@@ -32,19 +31,18 @@ struct Found {
 };
 
 struct Compiled {
-  std::vector<uint64_t> words;
   Ref<> function;  // a GraphFunction, once compiled, and its ProgramObject
   Ref<> program;
-  std::vector<Ref<>> objects;  // keep the addresses among the words from being used again
   std::vector<Found> found;
   int64_t seen = 0, used = 0;
-  size_t records = 0;
+  size_t records = 0, key_bytes = 0;
   bool failed = false;
-  size_t bytes = 0;  // what it keeps in memory, roughly
+  size_t bytes = 0;        // what it keeps in memory, roughly
+  bool remembered = true;  // it is still in the cache
 };
 
-// The entry of a structure, made when it is new. Valid until the next call.
-Compiled& remember(const Structure& s);
+// The entry of a structure, made when it is new. Whoever holds it may run any code while the cache forgets it.
+std::shared_ptr<Compiled> remember(const Structure& s);
 // Whether an entry that has no program should get one now.
 bool worth_compiling(const Compiled& c);
 // How often a structure of this many records must be seen before it is compiled.

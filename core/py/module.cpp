@@ -10,6 +10,7 @@
 #include "../threads.h"
 #include "backward.h"
 #include "compiled.h"
+#include "key.h"
 #include "objects.h"
 #include "program_type.h"
 
@@ -20,7 +21,7 @@ static void set_hooks(nb::dict given) {
   const std::pair<const char*, PyObject**> slots[] = {
       {"convert", &hooks.convert},       {"shape", &hooks.shape},           {"dtypes", &hooks.dtypes},     {"reads", &hooks.reads},
       {"index", &hooks.index},           {"accumulate", &hooks.accumulate}, {"densify", &hooks.densify},   {"errors", &hooks.errors},
-      {"graph_inputs", &hooks.graph_inputs}, {"graph_program", &hooks.graph_program}, {"slices", &hooks.slices},
+      {"graph_inputs", &hooks.graph_inputs}, {"graph_program", &hooks.graph_program}, {"not_compiled", &hooks.not_compiled}, {"slices", &hooks.slices},
       {"dtype_code", &hooks.dtype_code}, {"np_empty", &hooks.np_empty},     {"np_dtypes", &hooks.np_dtypes}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
@@ -48,6 +49,7 @@ NB_MODULE(gradtape_core, m) {
   gt::init_variable_type(m.ptr());
   gt::init_op_type(m.ptr());
   gt::init_thread_state(m.ptr());
+  gt::init_cache_type(m.ptr());
   gt::init_tape_type(m.ptr());
   gt::init_exchange(m.ptr());
   gt::init_data(m.ptr());

@@ -173,6 +173,7 @@ struct OpObject {
   bool differentiable;
   std::vector<Reads> reads;   // filled by the first recorded call of each kind
   PyObject* dict;
+  PyObject* weakrefs;
 };
 extern PyTypeObject* OpType;
 inline bool is_op(PyObject* o) { return Py_TYPE(o) == OpType; }
@@ -244,6 +245,7 @@ struct Hooks {
       *errors,        // tuple of exception classes by Code
       *graph_inputs,  // list of (dtype, shape) -> (graph, symbolic tensors)
       *graph_program, // (graph, results) -> (Program, descriptions of the results)
+      *not_compiled,  // (exception, whether all rules are ours) -> None: a pass runs by its rules because of it
       *slices,        // (values, indices, dense shape) -> IndexedSlices
       *dtype_code,    // anything that names a type -> code
       *np_empty,      // numpy.empty

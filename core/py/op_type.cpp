@@ -315,6 +315,7 @@ PyObject* attrs_tuple(CallAttrs* a) {
 static void op_dealloc(PyObject* self) {
   OpObject* op = as_op(self);
   PyTypeObject* type = Py_TYPE(self);
+  if (op->weakrefs) PyObject_ClearWeakRefs(self);
   for (Param& p : op->params) {
     Py_XDECREF(p.name);
     Py_XDECREF(p.fallback);
@@ -433,6 +434,7 @@ static PyGetSetDef getset[] = {{"op_name", get_name, nullptr, "The name of the o
                                {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                {}};
 static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
+                                {"__weaklistoffset__", T_PYSSIZET, offsetof(OpObject, weakrefs), READONLY, nullptr},
                                 {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, call), READONLY, nullptr},
                                 {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(op_new)},

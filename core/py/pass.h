@@ -166,26 +166,27 @@ class Pass {
       if (!v.needed) continue;
       for (Tape* t : active_tapes()) s.followed |= on_tape(n, t);
       if (!n->n_in) {
-        s.words.push_back(~0ull);
+        s.query.add(~0ull);
         continue;
       }
       if (n->symbols || (n->closure && !n->explicit_values)) return false;
       ++s.records;
-      s.words.push_back(reinterpret_cast<uintptr_t>(n->closure ? static_cast<void*>(n->closure) : n->op));
       if (n->closure)
-        s.objects.push_back(n->closure);
-      else if (!n->op->kernel && !n->op->impl)  // an op of the user's own may be gone before its address is forgotten
-        s.objects.push_back(reinterpret_cast<PyObject*>(n->op));
-      s.words.push_back(uint64_t(n->n_in) << 32 | n->n_out);
-      if (n->attrs) describe(s, n->attrs->values);
+        s.query.add_object(n->closure);
+      else if (!n->op->kernel && !n->op->impl)
+        s.query.add_object(reinterpret_cast<PyObject*>(n->op));  // an op of the user's own may die
+      else
+        s.query.add(reinterpret_cast<uintptr_t>(n->op));
+      s.query.add(uint64_t(n->n_in) << 32 | n->n_out);
+      if (n->attrs && !describe(s, n->attrs->values)) return false;
       for (int i = 0; i < n->n_in; ++i) {
         Visit* from = visit(n->edges()[i].node);
-        s.words.push_back(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output : ~0ull);
+        s.query.add(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output : ~0ull);
       }
       v.kept = kept_.size();
       for (int k = 0; k < n->n_in + n->n_out; ++k) {
         const Tensor& t = n->values()[k];
-        describe(s, t);
+        s.query.add(t);
         uint32_t which = ~0u;
         if (t.has_value()) {
           // The same elements of the same origin are one input.
@@ -199,24 +200,25 @@ class Pass {
             s.owners.emplace_back(owner, output);
           }
         }
-        s.words.push_back(which);
+        s.query.add(which);
         kept_.push_back(which);
       }
     }
     return true;
   }
 
-  static void describe(Structure& s, const Tensor& t) {
-    s.words.push_back(uint64_t(t.dtype) << 32 | uint64_t(uint8_t(t.shape.rank)));
-    for (int i = 0; i < t.shape.rank; ++i) s.words.push_back(uint64_t(t.shape[i]));
-  }
-
-  static void describe(Structure& s, const Attrs& attrs) {
+  // False where an attribute may change from call to call without being another one.
+  static bool describe(Structure& s, const Attrs& attrs) {
     for (const Attr& a : attrs.values) {
-      s.words.push_back(uint64_t(a.kind) << 32 | a.ints.size());
-      s.words.push_back(uint64_t(a.i) ^ std::bit_cast<uint64_t>(a.f) ^ reinterpret_cast<uintptr_t>(a.object));
-      for (int64_t i : a.ints) s.words.push_back(uint64_t(i));
+      s.query.add(uint64_t(a.kind) << 32 | a.ints.size());
+      s.query.add(uint64_t(a.i) ^ std::bit_cast<uint64_t>(a.f));
+      for (int64_t i : a.ints) s.query.add(uint64_t(i));
+      if (a.kind != Attr::Kind::Object) continue;
+      PyObject* o = static_cast<PyObject*>(a.object);
+      if (!is_constant(o)) return false;
+      s.query.add_object(o);
     }
+    return true;
   }
 
   // From here on rules run on these tensors instead of the kept values.

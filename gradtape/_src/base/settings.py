@@ -4,6 +4,9 @@ from __future__ import annotations
 
 jacobian_memory: int = 1 << 30  # bytes that a Jacobian may use for what it computes on its way
 run_functions_eagerly: bool = False
+raise_compile_errors: bool = (
+    False  # for tests: a pass that cannot be compiled is no reason to go on more slowly
+)
 watching_ops: bool = False  # while `debug.watch` wants to see every op
 
 

@@ -15,13 +15,13 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import DIFFERENTIABLE, int32
 from gradtape._src.base.dtypes import bool as bool_
-from gradtape._src.base.dtypes import int32
 from gradtape._src.control import values as state
 from gradtape._src.control.control_ops import Branches, Loop, spec_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
-from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.trace import REREAD, Trace
 from gradtape._src.tensors import hooks
 
 _MOST_ATTEMPTS = 4
@@ -193,13 +193,34 @@ def loop(
     assigned = list(inner.assigned.values())
     inner.outputs += [inner.value_of(inner.state[id(v)]) for v in assigned]
     externals = _align([tester, inner], n, assigned)
+    anchors = _reread_in_body(tester, inner, n, assigned)
     op = Loop(GraphFunction(tester, "while condition"), GraphFunction(inner, "while body"), n + len(assigned))
-    results = op([*layout.tensors, *map(_operand, externals)])
+    results = op([*layout.tensors, *map(_operand, (*externals, *anchors))])
     for variable, value in zip(assigned, results[n:], strict=True):
         variable._set(value)
     if made and not iterates:
         _check_iterated(layout, test, start, made)
     return layout.rebuild(results[:n])
+
+
+def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any]) -> list:
+    """What an iteration assigned is, to a tape, the variable itself for the next one: gradients do not run back
+    through assignments. Gives the variables that this makes further inputs of both graphs."""
+    anchors = []
+    for k, variable in enumerate(assigned):
+        carried = body.inputs[n + k]
+        if carried.dtype not in DIFFERENTIABLE:
+            continue
+        anchors.append(variable)
+        before = body.input(carried.shape, carried.dtype)
+        tester.input(carried.shape, carried.dtype)
+        (read,) = body.add(REREAD, [carried, before], (), [(carried.shape, carried.dtype)])
+        first = body.nodes.pop()
+        for node in body.nodes:
+            node.operands = tuple(read if v is carried else v for v in node.operands)
+        body.outputs = [read if v is carried else v for v in body.outputs]
+        body.nodes.insert(0, first)
+    return anchors
 
 
 def _settled(values: Sequence[Any]) -> list:

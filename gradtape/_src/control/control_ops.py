@@ -109,16 +109,17 @@ class Branches(Control):
             name, specs_of(functions[0].graph.outputs), any(has_effect(f.graph) for f in functions)
         )
         self.functions = list(functions)
-        self._derivatives: dict[tuple[bool, ...], _BranchesDerivative] = {}
+        self._derivatives: dict[tuple[tuple[bool, ...], bool], _BranchesDerivative] = {}
 
     def _execute(self, which: Any, *inputs: Any) -> Sequence[Any]:
         k = int(which)
         return self.functions[k if 0 <= k < len(self.functions) else -1].program.run(inputs)
 
     def _derivative(self, tracked: tuple[bool, ...]) -> _BranchesDerivative:
-        known = self._derivatives.get(tracked)
+        key = tracked, _core.assign_tracker() is not None
+        known = self._derivatives.get(key)
         if known is None:
-            known = self._derivatives[tracked] = _BranchesDerivative(self, tracked)
+            known = self._derivatives[key] = _BranchesDerivative(self, tracked)
         return known
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
@@ -225,7 +226,7 @@ class Loop(Control):
         self.cond, self.body, self.n = cond, body, n
         self.inputs = specs_of(body.graph.inputs)
         self._step: Any = None
-        self._derivatives: dict[tuple[bool, ...], LoopGradient] = {}
+        self._derivatives: dict[tuple[tuple[bool, ...], bool], LoopGradient] = {}
 
     @property
     def step(self) -> Any:
@@ -264,10 +265,11 @@ class Loop(Control):
             marks[: self.n] = more
 
     def derivative(self, active: tuple[bool, ...]) -> LoopGradient:
-        known = self._derivatives.get(active)
+        key = active, _core.assign_tracker() is not None
+        known = self._derivatives.get(key)
         if known is None:
             with aside():
-                known = self._derivatives[active] = LoopGradient(self, active)
+                known = self._derivatives[key] = LoopGradient(self, active)
         return known
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:

@@ -36,6 +36,7 @@ _ONCE = (
     "created once or created outside tf.function." + more("variables-in-functions")
 )
 _MOST_RETRACES = 5
+_MOST_TRACES = 10_000  # of one function; the one used longest ago is forgotten
 # Stands in the cache for calls that cannot be traced.
 _EAGER: Any = object()
 
@@ -185,13 +186,13 @@ class Function:
         self.jit_compile = jit_compile
         self.reduce_retracing = reduce_retracing
         self.check = check
-        self._concrete: dict[Any, ConcreteFunction] = {}
+        self._concrete = _core.Cache(_MOST_TRACES)
         self._traces = 0
         self._made_variables = False
         self._lock = threading.RLock()
         self._converted: Callable | None = None
         self._methods: dict[int, Any] = {}
-        self._last_key: Any = None
+        self._last_kinds: list[str] = []  # of the arguments that were traced last
         self._signature = inspect.signature(python_function) if self.input_signature is not None else None
         functools.update_wrapper(self, python_function, updated=())
 
@@ -231,7 +232,7 @@ class Function:
         if self.input_signature is not None:
             args, kwargs = self._apply_signature(args, kwargs)
         key, tensors = self._key(args, kwargs)
-        concrete = self._concrete.get(key)
+        concrete = self._concrete.find(key)
         if concrete is None:
             concrete, tensors = self._get(key, args, kwargs)
         if concrete is _EAGER:
@@ -243,30 +244,22 @@ class Function:
         return concrete.call(tensors)
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
-        """What a call is recognised by, and its tensors."""
+        """What a call is recognised by, and its tensors. Tensors count by type and shape; see core/py/key.h."""
         if not kwargs and all(type(a) is _core.Tensor for a in args):
-            return tuple([(t.dtype._code, t._dims) for t in args]), list(args)
+            return args, list(args)
         leaves = nest.flatten((args, kwargs))
         tensors = []
         parts: list = []
         for leaf in leaves:
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                leaf = hooks.convert(leaf)
             if isinstance(leaf, _core.Tensor):
                 tensors.append(leaf)
-                parts.append((leaf.dtype._code, leaf._dims))
-            elif isinstance(leaf, (np.ndarray, np.generic)):
-                t = hooks.convert(leaf)
-                tensors.append(t)
-                parts.append((t.dtype._code, t._dims))
-            elif isinstance(leaf, _core.Variable):
-                parts.append(("variable", id(leaf)))
+                parts.append(leaf)
             elif hasattr(leaf, "_stand_in"):
                 parts.append(leaf._argument_key())
             else:
-                try:
-                    hash(leaf)
-                    parts.append(("value", leaf))
-                except TypeError:
-                    parts.append(("object", id(leaf)))
+                parts.append(_lasting(leaf))
         if not kwargs and len(tensors) == len(args) == len(leaves):
             return tuple(parts), tensors  # arrays count as tensors
         return (_shape_of_nest((args, kwargs)), tuple(parts)), tensors
@@ -278,7 +271,7 @@ class Function:
                 for t in nest.flatten((args, kwargs))
                 if isinstance(t, (_core.Tensor, np.ndarray, np.generic))
             ]
-            concrete = self._concrete.get(key)
+            concrete = self._concrete.find(key)
             if concrete is None:
                 self._note_retrace(key)
                 try:
@@ -295,7 +288,7 @@ class Function:
                     if created:
                         raise ValueError(_ONCE)
                 self._made_variables = True
-                self._concrete[key] = concrete
+                self._concrete.add(key, concrete)
                 if self.check and concrete is not _EAGER:
                     concrete.compare(tensors)
             return concrete, tensors
@@ -312,8 +305,9 @@ class Function:
         log.log(level, "%s runs eagerly: %s.%s", self.name, why.rstrip("."), more("traced-values"))
 
     def _note_retrace(self, key: Any) -> None:
-        if self._last_key is not None and len(self._concrete) < _MOST_RETRACES:
-            log.info("%s: tracing again: %s", self.name, _difference(self._last_key, key))
+        kinds = _kinds(key)
+        if self._last_kinds and len(self._concrete) < _MOST_RETRACES:
+            log.info("%s: tracing again: %s", self.name, _difference(self._last_kinds, kinds))
         elif (
             len(self._concrete) == _MOST_RETRACES
             and self.input_signature is None
@@ -322,9 +316,9 @@ class Function:
             log.warning(
                 "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
                 "tensors instead of Python numbers, and keep their shapes the same.%s",
-                self.name, _MOST_RETRACES, _difference(self._last_key, key), more("retracing"),
+                self.name, _MOST_RETRACES, _difference(self._last_kinds, kinds), more("retracing"),
             )  # fmt: skip
-        self._last_key = key
+        self._last_kinds = kinds
 
     def _trace(self, args: tuple, kwargs: dict, lifts: bool = False) -> tuple[ConcreteFunction, list]:
         self._traces += not lifts
@@ -487,6 +481,17 @@ def _result(value: Any) -> Any:
     return hooks.convert(value)
 
 
+def _lasting(leaf: Any) -> Any:
+    """A Python argument as what a trace is found by: what can change is taken as it is now."""
+    if type(leaf) is bool or (type(leaf) is float and leaf.is_integer()):
+        return int(leaf)  # numbers compare by value, whatever their type, as in TensorFlow
+    if isinstance(leaf, (set, frozenset)):
+        return ("set", type(leaf), frozenset(leaf))
+    if isinstance(leaf, slice):
+        return ("slice", leaf.start, leaf.stop, leaf.step)
+    return bytes(leaf) if isinstance(leaf, bytearray) else leaf
+
+
 def _shape_of_nest(structure: Any) -> Any:
     """The structure of arguments as something hashable."""
     if isinstance(structure, dict):
@@ -496,26 +501,19 @@ def _shape_of_nest(structure: Any) -> Any:
     return None
 
 
-def _difference(before: Any, now: Any) -> str:
-    """What changed between two keys, in words."""
-    from gradtape._src.base.dtypes import BY_CODE
+def _kinds(key: Any) -> list[str]:
+    """The arguments of a call in words, for those who wonder why it is traced."""
+    structured = len(key) == 2 and isinstance(key[0], tuple) and isinstance(key[0][0], type)
+    return [
+        f"{part.dtype.name}{list(part._dims)}" if isinstance(part, _core.Tensor) else repr(part)
+        for part in (key[1] if structured else key)
+    ]
 
-    def parts(key: Any) -> tuple:
-        structured = len(key) == 2 and isinstance(key[0], tuple) and isinstance(key[0][0], type)
-        return key[1] if structured else key
 
-    def words(part: Any) -> str:
-        if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int):
-            return f"{BY_CODE[part[0]].name}{list(part[1])}"
-        return repr(part[1]) if isinstance(part, tuple) else repr(part)
-
-    try:
-        old, new = parts(before), parts(now)
-        for i, (a, b) in enumerate(zip(old, new, strict=False)):
-            if a != b:
-                return f"argument {i}: {words(a)} before, {words(b)} now"
-    except (TypeError, IndexError):
-        pass
+def _difference(before: list[str], now: list[str]) -> str:
+    for i, (a, b) in enumerate(zip(before, now, strict=False)):
+        if a != b:
+            return f"argument {i}: {a} before, {b} now"
     return "the structure of the arguments changed"
 
 

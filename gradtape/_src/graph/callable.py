@@ -15,6 +15,7 @@ from gradtape._src.graph.simplify import live, simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _EVERYTHING = (1 << 64) - 1
+_MOST_SEEDS = 1024  # results whose cotangents are told apart
 _ZERO = -2  # in `found`: a gradient that is zero whatever the values are
 
 
@@ -26,6 +27,7 @@ class Derivative(NamedTuple):
     reads: list[tuple[str, int]]  # what `backward` is given before the cotangents: ("in" | "out", which)
     cotangents: list[int]  # the results whose cotangents it is given
     found: list  # for each input: None, a number, _ZERO, or (values, indices, dense shape)
+    reached_by: list[int]  # for each input: the cotangents that its gradient depends on, as bits
 
 
 class GraphFunction:
@@ -44,8 +46,8 @@ class GraphFunction:
         self.sparsity: Any = None  # which derivatives it can give, once asked for: autodiff/sparse.py
         self._program: Any = None
         self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
-        self._derivatives: dict[tuple[bool, ...], Derivative] = {}
-        self._rules: dict[tuple[bool, ...], Any] = {}
+        self._derivatives: dict[tuple[tuple[bool, ...], bool], Derivative] = {}
+        self._rules: dict[int, Any] = {}  # by id of a derivative of this function
 
     @property
     def program(self) -> Any:
@@ -66,10 +68,10 @@ class GraphFunction:
     def _recorded(self, tensors: Sequence[Any], tracked: tuple[bool, ...]) -> list:
         d = self.derivative(tracked)
         outputs = d.forward.program.run(tensors)
-        rule = self._rules.get(tracked)
+        rule = self._rules.get(id(d))
         if rule is None:
             # One object for all calls: tapes recognise by it what they have seen before.
-            rule = self._rules[tracked] = self._rule(d, tracked)
+            rule = self._rules[id(d)] = self._rule(d, tracked)
         # A second derivative may need to run forward again, from the inputs, or read all the results.
         keep = _EVERYTHING if _core.may_differentiate_again() else 0
         for where, i in d.reads:
@@ -93,7 +95,13 @@ class GraphFunction:
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
         for k in d.cotangents:
             given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))
-        return unpack(d.found, d.backward(given), zero=0)
+        grads = unpack(d.found, d.backward(given), zero=0)
+        missing = [gs[k] is None for k in d.cotangents]
+        if not any(missing):
+            return grads
+        # Without a cotangent on the way there is no gradient, as if the ops had been recorded one by one.
+        present = sum(1 << i for i, none in enumerate(missing) if not none)
+        return [g if reached & present else None for g, reached in zip(grads, d.reached_by, strict=True)]
 
     def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
         """Gradients of the inputs when all that is known are inputs and results: runs forward again."""
@@ -115,11 +123,13 @@ class GraphFunction:
 
     def derivative(self, tracked: tuple[bool, ...]) -> Derivative:
         """The derivative with respect to the inputs marked in `tracked`."""
-        known = self._derivatives.get(tracked)
+        # To a tape that follows assignments the derivative is another one.
+        key = tracked, _core.assign_tracker() is not None
+        known = self._derivatives.get(key)
         if known is None:
             joint = Graph()
             with aside(joint):
-                known = self._derivatives[tracked] = self._differentiate(tracked, joint)
+                known = self._derivatives[key] = self._differentiate(tracked, joint)
         return known
 
     def _differentiate(self, tracked: tuple[bool, ...], joint: Graph) -> Derivative:
@@ -137,9 +147,12 @@ class GraphFunction:
         found, flat = pack([next(grads) if t else None for t in tracked])
         n_y = len(ys)
         joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
-        return self._split(simplify(joint), len(xs), n_y, wanted, found)
+        reached_by = _reached_by(joint, [t._symbol for t in seeds], n_y, found)
+        return self._split(simplify(joint), len(xs), n_y, wanted, found, reached_by)
 
-    def _split(self, joint: Graph, n_x: int, n_y: int, wanted: list[int], found: list) -> Derivative:
+    def _split(
+        self, joint: Graph, n_x: int, n_y: int, wanted: list[int], found: list, reached_by: list[int]
+    ) -> Derivative:
         """Cuts the joint graph into the part before and the part behind the cotangents."""
         xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
         behind = set(seeds)
@@ -172,7 +185,26 @@ class GraphFunction:
             [place[v] for v in read],
             wanted,
             found,
+            reached_by,
         )
+
+
+def _reached_by(joint: Graph, seeds: list[Value], n_y: int, found: list) -> list[int]:
+    """The cotangents that each gradient depends on, as bits. One that depends on none, such as a zero, counts as
+    depending on all; so does every one where there are too many to tell apart."""
+    everything = (1 << len(seeds)) - 1
+    if not 1 < len(seeds) <= _MOST_SEEDS:
+        return [everything] * len(found)
+    reached = {seed: 1 << i for i, seed in enumerate(seeds)}
+    for node in joint.nodes:
+        bits = 0
+        for v in node.operands:
+            bits |= reached.get(v, 0)
+        if bits:
+            reached.update((v, bits) for v in node.results)
+    grads = joint.outputs[n_y:]
+    places = [f[0] if isinstance(f, tuple) else f for f in found]
+    return [everything if p is None or p == _ZERO else reached.get(grads[p], 0) or everything for p in places]
 
 
 def pack(results: list) -> tuple[list, list]:

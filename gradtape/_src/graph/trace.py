@@ -12,9 +12,10 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.base.errors import more
 from gradtape._src.base.source import user_line
-from gradtape._src.graph.ir import Graph, Value, symbolic
+from gradtape._src.graph.ir import Callback, Graph, Value, symbolic
 
 
 class Holdings:
@@ -40,6 +41,30 @@ class Holdings:
         self._now[key] = tensor if tensor._symbol is None else tensor._symbol
 
 
+class Reread(Callback):
+    """A variable that is read after an assignment: operands are the assigned value and what the variable was.
+
+    The result is the assigned value. To a tape around the function it is the variable, as it is in eager mode: an
+    assignment is the end of a value's history. Only a tape that follows assignments goes on through them. Programs
+    have no trace of it.
+    """
+
+    passes_on = True
+
+    def __init__(self) -> None:
+        super().__init__("reread", lambda value, variable: [value._detach()])
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        if _core.assign_tracker() is not None:
+            return [operands[0]]
+        results = super().__call__(operands, specs)
+        _core.record(tuple(results), (operands[1],), lambda g: [g])
+        return results
+
+
+REREAD = Reread()
+
+
 class Trace(Graph):
     """A graph that is being written by a running function."""
 
@@ -47,6 +72,7 @@ class Trace(Graph):
         "outer",
         "externals",
         "state",
+        "_first",
         "assigned",
         "_captured",
         "created",
@@ -66,6 +92,7 @@ class Trace(Graph):
             Any
         ] = []  # variables and tensors from outside, one per input behind the arguments
         self.state = Holdings()
+        self._first: dict[int, Value] = {}  # by id of a variable: the input that it is
         self.assigned: dict[int, Any] = {}  # by id: the variable
         self._captured: dict[int, Value] = {}
         # Variables made during the trace, also in the branches and loops inside it.
@@ -85,10 +112,22 @@ class Trace(Graph):
         """A tensor that stands for what the variable holds at this point of the function."""
         now = self.state.get(id(variable))
         if now is None:
-            value = self.input(tuple(variable._value_shape), variable.dtype._code)
-            self.externals.append(variable)
-            now = self.state[id(variable)] = symbolic(value)
+            now = self.state[id(variable)] = symbolic(self._first_value(variable))
+        if id(variable) in self.assigned and variable.dtype._code in DIFFERENTIABLE:
+            before = self._first_value(variable)
+            if before.shape == tuple(now.shape):
+                values = [self.value_of(now), before]
+                return symbolic(self.add(REREAD, values, (), [(before.shape, before.dtype)])[0])
         return now if now._symbol is not None else now._detach()
+
+    def _first_value(self, variable: Any) -> Value:
+        """What the variable held before the function: an input."""
+        known = self._first.get(id(variable))
+        if known is None:
+            known = self.input(tuple(variable._value_shape), variable.dtype._code)
+            self._first[id(variable)] = known
+            self.externals.append(variable)
+        return known
 
     def assign(self, variable: Any, tensor: Any) -> None:
         self.state[id(variable)] = tensor

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base import dtypes, errors
+from gradtape._src.base import dtypes, errors, log, settings
+from gradtape._src.base.errors import NeedsConstants, Untraceable
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -392,6 +393,21 @@ def _graph_inputs(specs: list) -> tuple:
     return backward.graph_inputs(specs)
 
 
+_said: set[str] = set()
+
+
+def _not_compiled(error: Exception, ours: bool) -> None:
+    """A backward pass runs by its rules, because tracing or compiling it failed. Results do not depend on it."""
+    if not ours or isinstance(error, (Untraceable, NeedsConstants)):
+        return  # a rule looks at values
+    if settings.raise_compile_errors:
+        raise error
+    words = f"{type(error).__name__}: {error}"
+    if words not in _said and len(_said) < 100:
+        _said.add(words)
+        log.warning("a backward pass could not be compiled and runs by its rules, more slowly: %s", words)
+
+
 def _graph_program(graph: Any, results: list, dense: bool) -> tuple:
     from gradtape._src.graph import backward
 
@@ -424,6 +440,7 @@ def install() -> None:
             ),
             "graph_inputs": _graph_inputs,
             "graph_program": _graph_program,
+            "not_compiled": _not_compiled,
             "slices": IndexedSlices,
             "dtype_code": dtype_code,
             "np_empty": np.empty,

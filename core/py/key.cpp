@@ -1,0 +1,253 @@
+// Keys, and the Python type Cache: what was made for arguments of one kind.
+#include "key.h"
+
+#include <bit>
+
+namespace gt {
+
+namespace {
+
+// Values that do not change and that Python compares without running code of the user's.
+bool is_plain(PyObject* o) {
+  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) ||
+      PyBytes_CheckExact(o) || PyType_Check(o))
+    return true;
+  if (PyFrozenSet_CheckExact(o)) {
+    Ref<> elements(checked(PySequence_Tuple(o)));
+    return is_plain(elements.get());
+  }
+  if (!PyTuple_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    if (!is_plain(PyTuple_GET_ITEM(o, i))) return false;
+  return true;
+}
+
+// Of one type and equal; floats bit by bit, since -0.0 and 0.0 are not the same to a program.
+bool equal_plain(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  if (PyTuple_CheckExact(a)) {
+    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+      if (!equal_plain(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    return true;
+  }
+  if (PyType_Check(a)) return false;  // classes are themselves only
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) throw PythonError{};
+  return equal == 1;
+}
+
+// What an object hashes to; false if it cannot be hashed.
+bool hash_of(PyObject* o, Py_hash_t& hash) {
+  hash = PyObject_Hash(o);
+  if (hash != -1 || !PyErr_Occurred()) return true;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
+  PyErr_Clear();
+  return false;
+}
+
+bool is_hashable(PyObject* o) {
+  Py_hash_t hash;
+  return hash_of(o, hash);
+}
+
+}  // namespace
+
+bool is_constant(PyObject* o) {
+  if (is_plain(o)) return true;
+  for (int i = 0; i < kDtypes; ++i)
+    if (PyTuple_GET_ITEM(hooks.dtypes, i) == o) return true;
+  return Py_TYPE(o)->tp_hash != PyBaseObject_Type.tp_hash && is_hashable(o);
+}
+
+void Query::add(const Tensor& t) {
+  words.push_back(uint64_t(t.dtype) << 32 | uint64_t(uint8_t(t.shape.rank)));
+  for (int i = 0; i < t.shape.rank; ++i) words.push_back(uint64_t(t.shape[i]));
+}
+
+void Query::add_object(PyObject* o) {
+  Py_hash_t hash;
+  if (!hash_of(o, hash)) hash = Py_hash_t(reinterpret_cast<uintptr_t>(o) >> 4);
+  words.push_back(uint64_t(hash));
+  words.push_back(reinterpret_cast<uintptr_t>(Py_TYPE(o)));
+  objects.push_back(o);
+}
+
+// Marks what follows, so that no two nests have the same words.
+enum NestMark : uint64_t { kTensorMark = 0x7e5000001, kListMark, kTupleMark, kDictMark, kLeafMark };
+
+void Query::add_nest(PyObject* o) {
+  if (is_tensor(o)) {
+    add(kTensorMark);
+    add(as_tensor(o)->value);
+  } else if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    bool tuple = PyTuple_CheckExact(o);
+    add(tuple ? kTupleMark : kListMark);
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(o) : PyList_GET_SIZE(o);
+    add(uint64_t(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (!tuple && i >= PyList_GET_SIZE(o)) break;
+      add_nest(tuple ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i));
+    }
+  } else if (PyDict_CheckExact(o)) {
+    add(kDictMark);
+    add(uint64_t(PyDict_GET_SIZE(o)));
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+      add_object(key);
+      add_nest(value);
+    }
+  } else {
+    add(kLeafMark);
+    add_object(o);
+  }
+}
+
+uint64_t Query::hash() const {
+  uint64_t h = 0x9e3779b97f4a7c15ull ^ words.size();
+  for (uint64_t w : words) {
+    h = (h ^ w) * 0xff51afd7ed558ccdull;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+Held::Held(PyObject* o) : how_(is_plain(o) ? How::Value : is_hashable(o) ? How::Equal : How::Same), object_(Ref<>::borrow(o)) {
+  if (how_ == How::Value) return;
+  if (Ref<> weak{PyWeakref_NewRef(o, nullptr)}) {
+    object_ = std::move(weak);
+    weak_ = true;
+  } else {
+    // What cannot be referred to weakly is kept: its address stays its own.
+    PyErr_Clear();
+  }
+}
+
+bool Held::dead() const { return weak_ && PyWeakref_GetObject(object_.get()) == Py_None; }
+
+bool Held::is(PyObject* o) const {
+  if (how_ == How::Value) return equal_plain(object_.get(), o);
+  Ref<> mine = weak_ ? Ref<>::borrow(PyWeakref_GetObject(object_.get())) : object_;
+  if (weak_ && mine.get() == Py_None) return false;
+  if (mine.get() == o) return true;
+  if (how_ == How::Same || Py_TYPE(mine.get()) != Py_TYPE(o)) return false;
+  int equal = PyObject_RichCompareBool(mine.get(), o, Py_EQ);
+  if (equal < 0) throw PythonError{};
+  return equal == 1;
+}
+
+// ---- Cache --------------------------------------------------------------------------------
+
+namespace {
+
+struct CacheObject {
+  PyObject_HEAD
+  KeyedCache<Ref<>>* cache;
+  size_t most;
+};
+CacheObject* as_cache(PyObject* o) { return reinterpret_cast<CacheObject*>(o); }
+
+PyObject* cache_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  Py_ssize_t most;
+  if (!PyArg_ParseTuple(args, "n:Cache", &most)) return nullptr;
+  if (most < 1) {
+    PyErr_SetString(PyExc_ValueError, "Cache: it must hold at least one value");
+    return nullptr;
+  }
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  as_cache(self)->most = size_t(most);
+  as_cache(self)->cache = new (std::nothrow) KeyedCache<Ref<>>;
+  if (as_cache(self)->cache) return self;
+  Py_DECREF(self);
+  return PyErr_NoMemory();
+}
+
+PyObject* cache_find(PyObject* self, PyObject* what) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Query q;
+    q.add_nest(what);
+    auto found = as_cache(self)->cache->find(q);
+    return Py_NewRef(found ? found->value.get() : Py_None);
+  });
+}
+
+PyObject* cache_add(PyObject* self, PyObject* args) {
+  PyObject *what, *value;
+  if (!PyArg_ParseTuple(args, "OO:add", &what, &value)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] {
+    CacheObject* c = as_cache(self);
+    Query q;
+    q.add_nest(what);
+    if (auto found = c->cache->find(q)) {
+      found->value = Ref<>::borrow(value);
+    } else {
+      c->cache->add(q, Ref<>::borrow(value));
+      while (c->cache->size() > c->most) c->cache->pop_oldest();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* cache_values(PyObject* self, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    auto dead = as_cache(self)->cache->sweep();
+    auto entries = as_cache(self)->cache->entries();
+    Ref<> list(checked(PyList_New(0)));
+    for (auto it = entries.rbegin(); it != entries.rend(); ++it)
+      if (PyList_Append(list.get(), (*it)->value.get())) throw PythonError{};
+    return list.release();
+  });
+}
+
+int cache_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (as_cache(self)->cache)
+    for (auto& e : as_cache(self)->cache->entries()) Py_VISIT(e->value.get());
+  return 0;
+}
+
+int cache_clear(PyObject* self) {
+  if (as_cache(self)->cache) as_cache(self)->cache->take_all();
+  return 0;
+}
+
+PyObject* cache_clear_method(PyObject* self, PyObject*) {
+  cache_clear(self);
+  Py_RETURN_NONE;
+}
+
+void cache_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  cache_clear(self);
+  delete as_cache(self)->cache;
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+Py_ssize_t cache_length(PyObject* self) { return Py_ssize_t(as_cache(self)->cache->size()); }
+
+PyMethodDef methods[] = {{"find", cache_find, METH_O, "The value that was added for this, or None."},
+                         {"add", cache_add, METH_VARARGS, "Keeps a value for this; the one found longest ago is let go of."},
+                         {"values", cache_values, METH_NOARGS, "All values, the one found last at the end."},
+                         {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
+                         {}};
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(cache_new)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(cache_dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(cache_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(cache_clear)},
+                       {Py_tp_methods, methods},
+                       {Py_sq_length, reinterpret_cast<void*>(cache_length)},
+                       {Py_tp_doc, const_cast<char*>("Cache(most, /)\n--\n\nAt most so many values, found by nests of tensors (by type and shape), plain "
+                                                     "values, and objects, which it does not keep alive.")},
+                       {}};
+PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+
+}  // namespace
+
+void init_cache_type(PyObject* module) { PyModule_AddObjectRef(module, "Cache", Ref<>(checked(PyType_FromSpec(&spec))).get()); }
+
+}  // namespace gt
