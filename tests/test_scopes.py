@@ -1,7 +1,9 @@
 """`gradtape._src.base.scopes`: name scopes, and the context managers that do nothing here."""
 
+import copy
+import pickle
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
@@ -109,24 +111,20 @@ def test_control_dependencies():
     assert called == [1]
 
 
-def test_hooks(monkeypatch):
-    events = []
-
-    @contextmanager
-    def pause():
-        events.append("pause")
-        yield
-        events.append("resume")
-
-    monkeypatch.setattr(scopes, "_lifts", [])
-    monkeypatch.setattr(scopes, "_in_graph", None)
-    assert scopes.executing_eagerly() is True
-    scopes.install_hooks(lift=pause)
-    scopes.install_hooks(in_graph=lambda: True)
-    assert scopes.executing_eagerly() is False
+def test_init_scope_keeps_the_name_scope():
     with name_scope("kept"), scopes.init_scope():
-        events.append(current_scope())
-    assert events == ["pause", "kept/", "resume"]
+        assert current_scope() == "kept/"
+
+
+def test_a_name_scope_can_be_copied():
+    for scope in (
+        copy.copy(name_scope("a")),
+        copy.deepcopy(name_scope("a")),
+        pickle.loads(pickle.dumps(name_scope("a"))),
+    ):
+        with scope as prefix, scope as twice:
+            assert (scope.name, prefix, twice) == ("a", "a/", "a/a/")
+    assert current_scope() == ""
 
 
 def test_variable_creators():

@@ -240,7 +240,7 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   Structure s;
   s.query.words.reserve(256);
   s.query.add(kPullback | uint64_t(from.size()) << 32 | to.size());
-  if (!compiling || !pass.describe(s)) return none;
+  if (!compiles() || !pass.describe(s)) return none;
   std::vector<int> seeds;
   for (const End& f : from) {
     Visit* v = pass.visit(f.node);
@@ -276,7 +276,7 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
     return traced ? symbolic_ones(trace, target) : ones(target);
   };
   std::vector<Ref<>> gradients;
-  if (!compiling || !run_compiled(pass, from, to, cotangents, gradients)) {
+  if (!compiles() || !run_compiled(pass, from, to, cotangents, gradients)) {
     for (Py_ssize_t i = 0; i < n_targets; ++i)
       if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, cotangent(i));
     pass.run();

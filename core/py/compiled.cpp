@@ -65,7 +65,7 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
 // A structure is compiled when it is seen for the second time, unless it is long. A program that throws away its
 // programs (its structures keep changing) has to show each of them more often first.
 int64_t sightings_needed(size_t records) {
-  if (!compiling) return INT64_MAX;
+  if (!compiles()) return INT64_MAX;
   int64_t needed = first_needed;
   if (needed > 1) needed = std::clamp(int64_t(records / kRecordsPerSighting), needed, kBreakEven);
   for (int64_t w = wasted; w >= kPatience; w /= 2) needed *= 2;

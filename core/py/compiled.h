@@ -6,6 +6,7 @@
 namespace gt {
 
 extern bool compiling;  // off: every backward pass runs the Python rules
+inline bool compiles() { return compiling && !thread_state().watching; }
 
 struct CompileInfo {
   int64_t structures, programs, hits, failures;

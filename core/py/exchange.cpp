@@ -26,7 +26,7 @@ PyObject* tensor_item(const Tensor& t) {
 // ---- the buffer protocol ------------------------------------------------------------------
 
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (thread_state().watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
+  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
   Tensor& t = as_tensor(self)->value;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
@@ -70,7 +70,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
 void tensor_release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
 
 PyObject* tensor_to_numpy(TensorObject* self) {
-  if (thread_state().watcher) note_leaving(reinterpret_cast<PyObject*>(self));
+  if (!thread_state().watchers.empty()) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
     PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced" GT_MORE("traced-values"));

@@ -264,18 +264,24 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   return run_op(op, operands.data(), n, attrs);
 }
 
-// Shows the call and its result to the watcher, which may raise.
+// They may raise, or change who watches.
+static void tell_watchers(PyObject* op, PyObject* operands, PyObject* result) {
+  std::vector<Ref<>> watchers;
+  for (PyObject* w : thread_state().watchers) watchers.push_back(Ref<>::borrow(w));
+  for (auto& w : watchers) Ref<>(checked(PyObject_CallFunctionObjArgs(w.get(), op, operands, result, nullptr)));
+}
+
+// Shows the call and its result to the watchers.
 static PyObject* watched(OpObject* op, TensorObject* const* in, int n, PyObject* out) {
-  Ref<> result(out), operands(checked(PyTuple_New(n))), watcher(Py_NewRef(thread_state().watcher));
+  Ref<> result(out), operands(checked(PyTuple_New(n)));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
-  PyObject* self = object(reinterpret_cast<TensorObject*>(op));
-  Ref<>(checked(PyObject_CallFunctionObjArgs(watcher.get(), self, operands.get(), result.get(), nullptr)));
+  tell_watchers(object(reinterpret_cast<TensorObject*>(op)), operands.get(), result.get());
   return result.release();
 }
 
 void note_leaving(PyObject* tensor) {
-  Ref<> operands(checked(PyTuple_Pack(1, tensor))), watcher(Py_NewRef(thread_state().watcher));
-  Ref<>(checked(PyObject_CallFunctionObjArgs(watcher.get(), Py_None, operands.get(), Py_None, nullptr)));
+  Ref<> operands(checked(PyTuple_Pack(1, tensor)));
+  tell_watchers(Py_None, operands.get(), Py_None);
 }
 
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
@@ -290,7 +296,7 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
       if (!in[i]->value.has_value()) no_value();
     }
     PyObject* out = op->kernel ? run_kernel(op, in, n) : op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
-    return here.watcher ? watched(op, in, n, out) : out;
+    return here.watchers.empty() ? out : watched(op, in, n, out);
   } catch (const Error& e) {
     throw with_operands(e, op, in, n);
   }

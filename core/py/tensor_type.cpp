@@ -131,7 +131,7 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
   return nullptr;
 }
 static PyObject* to_float(PyObject* self) {
-  if (thread_state().watcher && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
+  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
   Ref<> item(item_or_error(self, "float"));
   return item ? PyNumber_Float(item.get()) : nullptr;
 }

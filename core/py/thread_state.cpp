@@ -1,4 +1,5 @@
-// Contexts of threads, and Scope: the one way in which Python changes what a thread does.
+// Contexts of threads, and Scope: the one way in which Python changes what a thread does. Setting: what it
+// changes of Python's own.
 #include "thread_state.h"
 
 #include <structmember.h>
@@ -35,16 +36,20 @@ ThreadState& new_thread_state() {
 
 void ThreadState::refresh() {
   tapes.clear();
-  trace = tracker = watcher = nullptr;
+  watchers.clear();
+  trace = tracker = nullptr;
   trace_start = 0;
-  trace_lifts = false;
+  trace_lifts = watching = false;
   for (const Context* c : contexts) {
     if (c->silences) tapes.clear();
     for (Tape* t : c->tapes)
       if (std::find(tapes.begin(), tapes.end(), t) == tapes.end()) tapes.push_back(t);
     if (c->sets_trace) trace = c->trace, trace_start = c->trace_start, trace_lifts = c->trace_lifts;
     if (c->sets_tracker) tracker = c->tracker;
-    if (c->sets_watcher) watcher = c->watcher;
+    if (c->watcher)
+      watchers.push_back(c->watcher), watching = true;
+    else if (c->sets_watcher)
+      watchers.clear();
   }
 }
 
@@ -55,6 +60,7 @@ void Context::enter() {
   size_t most = tapes.size();
   for (Context* c : here.contexts) most += c->tapes.size();
   here.tapes.reserve(most);
+  here.watchers.reserve(here.contexts.size() + 1);
   here.contexts.push_back(this);
   thread = &here;
   here.refresh();
@@ -74,82 +80,135 @@ void Context::leave() noexcept {
 
 namespace {
 
+PyTypeObject *ScopeType = nullptr, *SettingType = nullptr;
+
+struct SettingObject {
+  PyObject_HEAD
+  PyObject *otherwise, *join;
+};
+SettingObject* as_setting(PyObject* o) { return reinterpret_cast<SettingObject*>(o); }
+
+// Borrowed.
+PyObject* value_now(PyObject* setting) {
+  const auto& contexts = thread_state().contexts;
+  for (auto c = contexts.rbegin(); c != contexts.rend(); ++c)
+    if ((*c)->setting == setting) return (*c)->value;
+  return as_setting(setting)->otherwise;
+}
+
+struct Entry {
+  Ref<> value;  // of the setting
+  Context context;
+  Entry(const Change& change, Ref<> now) : value(std::move(now)), context(change) { context.value = value.get(); }
+};
+
+// It can be entered several times, inside itself and in several threads.
 struct ScopeObject {
   PyObject_HEAD
-  Context context;
+  Change change;
+  std::vector<std::unique_ptr<Entry>> entries;
 };
 ScopeObject* as_scope(PyObject* o) { return reinterpret_cast<ScopeObject*>(o); }
 
 PyObject* given(PyObject* o) { return o && o != Py_None ? Py_NewRef(o) : nullptr; }
 
 // What a trace says about tensors from outside; a plain graph takes none.
-void read_trace(Context& c) {
-  if (!c.trace || !PyObject_HasAttrString(c.trace, "start")) return;
-  Ref<> start(checked(PyObject_GetAttrString(c.trace, "start"))), lifts(checked(PyObject_GetAttrString(c.trace, "lifts")));
+void read_trace(Change& c) {
+  if (!c.trace) return;
+  Ref<> start(PyObject_GetAttrString(c.trace, "start"));
+  if (!start) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError{};
+    PyErr_Clear();
+    return;
+  }
+  Ref<> lifts(checked(PyObject_GetAttrString(c.trace, "lifts")));
   c.trace_start = PyLong_AsUnsignedLongLongMask(start.get());
   c.trace_lifts = lifts.get() == Py_True;
   if (PyErr_Occurred()) throw PythonError{};
 }
 
+Ref<> empty_scope(PyTypeObject* type) {
+  Ref<> self(checked(type->tp_alloc(type, 0)));
+  new (&as_scope(self.get())->change) Change;
+  new (&as_scope(self.get())->entries) std::vector<std::unique_ptr<Entry>>;
+  return self;
+}
+
 PyObject* scope_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"recording", "tapes", "trace", "tracker", "watcher", nullptr};
+  static const char* names[] = {"recording", "tapes", "trace", "tracker", "watcher", "setting", "value", nullptr};
   int recording = 1;
-  PyObject *tapes = nullptr, *trace = nullptr, *tracker = nullptr, *watcher = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO!OOO:Scope", const_cast<char**>(names), &recording, &PyTuple_Type, &tapes, &trace,
-                                   &tracker, &watcher))
+  PyObject *tapes = nullptr, *trace = nullptr, *tracker = nullptr, *watcher = nullptr, *setting = nullptr, *value = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO!OOOO!O:Scope", const_cast<char**>(names), &recording, &PyTuple_Type, &tapes,
+                                   &trace, &tracker, &watcher, SettingType, &setting, &value))
     return nullptr;
-  PyObject* self = type->tp_alloc(type, 0);
-  if (!self) return nullptr;
-  Context& c = *new (&as_scope(self)->context) Context;
-  c.silences = !recording;
-  c.sets_trace = trace, c.sets_tracker = tracker, c.sets_watcher = watcher;
-  c.trace = given(trace), c.tracker = given(tracker), c.watcher = given(watcher);
-  PyObject* made = guarded<PyObject*>(nullptr, [&] {
+  return guarded<PyObject*>(nullptr, [&] {
+    Ref<> self = empty_scope(type);
+    Change& c = as_scope(self.get())->change;
+    c.silences = !recording;
+    c.sets_trace = trace, c.sets_tracker = tracker, c.sets_watcher = watcher;
+    c.trace = given(trace), c.tracker = given(tracker), c.watcher = given(watcher);
+    c.setting = given(setting), c.value = Py_NewRef(value);
     read_trace(c);
     for (Py_ssize_t i = 0; tapes && i < PyTuple_GET_SIZE(tapes); ++i) {
       PyObject* t = PyTuple_GET_ITEM(tapes, i);
       if (!PyObject_TypeCheck(t, TapeType)) fail(Code::Type, "Scope: `tapes` must be a tuple of tapes");
-      c.tapes.push_back(reinterpret_cast<Tape*>(Py_NewRef(t)));
+      c.tapes.push_back(reinterpret_cast<Tape*>(t));
+      Py_INCREF(t);
     }
-    return self;
+    return self.release();
   });
-  if (!made) Py_DECREF(self);
-  return made;
 }
 
 PyObject* scope_enter(PyObject* self, PyObject*) {
-  Context& c = as_scope(self)->context;
-  if (c.entered()) {
-    PyErr_SetString(PyExc_RuntimeError, "the scope was entered already");
-    return nullptr;
-  }
   return guarded<PyObject*>(nullptr, [&] {
-    c.enter();
-    return Py_NewRef(self);
+    const Change& change = as_scope(self)->change;
+    PyObject* join = change.setting ? as_setting(change.setting)->join : nullptr;
+    Ref<> value = !join ? Ref<>::borrow(change.value)
+                        : Ref<>(checked(PyObject_CallFunctionObjArgs(join, value_now(change.setting), change.value, nullptr)));
+    Ref<> result = Ref<>::borrow(change.setting ? value.get() : self);
+    auto& entries = as_scope(self)->entries;
+    entries.push_back(std::make_unique<Entry>(change, std::move(value)));
+    try {
+      entries.back()->context.enter();
+    } catch (...) {
+      entries.pop_back();
+      throw;
+    }
+    return result.release();
   });
 }
 
+// Leaves what this thread entered last, or else what another did.
 PyObject* scope_exit(PyObject* self, PyObject*) {
-  as_scope(self)->context.leave();
+  auto& entries = as_scope(self)->entries;
+  auto here = std::find_if(entries.rbegin(), entries.rend(), [](auto& e) { return e->context.thread == &thread_state(); });
+  if (here == entries.rend()) here = entries.rbegin();
+  if (here != entries.rend()) {
+    std::unique_ptr<Entry> left = std::move(*here);
+    entries.erase(std::next(here).base());
+    left->context.leave();
+  }
   Py_RETURN_NONE;
 }
 
 int scope_traverse(PyObject* self, visitproc visit, void* arg) {
-  Context& c = as_scope(self)->context;
+  const Change& c = as_scope(self)->change;
   Py_VISIT(Py_TYPE(self));
-  Py_VISIT(c.trace);
-  Py_VISIT(c.tracker);
-  Py_VISIT(c.watcher);
+  for (PyObject* o : {c.trace, c.tracker, c.watcher, c.setting, c.value}) Py_VISIT(o);
   for (Tape* t : c.tapes) Py_VISIT(reinterpret_cast<PyObject*>(t));
+  for (auto& e : as_scope(self)->entries) Py_VISIT(e->value.get());
   return 0;
 }
 
 int scope_clear(PyObject* self) {
-  Context& c = as_scope(self)->context;
-  c.leave();
+  Change& c = as_scope(self)->change;
+  auto entries = std::move(as_scope(self)->entries);
+  entries.clear();
   Py_CLEAR(c.trace);
   Py_CLEAR(c.tracker);
   Py_CLEAR(c.watcher);
+  Py_CLEAR(c.setting);
+  Py_CLEAR(c.value);
   std::vector<Tape*> tapes;
   tapes.swap(c.tapes);
   for (Tape* t : tapes) Py_DECREF(reinterpret_cast<PyObject*>(t));
@@ -159,7 +218,8 @@ int scope_clear(PyObject* self) {
 void scope_dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   scope_clear(self);
-  as_scope(self)->context.~Context();
+  as_scope(self)->entries.~vector();
+  as_scope(self)->change.~Change();
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -171,16 +231,73 @@ PyType_Slot scope_slots[] = {{Py_tp_new, reinterpret_cast<void*>(scope_new)},
                              {Py_tp_traverse, reinterpret_cast<void*>(scope_traverse)},
                              {Py_tp_clear, reinterpret_cast<void*>(scope_clear)},
                              {Py_tp_methods, scope_methods},
-                             {Py_tp_doc, const_cast<char*>("Scope(*, recording=True, tapes=(), trace=..., tracker=..., watcher=...)\n--\n\n"
+                             {Py_tp_doc, const_cast<char*>("Scope(*, recording=True, tapes=(), trace=..., tracker=..., watcher=..., "
+                                                           "setting=..., value=None)\n--\n\n"
                                                            "While entered, this thread records on `tapes` and, with recording=True, on those it had entered "
-                                                           "before; writes `trace`; tells `tracker` and `watcher`.")},
+                                                           "before; writes `trace`; tells `tracker` and `watcher`; `setting` has a value, which entering gives.")},
                              {}};
-PyType_Spec scope_spec = {"gradtape._core.Scope", sizeof(ScopeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, scope_slots};
+PyType_Spec scope_spec = {"gradtape._core.Scope", sizeof(ScopeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, scope_slots};
+
+// ---- Setting ------------------------------------------------------------------------------
+
+PyObject* setting_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"default", "join", nullptr};
+  PyObject *otherwise = nullptr, *join = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Setting", const_cast<char**>(names), &otherwise, &join)) return nullptr;
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  as_setting(self)->otherwise = Py_NewRef(otherwise);
+  as_setting(self)->join = given(join);
+  return self;
+}
+
+PyObject* setting_now(PyObject* self, PyObject*) { return Py_NewRef(value_now(self)); }
+
+PyObject* setting_to(PyObject* self, PyObject* value) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Ref<> scope = empty_scope(ScopeType);
+    as_scope(scope.get())->change.setting = Py_NewRef(self);
+    as_scope(scope.get())->change.value = Py_NewRef(value);
+    return scope.release();
+  });
+}
+
+int setting_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(as_setting(self)->otherwise);
+  Py_VISIT(as_setting(self)->join);
+  return 0;
+}
+
+void setting_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_XDECREF(as_setting(self)->otherwise);
+  Py_XDECREF(as_setting(self)->join);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef setting_methods[] = {{"now", setting_now, METH_NOARGS, "The value in this thread."},
+                                 {"to", setting_to, METH_O, "A scope that sets the value."},
+                                 {}};
+PyType_Slot setting_slots[] = {{Py_tp_new, reinterpret_cast<void*>(setting_new)},
+                               {Py_tp_dealloc, reinterpret_cast<void*>(setting_dealloc)},
+                               {Py_tp_traverse, reinterpret_cast<void*>(setting_traverse)},
+                               {Py_tp_methods, setting_methods},
+                               {Py_tp_doc, const_cast<char*>("Setting(default, join=None)\n--\n\n"
+                                                             "A value of each thread that scopes set. With `join` it becomes join(value before, value given).")},
+                               {}};
+PyType_Spec setting_spec = {"gradtape._core.Setting", sizeof(SettingObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, setting_slots};
 
 PyObject* or_none(PyObject* o) { return Py_NewRef(o ? o : Py_None); }
 PyObject* current_trace(PyObject*, PyObject*) { return or_none(thread_state().trace); }
 PyObject* assign_tracker(PyObject*, PyObject*) { return or_none(thread_state().tracker); }
-PyObject* op_watcher(PyObject*, PyObject*) { return or_none(thread_state().watcher); }
+PyObject* op_watcher(PyObject*, PyObject*) {
+  const auto& watchers = thread_state().watchers;
+  return or_none(watchers.empty() ? nullptr : watchers.back());
+}
+PyObject* is_watching(PyObject*, PyObject*) { return PyBool_FromLong(thread_state().watching); }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(!active_tapes().empty()); }
 
 PyObject* recording_tapes(PyObject*, PyObject*) {
@@ -200,7 +317,8 @@ PyObject* may_differentiate_again(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"current_trace", current_trace, METH_NOARGS, "The trace this thread is writing, or None."},
     {"assign_tracker", assign_tracker, METH_NOARGS, "Who is told of assignments on this thread, or None."},
-    {"op_watcher", op_watcher, METH_NOARGS, "Who is told of ops on this thread, or None."},
+    {"op_watcher", op_watcher, METH_NOARGS, "Who was told last to watch the ops of this thread, or None."},
+    {"is_watching", is_watching, METH_NOARGS, "Whether somebody watches ops of this thread, so that each has to run by itself."},
     {"is_recording", is_recording, METH_NOARGS, "Whether a tape of this thread records."},
     {"recording_tapes", recording_tapes, METH_NOARGS, "The tapes of this thread that record now."},
     {"may_differentiate_again", may_differentiate_again, METH_NOARGS,
@@ -210,7 +328,10 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void init_thread_state(PyObject* module) {
-  PyModule_AddObjectRef(module, "Scope", Ref<>(checked(PyType_FromSpec(&scope_spec))).get());
+  ScopeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&scope_spec)));
+  SettingType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&setting_spec)));
+  PyModule_AddObjectRef(module, "Scope", reinterpret_cast<PyObject*>(ScopeType));
+  PyModule_AddObjectRef(module, "Setting", reinterpret_cast<PyObject*>(SettingType));
   PyModule_AddFunctions(module, functions);
 }
 

@@ -1,5 +1,5 @@
 // What a thread is doing: which tapes record, which trace is being written, who is told of
-// assignments and of ops. All of it follows from the contexts that the thread has entered and not
+// assignments and of ops, what settings of Python's are. All of it follows from the contexts that the thread has entered and not
 // left; there is no other way to change it.
 #pragma once
 #include <Python.h>
@@ -13,19 +13,25 @@ struct Node;
 struct Tape;
 struct ThreadState;
 
-// Something that is entered and left: a tape, or a scope (Scope in Python, Quiet here). Whoever embeds
-// it owns what it points to. It leaves by itself when it dies, in whichever thread that is, so that a
-// thread never points at anything that is gone.
-struct Context {
-  ThreadState* thread = nullptr;  // that entered it; nullptr: it is not entered
-  std::vector<Tape*> tapes;       // that record while it is entered
-  bool silences = false;          // tapes that were entered before do not record
+// What is different for a while. Whoever has it owns what it points to.
+struct Change {
+  std::vector<Tape*> tapes;  // that record
+  bool silences = false;     // tapes that were entered before do not record
   bool sets_trace = false, sets_tracker = false, sets_watcher = false;
-  PyObject *trace = nullptr, *tracker = nullptr, *watcher = nullptr;
-  uint64_t trace_start = 0;  // of the trace: tensors made before this count come from outside (0: it takes none)
-  bool trace_lifts = false;  // of the trace: numbers made during it are values of its graph too
+  PyObject *trace = nullptr, *tracker = nullptr;
+  PyObject* watcher = nullptr;  // told beside those that were entered before; nullptr: nobody is told
+  uint64_t trace_start = 0;     // of the trace: tensors made before this count come from outside (0: it takes none)
+  bool trace_lifts = false;     // of the trace: numbers made during it are values of its graph too
+  PyObject *setting = nullptr, *value = nullptr;
+};
+
+// A change that is entered and left: by a tape, or a scope (Scope in Python, Quiet here). It leaves by itself
+// when it dies, in whichever thread that is, so that a thread never points at anything that is gone.
+struct Context : Change {
+  ThreadState* thread = nullptr;  // that entered it; nullptr: it is not entered
 
   Context() = default;
+  explicit Context(const Change& change) : Change(change) {}
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context() { leave(); }
@@ -40,7 +46,8 @@ struct ThreadState {
   std::vector<Tape*> tapes;     // that record, outermost first
   PyObject* trace = nullptr;    // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
   PyObject* tracker = nullptr;  // told of each assignment, and asked for values, while a tape follows assignments
-  PyObject* watcher = nullptr;  // called after every op that runs by itself
+  std::vector<PyObject*> watchers;  // called after every op that runs by itself
+  bool watching = false;            // there are some, though they may not be told now: every op has to run by itself
   uint64_t trace_start = 0;
   bool trace_lifts = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running

@@ -41,7 +41,7 @@ Ref<TensorObject> read_variable(VariableObject* v) {
   }
   if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
   // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
-  if (here.tracker && (here.watcher || !here.tapes.empty()))
+  if (here.tracker && (!here.watchers.empty() || !here.tapes.empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
   Ref<TensorObject> t(new_tensor(settled(v)));
   // Read outside all tapes it is a constant, also for a tape that is opened later.

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.state.variable import VariableAggregation
@@ -47,14 +48,25 @@ def as_reduce_op(value: Any) -> ReduceOp:
 # ---- where a program is ---------------------------------------------------------------------------
 
 
-class _State(threading.local):
-    """The contexts that are open in this thread: (strategy, replica context or None)."""
-
-    def __init__(self) -> None:
-        self.stack: list[tuple[Strategy, ReplicaContext | None]] = []
+_place = _core.Setting(None)  # (strategy, replica context or None)
 
 
-_state = _State()
+class _Program(threading.local):
+    """The strategy that a thread has set for good."""
+
+    strategy: Strategy | None = None
+
+
+_program = _Program()
+
+
+def _where() -> tuple[Strategy, ReplicaContext | None]:
+    now = _place.now()
+    if now is not None:
+        return now
+    if _program.strategy is not None:
+        return _program.strategy, None
+    return _default, ReplicaContext(_default)
 
 
 class ReplicaContext:
@@ -63,6 +75,7 @@ class ReplicaContext:
     def __init__(self, strategy: Strategy, replica_id_in_sync_group: int = 0) -> None:
         self._strategy = strategy
         self._replica_id = replica_id_in_sync_group
+        self._scopes: list[_core.Scope] = []
 
     @property
     def strategy(self) -> Strategy:
@@ -99,11 +112,12 @@ class ReplicaContext:
             return merge_fn(self._strategy, *args, **(kwargs or {}))
 
     def __enter__(self) -> ReplicaContext:
-        _state.stack.append((self._strategy, self))
+        self._scopes.append(_place.to((self._strategy, self)))
+        self._scopes[-1].__enter__()
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        _state.stack.pop()
+        self._scopes.pop().__exit__(*exc_info)
 
 
 class InputContext:
@@ -223,11 +237,8 @@ class Strategy:
 
     @contextlib.contextmanager
     def _entered(self, replica: ReplicaContext | None) -> Iterator[Strategy]:
-        _state.stack.append((self, replica))
-        try:
+        with _place.to((self, replica)):
             yield self
-        finally:
-            _state.stack.pop()
 
     def scope(self) -> Any:
         """Makes it the strategy of the code inside `with`.
@@ -235,15 +246,15 @@ class Strategy:
         Raises:
           RuntimeError: if another strategy is.
         """
-        if _state.stack and _state.stack[-1][0] is not self:
+        if has_strategy() and get_strategy() is not self:
             raise RuntimeError(
-                f"Mixing different tf.distribute.Strategy objects: {_state.stack[-1][0]} is not {self}"
+                f"Mixing different tf.distribute.Strategy objects: {get_strategy()} is not {self}"
             )
         return self._entered(None)
 
     def run(self, fn: Callable, args: tuple = (), kwargs: dict | None = None, options: Any = None) -> Any:
         """Calls `fn` in the one replica."""
-        with ReplicaContext(self):
+        with self._entered(ReplicaContext(self)):
             return fn(*args, **(kwargs or {}))
 
     experimental_run_v2 = run
@@ -329,7 +340,7 @@ class CentralStorageStrategy(Strategy):
 
 def get_strategy() -> Strategy:
     """The strategy whose scope is open; a default one with one replica if none is."""
-    return _state.stack[-1][0] if _state.stack else _default
+    return _where()[0]
 
 
 def has_strategy() -> bool:
@@ -339,9 +350,7 @@ def has_strategy() -> bool:
 
 def get_replica_context() -> ReplicaContext | None:
     """The context of the replica that runs; None between replicas, in the scope of a strategy."""
-    if not _state.stack:
-        return ReplicaContext(_default)
-    return _state.stack[-1][1]
+    return _where()[1]
 
 
 def in_cross_replica_context() -> bool:
@@ -351,6 +360,6 @@ def in_cross_replica_context() -> bool:
 
 def experimental_set_strategy(strategy: Strategy | None) -> None:
     """Opens the scope of a strategy for the rest of the program; None closes it."""
-    if _state.stack and len(_state.stack) > 1:
+    if _place.now() is not None:
         raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
-    _state.stack[:] = [] if strategy is None else [(strategy, None)]
+    _program.strategy = strategy

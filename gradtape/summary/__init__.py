@@ -38,10 +38,10 @@ _log = _logging.getLogger("gradtape")
 
 def _emit(name: str, data: _Any, step: _Any, summary: _Callable[[str, _Any], bytes]) -> _Any:
     """Writes a summary now, or each time the traced function runs; whether it is written."""
-    writer = _writer.state.writer
+    writer = _writer.default_writer.get()
     if writer is None or isinstance(writer, _writer.NoopSummaryWriter):
         return hooks.convert(False)
-    step = _writer.state.step if step is None else step
+    step = _writer.default_step.get() if step is None else step
     if step is None:
         raise ValueError(
             "No step set. Please specify one either through the `step` argument or through "

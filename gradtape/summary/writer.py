@@ -6,7 +6,6 @@ A writer, a step and a condition are in force for a thread: `writer.as_default(s
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import socket
@@ -14,24 +13,20 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from gradtape import _core
+from gradtape._src.base.contexts import Settable
 from gradtape.io import framing
 from gradtape.summary import encode
 
 _numbers = itertools.count()
 
 
-class _State(threading.local):
-    """What is in force in this thread."""
-
-    def __init__(self) -> None:
-        self.writer: SummaryWriter | None = None
-        self.step: Any = None
-        self.condition: Any = True
-
-
-state = _State()
+default_writer = Settable(None)
+default_step = Settable(None)
+_condition = _core.Setting(True)
 
 
 class SummaryWriter:
@@ -39,21 +34,19 @@ class SummaryWriter:
 
     def set_as_default(self, step: Any = None) -> None:
         """Makes it the writer of this thread, from now on; also the step, if one is given."""
-        state.writer = self
+        self._want_open()
+        default_writer.set(self)
         if step is not None:
-            state.step = step
+            default_step.set(step)
 
-    @contextlib.contextmanager
+    @contextmanager
     def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
         """Makes it the writer for the code inside `with`, and `step` the step."""
-        before = state.writer, state.step
-        self.set_as_default(step)
+        self._want_open()
         try:
-            yield self
+            with default_writer.to(self), nullcontext() if step is None else default_step.to(step):
+                yield self
         finally:
-            state.writer = before[0]
-            if step is not None:
-                state.step = before[1]
             self.flush()
 
     def init(self) -> None:
@@ -68,6 +61,9 @@ class SummaryWriter:
     def write_event(self, step: int, summary: bytes) -> None:
         """Writes an event."""
         raise NotImplementedError
+
+    def _want_open(self) -> None:
+        """Raises if it is closed."""
 
 
 class NoopSummaryWriter(SummaryWriter):
@@ -119,10 +115,6 @@ class FileWriter(SummaryWriter):
     def close(self) -> None:
         self._end()
 
-    def set_as_default(self, step: Any = None) -> None:
-        self._want_open()
-        super().set_as_default(step)
-
 
 def _finish(file: Any, queue: list[bytes], lock: Any) -> None:
     with lock:
@@ -172,7 +164,7 @@ def create_noop_writer() -> SummaryWriter:
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
     """Brings what a writer was given to its file; of the default writer if none is named."""
-    chosen = state.writer if writer is None else writer
+    chosen = default_writer.get() if writer is None else writer
     if chosen is not None:
         chosen.flush()
 
@@ -182,37 +174,31 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 def get_step() -> Any:
     """The step of summaries that are given none; None if there is none."""
-    return state.step
+    return default_step.get()
 
 
 def set_step(step: Any) -> None:
     """Sets the step of summaries that are given none: a number, or a variable that is read each time."""
-    state.step = step
+    default_step.set(step)
 
 
-@contextlib.contextmanager
-def record_if(condition: Any) -> Iterator[None]:
+def record_if(condition: Any) -> _core.Scope:
     """Records summaries inside `with` only if a condition holds.
 
     Args:
       condition: a bool, a tensor, or a function without arguments, called for each summary.
     """
-    before = state.condition
-    state.condition = condition
-    try:
-        yield
-    finally:
-        state.condition = before
+    return _condition.to(condition)
 
 
 def condition_now() -> Any:
     """The condition in force: a bool or a tensor."""
-    condition: Any = state.condition
+    condition: Any = _condition.now()
     return condition() if callable(condition) and not hasattr(condition, "dtype") else condition
 
 
 def should_record_summaries() -> Any:
     """Whether a summary would be recorded now: there is a writer, and the condition holds."""
-    if state.writer is None or isinstance(state.writer, NoopSummaryWriter):
+    if isinstance(default_writer.get(), NoopSummaryWriter | None):
         return False
     return condition_now()

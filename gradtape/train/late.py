@@ -83,8 +83,8 @@ def _watched(cls: type) -> type:
 
     def __reduce_ex__(self: Any, protocol: Any) -> Any:
         # Copies and pickles are of the plain class, and wait for nothing.
-        self.__class__ = cls
         try:
+            self.__class__ = cls
             parts = self.__reduce_ex__(protocol)
         finally:
             self.__class__ = made

@@ -6,8 +6,8 @@ those that touch variables, need TensorFlow 1, or are gone.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +23,7 @@ from gradtape import _core
 from keras_gradtape.src import rnn as recurrent
 from keras_gradtape.src.ops.core import convert_to_tensor
 
-_training = 0
+_training = _core.Setting([0])  # the phase of the program, or of a `learning_phase_scope`
 
 
 def install(keras: ModuleType) -> None:
@@ -273,7 +273,7 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = 
 
     def run(*given: Any) -> Any:
         values = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
-        found = model(values if len(values) > 1 else values[0], training=bool(_training))
+        found = model(values if len(values) > 1 else values[0], training=bool(learning_phase()))
         # Keras takes a single output out of its list.
         return tf.nest.pack_sequence_as(outputs, [x.numpy() for x in tf.nest.flatten(found)])
 
@@ -285,31 +285,28 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = 
 
 def learning_phase() -> int:
     """1 while training, 0 otherwise, as last set."""
-    return _training
+    return _training.now()[0]
 
 
 def set_learning_phase(value: Any) -> None:
     """Sets what `learning_phase` gives. A model is told by `model(x, training=True)`."""
-    global _training
+    _training.now()[0] = _phase(value)
+
+
+def _phase(value: Any) -> int:
     if int(value) not in (0, 1):
         raise ValueError("Expected learning phase to be 0 or 1.")
-    _training = int(value)
+    return int(value)
 
 
-@contextlib.contextmanager
-def learning_phase_scope(value: Any) -> Iterator[None]:
+def learning_phase_scope(value: Any) -> AbstractContextManager:
     """A context with another learning phase."""
-    before = _training
-    set_learning_phase(value)
-    try:
-        yield
-    finally:
-        set_learning_phase(before)
+    return _training.to([_phase(value)])
 
 
 def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
     """`x` while training, else `alt`; either may be a function."""
-    chosen = x if (_training if training is None else training) else alt
+    chosen = x if (learning_phase() if training is None else training) else alt
     return chosen() if callable(chosen) else chosen
 
 

@@ -120,27 +120,28 @@ def _layer_call(long_way: Any) -> Any:
             return out
         context = state.get("current_call_ctx")
         entered = context is None and not note.alone
-        if entered:
-            context = CallContext(entry_layer=self)
-            state["current_call_ctx"] = context
-            self._clear_losses()
-        elif context is None and self._losses:
-            self._clear_losses()
-        # Said in the call, or around it, or by the signature.
-        training = kwargs["training"] if kwargs else None
-        if not kwargs:
-            if context is not None:
-                training = getattr(context, "training", None)
-            if training is None:
-                training = note.default
-        if context is not None and not note.alone:
-            context.training = training
         try:
-            if training is not None and note.trains:
-                return self.call(x, training=training)
-            return self.call(x)
-        except Exception as e:
-            _explain(self, e, x, training if note.trains else None)
+            if entered:
+                context = CallContext(entry_layer=self)
+                state["current_call_ctx"] = context
+                self._clear_losses()
+            elif context is None and self._losses:
+                self._clear_losses()
+            # Said in the call, or around it, or by the signature.
+            training = kwargs["training"] if kwargs else None
+            if not kwargs:
+                if context is not None:
+                    training = getattr(context, "training", None)
+                if training is None:
+                    training = note.default
+            if context is not None and not note.alone:
+                context.training = training
+            try:
+                if training is not None and note.trains:
+                    return self.call(x, training=training)
+                return self.call(x)
+            except Exception as e:
+                _explain(self, e, x, training if note.trains else None)
         finally:
             if entered:
                 state["current_call_ctx"] = None

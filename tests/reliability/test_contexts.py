@@ -171,9 +171,11 @@ def test_a_scope_that_dies_is_left():
 def test_wrong_scopes():
     with pytest.raises(TypeError, match="tapes"):
         _core.Scope(tapes=(1,))
-    scope = aside()
-    with scope, pytest.raises(RuntimeError, match="entered already"):
-        scope.__enter__()
+    with pytest.raises(TypeError, match="Setting"):
+        _core.Scope(setting=1)
+    with pytest.raises(TypeError):
+        _core.Setting()
+    aside().__exit__()  # it was not entered
     tape = tf.GradientTape()
     with tape, pytest.raises(ValueError, match="still recording"):
         tape.__enter__()

@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from gradtape import _core
-from gradtape._src.base.contexts import aside
+from gradtape._src.base.contexts import aside, stack
 
 
-class _State(threading.local):
-    """What is open in this thread."""
-
-    def __init__(self) -> None:
-        self.scope = ""
-        self.outer: list[str] = []
-        self.creators: list[Callable] = []
+def _prefix(outer: str, name: str) -> str:
+    return f"{outer}{name}/" if name and not name.endswith("/") else name
 
 
-_state = _State()
+_prefixes = _core.Setting("", _prefix)
+creators = stack()  # of all open `variable_creator_scope`s
 
 
 def executing_eagerly() -> bool:
@@ -46,10 +41,10 @@ def executing_eagerly() -> bool:
 
 def current_scope() -> str:
     """The prefix of names made now: `""`, or such as `"model/layer/"`."""
-    return _state.scope
+    return _prefixes.now()
 
 
-class name_scope:
+class name_scope(_core.Scope):
     """Prefixes the names of variables made inside it; also a decorator.
 
     Entering gives the whole prefix. A name that ends in "/" is taken as the whole prefix, and
@@ -68,39 +63,31 @@ class name_scope:
     model/layer/
     """
 
-    # What to go back to is kept per thread, not in the object: modules keep their scope and
-    # may be used by several threads at once.
     __slots__ = ("_name",)
+    _name: str
 
-    def __init__(self, name: str) -> None:
+    def __new__(cls, name: str) -> name_scope:
         if not isinstance(name, str):
             raise ValueError(
                 "name_scope: name for name_scope must be a string.; expected a str; got "
                 f"{name!r} of type {type(name).__name__}."
             )
+        self = super().__new__(cls, setting=_prefixes, value=name)
         self._name = name
+        return self
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self._name,)
 
     @property
     def name(self) -> str:
         """The name as given."""
         return self._name
 
-    def __enter__(self) -> str:
-        outer = _state.scope
-        _state.outer.append(outer)
-        if not self._name or self._name.endswith("/"):
-            _state.scope = self._name
-        else:
-            _state.scope = f"{outer}{self._name}/"
-        return _state.scope
-
-    def __exit__(self, *exc_info: Any) -> None:
-        _state.scope = _state.outer.pop()
-
     def __call__(self, func: Callable) -> Callable:
         @functools.wraps(func)
         def in_scope(*args: Any, **kwargs: Any) -> Any:
-            with self:
+            with type(self)(self._name):
                 return func(*args, **kwargs)
 
         return in_scope
@@ -162,23 +149,18 @@ def init_scope() -> AbstractContextManager:
     return aside()
 
 
-@contextmanager
-def variable_creator_scope(variable_creator: Callable) -> Iterator[None]:
+def variable_creator_scope(variable_creator: Callable) -> AbstractContextManager:
     """Routes the making of variables through `variable_creator(next_creator, **kwargs)`.
 
     The last scope opened is asked first. It returns the variable, usually from
     `next_creator(**kwargs)` with some keyword changed.
     """
-    _state.creators.append(variable_creator)
-    try:
-        yield
-    finally:
-        _state.creators.remove(variable_creator)
+    return creators.to(variable_creator)
 
 
 def create_variable(make: Callable, **kwargs: Any) -> Any:
     """`make(**kwargs)`, through the creators of all open `variable_creator_scope`s."""
-    for creator in _state.creators:
+    for creator in creators.now():
         make = functools.partial(creator, make)
     return make(**kwargs)
 

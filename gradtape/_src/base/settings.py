@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from gradtape import _core
+
 jacobian_memory: int = 1 << 30  # bytes that a Jacobian may use for what it computes on its way
 run_functions_eagerly: bool = False
 raise_compile_errors: bool = (
     False  # for tests: a pass that cannot be compiled is no reason to go on more slowly
 )
-watching_ops: bool = False  # while `debug.watch` wants to see every op
 
 
 def functions_run_eagerly() -> bool:
     """Whether a `tf.function` runs its Python code at each call."""
-    return run_functions_eagerly or watching_ops
+    return run_functions_eagerly or _core.is_watching()

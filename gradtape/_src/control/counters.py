@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import errors
+from gradtape._src.base.contexts import stack
 
-
-class _Counters(threading.local):
-    """Counters of the loops that this thread is tracing, from 0, with the number of iterations."""
-
-    def __init__(self) -> None:
-        self.open: list[tuple[Any, int | None]] = []
-
-
-_counters = _Counters()
+_counters = stack()  # the symbol that counts, from 0, and the number of iterations
 
 
 def trips(index: Any) -> int:
     """How often the loop runs that counts with `index`."""
-    for symbol, count in reversed(_counters.open):
+    for symbol, count in reversed(_counters.now()):
         if isinstance(index, _core.Tensor) and index._symbol is symbol and count is not None:
             return count
     raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
 
 
-@contextmanager
-def counting(index: Any, count: int | None) -> Iterator[None]:
+def counting(index: Any, count: int | None) -> _core.Scope:
     """While the body of a loop over `count` numbers is traced; None if that is not known."""
-    _counters.open.append((index._symbol, count))
-    try:
-        yield
-    finally:
-        _counters.open.pop()
+    return _counters.to((index._symbol, count))

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src.base.source import Line, user_line
-from gradtape._src.debug import watch
 
 # A record keeps what it has seen alive, and lets the oldest go beyond this: a whole program can run so.
 _MOST_BYTES = 1 << 30
@@ -135,12 +134,12 @@ def _size(x: Any) -> int:
     return math.prod(x.shape) * x.dtype.size
 
 
-_records: list[Record] = []
+_record = _core.Setting(None)
 
 
 def record() -> Record | None:
     """What is being recorded, if anything is."""
-    return _records[-1] if _records else None
+    return _record.now()
 
 
 @contextlib.contextmanager
@@ -161,12 +160,6 @@ def lines() -> Iterator[Record]:
     left for NumPy
     """
     now = Record()
-    watch.start(now)
     now._before = _core.assign_tracker()
-    _records.append(now)
-    try:
-        with _core.Scope(tracker=now):
-            yield now
-    finally:
-        _records.remove(now)
-        watch.stop(now)
+    with _core.Scope(tracker=now, watcher=now, setting=_record, value=now):
+        yield now

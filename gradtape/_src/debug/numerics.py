@@ -2,6 +2,10 @@
 
 Two watchers of ops look for it: that of `tf.debug.check_numerics`, which blames the op that made the
 value, and that of `tf.debugging.enable_check_numerics`, which does and says what TensorFlow's does.
+
+A watcher is called as `watcher(op, operands, result)` after every op of its thread that runs by itself, and as
+`watcher(None, (tensor,), None)` when values leave for Python; it may raise. While there is one, functions of the thread
+run eagerly and its tapes do not compile, so that every op is seen. Without one it costs a comparison an op.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base.errors import InvalidArgumentError, more
 from gradtape._src.base.source import Line, is_library, user_line
-from gradtape._src.debug import watch
 from gradtape._src.debug.graph import elements
 
 # These only move values, or make the ones they were asked for.
@@ -35,7 +38,7 @@ class NumericsError(InvalidArgumentError):
         self.line, self.index = line, index
 
 
-class check_numerics:  # noqa: N801 - used like a function
+class check_numerics(_core.Scope):  # noqa: N801 - used like a function
     """Raises an error at the op that makes the first NaN or infinity, in the forward or the backward pass.
 
     As a context, or for a whole program by `tf.debug.check_numerics.enable()` or GRADTAPE_NUMERICS=1 in the
@@ -59,15 +62,8 @@ class check_numerics:  # noqa: N801 - used like a function
       infinities: whether an infinity is an error, too.
     """
 
-    def __init__(self, infinities: bool = True) -> None:
-        self._watcher = _Blame(infinities)
-
-    def __enter__(self) -> check_numerics:
-        watch.start(self._watcher)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        watch.stop(self._watcher)
+    def __new__(cls, infinities: bool = True) -> check_numerics:
+        return super().__new__(cls, watcher=_Blame(infinities))
 
     @staticmethod
     def enable(infinities: bool = True) -> None:
@@ -80,19 +76,20 @@ class check_numerics:  # noqa: N801 - used like a function
         _disable(_Blame)
 
 
-_enabled: list[watch.Watcher] = []
+_enabled: dict[type, _core.Scope] = {}  # whoever holds a scope keeps it entered
 
 
-def _enable(watcher: watch.Watcher) -> None:
+def _enable(watcher: Any) -> None:
     _disable(type(watcher))
-    _enabled.append(watcher)
-    watch.start(watcher)
+    scope = _core.Scope(watcher=watcher)
+    scope.__enter__()
+    _enabled[type(watcher)] = scope
 
 
 def _disable(kind: type) -> None:
-    for watcher in [w for w in _enabled if type(w) is kind]:
-        _enabled.remove(watcher)
-        watch.stop(watcher)
+    scope = _enabled.pop(kind, None)
+    if scope is not None:
+        scope.__exit__()
 
 
 def enable_as_tensorflow(stack_height_limit: int, path_length_limit: int) -> None:

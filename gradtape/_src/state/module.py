@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 from gradtape._src.base import nest, scopes
@@ -134,7 +135,7 @@ class Module:
 
         @functools.wraps(method)
         def method_with_name_scope(self: Module, *args: Any, **kwargs: Any) -> Any:
-            with self.name_scope:
+            with copy(self.name_scope):  # a scope that nobody else holds is left whatever happens
                 return method(self, *args, **kwargs)
 
         return method_with_name_scope

@@ -50,7 +50,7 @@ class _VariableType(type(_core.Variable)):  # type: ignore[misc]
     """Routes `Variable(...)` through the open `tf.variable_creator_scope`s."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is Variable and scopes._state.creators:
+        if cls is Variable and scopes.creators.now():
             kwargs = dict(_DEFAULTS, **dict(zip(_DEFAULTS, args, strict=False)), **kwargs)
             return scopes.create_variable(super().__call__, **kwargs)
         return super().__call__(*args, **kwargs)

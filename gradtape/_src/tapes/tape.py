@@ -217,11 +217,11 @@ class GradientTape(_core.Tape):
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         if not self._recording:
             raise ValueError("Tape is not recording.")
-        self._stop()
         try:
+            self._stop()
             yield
         finally:
-            if self._stage == "open":
+            if self._stage == "open" and not self._recording:
                 self._start()
 
     # ---- derivatives ------------------------------------------------------------------------
@@ -408,8 +408,8 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
     def _kept(self, release: bool = True) -> Iterator[None]:
         """The records survive several passes; afterwards a non-persistent tape gives them back."""
         persistent = self._persistent
-        self._configure(True, self._watch_accessed)
         try:
+            self._configure(True, self._watch_accessed)
             yield
         finally:
             self._configure(persistent, self._watch_accessed)

@@ -15,7 +15,7 @@ import os
 import random as _python
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src.base import dtypes
@@ -52,14 +52,17 @@ class Seeds:
 _seeds = Seeds()
 
 
-class _Inside(threading.local):
-    """The seeds that take the place of the process's on this thread, inside `isolated`."""
+class _Call:
+    """A call inside `isolated`: the seeds that take the place of the process's."""
 
-    seeds: Seeds | None = None
-    ops = 0  # random ops without a seed of their own, in this call
+    __slots__ = ("ops", "seeds")
+
+    def __init__(self, seeds: Seeds | None) -> None:
+        self.seeds = seeds
+        self.ops = 0  # random ops without a seed of their own, in this call
 
 
-_inside = _Inside()
+_inside = _core.Setting(_Call(None))
 
 
 def isolated_seeds() -> Seeds:
@@ -67,18 +70,13 @@ def isolated_seeds() -> Seeds:
     return Seeds(_seeds.given)
 
 
-@contextlib.contextmanager
-def isolated(seeds: Seeds) -> Iterator[None]:
+def isolated(seeds: Seeds) -> _core.Scope:
     """One call of a function whose random ops leave the random numbers of the program as they are.
 
     For the functions of datasets: how far a thread has read ahead must not change the program's numbers.
     As in a graph of TensorFlow's, the ops of the function are numbered, and each goes on from call to call.
     """
-    before, _inside.seeds, _inside.ops = (_inside.seeds, _inside.ops), seeds, 0
-    try:
-        yield
-    finally:
-        _inside.seeds, _inside.ops = before
+    return _inside.to(_Call(seeds))
 
 
 def set_seed(seed: int) -> None:
@@ -105,23 +103,24 @@ def set_seed(seed: int) -> None:
 
 def next_seeds(op_seed: int | None = None) -> tuple[int, int]:
     """The two seeds of the next random op, by TensorFlow's rules; random ones if nothing is set."""
-    state = _inside.seeds or _seeds
+    call = _inside.now()
+    state = call.seeds or _seeds
     if state.given is None:
         if op_seed is None:
             return _fresh.getrandbits(62), _fresh.getrandbits(62)
         seeds = _DEFAULT_SEED, int(op_seed)
     else:
-        seeds = state.given, _number(state) if op_seed is None else int(op_seed)
+        seeds = state.given, _number(call) if op_seed is None else int(op_seed)
     first, second = seeds[0] % _LARGEST_SEED, seeds[1] % _LARGEST_SEED
     return (first, second) if first or second else (0, _LARGEST_SEED)
 
 
-def _number(state: Seeds) -> int:
+def _number(call: _Call) -> int:
     """The seed of an op that has none."""
-    if state is _seeds:
-        return state.sequence.randint(0, _LARGEST_SEED)
-    _inside.ops += 1
-    return _inside.ops - 1
+    if call.seeds is None:
+        return _seeds.sequence.randint(0, _LARGEST_SEED)
+    call.ops += 1
+    return call.ops - 1
 
 
 def signed(number: int) -> int:
@@ -158,9 +157,10 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
 
 def _op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     seeds = next_seeds(op_seed)
-    if op_seed is None and (_inside.seeds is None or _inside.seeds.given is None):
+    inside = _inside.now().seeds
+    if op_seed is None and (inside is None or inside.given is None):
         return stream(*seeds, 0)
-    return (_inside.seeds or _seeds).go_on(op, dtype, seeds, steps)
+    return (inside or _seeds).go_on(op, dtype, seeds, steps)
 
 
 class _InGraph:
@@ -175,8 +175,9 @@ class _InGraph:
         self.low, self.since = 0, _seeds.sequence
 
     def __call__(self) -> Any:
-        if _inside.seeds is not None:
-            return _inside.seeds.go_on(self.op, self.dtype, self.seeds, self.steps)
+        inside = _inside.now().seeds
+        if inside is not None:
+            return inside.go_on(self.op, self.dtype, self.seeds, self.steps)
         if self.since is not _seeds.sequence:
             self.low, self.since = 0, _seeds.sequence
         low = self.low
@@ -184,20 +185,20 @@ class _InGraph:
         return stream(*self.seeds, low)
 
 
-class _Kept(threading.local):
-    """Streams that are written down, or taken from what was written down, in this thread."""
+class _Kept(NamedTuple):
+    """Streams that are written down, or taken from what was written down."""
 
-    def __init__(self) -> None:
-        self.into: list[list] = []
-        self.given: Iterator | None = None
+    into: tuple[list, ...] = ()
+    given: Iterator | None = None
 
 
-_kept = _Kept()
+_kept = _core.Setting(_Kept())
 
 
 def _drawn(make: Callable[[], Any], make_in: Callable[[Any], Callable[[], Any]] | None = None) -> Any:
     """A new stream; in a traced function one for each run of the graph, by `make_in(graph)` if given."""
-    drawn = None if _kept.given is None else next(_kept.given, None)
+    kept = _kept.now()
+    drawn = None if kept.given is None else next(kept.given, None)
     if drawn is None or not _usable(drawn):
         graph = _core.current_trace()
         if graph is None:
@@ -206,7 +207,7 @@ def _drawn(make: Callable[[], Any], make_in: Callable[[Any], Callable[[], Any]] 
             from gradtape._src.graph.effects import fresh
 
             drawn = fresh("random stream", make_in(graph) if make_in else make, (3,), _INT64)
-    for streams in _kept.into:
+    for streams in kept.into:
         streams.append(drawn)
     return drawn
 
@@ -224,22 +225,14 @@ def _usable(drawn: Any) -> bool:
 def keep_streams() -> Iterator[list]:
     """Fills a list with the streams that are drawn in this block."""
     streams: list = []
-    _kept.into.append(streams)
-    try:
+    kept = _kept.now()
+    with _kept.to(_Kept((*kept.into, streams), kept.given)):
         yield streams
-    finally:
-        _kept.into.pop()
 
 
-@contextlib.contextmanager
-def same_streams(streams: list) -> Iterator[None]:
+def same_streams(streams: list) -> _core.Scope:
     """Random ops in this block draw from these streams: they give the same numbers again."""
-    before = _kept.into, _kept.given
-    _kept.into, _kept.given = [], iter(streams)
-    try:
-        yield
-    finally:
-        _kept.into, _kept.given = before
+    return _kept.to(_Kept(given=iter(streams)))
 
 
 class Algorithm(enum.IntEnum):
