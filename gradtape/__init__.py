@@ -49,7 +49,6 @@ from gradtape._src.base.scopes import (
     init_scope,
     name_scope,
     no_op,
-    timestamp,
     variable_creator_scope,
 )
 from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
@@ -70,6 +69,7 @@ from gradtape._src.functions.control_flow import (
     while_loop,
 )
 from gradtape._src.functions.function import function
+from gradtape._src.graph import backward as _backward
 from gradtape._src.ops import exchange as _exchange
 from gradtape._src.public import absent as _absent
 from gradtape._src.public import fill as _fill

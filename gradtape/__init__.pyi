@@ -64,7 +64,6 @@ from gradtape._src.base.scopes import group as group
 from gradtape._src.base.scopes import init_scope as init_scope
 from gradtape._src.base.scopes import name_scope as name_scope
 from gradtape._src.base.scopes import no_op as no_op
-from gradtape._src.base.scopes import timestamp as timestamp
 from gradtape._src.base.scopes import variable_creator_scope as variable_creator_scope
 from gradtape._src.base.shape import TensorShape as TensorShape
 from gradtape._src.base.shape import TensorSpec as TensorSpec
@@ -95,6 +94,7 @@ from gradtape._src.ops.casting import cast as cast
 from gradtape._src.ops.casting import ensure_shape as ensure_shape
 from gradtape._src.ops.casting import saturate_cast as saturate_cast
 from gradtape._src.ops.casting import shape_n as shape_n
+from gradtape._src.ops.creation import timestamp as timestamp
 from gradtape._src.ops.indexed import batch_gather as batch_gather
 from gradtape._src.ops.join import parallel_stack as parallel_stack
 from gradtape._src.ops.join import split as split

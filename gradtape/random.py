@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from gradtape._src.tensors.random import (
-    Algorithm,
+from gradtape._src.ops.generator import (
     Generator,
     create_rng_state,
     get_global_generator,
     set_global_generator,
-    set_seed,
 )
+from gradtape._src.tensors.random import Algorithm, set_seed
 
 if _TYPE_CHECKING:
     from gradtape._typing.random import *  # noqa: F403

@@ -31,6 +31,7 @@ from gradtape._src.base import dtypes, errors
 from gradtape._src.base.reading import expect, json_of, reading, take_all
 from gradtape._src.functions.function import ConcreteFunction, Function
 from gradtape._src.ops import PUBLIC
+from gradtape._src.public import absent as _absent
 from gradtape._src.state.module import Module
 from gradtape._src.state.variable import Variable
 from gradtape._src.tensors import hooks
@@ -465,6 +466,4 @@ def contains_saved_model(export_dir: Any) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    from gradtape._src.public import absent
-
-    return absent.lookup_in("saved_model", name)
+    return _absent.lookup_in("saved_model", name)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 
+def _resolver() -> Any:
+    from gradtape.distribute.cluster import TPUClusterResolver
+
+    return TPUClusterResolver()
+
+
 class experimental:
     """`tf.tpu.experimental`."""
 
     @staticmethod
     def initialize_tpu_system(cluster_resolver: Any = None) -> Any:
         """Raises ValueError."""
-        from gradtape.distribute.cluster import TPUClusterResolver
-
-        return TPUClusterResolver()
+        return _resolver()
 
     @staticmethod
     def shutdown_tpu_system(cluster_resolver: Any = None) -> Any:
         """Raises ValueError."""
-        from gradtape.distribute.cluster import TPUClusterResolver
-
-        return TPUClusterResolver()
+        return _resolver()

@@ -11,6 +11,7 @@ import numpy as _np
 from gradtape import _core
 from gradtape._src.base.shape import TypeSpec
 from gradtape._src.functions.function import ConcreteFunction, Function
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 experimental = _types.ModuleType(
@@ -40,6 +41,4 @@ _sys.modules[experimental.__name__] = experimental
 
 
 def __getattr__(name: str) -> Any:
-    from gradtape._src.public import absent
-
-    return absent.lookup_in("types", name)
+    return _absent.lookup_in("types", name)

@@ -29,7 +29,7 @@ def uniform_candidate_sampler(true_classes: _Any, num_true: _Any, num_sampled: _
 
 class experimental:
     from gradtape._src.tensors.random import Algorithm as Algorithm
-    from gradtape._src.tensors.random import Generator as Generator
+    from gradtape._src.ops.generator import Generator as Generator
     @staticmethod
     def create_rng_state(seed: _Any, alg: _Any) -> _Any: ...
     @staticmethod

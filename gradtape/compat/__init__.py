@@ -13,6 +13,8 @@ from typing import Any as _Any
 
 import numpy as _np
 
+from gradtape._src.public import absent as _absent
+
 bytes_or_text_types = (bytes, str)
 integral_types = (_numbers.Integral, _np.integer)
 real_types = (_numbers.Real, _np.integer, _np.floating)
@@ -68,6 +70,4 @@ def forward_compatible(year: int, month: int, day: int) -> bool:
 def __getattr__(name: str) -> _Any:
     if name in ("v1", "v2"):
         return _importlib.import_module(f"{__name__}.{name}")
-    from gradtape._src.public import absent
-
-    return absent.lookup_in("compat", name)
+    return _absent.lookup_in("compat", name)

@@ -15,7 +15,7 @@ from gradtape._src.base import dtypes, errors
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.tensors import random as _random
-from gradtape.data import rows
+from gradtape.data import kinds, rows
 from gradtape.data.failures import Raising
 from gradtape.data.iterator import NumpyIterator, OwnedIterator
 from gradtape.data.options import Options
@@ -216,9 +216,7 @@ class DatasetBase:
 
     def _for_in_graph(self, *statement: Any) -> None:
         """A `for` over it in a traced function; see `autograph.operators.for_stmt`."""
-        from gradtape.data.in_graph import for_elements
-
-        for_elements(self, *statement)
+        kinds.for_elements(self, *statement)
 
     def _argument_key(self) -> tuple:
         """What traces of functions with this dataset as argument are recognised by: any like it will do."""
@@ -229,9 +227,7 @@ class DatasetBase:
 
     def _stand_in(self) -> Any:
         """What stands for the dataset while such a function is traced."""
-        from gradtape.data.in_graph import DatasetArgument
-
-        return DatasetArgument(self)
+        return kinds.DatasetArgument(self)
 
     def as_numpy_iterator(self) -> Any:
         """An iterator over the elements as NumPy arrays, scalars and bytes.

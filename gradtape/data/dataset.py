@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradtape._src.base import dtypes
+from gradtape.data import kinds
 from gradtape.data.base import DatasetBase
 
 
@@ -25,9 +26,7 @@ class Dataset(DatasetBase):
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset with one element."""
-        from gradtape.data.sources import _TensorDataset
-
-        return _TensorDataset(tensors)
+        return kinds._TensorDataset(tensors)
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
@@ -41,9 +40,7 @@ class Dataset(DatasetBase):
         >>> next(ds.as_numpy_iterator())
         {'x': array([1, 2], dtype=int32), 'y': np.int32(5)}
         """
-        from gradtape.data.sources import _TensorSliceDataset
-
-        return _TensorSliceDataset(tensors)
+        return kinds._TensorSliceDataset(tensors)
 
     @staticmethod
     def from_generator(
@@ -62,32 +59,24 @@ class Dataset(DatasetBase):
           output_signature: TensorSpecs in that structure.
           args: passed to `generator` as NumPy values.
         """
-        from gradtape.data.generators import _GeneratorDataset
-
-        return _GeneratorDataset(generator, output_types, output_shapes, args, output_signature)
+        return kinds._GeneratorDataset(generator, output_types, output_shapes, args, output_signature)
 
     @staticmethod
     def range(*args: Any, **kwargs: Any) -> Dataset:
         """The integers of Python's `range`, as int64, or as `output_type`."""
-        from gradtape.data.sources import _RangeDataset
-
-        return _RangeDataset(args, kwargs.pop("output_type", dtypes.int64))
+        return kinds._RangeDataset(args, kwargs.pop("output_type", dtypes.int64))
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
         """The numbers start, start + step, ... without an end."""
-        from gradtape.data.sources import _CounterDataset
-
-        return _CounterDataset(start, step, dtype)
+        return kinds._CounterDataset(start, step, dtype)
 
     @staticmethod
     def random(
         seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
     ) -> Dataset:
         """Random integers from 0 to 2**32 - 1, as int64, without an end."""
-        from gradtape.data.sources import _RandomDataset
-
-        return _RandomDataset(seed, rerandomize_each_iteration)
+        return kinds._RandomDataset(seed, rerandomize_each_iteration)
 
     @staticmethod
     def list_files(
@@ -98,29 +87,23 @@ class Dataset(DatasetBase):
         Raises:
           InvalidArgumentError: if no file matches.
         """
-        from gradtape.data.readers import list_files
-
-        return list_files(file_pattern, shuffle, seed)
+        return kinds.list_files(file_pattern, shuffle, seed)
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """The elements of several datasets side by side, as long as all have one."""
-        from gradtape.data.combine import _ZipDataset
-
         if not args and datasets is None:
             raise TypeError("Must pass at least one dataset to `zip`.")
         if args and datasets is not None:
             raise TypeError("Both `*args` and `datasets` cannot be set.")
-        return _ZipDataset(datasets if datasets is not None else args[0] if len(args) == 1 else args)
+        return kinds._ZipDataset(datasets if datasets is not None else args[0] if len(args) == 1 else args)
 
     @staticmethod
     def choose_from_datasets(
         datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True
     ) -> Dataset:
         """The elements of several datasets, in the order that `choice_dataset` (of int64 numbers) says."""
-        from gradtape.data.combine import choose_from_datasets
-
-        return choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+        return kinds.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
     @staticmethod
     def sample_from_datasets(
@@ -131,9 +114,7 @@ class Dataset(DatasetBase):
         rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:
         """The elements of several datasets, drawn at random with probabilities `weights`."""
-        from gradtape.data.combine import sample_from_datasets
-
-        return sample_from_datasets(
+        return kinds.sample_from_datasets(
             datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration
         )
 
@@ -146,17 +127,13 @@ class Dataset(DatasetBase):
         wait: bool = False,
     ) -> Dataset:
         """What `save` wrote."""
-        from gradtape.data.storage import load
-
-        return load(path, element_spec, compression, reader_func)
+        return kinds.load(path, element_spec, compression, reader_func)
 
     def save(
         self, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
     ) -> None:
         """Writes the elements to a folder, in a form of gradtape's own."""
-        from gradtape.data.storage import save
-
-        save(self, path, compression)
+        kinds.save(self, path, compression)
 
     # ---- which elements, in which order ---------------------------------------------------------------
 
@@ -172,39 +149,27 @@ class Dataset(DatasetBase):
         The same seed (or global seed, see `tf.random.set_seed`) gives the order that TensorFlow gives. Each
         iteration has another one unless `reshuffle_each_iteration` is False.
         """
-        from gradtape.data.order import _ShuffleDataset
-
-        return _ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
+        return kinds._ShuffleDataset(self, buffer_size, seed, reshuffle_each_iteration)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
         """The elements `count` times over; without an end if it is None or -1."""
-        from gradtape.data.order import _RepeatDataset
-
-        return _RepeatDataset(self, count)
+        return kinds._RepeatDataset(self, count)
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
         """The first `count` elements; all of them if it is -1."""
-        from gradtape.data.order import _TakeDataset
-
-        return _TakeDataset(self, count)
+        return kinds._TakeDataset(self, count)
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
         """All but the first `count` elements; none if it is -1."""
-        from gradtape.data.order import _SkipDataset
-
-        return _SkipDataset(self, count)
+        return kinds._SkipDataset(self, count)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
         """Every `num_shards`-th element, from number `index` on."""
-        from gradtape.data.order import _ShardDataset
-
-        return _ShardDataset(self, num_shards, index)
+        return kinds._ShardDataset(self, num_shards, index)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
         """The same elements, kept in memory (or in a file) after the first full iteration."""
-        from gradtape.data.caching import _CacheDataset
-
-        return _CacheDataset(self, filename)
+        return kinds._CacheDataset(self, filename)
 
     def snapshot(
         self,
@@ -215,15 +180,11 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """The same elements, kept in a folder after the first full iteration."""
-        from gradtape.data.caching import _SnapshotDataset
-
-        return _SnapshotDataset(self, path)
+        return kinds._SnapshotDataset(self, path)
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Dataset:
         """The elements of this dataset, then those of another."""
-        from gradtape.data.combine import _ConcatenateDataset
-
-        return _ConcatenateDataset(self, dataset)
+        return kinds._ConcatenateDataset(self, dataset)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, counted from `start` in int64, and an element."""
@@ -231,9 +192,7 @@ class Dataset(DatasetBase):
 
     def unique(self, name: str | None = None) -> Dataset:
         """Each element once, where it comes first."""
-        from gradtape.data.order import _UniqueDataset
-
-        return _UniqueDataset(self)
+        return kinds._UniqueDataset(self)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """The same elements, made up to `buffer_size` ahead on a thread of their own.
@@ -241,9 +200,7 @@ class Dataset(DatasetBase):
         Where making an element takes less time than handing it from thread to thread, it is made when it is
         asked for.
         """
-        from gradtape.data.prefetch import _PrefetchDataset
-
-        return _PrefetchDataset(self, buffer_size)
+        return kinds._PrefetchDataset(self, buffer_size)
 
     # ---- functions of elements ------------------------------------------------------------------------
 
@@ -261,27 +218,19 @@ class Dataset(DatasetBase):
         The function is traced, as by `tf.function`; what cannot be traced runs eagerly. With `num_parallel_calls` it
         runs on threads; the order stays that of the elements unless `deterministic` (or that of the options) is False.
         """
-        from gradtape.data.mapping import _MapDataset
-
-        return _MapDataset(self, map_func, num_parallel_calls, deterministic)
+        return kinds._MapDataset(self, map_func, num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """The elements of which `predicate` is true."""
-        from gradtape.data.mapping import _FilterDataset
-
-        return _FilterDataset(self, predicate)
+        return kinds._FilterDataset(self, predicate)
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """The elements before the first of which `predicate` is false."""
-        from gradtape.data.mapping import _TakeWhileDataset
-
-        return _TakeWhileDataset(self, predicate)
+        return kinds._TakeWhileDataset(self, predicate)
 
     def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
         """Outputs of `state, output = scan_func(state, element)`."""
-        from gradtape.data.mapping import _ScanDataset
-
-        return _ScanDataset(self, initial_state, scan_func)
+        return kinds._ScanDataset(self, initial_state, scan_func)
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
         """The last state of `state = reduce_func(state, element)`.
@@ -290,15 +239,11 @@ class Dataset(DatasetBase):
         >>> tf.data.Dataset.range(5).reduce(tf.constant(0, tf.int64), lambda a, x: a + x).numpy()
         np.int64(10)
         """
-        from gradtape.data.mapping import reduce
-
-        return reduce(self, initial_state, reduce_func)
+        return kinds.reduce(self, initial_state, reduce_func)
 
     def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
         """The elements of the datasets that `map_func` makes of the elements, one after the other."""
-        from gradtape.data.mapping import _FlatMapDataset
-
-        return _FlatMapDataset(self, map_func)
+        return kinds._FlatMapDataset(self, map_func)
 
     def interleave(
         self,
@@ -310,17 +255,13 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """As `flat_map`, but over `cycle_length` of the datasets in turns of `block_length` elements."""
-        from gradtape.data.mapping import _InterleaveDataset
-
-        return _InterleaveDataset(
+        return kinds._InterleaveDataset(
             self, map_func, cycle_length, block_length, num_parallel_calls, deterministic
         )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
         """The elements whose making raised no error."""
-        from gradtape.data.mapping import _IgnoreErrorsDataset
-
-        return _IgnoreErrorsDataset(self, log_warning)
+        return kinds._IgnoreErrorsDataset(self, log_warning)
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """`transformation_func(self)`, for steps written as functions."""
@@ -336,9 +277,7 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
         """Pairs of a class and an element, some left out so that classes come as often as `target_dist` says."""
-        from gradtape.data.resampling import rejection_resample
-
-        return rejection_resample(self, class_func, target_dist, initial_dist, seed)
+        return kinds.rejection_resample(self, class_func, target_dist, initial_dist, seed)
 
     # ---- batches --------------------------------------------------------------------------------------
 
@@ -351,9 +290,7 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """`batch_size` elements at a time, stacked; the last batch may be smaller unless it is dropped."""
-        from gradtape.data.batching import _BatchDataset
-
-        return _BatchDataset(self, batch_size, drop_remainder)
+        return kinds._BatchDataset(self, batch_size, drop_remainder)
 
     def padded_batch(
         self,
@@ -364,9 +301,7 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """As `batch`, with elements made equally long by zeros, or `padding_values`."""
-        from gradtape.data.padding import _PaddedBatchDataset
-
-        return _PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
+        return kinds._PaddedBatchDataset(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
     def ragged_batch(
         self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64,
@@ -385,15 +320,11 @@ class Dataset(DatasetBase):
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of the elements."""
-        from gradtape.data.batching import _UnbatchDataset
-
-        return _UnbatchDataset(self)
+        return kinds._UnbatchDataset(self)
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches cut anew into `batch_size` rows, or into sizes that take turns if that is a list."""
-        from gradtape.data.batching import _RebatchDataset
-
-        return _RebatchDataset(self, batch_size, drop_remainder)
+        return kinds._RebatchDataset(self, batch_size, drop_remainder)
 
     def window(
         self,
@@ -404,9 +335,7 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """Datasets of `size` elements, `stride` apart; the next window starts `shift` elements later."""
-        from gradtape.data.grouping import _WindowDataset
-
-        return _WindowDataset(self, size, shift, stride, drop_remainder)
+        return kinds._WindowDataset(self, size, shift, stride, drop_remainder)
 
     def group_by_window(
         self,
@@ -417,9 +346,7 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """Collects elements by a key, and makes of every `window_size` of them a dataset by `reduce_func`."""
-        from gradtape.data.grouping import _GroupByWindowDataset
-
-        return _GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
+        return kinds._GroupByWindowDataset(self, key_func, reduce_func, window_size, window_size_func)
 
     def bucket_by_sequence_length(
         self,
@@ -434,18 +361,14 @@ class Dataset(DatasetBase):
         name: str | None = None,
     ) -> Dataset:
         """Padded batches of elements of similar length."""
-        from gradtape.data.grouping import bucket_by_sequence_length
-
-        return bucket_by_sequence_length(
+        return kinds.bucket_by_sequence_length(
             self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
             pad_to_bucket_boundary, no_padding, drop_remainder,
         )  # fmt: skip
 
     def with_options(self, options: Any, name: str | None = None) -> Dataset:
         """The same dataset with options."""
-        from gradtape.data.order import _OptionsDataset
-
-        return _OptionsDataset(self, options)
+        return kinds._OptionsDataset(self, options)
 
 
 class Unary(Dataset):

@@ -12,6 +12,7 @@ from gradtape.data.base import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALI
 from gradtape.data.csv_files import CsvDataset, make_csv_dataset
 from gradtape.data.dataset import Dataset, Unary
 from gradtape.data.functions import DataFunction, arguments, set_debug
+from gradtape.data.grouping import ListDataset
 from gradtape.data.iterator import Optional
 from gradtape.data.options import (
     AutoShardPolicy,
@@ -206,8 +207,6 @@ def from_list(elements: Any, name: str | None = None) -> Any:
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
                          "`tf.data.Dataset.range(0)`.")  # fmt: skip
-    from gradtape.data.grouping import ListDataset
-
     made = [normalise(e) for e in elements]
     for e in made[1:]:
         try:

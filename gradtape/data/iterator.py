@@ -12,6 +12,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
+from gradtape.data import kinds
 from gradtape.data.structure import normalise, spec_of, to_numpy
 
 _end = object()
@@ -97,9 +98,7 @@ class OwnedIterator:
 
     def __next__(self) -> Any:
         if _core.current_trace() is not None:
-            from gradtape.data.in_graph import next_element
-
-            return next_element(self)
+            return kinds.next_element(self)
         with self._lock:
             if _core.is_recording():
                 with aside():
@@ -113,15 +112,11 @@ class OwnedIterator:
         return ("iterator", *self._dataset._argument_key())
 
     def _stand_in(self) -> Any:
-        from gradtape.data.in_graph import IteratorArgument
-
-        return IteratorArgument(self)
+        return kinds.IteratorArgument(self)
 
     def _for_in_graph(self, *statement: Any) -> None:
         """A `for` over it in a traced function; see `autograph.operators.for_stmt`."""
-        from gradtape.data.in_graph import for_elements
-
-        for_elements(self, *statement)
+        kinds.for_elements(self, *statement)
 
     def next(self) -> Any:
         """As `next(it)`."""

@@ -14,7 +14,7 @@ from gradtape._src.base import dtypes, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, as_shape
 from gradtape._src.tensors import hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
-from gradtape.data import text
+from gradtape.data import kinds, text
 
 
 class NoneTensorSpec(TypeSpec):
@@ -53,9 +53,7 @@ class DatasetSpec(TypeSpec):
     @property
     def value_type(self) -> Any:
         """The class of what is described."""
-        from gradtape.data.dataset import Dataset
-
-        return Dataset
+        return kinds.Dataset
 
     def is_compatible_with(self, other: Any) -> bool:
         """Whether the dataset, or a dataset of the spec, fits this description."""

@@ -10,6 +10,7 @@ import sys as _sys
 import types as _types
 from typing import Any as _Any
 
+from gradtape._src.public import absent as _absent
 from gradtape.distribute import cluster as _cluster
 from gradtape.distribute import strategy as _strategy
 from gradtape.distribute.cluster import (
@@ -91,6 +92,4 @@ experimental = _namespace(
 
 
 def __getattr__(name: str) -> _Any:
-    from gradtape._src.public import absent
-
-    return absent.lookup_in("distribute", name)
+    return _absent.lookup_in("distribute", name)

@@ -18,6 +18,7 @@ from gradtape._src.ops.random import stateless_uniform, uniform
 from gradtape._src.ops.static import ints_of
 from gradtape.image.adjust import adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation
 from gradtape.image.arguments import as_tensor, at_least_3d, three_or_four
+from gradtape.image.colour import convert_image_dtype
 
 # draw(shape, low, high, dtype): uniform numbers of an op seed, or of the two seeds of a stateless op.
 Draw = Callable[..., Any]
@@ -180,7 +181,6 @@ def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = N
 
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Any:
     """An image as it comes out of a JPEG file of a quality from 0 to 100. Has no gradient."""
-    from gradtape.image.colour import convert_image_dtype
     from gradtape.io.encoding import encode_jpeg
     from gradtape.io.images import decode_jpeg
 

@@ -11,6 +11,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError, OutOfRangeError
+from gradtape._src.ops.random import normal, uniform
 from gradtape._src.ops.static import ints_of
 from gradtape.image.arguments import as_tensor, float_of
 from gradtape.image.sampling import sample_grid
@@ -157,8 +158,6 @@ def extract_glimpse(
 
 
 def _noise(kind: str, shape: list[int], dtype: Any) -> Any:
-    from gradtape._src.ops.random import normal, uniform
-
     if kind == "zero":
         return ops.zeros(shape, dtype)
     if kind == "uniform":

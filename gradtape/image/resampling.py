@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.ops.samples import At, Sample, at, call, ints
 from gradtape._src.ops.table import opaque
@@ -43,8 +44,6 @@ def _numpy_resample(x, places, rows, columns, back_places, back_rows, back_colum
 
 def _batch(size, batched, operands, attrs):
     """The new axis joins that of the images."""
-    from gradtape._src import ops
-
     x, *matrices = operands
     if any(batched[1:]):
         return None  # a loop

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -73,8 +74,6 @@ def _numpy(value: Any) -> np.ndarray:
 
 
 def _by_tape(f: Callable, xs: list, which: int) -> np.ndarray:
-    from gradtape._src.tapes.tape import GradientTape
-
     x = xs[which]
     with GradientTape(persistent=True) as tape:
         tape.watch(x)

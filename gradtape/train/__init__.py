@@ -11,6 +11,7 @@ import sys as _sys
 import types as _types
 from typing import Any as _Any
 
+from gradtape._src.public import absent as _absent
 from gradtape.train.averages import ExponentialMovingAverage
 from gradtape.train.checkpoint import Checkpoint, CheckpointOptions
 from gradtape.train.cluster import ClusterSpec, Coordinator
@@ -38,6 +39,4 @@ _sys.modules[experimental.__name__] = experimental
 
 
 def __getattr__(name: str) -> _Any:
-    from gradtape._src.public import absent
-
-    return absent.lookup_in("train", name)
+    return _absent.lookup_in("train", name)

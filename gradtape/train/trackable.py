@@ -17,9 +17,9 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.reading import DEEPEST
+from gradtape._src.ops.generator import Generator
 from gradtape._src.state.module import Module
 from gradtape._src.tensors import hooks
-from gradtape._src.tensors.random import Generator
 
 SLOTS = "slots"
 VARIABLES = "_variables"  # of optimizers of other libraries

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -174,10 +173,3 @@ def group(*inputs: Any, **kwargs: Any) -> None:
 
 def no_op(name: str | None = None) -> None:
     """Does nothing."""
-
-
-def timestamp(name: str | None = None) -> Any:
-    """Seconds since 1970 as a float64 scalar tensor."""
-    from gradtape._src import ops  # they are above this module
-
-    return ops.constant(time.time(), dtype="float64")

@@ -3,12 +3,13 @@ a program of what the rules did with them."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from gradtape._src.graph.callable import GraphFunction, pack
 from gradtape._src.graph.ir import Graph, symbolic
 from gradtape._src.graph.simplify import simplify
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import above, hooks
 
 
 def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]:
@@ -27,3 +28,6 @@ def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     function = GraphFunction(simplify(graph), "gradient")
     function.found = found
     return function, found
+
+
+above.backward = sys.modules[__name__]

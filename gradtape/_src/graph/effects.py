@@ -7,6 +7,7 @@ program, though nothing may read its result.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.graph.ir import Callback
+from gradtape._src.tensors import above
 
 
 def is_symbolic(structure: Any) -> bool:
@@ -73,3 +75,6 @@ class Draw(Callback):
             return ops.stack([self.make() for _ in range(size)], 0)
 
         return Draw(self.op_name, rows)([], [((size, *shape), dtype)])
+
+
+above.effects = sys.modules[__name__]

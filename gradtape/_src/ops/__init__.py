@@ -4,8 +4,11 @@ Importing this package fills the table. The names below are for use inside gradt
 find the same ops under TensorFlow's names in `gradtape`, `gradtape.math`, `gradtape.nn`, ...
 """
 
-from gradtape._src.tensors import hooks
+import sys
 
+from gradtape._src.tensors import above, hooks
+
+above.ops = sys.modules[__name__]
 hooks.install()
 
 from gradtape._src.ops import engine  # noqa: E402
@@ -30,6 +33,7 @@ from gradtape._src.ops.embedding import *  # noqa: E402, F403
 from gradtape._src.ops.exponential import *  # noqa: E402, F403
 from gradtape._src.ops.fft import *  # noqa: E402, F403
 from gradtape._src.ops.fractional import *  # noqa: E402, F403
+from gradtape._src.ops.generator import *  # noqa: E402, F403
 from gradtape._src.ops.indexed import *  # noqa: E402, F403
 from gradtape._src.ops.join import *  # noqa: E402, F403
 from gradtape._src.ops.linalg_banded import *  # noqa: E402, F403

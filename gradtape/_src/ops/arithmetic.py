@@ -7,6 +7,7 @@ import numpy as np
 from gradtape._src.ops import rewriting
 from gradtape._src.ops.samples import at, call, floats, ints, pairs
 from gradtape._src.ops.table import ANY, COMPLEX, FLOAT, INT, NUMBER, REAL, WIDE, elementwise, opaque
+from gradtape._src.tensors import above
 
 _SHAPES = ("InvalidArgumentError", "Incompatible shapes")
 _MISFIT = [(call((2,), (3,)), *_SHAPES), (call((2, 3), (2,)), *_SHAPES)]
@@ -148,11 +149,9 @@ squared_difference = elementwise(
 
 def _log_where_positive(x):
     """log(x) where it exists, 0 elsewhere: the derivative of a power by its exponent."""
-    from gradtape._src.ops.comparison import greater, not_equal, select
-    from gradtape._src.ops.exponential import log
-
-    ok = not_equal(x, 0) if x.dtype.is_complex else greater(x, 0)
-    return select(ok, log(select(ok, x, 1)), 0)
+    ops = above.ops
+    ok = ops.not_equal(x, 0) if x.dtype.is_complex else ops.greater(x, 0)
+    return ops.select(ok, ops.log(ops.select(ok, x, 1)), 0)
 
 
 pow_ = elementwise(
@@ -181,9 +180,7 @@ minimum = elementwise(
 
 
 def _select(condition, x, y):
-    from gradtape._src.ops.comparison import select
-
-    return select(condition, x, y)
+    return above.ops.select(condition, x, y)
 
 
 clip = elementwise(

@@ -11,12 +11,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.ops.table import TABLE
-
-
-def _ops() -> Any:
-    from gradtape._src import ops
-
-    return ops
+from gradtape._src.tensors import above
 
 
 def _row(name: str, operands: list, attrs: tuple) -> Any:
@@ -25,7 +20,7 @@ def _row(name: str, operands: list, attrs: tuple) -> Any:
 
 
 def _spread(x: Any, batched: bool, size: int) -> Any:
-    return x if batched else _ops().broadcast_to(x, [size, *x.shape])
+    return x if batched else above.ops.broadcast_to(x, [size, *x.shape])
 
 
 def _all(size: int, batched: list[bool], operands: list) -> list:
@@ -35,7 +30,9 @@ def _all(size: int, batched: list[bool], operands: list) -> list:
 def _lifted(x: Any, rank: int) -> Any:
     """Ones behind the new axis, so that a row has `rank` axes."""
     return (
-        _ops().reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]]) if x.ndim <= rank else x
+        above.ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]])
+        if x.ndim <= rank
+        else x
     )
 
 
@@ -45,7 +42,7 @@ def _lifted(x: Any, rank: int) -> Any:
 def sum_to(size, batched, operands, attrs):
     (x,), (shape,) = operands, attrs
     ones = [1] * (x.ndim - 1 - len(shape))
-    return _ops().reshape(_row("sum_to", [x], ((size, *ones, *shape),)), [size, *shape])
+    return above.ops.reshape(_row("sum_to", [x], ((size, *ones, *shape),)), [size, *shape])
 
 
 def broadcast_to(size, batched, operands, attrs):
@@ -55,12 +52,12 @@ def broadcast_to(size, batched, operands, attrs):
 
 def squeeze(size, batched, operands, attrs):
     (x,) = operands
-    return _ops().reshape(x, [size, *(d for d in x.shape[1:] if d != 1)])
+    return above.ops.reshape(x, [size, *(d for d in x.shape[1:] if d != 1)])
 
 
 def fill(size, batched, operands, attrs):
     (value,), (dims,) = operands, attrs
-    return _ops().broadcast_to(_lifted(value, len(dims)), [size, *dims])
+    return above.ops.broadcast_to(_lifted(value, len(dims)), [size, *dims])
 
 
 # ---- the same row with longer attributes --------------------------------------------------------
@@ -104,7 +101,7 @@ def index_update(size, batched, operands, attrs):
     begin, step, count = attrs
     x, value = operands
     value = _lifted(value, len(count)) if batched[1] else value
-    value = _ops().broadcast_to(value, [size, *count])
+    value = above.ops.broadcast_to(value, [size, *count])
     return _row(
         "index_update", [_spread(x, batched[0], size), value], ((0, *begin), (1, *step), (size, *count))
     )
@@ -119,7 +116,7 @@ def split(size, batched, operands, attrs):
 
 def matmul(size, batched, operands, attrs):
     """One large product where the second factor is the same for all rows, else many small ones."""
-    ops = _ops()
+    ops = above.ops
     a, b = operands
     ta, tb = attrs
     if batched[0] and not batched[1] and b.ndim == 2 and not ta:
@@ -145,7 +142,7 @@ def _count(shape: Any) -> int:
 
 
 def gather(size, batched, operands, attrs):
-    ops = _ops()
+    ops = above.ops
     x, at = operands
     (axis,) = attrs
     if not batched[1]:
@@ -180,7 +177,7 @@ def gather_nd(size, batched, operands, attrs):
 
 def _numbered(at: Any, size: int) -> Any:
     """Indices of all rows, each with the number of its row in front."""
-    ops = _ops()
+    ops = above.ops
     numbers = ops.reshape(ops.range_(size, dtype=at.dtype), [size, *([1] * (at.ndim - 1))])
     return ops.concat([ops.broadcast_to(numbers, [*at.shape[:-1], 1]), at], -1)
 
@@ -204,7 +201,7 @@ def segments(name: str) -> Any:
     """The rule of `unsorted_segment_sum` and its relatives: each row has segments of its own."""
 
     def rule(size, batched, operands, attrs):
-        ops = _ops()
+        ops = above.ops
         data, ids = _all(size, batched, operands)
         (count,) = attrs
         first = ops.reshape(ops.range_(size, dtype=ids.dtype) * count, [size, *([1] * (ids.ndim - 1))])

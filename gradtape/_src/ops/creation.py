@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from typing import Any
 
 import numpy as np
 
@@ -342,3 +344,9 @@ def linspace(start, stop, num, name=None, axis=0):
     steps = np.arange(1, num - 1).reshape([-1 if i == axis else 1 for i in range(rank + 1)])
     inner = first + (last - first) / (num - 1) * _from_value(steps, start.dtype)
     return concat([first, inner, last], axis)
+
+
+@composite("timestamp")
+def timestamp(name: str | None = None) -> Any:
+    """Seconds since 1970 as a float64 scalar tensor."""
+    return constant(time.time(), dtype=dtypes.float64)

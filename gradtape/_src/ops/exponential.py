@@ -10,6 +10,7 @@ from gradtape._src.ops.arithmetic import conjugate, reciprocal, sqrt, square
 from gradtape._src.ops.comparison import not_equal
 from gradtape._src.ops.samples import at, call, floats, pairs
 from gradtape._src.ops.table import COMPLEX, FLOAT, REAL, elementwise
+from gradtape._src.tensors import above
 
 _FC = FLOAT | COMPLEX
 
@@ -21,9 +22,7 @@ def _one_minus_square(x):
 
 def _nonzero(x):
     """1 where `x` is not 0, and 0 where it is."""
-    from gradtape._src.ops.casting import cast
-
-    return cast(not_equal(x, 0), x.dtype)
+    return above.ops.cast(not_equal(x, 0), x.dtype)
 
 
 exp = elementwise(

@@ -16,6 +16,7 @@ from gradtape._src.ops.comparison import equal
 from gradtape._src.ops.exponential import exp
 from gradtape._src.ops.samples import at, bools, call, ints
 from gradtape._src.ops.table import BOOL, FLOAT, NUMBER, REAL, reduction
+from gradtape._src.tensors import above
 
 __all__ = [
     "argmax", "argmin", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
@@ -139,13 +140,12 @@ def _merged(x, axes):
 
 def _product_rule(g, x, out, axes, keepdims):
     """The product of all *other* elements, from the left and from the right: right where some are 0."""
-    from gradtape._src.ops.scan import cumprod
-
     g = _keep(g, x, axes, keepdims)
     if len(axes) == 1:
         y, axis, restore = x, axes[0], lambda z: z
     else:
         y, axis, restore = _merged(x, axes)
+    cumprod = above.ops.cumprod
     others = cumprod(y, axis, exclusive=True) * cumprod(y, axis, exclusive=True, reverse=True)
     return conjugate(restore(others)) * g
 

@@ -205,7 +205,3 @@ def _simon_index(index, most, key, rounds):
         index = left << word | right
         if index <= most:
             return index
-
-
-for _name in ("Generator", "Algorithm", "create_rng_state", "get_global_generator", "set_global_generator"):
-    composite(f"random.experimental.{_name}")(getattr(_state, _name))

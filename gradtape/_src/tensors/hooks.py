@@ -15,6 +15,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors, log, settings
 from gradtape._src.base.errors import NeedsConstants, Untraceable
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import above
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _INT32 = dtypes.int32._code
@@ -42,11 +43,9 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
 def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
     if not _holds_tensors(value):
         return _from_array(value, code)
-    from gradtape._src import ops
-
     if code < 0:
         code = next((_dtype_code(v) for v in _leaves(value) if _dtype_code(v) >= 0), code)
-    return ops.stack([_element(v, code) for v in value], 0)
+    return above.ops.stack([_element(v, code) for v in value], 0)
 
 
 def _element(value: Any, code: int) -> _core.Tensor:
@@ -192,9 +191,7 @@ def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
     if wanted is dtypes.bfloat16:
         if array.dtype.name == "bfloat16":
             return _dense(array.view(np.uint16), code)
-        from gradtape._src import ops
-
-        return ops.cast(_cast_array(array, dtypes.float32._code), wanted)
+        return above.ops.cast(_cast_array(array, dtypes.float32._code), wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         return _dense(array.astype(wanted.as_numpy_dtype, copy=False), code)
 
@@ -234,13 +231,11 @@ def _unsupported(value: Any, array: np.ndarray) -> Exception:
 
 def index(x: _core.Tensor, key: Any) -> _core.Tensor:
     """`x[key]` for keys the core does not know: boolean masks, and errors."""
-    from gradtape._src import ops
-
     mask = key
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = convert(mask)
     if isinstance(mask, (_core.Tensor, _core.Variable)) and mask.dtype is dtypes.bool:
-        return ops.boolean_mask(x, mask)
+        return above.ops.boolean_mask(x, mask)
     parts = key if isinstance(key, (tuple, list)) else (key,)
     if any(_is_symbol(k) or (isinstance(k, slice) and any(map(_is_symbol, _bounds(k)))) for k in parts):
         return _index_by_symbols(x, list(parts))
@@ -284,10 +279,8 @@ def _window(k: slice) -> int | None:
 
 def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
     """`x[parts]` in a trace, with integers that have no value yet: their axes are gathered first."""
-    from gradtape._src import ops
-
     axis = 0
-    x = ops.identity(x)  # its gradient is dense, which that of a gather alone is not
+    x = above.ops.identity(x)  # its gradient is dense, which that of a gather alone is not
     for i, k in enumerate(parts):
         if k is Ellipsis:
             axis += x.ndim - sum(p is not None and p is not Ellipsis for p in parts)
@@ -296,11 +289,11 @@ def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
             count = _window(k)
             if count is None:
                 raise errors.Untraceable("the length of a slice depends on values")
-            x = ops.gather(x, k.start + ops.range_(count, dtype=k.start.dtype), axis=axis)
+            x = above.ops.gather(x, k.start + above.ops.range_(count, dtype=k.start.dtype), axis=axis)
             parts[i] = slice(None)
         if _is_symbol(k):
-            place = ops.select(k < 0, k + x.shape[axis], k)
-            x = ops.gather(x, ops.reshape(place, [1]), axis=axis)
+            place = above.ops.select(k < 0, k + x.shape[axis], k)
+            x = above.ops.gather(x, above.ops.reshape(place, [1]), axis=axis)
             parts[i] = 0
         axis += k is not None
     return x[tuple(parts)]
@@ -308,13 +301,13 @@ def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
 
 def accumulate(g: Any, h: Any) -> Any:
     """The sum of two gradients, at least one of them sparse."""
-    from gradtape._src import ops
-
     if isinstance(g, IndexedSlices) and isinstance(h, IndexedSlices):
         indices = [g.indices, h.indices]
         if indices[0].dtype is not indices[1].dtype:
-            indices = [ops.cast(i, dtypes.int64) for i in indices]
-        return IndexedSlices(ops.concat([g.values, h.values], 0), ops.concat(indices, 0), g._dense_shape)
+            indices = [above.ops.cast(i, dtypes.int64) for i in indices]
+        return IndexedSlices(
+            above.ops.concat([g.values, h.values], 0), above.ops.concat(indices, 0), g._dense_shape
+        )
     return densify(g) + densify(h)
 
 
@@ -388,9 +381,7 @@ def dtype_code(value: Any) -> int:
 
 
 def _graph_inputs(specs: list) -> tuple:
-    from gradtape._src.graph import backward
-
-    return backward.graph_inputs(specs)
+    return above.backward.graph_inputs(specs)
 
 
 _said: set[str] = set()
@@ -409,9 +400,7 @@ def _not_compiled(error: Exception, ours: bool) -> None:
 
 
 def _graph_program(graph: Any, results: list, dense: bool) -> tuple:
-    from gradtape._src.graph import backward
-
-    return backward.graph_program(graph, results, dense)
+    return above.backward.graph_program(graph, results, dense)
 
 
 def install() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gradtape._src.base import dtypes
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import above
 
 
 class IndexedSlices:
@@ -58,9 +59,7 @@ class IndexedSlices:
         The tape keeps it as a tuple; the tensor is made when asked for.
         """
         if isinstance(self._dense_shape, (tuple, TensorShape)):
-            from gradtape._src import ops  # they are above this module
-
-            self._dense_shape = ops.constant(list(self._dense_shape), dtype="int32")
+            self._dense_shape = above.ops.constant(list(self._dense_shape), dtype="int32")
         return self._dense_shape
 
     @property
@@ -124,17 +123,11 @@ class IndexedSlices:
                 f"dense_shape; expected a dense_shape; got {self}. Hint: "
                 "IndexedSlices(values, indices, dense_shape)."
             )
-        from gradtape._src import ops  # above this module
-
-        return ops.scatter_rows_add(  # type: ignore[attr-defined]
-            self._values, self._indices, tuple(self.shape)
-        )
+        return above.ops.scatter_rows_add(self._values, self._indices, tuple(self.shape))
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
         """TensorFlow's protocol: so the operators of tensors take it, as ops do."""
-        from gradtape._src import ops  # above this module
-
-        return ops.convert_to_tensor(self._dense(), dtype)
+        return above.ops.convert_to_tensor(self._dense(), dtype)
 
     # --- `nest` with expand_composites -----------------------------------------------------
 

@@ -18,7 +18,7 @@ from gradtape._core import Tensor
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import more
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import above, hooks
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -195,12 +195,10 @@ def _ref(self: Tensor) -> Reference:
 
 
 def _round(self: Tensor, ndigits: int | None = None) -> Any:
-    from gradtape._src.ops.table import PUBLIC
-
     if ndigits is None and self.ndim == 0:
         return round(self.numpy().item())
     scale = 10.0 ** (ndigits or 0)
-    return PUBLIC["round"](self * scale) / scale if ndigits else PUBLIC["round"](self)
+    return above.ops.PUBLIC["round"](self * scale) / scale if ndigits else above.ops.PUBLIC["round"](self)
 
 
 def _set_item(self: Tensor, key: Any, value: Any) -> None:
@@ -274,15 +272,13 @@ class SliceOfVariable:
         return self._change(operator.sub, delta, read_value)
 
     def _change(self, op: Callable | None, value: Any, read_value: bool) -> Any:
-        from gradtape._src import ops
-
         v = self.variable
         value = v._incoming(value)
         part = v._peek()[self.key]
         if op is not None:
             value = op(part, value)
         if value.shape != part.shape:
-            value = ops.broadcast_to(value, part.shape)
+            value = above.ops.broadcast_to(value, part.shape)
         del part  # it may share the variable's memory, which would then be copied
         v._put(self.key, value)
         return v if read_value else None

@@ -14,6 +14,7 @@ from typing import Any as _Any
 
 import gradtape as _tf
 from gradtape._src.ops import PUBLIC as _PUBLIC
+from gradtape._src.public import absent as _absent
 from gradtape.compat.v1 import losses as losses
 from gradtape.compat.v1 import v1_logging as logging
 from gradtape.compat.v1 import v1_train as train
@@ -332,10 +333,8 @@ def __getattr__(name: str) -> _Any:
         for part in _MOVED[name].split("."):
             found = getattr(found, part)
         return found
-    from gradtape._src.public import absent
-
-    if absent.has_words("compat.v1", name):
-        return absent.lookup_in("compat.v1", name)
+    if _absent.has_words("compat.v1", name):
+        return _absent.lookup_in("compat.v1", name)
     return getattr(_tf, name)
 
 

@@ -13,6 +13,7 @@ import numpy as _np
 
 import gradtape as _tf
 from gradtape import optimizers as _optimizers
+from gradtape._src.public import absent as _absent
 from gradtape.optimizers import schedules as _schedules
 
 
@@ -264,8 +265,6 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    from gradtape._src.public import absent
-
-    if absent.has_words("compat.v1.train", name):
-        return absent.lookup_in("compat.v1.train", name)
+    if _absent.has_words("compat.v1.train", name):
+        return _absent.lookup_in("compat.v1.train", name)
     return getattr(_tf.train, name)

@@ -1,0 +1,14 @@
+"""What stands above this room and is used in it, and in the lowest ops.
+
+Tensors are what ops compute with, and converting, indexing and printing them computes too; rules of the simplest ops
+use others. They cannot import what imports them, so they find it here when they are called: the modules below put
+themselves in here while `import gradtape` runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+ops: Any = None  # gradtape._src.ops
+effects: Any = None  # gradtape._src.graph.effects
+backward: Any = None  # gradtape._src.graph.backward
