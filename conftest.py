@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from gradtape import _core, config
 from gradtape._src.base import settings as settings_of_engine
+from gradtape._src.ops import generator as generators
 from gradtape._src.tensors import random
 
 # Nothing here is measured in seconds: neither an example nor the drawing of it is slow when the machine is busy.
@@ -48,7 +49,7 @@ def global_settings_are_restored():
     before = [(owner, _settings_of(owner)) for owner in owners]
     visible, logical = list(config._visible), dict(config._logical)
     threads = _core.num_threads()
-    seeds, generator = dict(vars(random._seeds)), random._global_generator
+    seeds, generator = dict(vars(random._seeds)), generators._global_generator
     keras = sys.modules.get("keras")
     floatx = keras.config.floatx() if keras else "float32"
     yield
@@ -62,7 +63,7 @@ def global_settings_are_restored():
     if _core.num_threads() != threads:
         _core.set_num_threads(threads)
     vars(random._seeds).update(seeds)
-    random._global_generator = generator
+    generators._global_generator = generator
     keras = sys.modules.get("keras")
     if keras and keras.config.floatx() != floatx:
         keras.config.set_floatx(floatx)
@@ -90,7 +91,7 @@ def seeded(request, global_settings_are_restored):
     np.random.seed(1)
     settings_of_engine.raise_compile_errors = True
     random.set_seed(1)
-    random._global_generator = random.Generator.from_seed(1)
+    generators._global_generator = generators.Generator.from_seed(1)
     if keras := sys.modules.get("keras"):
         # As if it was just imported: layers have their first names, and default seeds are Python's random numbers.
         keras.utils.clear_session(free_memory=False)

@@ -36,6 +36,38 @@ _FLOORS = (
     {"wing"},
 )
 
+# Modules of gradtape that functions may import: what is seldom used, and where two modules need each other.
+_LATE = {
+    "gradtape._src.autograph.operators": "a cycle: rewritten code calls operators, which rewrite what they call",
+    "gradtape._src.autograph.transform": "few programs branch on tensors",
+    "gradtape._src.base.reading": "few programs read a vocabulary",
+    "gradtape._src.batching.batch_control": "a cycle: graphs are batched node by node, branches and loops are graphs",
+    "gradtape._src.batching.jacobian": "few programs ask for Jacobians",
+    "gradtape._src.batching.rows": "few programs trace loops over rows",
+    "gradtape._src.batching.vectorize": "few programs map over rows",
+    "gradtape._src.control.control": "few programs trace branches and loops",
+    "gradtape._src.doctor": "a command of its own",
+    "gradtape._src.graph.callable": "a cycle: a traced function calls others that were traced before",
+    "gradtape._src.graph.check": "for debugging",
+    "gradtape._src.help": "a command of its own",
+    "gradtape._src.ops.quadrature": "tables for the references of the contract",
+    "gradtape.data": "a namespace that is imported when it is used",
+    "gradtape.distribute.cluster": "a namespace that is imported when it is used",
+    "gradtape.image.colour": "a cycle: images are decoded into types that tf.image converts",
+    "gradtape.io": "a namespace that is imported when it is used",
+    "gradtape.linear_operator": "a cycle: what is made of an operator is an operator",
+    "gradtape.test.case": "unittest is large",
+}
+# The same for modules that stand above the function that imports them.
+_LATE_FROM_BELOW = {
+    "gradtape._src.batching.batch": "a graph function knows how it is batched",
+    "gradtape._src.debug": "methods of tapes and functions that explain, draw and profile",
+    "gradtape._src.tapes.custom_gradient": "check_numerics in a graph has a gradient of its own",
+    "gradtape._src.tapes.tape": "eager code inside a program is differentiated by a tape",
+}
+MOST_LATE = 43
+LARGEST_KNOT = 9  # modules that reach each other through imports, late ones counted
+
 
 def python(code):
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -123,20 +155,75 @@ def room_of(module):
     return "wing" if parts[1] != "_src" else parts[2] if len(parts) > 2 else "base"
 
 
+def name_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = set(map(name_of, MODULES))
+
+
 def imports_of(path):
-    """Modules of gradtape that a file imports at its top."""
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "gradtape":
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    """Modules of gradtape that a file imports: pairs of a name, and whether that is inside a function."""
+
+    def walk(node, late):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            return
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gradtape":
+            found = [f"{node.module}.{alias.name}" for alias in node.names]
+            for name in {n if n in NAMES else node.module for n in found}:
+                yield name, late
         elif isinstance(node, ast.Import):
-            yield from (a.name for a in node.names if a.name.startswith("gradtape."))
+            yield from ((a.name, late) for a in node.names if a.name.startswith("gradtape."))
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, late or isinstance(node, (ast.FunctionDef, ast.Lambda)))
+
+    return [(name, late) for name, late in walk(ast.parse(path.read_text()), False) if room_of(name)]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=[str(p.relative_to(ROOT)) for p in MODULES])
-def test_imports_point_downwards(path):
-    room = room_of(".".join(path.relative_to(ROOT).with_suffix("").parts)) or "wing"
-    for name in imports_of(path):
+IMPORTS = {name_of(path): imports_of(path) for path in MODULES}
+
+
+@pytest.mark.parametrize("module", IMPORTS)
+def test_imports_point_downwards(module):
+    room = room_of(module) or "wing"
+    for name, late in IMPORTS[module]:
         other = room_of(name)
-        assert other is None or floor_of(other) <= floor_of(room), (
-            f"{room} imports {name}, which stands above it"
-        )
+        if floor_of(other) > floor_of(room):
+            assert late and reason(name, _LATE_FROM_BELOW), f"{room} imports {name}, which stands above it"
+
+
+def reason(name, table):
+    return next((why for known, why in table.items() if f"{name}.".startswith(f"{known}.")), None)
+
+
+def test_imports_inside_functions_have_a_reason():
+    late = [(module, name) for module, found in IMPORTS.items() for name, is_late in found if is_late]
+    for module, name in late:
+        assert reason(name, _LATE | _LATE_FROM_BELOW), f"{module} imports {name} inside a function"
+    assert len(late) <= MOST_LATE
+    for known in (*_LATE, *_LATE_FROM_BELOW):
+        assert any(reason(name, {known: "used"}) for _, name in late), f"nobody imports {known} late any more"
+
+
+def knots(edges):
+    """The sets of modules that reach each other, the largest first."""
+
+    def reached(start):
+        seen, todo = set(), [start]
+        while todo:
+            new = edges[todo.pop()] - seen
+            seen |= new
+            todo += new
+        return seen
+
+    reach = {module: reached(module) for module in edges}
+    found = {frozenset(m for m in reach[module] if module in reach[m]) for module in edges}
+    return sorted((sorted(k) for k in found if len(k) > 1), key=len, reverse=True)
+
+
+def test_modules_that_need_each_other_are_few():
+    known = {module: {name for name, _ in found if name in NAMES} for module, found in IMPORTS.items()}
+    early = {module: {n for n, late in found if n in NAMES and not late} for module, found in IMPORTS.items()}
+    # At import: four families of ops, which name each other's modules and not what is in them.
+    assert [len(k) for k in knots(early)] == [4], knots(early)
+    assert len(knots(known)[0]) <= LARGEST_KNOT, knots(known)

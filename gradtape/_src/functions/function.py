@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.autograph.conversion import annotate, convert
 from gradtape._src.base import log, nest, settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import NeedsConstants, Untraceable, more
 from gradtape._src.base.shape import TensorSpec
+from gradtape._src.base.source import line_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
@@ -295,8 +297,6 @@ class Function:
 
     def _note_eager(self, cause: Exception) -> None:
         """Says once why this function cannot be compiled: the first cause, without what Keras wrote around it."""
-        from gradtape._src.base.source import line_of
-
         while isinstance(cause.__context__, Untraceable):
             cause = cause.__context__
         line = line_of(cause)
@@ -409,8 +409,6 @@ class Function:
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments: tensors, TensorSpecs, or Python values."""
-        from gradtape._src import ops
-
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import Graph, Node, Value, symbolic
@@ -90,8 +91,6 @@ class GraphFunction:
         return gradients
 
     def _backward(self, d: Derivative, gs: tuple, ins: tuple, outs: tuple) -> list:
-        from gradtape._src import ops
-
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
         for k in d.cotangents:
             given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))

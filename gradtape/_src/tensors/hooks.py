@@ -150,8 +150,8 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         return array.astype(np.int32 if fits else np.int64)
     if kind == "f":
         first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
-        own = np.asarray(first).dtype if _is_array(first) else None
-        known = own is not None and own.kind == "f" and own.itemsize <= 8
+        own = np.asarray(first if _is_array(first) else np.float32(0)).dtype
+        known = own.kind == "f" and own.itemsize <= 8
         return array.astype(own.newbyteorder("=") if known else np.float32, copy=False)
     return array.astype(np.complex128, copy=False) if kind == "c" else array
 
