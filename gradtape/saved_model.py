@@ -34,7 +34,7 @@ from gradtape._src.ops import PUBLIC
 from gradtape._src.public import absent as _absent
 from gradtape._src.state.module import Module
 from gradtape._src.state.variable import Variable
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape.io.framing import crc32c
 from gradtape.train import files, safetensors
 
@@ -177,9 +177,9 @@ class _Writer:
         if isinstance(value, _core.Tensor):
             return "tensor", self._tensor(value)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-            return "array", self._tensor(hooks.convert(value))
+            return "array", self._tensor(conversion.convert(value))
         if isinstance(value, (np.bool_, np.number)):
-            return "scalar", self._tensor(hooks.convert(np.asarray(value)))
+            return "scalar", self._tensor(conversion.convert(np.asarray(value)))
         if isinstance(value, dtypes.DType):
             return "dtype", value.name
         if isinstance(value, _tf.TensorShape):

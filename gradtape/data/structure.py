@@ -12,7 +12,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base import dtypes, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, as_shape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.data import kinds, text
 
@@ -93,10 +93,10 @@ def _leaf(value: Any) -> Any:
     if value is None or text.is_text(value) or hasattr(value, "_is_dataset"):
         return value
     if isinstance(value, IndexedSlices):
-        return hooks.densify(value)
+        return conversion.densify(value)
     if text.looks_like_text(value):
         return text.make(value)
-    return hooks.convert(value)
+    return conversion.convert(value)
 
 
 def is_tensor(leaf: Any) -> bool:

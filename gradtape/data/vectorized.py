@@ -18,6 +18,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.batching.batch import spread
 from gradtape._src.graph.ir import Callback
+from gradtape._src.tensors.conversion import read
 from gradtape.data.failures import Failure, attempt
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.rows import Chunk, Table, blocks, unstack
@@ -83,7 +84,7 @@ class RowFunction:
         return [outs[place[1]] for place in self._concrete._places]
 
     def _externals(self) -> list:
-        return [e._read() if isinstance(e, _core.Variable) else e for e in self._concrete.externals]
+        return [read(e) for e in self._concrete.externals]
 
 
 def _has_callback(graph: Any) -> bool:

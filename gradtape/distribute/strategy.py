@@ -17,7 +17,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.state.variable import VariableAggregation
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape._src.tensors.tensor import _DEVICE
 
 _log = logging.getLogger("gradtape")
@@ -85,7 +85,7 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> Any:
         """The number of the replica: 0."""
-        return hooks.convert(self._replica_id)
+        return conversion.convert(self._replica_id)
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
-from gradtape._src.ops.static import as_tensor, ints_of
+from gradtape._src.ops.static import ints_of
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["as_tensor", "at_least_3d", "batch_of", "float_of", "integer", "three_or_four"]
 

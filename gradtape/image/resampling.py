@@ -16,7 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.ops.samples import At, Sample, at, call, ints
 from gradtape._src.ops.table import opaque
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape.image.filters import Band, bands, both_bands
 
 _WIDE_FLOAT = 1 << dtypes.float32._code | 1 << dtypes.float64._code
@@ -101,8 +101,8 @@ def operands_of(rows: tuple[Band, Band], columns: tuple[Band, Band], code: int) 
     """Two matrices and their transposes as the operands of `resample`."""
     made: list[Any] = []
     for r, c in zip(rows, columns, strict=True):
-        made += [hooks.convert(np.append(r.first, c.first), _INT32)]
-        made += [hooks.convert(r.weights, code), hooks.convert(c.weights, code)]
+        made += [conversion.convert(np.append(r.first, c.first), _INT32)]
+        made += [conversion.convert(r.weights, code), conversion.convert(c.weights, code)]
     return tuple(made)  # type: ignore[return-value]
 
 

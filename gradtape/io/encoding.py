@@ -11,7 +11,8 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
-from gradtape._src.ops.static import array_of, as_tensor
+from gradtape._src.ops.static import array_of
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape.data.text import Text, make
 from gradtape.io import png
 from gradtape.io.contents import not_in_trace

@@ -16,7 +16,8 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.reading import number_in, reading
-from gradtape._src.ops.static import array_of, as_tensor
+from gradtape._src.ops.static import array_of
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape.data.text import Text, looks_like_text, make
 from gradtape.io import wire
 from gradtape.io.contents import as_text, bytes_of, each, not_in_trace

@@ -21,7 +21,7 @@ import numpy as _np
 from gradtape import _core
 from gradtape._src.base import scopes
 from gradtape._src.graph.effects import deferred as _deferred
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion, hooks
 from gradtape.summary import encode as _encode
 from gradtape.summary import writer as _writer
 from gradtape.summary.writer import (
@@ -40,7 +40,7 @@ def _emit(name: str, data: _Any, step: _Any, summary: _Callable[[str, _Any], byt
     """Writes a summary now, or each time the traced function runs; whether it is written."""
     writer = _writer.default_writer.get()
     if writer is None or isinstance(writer, _writer.NoopSummaryWriter):
-        return hooks.convert(False)
+        return conversion.convert(False)
     step = _writer.default_step.get() if step is None else step
     if step is None:
         raise ValueError(
@@ -50,9 +50,9 @@ def _emit(name: str, data: _Any, step: _Any, summary: _Callable[[str, _Any], byt
     condition = _writer.condition_now()
     tag = scopes.current_scope() + name
     if _core.current_trace() is None:
-        return hooks.convert(_write(writer, tag, data, step, condition, summary))
+        return conversion.convert(_write(writer, tag, data, step, condition, summary))
     _write_later(writer, tag, data, step, condition, summary)
-    return hooks.convert(True)
+    return conversion.convert(True)
 
 
 def _write(writer: _Any, tag: str, data: _Any, step: _Any, condition: _Any, summary: _Callable) -> bool:
@@ -69,7 +69,7 @@ def _array(data: _Any) -> _np.ndarray:
     """Tensors and lists of them, numbers and arrays as an array."""
     if isinstance(data, (_core.Tensor, _core.Variable)):
         return _np.asarray(data)
-    return _np.asarray(hooks.convert(data).numpy())
+    return _np.asarray(conversion.convert(data).numpy())
 
 
 # ---- summaries ------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def graph(graph_data: _Any) -> _Any:
       False: nothing was written.
     """
     _log.warning("tf.summary.graph writes nothing: gradtape has no graphs in TensorFlow's format.")
-    return hooks.convert(False)
+    return conversion.convert(False)
 
 
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | None = None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.tapes.tape import GradientTape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion, hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _DELTA = 1.0 / 1024
@@ -48,7 +48,7 @@ def compute_gradient(f: Callable, x: Any, delta: float | None = None) -> tuple[t
     xs = [
         v
         if isinstance(v, _core.Tensor)
-        else hooks.densify(v)
+        else conversion.densify(v)
         if not isinstance(v, _core.Variable)
         else v._peek()
         for v in x
@@ -70,14 +70,14 @@ def _reals(array: np.ndarray) -> np.ndarray:
 
 
 def _numpy(value: Any) -> np.ndarray:
-    return np.array(hooks.densify(value) if isinstance(value, IndexedSlices) else value)
+    return np.array(conversion.densify(value) if isinstance(value, IndexedSlices) else value)
 
 
 def _by_tape(f: Callable, xs: list, which: int) -> np.ndarray:
     x = xs[which]
     with GradientTape(persistent=True) as tape:
         tape.watch(x)
-        y = hooks.densify(f(*xs))
+        y = conversion.densify(f(*xs))
     x_size = _reals(_numpy(x)).size
     weights = np.zeros(tuple(y.shape), _numpy(y).dtype)
     y_size = _reals(weights).size
@@ -85,7 +85,9 @@ def _by_tape(f: Callable, xs: list, which: int) -> np.ndarray:
     for row in range(y_size):
         unit = np.zeros(y_size, _reals(weights).dtype)
         unit[row] = 1
-        g = tape.gradient(y, x, hooks.convert(unit.view(weights.dtype).reshape(weights.shape), y.dtype._code))
+        g = tape.gradient(
+            y, x, conversion.convert(unit.view(weights.dtype).reshape(weights.shape), y.dtype._code)
+        )
         if g is not None:
             jacobian[row] = _reals(_numpy(g))
     return jacobian
@@ -101,7 +103,7 @@ def _by_differences(f: Callable, xs: list, which: int, delta: float) -> np.ndarr
         moved = flat.copy()
         moved[column] += flat.dtype.type(offset)
         args = list(xs)
-        args[which] = hooks.convert(moved.view(x.dtype).reshape(x.shape), code)
+        args[which] = conversion.convert(moved.view(x.dtype).reshape(x.shape), code)
         return _reals(_numpy(f(*args)))
 
     columns = [(at(c, delta) - at(c, -delta)) / (2 * delta) for c in range(flat.size)]

@@ -20,7 +20,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import UnimplementedError
 from gradtape._src.base.reading import reading, take_all
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape.io import wire
 from gradtape.io.framing import masked
 from gradtape.train.trackable import join, short_name, within_depth
@@ -118,7 +118,7 @@ class Archive:
             data = np.array(self._bytes(entry))
             _compare(data, entry.crc, key)
             array = data.view(raw.as_numpy_dtype).reshape(entry.shape)
-        value = hooks.convert(array, raw._code)
+        value = conversion.convert(array, raw._code)
         return ops.bitcast(value, entry.dtype) if raw is not entry.dtype else value
 
 

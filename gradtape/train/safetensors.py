@@ -21,7 +21,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import DataLossError
 from gradtape._src.base.reading import expect, json_of, reading, system_errors
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape.train import files
 from gradtape.train.trackable import within_depth
 
@@ -183,5 +183,5 @@ class Archive:
         data = memoryview(self._bytes)[self._start + start : self._start + end]
         with self._reading():
             array = np.frombuffer(data, raw.as_numpy_dtype).reshape(shape)
-        value = hooks.convert(array, raw._code)
+        value = conversion.convert(array, raw._code)
         return ops.bitcast(value, dtype) if raw is not dtype else value

@@ -19,7 +19,7 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.reading import DEEPEST
 from gradtape._src.ops.generator import Generator
 from gradtape._src.state.module import Module
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 
 SLOTS = "slots"
 VARIABLES = "_variables"  # of optimizers of other libraries
@@ -96,12 +96,12 @@ class Leaf:
         if self.kind == "variable":
             return self.obj._peek()
         if self.kind == "generator":
-            return hooks.convert(np.asarray(self.obj.state, np.int64))
+            return conversion.convert(np.asarray(self.obj.state, np.int64))
         if self.kind == "foreign":
             value = self.obj.numpy() if hasattr(self.obj, "numpy") else np.asarray(self.obj)
-            return hooks.convert(value, dtypes.as_dtype(self.obj.dtype)._code)
+            return conversion.convert(value, dtypes.as_dtype(self.obj.dtype)._code)
         text = self.obj.serialize()
-        return hooks.convert(np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8))
+        return conversion.convert(np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8))
 
     def expects(self) -> tuple[Any, Any]:
         """The element type and shape that fit; None for what may be anything."""

@@ -20,7 +20,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 
 import gradtape as tf
 from gradtape import _core
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape._src.tensors import random as _random
 
 Tensor = _core.Tensor
@@ -109,7 +109,7 @@ def _code(array: np.ndarray) -> int | None:
     """The type number of tensors with such elements; None for what is no tensor (text)."""
     if array.dtype.kind in "OUSVMm" or not array.dtype.isnative:
         return None
-    return hooks.convert(array[:0]).dtype._code
+    return conversion.convert(array[:0]).dtype._code
 
 
 def _packer(structure: Any) -> Any:

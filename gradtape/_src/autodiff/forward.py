@@ -14,13 +14,14 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import log, nest
 from gradtape._src.tapes.custom_gradient import ForwardTape, TransposingTape
-from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients, _differentiable, _leaf, _unconnected
-from gradtape._src.tensors import hooks
+from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients, _differentiable, _unconnected
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import leaf_of
 
 
 def _tangent(value: Any, primal: Any) -> Any:
     """A direction as a tensor of the primal's type and shape; a number stands for all elements."""
-    t = hooks.densify(GradientTape._cotangent(value, primal))
+    t = conversion.densify(GradientTape._cotangent(value, primal))
     shape = tuple(primal.shape)
     if t.dtype is not primal.dtype:
         raise ValueError(
@@ -71,7 +72,7 @@ class ForwardAccumulator:
         self._tangents: list = []
         seen: set[int] = set()
         for p, t in zip(nest.flatten(primals), nest.flatten(tangents), strict=True):
-            leaf = _leaf(p)
+            leaf = leaf_of(p)
             if leaf is None:
                 raise ValueError(
                     f"ForwardAccumulator: a primal is no tensor or Variable; got {type(p).__name__!r}."
@@ -144,10 +145,12 @@ class ForwardAccumulator:
             over._watch(cotangent)
             grads = self._tape._backward([y], [cotangent], list(self._primals))
             pairs = [
-                (hooks.densify(g), t) for g, t in zip(grads, self._tangents, strict=True) if g is not None
+                (conversion.densify(g), t)
+                for g, t in zip(grads, self._tangents, strict=True)
+                if g is not None
             ]
         if not pairs:
             return None
         (tangent,) = over._backward([g for g, _ in pairs], [t for _, t in pairs], [cotangent])
         # Gradients that do not depend on the cotangent are zeros.
-        return ops.zeros(y.shape, y.dtype) if tangent is None else hooks.densify(tangent)
+        return ops.zeros(y.shape, y.dtype) if tangent is None else conversion.densify(tangent)

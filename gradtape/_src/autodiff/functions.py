@@ -13,18 +13,19 @@ from gradtape._src import ops
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.base import nest
 from gradtape._src.functions.control_flow import vectorized_map
-from gradtape._src.tapes.tape import GradientTape, _leaf
+from gradtape._src.tapes.tape import GradientTape
+from gradtape._src.tensors.conversion import leaf_of
 
 
 def _place(x: Any) -> Any:
     """The place as tensors and Variables: numbers and arrays become tensors."""
-    return nest.map_structure(lambda v: v if _leaf(v) is not None else ops.convert_to_tensor(v), x)
+    return nest.map_structure(lambda v: v if leaf_of(v) is not None else ops.convert_to_tensor(v), x)
 
 
 def _call(f: Callable, x: Any) -> Any:
     if _takes_nothing(f):
         for v in nest.flatten(x):
-            if not isinstance(_leaf(v), _core.Variable):
+            if not isinstance(leaf_of(v), _core.Variable):
                 raise TypeError(
                     f"autodiff: {getattr(f, '__name__', 'the function')} takes no argument, so that it can only be "
                     f"differentiated with respect to Variables; got {type(v).__name__!r}."
@@ -151,7 +152,7 @@ def laplacian(f: Callable, x: Any) -> Any:
     array([18., 42.], dtype=float32)
     """
     x = _place(x)
-    if not isinstance(_leaf(x), (_core.Tensor, _core.Variable)) or x.shape.rank not in (1, 2):
+    if not isinstance(leaf_of(x), (_core.Tensor, _core.Variable)) or x.shape.rank not in (1, 2):
         raise ValueError("autodiff.laplacian: expected x to be one tensor of shape [n] or [batch, n].")
     with _watching(x) as outer:
         with _watching(x) as inner:

@@ -11,7 +11,8 @@ from gradtape._src.base import nest
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.ops.table import PUBLIC
-from gradtape._src.tapes.tape import GradientTape, _leaf
+from gradtape._src.tapes.tape import GradientTape
+from gradtape._src.tensors.conversion import leaf_of, read
 
 _EVERYTHING = (1 << 64) - 1
 
@@ -68,17 +69,17 @@ def implicit(
     condition = root if root is not None else _stationary(minimum)
 
     def solve(*args: Any) -> Any:
-        leaves = [_leaf(a) if _leaf(a) is not None else ops.convert_to_tensor(a) for a in nest.flatten(args)]
-        read = [a._read() if isinstance(a, _core.Variable) else a for a in leaves]
-        if any(a._symbol is not None for a in read):
+        leaves = [ops.convert_to_tensor(a) if leaf_of(a) is None else leaf_of(a) for a in nest.flatten(args)]
+        operands = [read(a) for a in leaves]
+        if any(a._symbol is not None for a in operands):
             raise Untraceable("autodiff.implicit: the solver looks at values")
         with unrecorded():
-            result = solver(*nest.pack_sequence_as(args, read))
+            result = solver(*nest.pack_sequence_as(args, operands))
             ys = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
         if not ys or not all(y.dtype.is_floating for y in ys):
             raise TypeError("autodiff.implicit: the solver must return floating numbers or tensors of them.")
         problem = _Problem(condition, linear_solve, args, result)
-        _core.record(tuple(ys), tuple(read), problem.gradients, _EVERYTHING)
+        _core.record(tuple(ys), tuple(operands), problem.gradients, _EVERYTHING)
         return nest.pack_sequence_as(result, ys)
 
     return solve

@@ -12,7 +12,8 @@ from gradtape._src.autodiff.functions import _call, _place, _watching
 from gradtape._src.batching.jacobian import Pullback, in_pieces, pullback, transposed
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.sparsity import colours, pattern
-from gradtape._src.tapes.tape import _differentiable, _leaf
+from gradtape._src.tapes.tape import _differentiable
+from gradtape._src.tensors.conversion import leaf_of
 
 
 def sparse_jacobian(f: Callable, x: Any) -> Any:
@@ -42,14 +43,14 @@ def sparse_jacobian(f: Callable, x: Any) -> Any:
     except ImportError as e:
         raise ImportError("autodiff.sparse_jacobian needs SciPy. Hint: pip install gradtape[sparse].") from e
     x = _place(x)
-    leaf = _leaf(x)
+    leaf = leaf_of(x)
     if leaf is None:
         raise TypeError(
             f"autodiff.sparse_jacobian: expected one tensor or Variable as x; got {type(x).__name__!r}."
         )
     with _watching(x, persistent=True) as tape:
         y = _call(f, x)
-    if _leaf(y) is None:
+    if leaf_of(y) is None:
         raise TypeError(
             f"autodiff.sparse_jacobian: the function must give one tensor; got {type(y).__name__!r}."
         )

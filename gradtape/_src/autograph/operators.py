@@ -17,6 +17,7 @@ from gradtape._src.control import control
 from gradtape._src.control.counters import counting
 from gradtape._src.control.values import RETURNED, UNDEFINED, choose, filled
 from gradtape._src.graph.ir import is_symbolic
+from gradtape._src.tensors.conversion import read
 
 __all__ = [
     "UNDEFINED", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt", "not_", "or_",
@@ -32,9 +33,9 @@ _BRANCHES = ("else branch", "main branch")
 def state(*readers: Callable[[], Any]) -> list:
     """The values of variables; UNDEFINED for those that have none."""
     values = []
-    for read in readers:
+    for reader in readers:
         try:
-            values.append(read())
+            values.append(reader())
         except (NameError, AttributeError, KeyError, IndexError):
             values.append(UNDEFINED)
     return values
@@ -210,7 +211,7 @@ class Range:
         first, last, step = (
             (0, args[0], delta) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else delta)
         )
-        values = [x._read() if isinstance(x, _core.Variable) else x for x in (first, last, step)]
+        values = [read(x) for x in (first, last, step)]
         kinds = [x.dtype for x in values if hasattr(x, "dtype")]
         if dtype is None:
             dtype = kinds[0] if kinds else ops.convert_to_tensor(sum(values)).dtype

@@ -34,7 +34,7 @@ from gradtape._src.control.control_ops import (
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.effects import Draw
 from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic
-from gradtape._src.tensors.hooks import densify
+from gradtape._src.tensors.conversion import densify
 
 _EVERYTHING = (1 << 64) - 1
 

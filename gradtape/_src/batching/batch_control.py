@@ -28,7 +28,7 @@ from gradtape._src.control.control_ops import (
 from gradtape._src.graph.callable import GraphFunction, replay, unpack
 from gradtape._src.graph.custom import CustomGradient
 from gradtape._src.graph.ir import Node
-from gradtape._src.tensors.hooks import densify
+from gradtape._src.tensors.conversion import densify
 
 
 def _specs(function: GraphFunction, marks: Sequence[bool], size: int) -> list[Spec]:

@@ -24,7 +24,7 @@ from gradtape._src.graph.callable import GraphFunction, extract, pack, replay
 from gradtape._src.graph.ir import Graph, Value, symbolic
 from gradtape._src.graph.simplify import simplify
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors.hooks import densify
+from gradtape._src.tensors.conversion import densify, read
 
 
 class Seed(NamedTuple):
@@ -80,7 +80,7 @@ def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
             trace.outputs = [trace.value_of(t) for t in flat]
     except Exception:  # row by row it may work; if not, the error is raised there, about values
         return None
-    kept = [e._read() if isinstance(e, _core.Variable) else e for e in trace.externals]
+    kept = [read(e) for e in trace.externals]
     trace.externals.clear()  # the trace is a circle of objects, which may live on for a while; what it saw must not
     graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
     return Pullback(GraphFunction(graph, "gradient"), kept, found)

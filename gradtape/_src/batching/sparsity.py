@@ -17,7 +17,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.dtypes import DIFFERENTIABLE, float64
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
-from gradtape._src.tensors.hooks import densify
+from gradtape._src.tensors.conversion import densify
 
 
 def pattern(graph: Graph, kept: list, output: int) -> Any:

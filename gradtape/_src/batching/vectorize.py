@@ -15,7 +15,8 @@ from gradtape._src.batching.batch import replay_batched, spread
 from gradtape._src.graph.callable import extract
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import read
 
 
 def vectorized(fn: Callable[[list], Any], tensors: Sequence[Any], size: int) -> Any:
@@ -29,13 +30,13 @@ def vectorized(fn: Callable[[list], Any], tensors: Sequence[Any], size: int) -> 
     rows = [symbolic(trace.input(tuple(t.shape)[1:], t.dtype._code)) for t in tensors]
     with aside(trace):
         result = fn(rows)
-        leaves = [hooks.densify(_value(x)) for x in nest.flatten(result)]
+        leaves = [conversion.densify(read(x)) for x in nest.flatten(result)]
         trace.outputs = [trace.value_of(x) for x in leaves]
     if trace.assigned:
         raise Untraceable("vectorized_map: the function assigns variables")
     one = [t.shape[0] == 1 != size for t in tensors]
     given = [_first(t) if o else t for t, o in zip(tensors, one, strict=True)]
-    externals = [e._read() if isinstance(e, _core.Variable) else e for e in trace.externals]
+    externals = [read(e) for e in trace.externals]
     marks = [*(not o for o in one), *(False for _ in externals)]
     trace.externals.clear()  # the trace lives until the next collection of garbage, its tensors need not
     graph = extract(trace.nodes, trace.inputs, trace.outputs)
@@ -43,10 +44,6 @@ def vectorized(fn: Callable[[list], Any], tensors: Sequence[Any], size: int) -> 
     return nest.pack_sequence_as(
         result, [o if h else spread(o, size) for o, h in zip(outs, has, strict=True)]
     )
-
-
-def _value(x: Any) -> Any:
-    return x._read() if isinstance(x, _core.Variable) else x
 
 
 def _first(t: Any) -> Any:

@@ -17,7 +17,7 @@ from gradtape._src.contract.compare import NUMERICAL, TOLERANCES, differences, e
 from gradtape._src.ops.samples import Matrices, Sample
 from gradtape._src.ops.table import NO_RULE, Row
 from gradtape._src.tapes.tape import GradientTape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 
 # The step of central differences, by the element type of the results.
 _STEP = {
@@ -100,7 +100,7 @@ def gradients(case: Case, operands: list, weights: list, sources: list[int]) -> 
 
 
 def _dense(g: Any) -> Any:
-    return None if g is None else hooks.densify(g)
+    return None if g is None else conversion.densify(g)
 
 
 def _random_like(values: Iterable[Any], rng: Any) -> list[Any]:

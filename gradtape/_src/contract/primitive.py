@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradtape import _core
 from gradtape._src.contract.behaviour import _Trace
 from gradtape._src.contract.cases import Case, array_of
 from gradtape._src.contract.compare import differences, each
@@ -12,6 +11,7 @@ from gradtape._src.contract.derivatives import _floats, _Setting, smooth
 from gradtape._src.contract.forward import _slopes
 from gradtape._src.ops.table import Row
 from gradtape._src.tensors import hooks
+from gradtape._src.tensors.conversion import as_tensor
 
 _EVERYTHING = (1 << 64) - 1
 
@@ -41,10 +41,7 @@ def _check_jvp(case: Case) -> Iterator[str]:
     ts = [tangents.get(k) for k in range(len(s.operands))]
     whole = tuple(out) if case.row.many else out[0]
     pushed = case.row.op.jvp(ts[0] if len(ts) == 1 else tuple(ts), *s.operands, whole, *_attributes(case))
-    some = [
-        t if isinstance(t, _core.Tensor) else hooks.convert(t)
-        for t in (pushed if case.row.many else [pushed])
-    ]
+    some = [as_tensor(t) for t in (pushed if case.row.many else [pushed])]
     for k, (t, slope) in enumerate(zip(_floats(some), _slopes(s), strict=True)):
         what = "jvp" if len(some) == 1 else f"jvp of result {k}"
         yield from differences(what, case, array_of(t), slope, max(1, len(s.xs)) * s.numerical)

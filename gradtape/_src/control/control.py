@@ -22,7 +22,8 @@ from gradtape._src.control.control_ops import Branches, Loop, spec_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
 from gradtape._src.graph.trace import REREAD, Trace
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import read
 
 _MOST_ATTEMPTS = 4
 
@@ -69,16 +70,12 @@ def _external_spec(e: Any) -> tuple:
     return (tuple(e._value_shape), e.dtype._code) if isinstance(e, _core.Variable) else spec_of(e)
 
 
-def _operand(e: Any) -> Any:
-    return e._read() if isinstance(e, _core.Variable) else e
-
-
 def predicate(pred: Any, what: str) -> Any:
     """A condition as a tensor; it must be one boolean."""
     if isinstance(pred, _core.Variable):
         pred = pred._read()
     elif not isinstance(pred, _core.Tensor):
-        return hooks.convert(bool(pred))
+        return conversion.convert(bool(pred))
     if pred.dtype is not bool_ or pred.ndim != 0:
         cast = "" if pred.dtype is bool_ else "to use as boolean Tensor, use `tf.cast`; "
         raise ValueError(
@@ -112,7 +109,7 @@ def branch(
             trace, lambda leaves=leaves: [state.tensor_of(x) for x in (*leaves, *assigned.values())]
         )
         trace.outputs = [trace.value_of(x) for x in tensors]
-    operands = [_operand(e) for e in _align(traces, 0)]
+    operands = [read(e) for e in _align(traces, 0)]
     op = Branches([GraphFunction(t, name) for t in traces], name)
     given = iter(op([which, *operands]))
     out = [
@@ -137,7 +134,7 @@ def switch_case(branch_index: Any, branches: dict[int, Callable], default: Calla
     """`tf.switch_case` on a symbol."""
     numbers = sorted(branches)
     functions = [branches[n] for n in numbers] + [default]
-    index = _operand(branch_index)
+    index = read(branch_index)
     if numbers != list(range(len(numbers))):
         index = ops.cast(index, int32)
         places = sum(
@@ -195,7 +192,7 @@ def loop(
     externals = _align([tester, inner], n, assigned)
     anchors = _reread_in_body(tester, inner, n, assigned)
     op = Loop(GraphFunction(tester, "while condition"), GraphFunction(inner, "while body"), n + len(assigned))
-    results = op([*layout.tensors, *map(_operand, (*externals, *anchors))])
+    results = op([*layout.tensors, *map(read, (*externals, *anchors))])
     for variable, value in zip(assigned, results[n:], strict=True):
         variable._set(value)
     if made and not iterates:
@@ -252,7 +249,7 @@ def while_loop(
     """`tf.while_loop` in a trace."""
     kind: Any = type(loop_vars)
     n = len(loop_vars)
-    init = [hooks.convert(0), *loop_vars] if maximum_iterations is not None else list(loop_vars)
+    init = [conversion.convert(0), *loop_vars] if maximum_iterations is not None else list(loop_vars)
 
     def test(values: list) -> Any:
         if maximum_iterations is None:

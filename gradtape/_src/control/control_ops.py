@@ -19,7 +19,7 @@ from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, int64
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
 from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
-from gradtape._src.tensors.hooks import densify
+from gradtape._src.tensors.conversion import densify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 Spec = tuple[tuple[int, ...], int]  # shape, number of the type

@@ -17,7 +17,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, as_dtype, float32
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.graph.ir import Graph, Node, symbolic
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 
 Spec = tuple[int, tuple[int, ...]]  # number of the type, shape
 
@@ -118,7 +118,7 @@ def traced(f: Callable[[list], Any], specs: Sequence[Spec], many: bool) -> Graph
     try:
         with aside(graph):
             made = f(xs)
-            graph.outputs = [graph.value_of(hooks.densify(y)) for y in (made if many else [made])]
+            graph.outputs = [graph.value_of(conversion.densify(y)) for y in (made if many else [made])]
     except Exception:
         return None
     return graph
@@ -136,4 +136,4 @@ def _spec(given: Any, dtype: int) -> tuple:
 def _example(rng: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """Some values to run a forward on: ordinary numbers, and indices that are in range wherever possible."""
     array = rng.uniform(0.5, 1.5, shape) if dtype.is_floating or dtype.is_complex else np.zeros(shape)
-    return hooks.convert(array, dtype._code)
+    return conversion.convert(array, dtype._code)

@@ -16,7 +16,8 @@ from gradtape._src.base import nest
 from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.tensor_array import TensorArray
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
@@ -37,7 +38,7 @@ RESULT, RETURNED = "ag__retval", "ag__returned"
 def settle(value: Any) -> Any:
     """A value with its sparse gradients made dense; anything else stays as it is."""
     if isinstance(value, (_core.Tensor, TensorArray)) or not nest.is_nested(value):
-        return hooks.densify(value) if isinstance(value, IndexedSlices) else value
+        return conversion.densify(value) if isinstance(value, IndexedSlices) else value
     return nest.map_structure(settle, value)
 
 
@@ -55,11 +56,7 @@ def _is_text(leaf: Any) -> bool:
 
 def tensor_of(leaf: Any) -> Any:
     """A leaf as a tensor."""
-    if isinstance(leaf, TensorArray):
-        return leaf._as_tensor()
-    if isinstance(leaf, _core.Variable):
-        return leaf._read()
-    return leaf if isinstance(leaf, _core.Tensor) else hooks.convert(leaf)
+    return leaf._as_tensor() if isinstance(leaf, TensorArray) else as_tensor(leaf)
 
 
 def _like(leaf: Any, tensor: Any) -> Any:
@@ -273,7 +270,7 @@ def _leaf_tensor(name: str | None, leaf: Any) -> Any:
             f"'{name or 'the result'}' must be a tensor, a number, or the same object in all branches of a condition over "
             f"tensors; got {leaf!r}."
         )
-    return hooks.convert(leaf)
+    return conversion.convert(leaf)
 
 
 def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> None:

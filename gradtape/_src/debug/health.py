@@ -13,6 +13,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.source import Line
 from gradtape._src.debug.graph import Recorded, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.tensors.conversion import read
 
 # Outputs within this of an end of the range pass on (almost) no gradient.
 _NEAR = 0.01
@@ -242,7 +243,7 @@ def _name(i: int, source: Any) -> str:
 
 
 def _source(name: str, source: Any, gradient: np.ndarray | None, update: float | None) -> Source:
-    weights = elements(source._read() if isinstance(source, _core.Variable) else source)
+    weights = elements(read(source))
     bad = int(weights.size - np.isfinite(weights).sum())
     shape = tuple(source.shape)
     if gradient is None:

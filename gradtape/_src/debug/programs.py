@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradtape import _core
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.base.source import Line
 from gradtape._src.engines.native.lower import Step, lowered
 from gradtape._src.graph.ir import Value
+from gradtape._src.tensors.conversion import read
 
 
 class Timed(NamedTuple):
@@ -100,7 +100,7 @@ def profile(concrete: Any, tensors: list, repeats: int) -> Profile:
     """Times the steps of a program on these arguments. Variables keep their values."""
     _, steps, _ = _steps(concrete)
     function = concrete.graph_function
-    inputs = [x._read() if isinstance(x, _core.Variable) else x for x in (*tensors, *concrete.externals)]
+    inputs = [read(x) for x in (*tensors, *concrete.externals)]
     times = function.program.profile(inputs, repeats)
     return Profile(
         concrete.name,

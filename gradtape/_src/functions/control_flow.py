@@ -18,6 +18,7 @@ from gradtape._src.base.shape import TensorSpec
 from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.graph.ir import is_symbolic
+from gradtape._src.tensors.conversion import read
 
 
 def _want_callable(**functions: Any) -> None:
@@ -94,7 +95,7 @@ def switch_case(
     if is_symbolic(branch_index):
         functions = {number: conv(f) for number, f in branches.items()}
         return _tracing().switch_case(branch_index, functions, conv(default))
-    index = int(branch_index._read() if isinstance(branch_index, _core.Variable) else branch_index)
+    index = int(read(branch_index))
     return branches.get(index, default)()
 
 

@@ -27,7 +27,8 @@ from gradtape._src.base.source import line_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class ConcreteFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the trace with tensors of its own kind."""
         tensors = [
-            hooks.convert(a) if not isinstance(a, (_core.Tensor, _core.Variable)) else a
+            a if isinstance(a, _core.Variable) else as_tensor(a)
             for a in nest.flatten((args, kwargs))
             if not isinstance(a, (bool, int, float, str, type(None))) or len(self.specs)
         ]
@@ -254,7 +255,7 @@ class Function:
         parts: list = []
         for leaf in leaves:
             if isinstance(leaf, (np.ndarray, np.generic)):
-                leaf = hooks.convert(leaf)
+                leaf = conversion.convert(leaf)
             if isinstance(leaf, _core.Tensor):
                 tensors.append(leaf)
                 parts.append(leaf)
@@ -269,7 +270,7 @@ class Function:
     def _get(self, key: Any, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
         with self._lock:
             tensors = [
-                t if isinstance(t, _core.Tensor) else hooks.convert(t)
+                as_tensor(t)
                 for t in nest.flatten((args, kwargs))
                 if isinstance(t, (_core.Tensor, np.ndarray, np.generic))
             ]
@@ -328,7 +329,7 @@ class Function:
 
         def stand_in(leaf: Any) -> Any:
             if isinstance(leaf, (np.ndarray, np.generic)):
-                leaf = hooks.convert(leaf)
+                leaf = conversion.convert(leaf)
             if hasattr(leaf, "_stand_in"):
                 stand_ins.append(leaf._stand_in())
                 return stand_ins[-1]
@@ -396,7 +397,7 @@ class Function:
                 tensor = (
                     value._read()
                     if isinstance(value, _core.Variable)
-                    else hooks.convert(value, spec.dtype._code)
+                    else conversion.convert(value, spec.dtype._code)
                 )
             except (TypeError, ValueError) as e:
                 raise TypeError(f"Binding inputs to tf.function failed due to `{e}`. Expected {spec}.") from e
@@ -472,11 +473,7 @@ class Function:
 
 def _result(value: Any) -> Any:
     """A result of the traced function: Python numbers become tensors."""
-    if value is None or isinstance(value, (_core.Tensor, IndexedSlices)):
-        return value
-    if isinstance(value, _core.Variable):
-        return value._read()
-    return hooks.convert(value)
+    return value if value is None or isinstance(value, IndexedSlices) else as_tensor(value)
 
 
 def _lasting(leaf: Any) -> Any:

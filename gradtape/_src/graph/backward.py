@@ -9,7 +9,7 @@ from typing import Any
 from gradtape._src.graph.callable import GraphFunction, pack
 from gradtape._src.graph.ir import Graph, symbolic
 from gradtape._src.graph.simplify import simplify
-from gradtape._src.tensors import above, hooks
+from gradtape._src.tensors import above, conversion
 
 
 def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]:
@@ -22,7 +22,7 @@ def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     """The function that computes `results`, and for each of them where it is among its outputs:
     None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
     if dense:
-        results = [None if g is None else hooks.densify(g) for g in results]
+        results = [None if g is None else conversion.densify(g) for g in results]
     found, flat = pack(results)
     graph.outputs = [graph.value_of(t) for t in flat]
     function = GraphFunction(simplify(graph), "gradient")

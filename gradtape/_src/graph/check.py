@@ -18,6 +18,7 @@ from gradtape._src.base.contexts import unrecorded
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import GraphFunction, extract
 from gradtape._src.graph.ir import Callback, Graph, Value
+from gradtape._src.tensors.conversion import read
 
 # Relative to the largest element of a result: a program may sum in another order.
 _TOLERANCE = {9: 1e-2, 10: 5e-2, 11: 1e-4, 12: 1e-9, 13: 1e-4, 14: 1e-9}
@@ -38,7 +39,7 @@ def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
         d = function.derivative(tracked)
         outs = d.forward.program.run(list(tensors))
         given = [tensors[i] if where == "in" else outs[i] for where, i in d.reads]
-        given = [g._read() if isinstance(g, _core.Variable) else g for g in given]
+        given = [read(g) for g in given]
         given += [_core.to_tensor(np.ones(outs[k]._dims, np.float32), -1) for k in d.cotangents]
         given = [_as(g, v) for g, v in zip(given, d.backward.graph.inputs, strict=True)]
         _compare(d.backward.graph, given, f"{function.name}, gradient: ")
@@ -51,7 +52,7 @@ def _as(tensor: Any, value: Value) -> Any:
 def _compare(graph: Graph, tensors: Sequence[Any], where: str) -> None:
     now: dict[Value, Any] = {}
     for v, t in zip(graph.inputs, tensors, strict=True):
-        now[v] = t._read() if isinstance(t, _core.Variable) else t
+        now[v] = read(t)
     made: list[Value] = []
     for node in graph.nodes:
         operands = [now[v] if v.constant is None else v.constant for v in node.operands]

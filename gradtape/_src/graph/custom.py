@@ -21,7 +21,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.graph.callable import GraphFunction, pack, unpack
 from gradtape._src.graph.ir import Callback, symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors.conversion import as_tensor, read
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
@@ -62,9 +62,9 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         given = gradients(*(seeds.get(k) for k in range(len(outputs))))
         found, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
-    captured = [e._read() if isinstance(e, _core.Variable) else e for e in sub.externals]
+    captured = [read(e) for e in sub.externals]
     sub.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
-    reads = [x._read() if isinstance(x, _core.Variable) else x for x in inputs]
+    reads = [read(x) for x in inputs]
     op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, found)
     results = Callback.__call__(
         op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
@@ -75,7 +75,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
 
 
 def _tensor(g: Any, x: Any) -> Any:
-    return g if g is None or isinstance(g, (_core.Tensor, IndexedSlices)) else hooks.convert(g, x.dtype._code)
+    return g if g is None or isinstance(g, IndexedSlices) else as_tensor(g, x)
 
 
 # ---- barriers -------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from gradtape._src.base import nest
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.graph.ir import Callback
 from gradtape._src.tensors import above
+from gradtape._src.tensors.conversion import read
 
 
 def is_symbolic(structure: Any) -> bool:
@@ -35,7 +36,7 @@ def deferred(function: Callable, always: bool = False) -> Callable:
         if _core.current_trace() is None or not (always or is_symbolic((args, kwargs))):
             return function(*args, **kwargs)
         # A variable is what it holds at this point of the program.
-        leaves = [x._read() if isinstance(x, _core.Variable) else x for x in nest.flatten((args, kwargs))]
+        leaves = [read(x) for x in nest.flatten((args, kwargs))]
         places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
 
         def run(*tensors: Any) -> list:

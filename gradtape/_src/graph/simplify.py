@@ -17,7 +17,7 @@ from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 from gradtape._src.ops.rewriting import FOLDED, number_of
 from gradtape._src.ops.table import TABLE
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 
 
 class Builder:
@@ -74,7 +74,7 @@ class Builder:
 
     def constant(self, value: Any, dtype: int) -> Value:
         """A number or an array as a value of the new graph."""
-        return self.graph.constant(hooks.convert(value, dtype))
+        return self.graph.constant(conversion.convert(value, dtype))
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -11,9 +11,9 @@ from gradtape._src.ops.arithmetic import conjugate, reciprocal, square
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.exponential import exp
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import at, call, floats, pairs
 from gradtape._src.ops.table import COMPLEX, FLOAT, REAL, composite, elementwise
+from gradtape._src.tensors.conversion import as_tensor
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)

@@ -15,8 +15,8 @@ from gradtape._src.ops.creation import zeros
 from gradtape._src.ops.exponential import exp
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.softmax import softmax
-from gradtape._src.ops.static import as_tensor
 from gradtape._src.ops.table import WIDE, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["scaled_dot_product_attention"]
 

@@ -14,12 +14,12 @@ from gradtape._src.ops.exponential import log
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.losses import sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits
 from gradtape._src.ops.movement import expand_dims, reshape, stop_gradient
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_any, reduce_sum
 from gradtape._src.ops.samples import at, call, ints
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import ANY, composite, opaque
 from gradtape._src.tensors import random as _state
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["candidate_sampler", "nce_loss", "sampled_softmax_loss"]
 

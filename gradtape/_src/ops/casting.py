@@ -14,9 +14,10 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.ops import arithmetic, exponential, movement, rewriting
 from gradtape._src.ops.comparison import less, select
 from gradtape._src.ops.samples import bools, call, ints
-from gradtape._src.ops.static import array_of, as_tensor
+from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import ANY, composite, opaque
 from gradtape._src.ops.table import movement as movement_row
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = [

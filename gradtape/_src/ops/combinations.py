@@ -12,10 +12,10 @@ from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import zeros_like
 from gradtape._src.ops.join import add_n
 from gradtape._src.ops.movement import identity, reshape
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import pairs
 from gradtape._src.ops.scan import cumprod
 from gradtape._src.ops.table import WIDE, composite, elementwise
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = ["nextafter", "polyval", "scalar_mul"]

@@ -13,10 +13,10 @@ from gradtape import _core
 from gradtape._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from gradtape._src.ops import batching, casting, diagonals, movement, rewriting
 from gradtape._src.ops.arithmetic import conjugate
-from gradtape._src.ops.operands import as_tensor, as_tensors
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.table import NUMBER, composite, contraction
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = ["cross", "matmul", "matvec", "tensordot", "trace"]
 

@@ -12,8 +12,7 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.conv import conv, conv_filter, conv_input
 from gradtape._src.ops.movement import reshape
-from gradtape._src.ops.operands import as_tensors
-from gradtape._src.ops.static import as_tensor, ints_of
+from gradtape._src.ops.static import ints_of
 from gradtape._src.ops.table import composite
 from gradtape._src.ops.windows import (
     PADDINGS,
@@ -26,6 +25,7 @@ from gradtape._src.ops.windows import (
     to_first,
     to_last,
 )
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = [
     "atrous_conv2d", "atrous_conv2d_transpose", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose",

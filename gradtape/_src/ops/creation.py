@@ -19,7 +19,7 @@ from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call, floats
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import ANY, composite, elementwise, opaque
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = [
@@ -57,7 +57,7 @@ def _from_value(value, dtype):
 def _wanted(dtype):
     if dtype is None or type(dtype) is dtypes.DType and dtype._code >= 0:
         return dtype
-    return dtypes.BY_CODE[hooks.dtype_code(dtype)]
+    return dtypes.BY_CODE[conversion.dtype_code(dtype)]
 
 
 @composite("constant")
@@ -122,7 +122,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     if isinstance(value, _core.Tensor):
         if dtype is None or value.dtype is dtype or value.dtype is _wanted(dtype):
             return value
-        return hooks.convert(value, _wanted(dtype)._code)
+        return conversion.convert(value, _wanted(dtype)._code)
     dtype = _wanted(dtype)
     if isinstance(value, _core.Variable):
         if dtype is not None and value.dtype is not dtype:

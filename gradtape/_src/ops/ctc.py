@@ -13,10 +13,10 @@ import numpy as np
 from gradtape._src.base import dtypes, errors
 from gradtape._src.ops.moments import as_type, in_float
 from gradtape._src.ops.movement import reshape, transpose
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import call, ints
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import WIDE, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["collapse_repeated", "ctc_loss", "ctc_unique_labels"]
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from gradtape._src.base import dtypes, errors
 from gradtape._src.ops.moments import as_type, in_float
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.samples import at, call, ints
 from gradtape._src.ops.sparse import SparseTensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import WIDE, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__: list[str] = []
 

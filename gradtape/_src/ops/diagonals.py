@@ -11,8 +11,9 @@ from gradtape._src.ops.comparison import select
 from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.movement import padded, reshape
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.static import as_tensor, ints_of
+from gradtape._src.ops.static import ints_of
 from gradtape._src.ops.table import ANY, composite, movement
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "band_part",

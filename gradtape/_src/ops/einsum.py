@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import diagonals, movement
 from gradtape._src.ops.contraction import matmul
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["einsum"]
 

@@ -10,11 +10,11 @@ from gradtape._src.ops.clipping import clip_by_norm
 from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.movement import reshape
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.segments import unsorted_segment_sum
 from gradtape._src.ops.sparse import SparseTensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["embedding_lookup"]
 

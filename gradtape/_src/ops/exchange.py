@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.ops.table import composite
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 
 
 @composite("experimental.dlpack.to_dlpack")
@@ -55,4 +55,4 @@ def from_dlpack(dlcapsule: Any) -> _core.Tensor:
         return _core.from_dlpack(make())
     except (ValueError, BufferError):
         array = dlcapsule if isinstance(dlcapsule, np.ndarray) else np.from_dlpack(dlcapsule)
-        return hooks.convert(np.array(array, order="C"))
+        return conversion.convert(np.array(array, order="C"))

@@ -14,8 +14,9 @@ from gradtape._src.ops.creation import constant
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.patches import batch_to_space, space_to_batch
 from gradtape._src.ops.pooling import avg_pool, max_pool
-from gradtape._src.ops.static import array_of, as_tensor, ints_of
+from gradtape._src.ops.static import array_of, ints_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["fractional_avg_pool", "fractional_max_pool", "with_space_to_batch"]
 

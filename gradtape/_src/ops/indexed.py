@@ -13,12 +13,13 @@ import numpy as np
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import arithmetic, batching, casting, join, movement
 from gradtape._src.ops.comparison import equal, select
-from gradtape._src.ops.operands import as_tensor as convert
 from gradtape._src.ops.reduction import reduce_all
 from gradtape._src.ops.samples import call, ints
-from gradtape._src.ops.static import as_tensor, ints_of
+from gradtape._src.ops.static import ints_of
 from gradtape._src.ops.table import ANY, NUMBER, REAL, composite, indexed
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.tensors.conversion import as_tensor as convert
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = [
@@ -224,7 +225,7 @@ def _absolute(indices, batch_dims):
         [batch_dims, *shape[:batch_dims], *[1] * (len(shape) - batch_dims - 1)]
     )
     grid = np.broadcast_to(np.moveaxis(grid, 0, -1), [*shape[:-1], batch_dims])
-    return join.concat([hooks.convert(np.array(grid), indices.dtype._code), indices], len(shape) - 1)
+    return join.concat([conversion.convert(np.array(grid), indices.dtype._code), indices], len(shape) - 1)
 
 
 def _ungather_nd(g, x, indices, out, batch_dims):
@@ -248,7 +249,7 @@ def _ignores(policy):
 
 def _inside(indices, shape, rank):
     """Which coordinates point into `shape`, with ones up to `rank` axes, and all of them with 0 for the others."""
-    limits = hooks.convert(np.array(shape[: indices.shape[-1]], np.int64), indices.dtype._code)
+    limits = conversion.convert(np.array(shape[: indices.shape[-1]], np.int64), indices.dtype._code)
     inside = reduce_all((indices >= 0) & (indices < limits), -1, True)
     mask = movement.reshape(inside, [*indices.shape[:-1], *[1] * (rank + 1 - indices.ndim)])
     return mask, select(inside, indices, arithmetic.zero(indices))

@@ -11,8 +11,9 @@ from gradtape import _core
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import batching
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.static import as_tensor, axis_of, ints_of
+from gradtape._src.ops.static import axis_of, ints_of
 from gradtape._src.ops.table import ANY, NUMBER, composite, movement
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
 

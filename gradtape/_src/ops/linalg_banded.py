@@ -12,10 +12,10 @@ from gradtape._src.ops.diagonals import matrix_diag_part
 from gradtape._src.ops.join import stack
 from gradtape._src.ops.linalg_solve import LINEAR, batch_of_solve
 from gradtape._src.ops.movement import expand_dims, padded, squeeze, transpose
-from gradtape._src.ops.operands import as_tensor, as_tensors
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call, inside
 from gradtape._src.ops.table import composite, opaque
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = ["banded_triangular_solve", "tridiagonal_matmul", "tridiagonal_solve"]
 

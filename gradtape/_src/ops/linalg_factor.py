@@ -17,11 +17,11 @@ from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.linalg_solve import LINEAR, product, triangular_solve
 from gradtape._src.ops.movement import adjoint, broadcast_to
-from gradtape._src.ops.operands import as_tensor, as_tensors
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import at, call, definite, regular
 from gradtape._src.ops.sort import order_of
 from gradtape._src.ops.table import composite, opaque
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = [
     "cholesky", "cholesky_solve", "logdet", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "qr",

@@ -13,9 +13,9 @@ from gradtape._src.ops.creation import eye
 from gradtape._src.ops.linalg_factor import cholesky, cholesky_solve
 from gradtape._src.ops.linalg_solve import LINEAR, product
 from gradtape._src.ops.movement import adjoint, broadcast_to
-from gradtape._src.ops.operands import as_tensor, as_tensors
 from gradtape._src.ops.samples import at, call, regular
 from gradtape._src.ops.table import composite, opaque
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = ["lstsq", "pinv"]
 

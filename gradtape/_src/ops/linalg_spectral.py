@@ -21,12 +21,12 @@ from gradtape._src.ops.indexed import take_along
 from gradtape._src.ops.linalg_factor import lower_half
 from gradtape._src.ops.linalg_solve import LINEAR, product, solve
 from gradtape._src.ops.movement import adjoint, expand_dims, padded, stop_gradient
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import argmin, reduce_max, reduce_sum
 from gradtape._src.ops.samples import at, call, definite, inside, regular
 from gradtape._src.ops.selection import boolean_mask
 from gradtape._src.ops.static import ints_of
 from gradtape._src.ops.table import COMPLEX, WIDE, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "matrix_rank", "svd",

@@ -10,10 +10,10 @@ from gradtape._src.base import dtypes
 from gradtape._src.ops import casting, movement
 from gradtape._src.ops.arithmetic import reciprocal, square, squared_difference
 from gradtape._src.ops.creation import constant
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_mean, reduce_sum, sum_squares
 from gradtape._src.ops.samples import at, call
 from gradtape._src.ops.table import WIDE, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["moments", "moments_op", "normalize_moments", "sufficient_statistics", "weighted_moments"]
 

@@ -13,8 +13,9 @@ import numpy as np
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import arithmetic, batching, indexed, reduction, rewriting, slicing
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.static import array_of, as_tensor, axis_of, ints_of
+from gradtape._src.ops.static import array_of, axis_of, ints_of
 from gradtape._src.ops.table import ANY, NUMBER, composite, movement, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "adjoint", "broadcast_to", "expand_dims", "identity", "matrix_transpose", "meshgrid", "mirror_pad", "pad",

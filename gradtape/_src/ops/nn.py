@@ -16,12 +16,12 @@ from gradtape._src.ops.comparison import greater_equal, select
 from gradtape._src.ops.creation import convert_to_tensor, ones
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.movement import reshape
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.random import random_uniform, stateless_uniform
 from gradtape._src.ops.reduction import reduce_sum, sum_squares
 from gradtape._src.ops.samples import call, ints
 from gradtape._src.ops.table import WIDE, composite, opaque
 from gradtape._src.tensors import random as _state
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["bias_add", "crelu", "dropout", "l2_normalize", "log_sigmoid"]
 

@@ -13,10 +13,10 @@ from gradtape._src.ops.contraction import matmul
 from gradtape._src.ops.creation import fill as filled
 from gradtape._src.ops.moments import as_type, in_float, moments_op
 from gradtape._src.ops.movement import stop_gradient
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_mean
 from gradtape._src.ops.static import axis_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "batch_norm", "batch_norm_with_global_normalization", "batch_normalization", "fused_batch_norm", "group_norm",

@@ -14,10 +14,10 @@ from gradtape._src.ops import casting, movement
 from gradtape._src.ops.arithmetic import abs_, conj, conjugate, divide_no_nan, pow_
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.linalg_spectral import svd_values
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_max, reduce_sum, sum_squares
 from gradtape._src.ops.samples import at, floats
 from gradtape._src.ops.table import COMPLEX, FLOAT, composite, elementwise
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["norm", "normalize", "reduce_euclidean_norm"]
 

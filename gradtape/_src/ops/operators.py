@@ -6,8 +6,8 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.ops import arithmetic, comparison
-from gradtape._src.ops.static import as_tensor
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["realdiv", "truediv"]
 

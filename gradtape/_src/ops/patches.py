@@ -11,12 +11,12 @@ import numpy as np
 from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.movement import pad, reshape, reverse, transpose
-from gradtape._src.ops.operands import as_tensors
 from gradtape._src.ops.pooling import max_pool
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.static import array_of, as_tensor, ints_of
+from gradtape._src.ops.static import array_of, ints_of
 from gradtape._src.ops.table import ANY, NUMBER, composite, contraction, movement
 from gradtape._src.ops.windows import paddings, resolved, results_of
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = [
     "batch_to_space", "depth_to_space", "dilation2d", "erosion2d", "patches",

@@ -17,7 +17,7 @@ from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.movement import broadcast_to, reshape
 from gradtape._src.ops.samples import at, call
-from gradtape._src.ops.static import as_tensor, ints_of
+from gradtape._src.ops.static import ints_of
 from gradtape._src.ops.table import FLOAT, REAL, composite, contraction, opaque
 from gradtape._src.ops.windows import (
     FORMATS,
@@ -30,6 +30,7 @@ from gradtape._src.ops.windows import (
     results_of,
     steps_of,
 )
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool_nd", "max_pool1d", "max_pool2d", "max_pool3d",

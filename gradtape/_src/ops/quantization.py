@@ -9,10 +9,10 @@ from gradtape._src.ops.arithmetic import maximum, minimum
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.exponential import floor, round_
 from gradtape._src.ops.movement import reshape, stop_gradient
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_max, reduce_min, reduce_sum
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__: list[str] = []
 

@@ -19,9 +19,10 @@ from gradtape._src.ops.join import concat
 from gradtape._src.ops.movement import reshape
 from gradtape._src.ops.samples import call, ints
 from gradtape._src.ops.selection import boolean_mask
-from gradtape._src.ops.static import array_of, as_tensor
+from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import NUMBER, REAL, composite, indexed
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "dynamic_partition", "dynamic_stitch", "segment_max", "segment_mean", "segment_min", "segment_prod",
@@ -139,7 +140,7 @@ unsorted_segment_prod = indexed(
 
 def _counts(x: Any, ids: Any, num_segments: Any) -> Any:
     """How many rows each segment has, at least 1, in a shape that divides the sums."""
-    ones = hooks.convert(np.ones(tuple(ids.shape)), x.dtype.real_dtype._code)
+    ones = conversion.convert(np.ones(tuple(ids.shape)), x.dtype.real_dtype._code)
     count = maximum(unsorted_segment_sum(ones, ids, num_segments), 1)
     count = casting.cast(count, x.dtype) if x.dtype.is_complex else count
     return reshape(count, [-1, *[1] * (x.ndim - ids.ndim)])

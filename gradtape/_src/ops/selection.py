@@ -13,9 +13,10 @@ from gradtape._src.ops import batching, casting
 from gradtape._src.ops.comparison import less, select
 from gradtape._src.ops.movement import expand_dims
 from gradtape._src.ops.samples import at, bools, call, ints
-from gradtape._src.ops.static import array_of, as_tensor, axis_of
+from gradtape._src.ops.static import array_of, axis_of
 from gradtape._src.ops.table import ANY, composite, indexed, opaque
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "boolean_mask", "boolean_unmask", "invert_permutation", "one_hot", "sequence_mask", "unique",
@@ -125,7 +126,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
     if maxlen is not None and np.ndim(array_of(maxlen)):
         raise ValueError(f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen}")
     longest = max(int(array_of(lengths).max(initial=0)), 0) if maxlen is None else int(array_of(maxlen))
-    places = hooks.convert(np.arange(longest), lengths.dtype._code)
+    places = conversion.convert(np.arange(longest), lengths.dtype._code)
     return casting.cast(less(places, expand_dims(lengths, -1)), dtype)
 
 
@@ -165,7 +166,7 @@ def _on_and_off(dtype: dtypes.DType) -> tuple[_core.Tensor, _core.Tensor]:
     """One and zero of a type, made once."""
     pair = _VALUES.get(dtype)
     if pair is None:
-        off, on = (hooks.convert(np.array(v, bool), dtypes.bool._code) for v in (0, 1))
+        off, on = (conversion.convert(np.array(v, bool), dtypes.bool._code) for v in (0, 1))
         pair = _VALUES[dtype] = (casting.cast(on, dtype), casting.cast(off, dtype))
     return pair
 
@@ -273,4 +274,4 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
     dtype = _index_type("unique_with_counts", out_idx)
     y, idx = distinct(x)
     counts = np.bincount(idx.numpy(), minlength=y.shape[0])
-    return UniqueWithCounts(y, casting.cast(idx, dtype), hooks.convert(counts, dtype._code))
+    return UniqueWithCounts(y, casting.cast(idx, dtype), conversion.convert(counts, dtype._code))

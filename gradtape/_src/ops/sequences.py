@@ -9,12 +9,12 @@ from gradtape._src.ops import casting, movement
 from gradtape._src.ops.comparison import greater, greater_equal, less, select
 from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.movement import transpose
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_all
 from gradtape._src.ops.segments import unsorted_segment_mean
 from gradtape._src.ops.sort import top_k
 from gradtape._src.ops.static import array_of, axis_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["reverse_sequence"]
 

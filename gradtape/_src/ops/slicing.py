@@ -14,8 +14,9 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import batching
 from gradtape._src.ops.arithmetic import zero
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.static import as_tensor, ints_of
+from gradtape._src.ops.static import ints_of
 from gradtape._src.ops.table import ANY, composite, movement
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["index", "index_update", "slice_", "strided_slice", "unindex"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradtape._src.base import dtypes, errors
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__: list[str] = []
 

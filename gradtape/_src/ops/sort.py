@@ -11,10 +11,10 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import casting, indexed, movement
 from gradtape._src.ops.comparison import is_finite, logical_and
-from gradtape._src.ops.operands import as_tensor, as_tensors
 from gradtape._src.ops.reduction import reduce_all, reduce_sum
 from gradtape._src.ops.samples import at, call, ints
 from gradtape._src.ops.table import BOOL, REAL, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = ["argsort", "in_top_k", "searchsorted", "sort", "top_k"]
 

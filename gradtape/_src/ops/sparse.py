@@ -15,9 +15,9 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import fill
 from gradtape._src.ops.indexed import gather, gather_nd, scatter_nd, tensor_scatter_update
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["SparseTensor"]
 

@@ -12,10 +12,10 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops.arithmetic import reciprocal, sign, square
 from gradtape._src.ops.comparison import equal, select
 from gradtape._src.ops.exponential import cos, exp, log, sin, xlog1py, xlogy
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import at, call, floats, inside, pairs
 from gradtape._src.ops.table import FLOAT, TABLE, composite, elementwise
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "digamma", "erfcinv", "erfinv",

@@ -14,7 +14,6 @@ from gradtape._src.ops.exponential import erfc
 from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.join import stack
 from gradtape._src.ops.movement import broadcast_to, identity
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.random import (
     binomial_of,
     bits_of,
@@ -36,6 +35,7 @@ from gradtape._src.ops.special import ndtri
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
 from gradtape._src.tensors import random as _state
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["stateless_normal"]
 

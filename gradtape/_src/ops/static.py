@@ -1,4 +1,4 @@
-"""Arguments as composites need them: any value as a tensor, sizes and axes as Python integers."""
+"""Arguments as composites need them: values as arrays, sizes and axes as Python integers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.errors import InvalidArgumentError, Untraceable
-from gradtape._src.tensors import hooks
 
 __all__: list[str] = []
-
-
-def as_tensor(value: Any) -> _core.Tensor:
-    """`value` as a tensor; a variable is read."""
-    if isinstance(value, _core.Tensor):
-        return value
-    return value._read() if isinstance(value, _core.Variable) else hooks.convert(value)
 
 
 def array_of(value: Any) -> np.ndarray:

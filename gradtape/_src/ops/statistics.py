@@ -12,10 +12,10 @@ from gradtape._src.ops import casting, indexed, movement
 from gradtape._src.ops.arithmetic import conj, multiply, real, sqrt
 from gradtape._src.ops.comparison import equal, not_equal, select
 from gradtape._src.ops.moments import as_type, in_float, moments_op
-from gradtape._src.ops.operands import as_tensor
 from gradtape._src.ops.reduction import reduce_mean, reduce_sum
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
     "bincount", "confusion_matrix", "count_nonzero", "histogram_fixed_width", "histogram_fixed_width_bins",

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.functions.control_flow import cond
@@ -20,7 +19,7 @@ from gradtape._src.optimizers import step
 from gradtape._src.optimizers.base import Optimizer, _Variables
 from gradtape._src.optimizers.serialization import deserialize, serialize
 from gradtape._src.state.variable import Variable
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
@@ -92,7 +91,7 @@ class LossScaleOptimizer:
 
     def scale_loss(self, loss: Any) -> Any:
         """The loss times the scale."""
-        loss = loss if isinstance(loss, _core.Tensor) else hooks.convert(loss)
+        loss = as_tensor(loss)
         return loss * ops.cast(self.dynamic_scale, loss.dtype)
 
     def get_scaled_loss(self, loss: Any) -> Any:

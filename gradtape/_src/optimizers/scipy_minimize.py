@@ -17,7 +17,8 @@ from gradtape._src.autodiff.functions import _takes_nothing
 from gradtape._src.base import nest
 from gradtape._src.functions.function import function
 from gradtape._src.tapes.tape import GradientTape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.conversion import as_tensor, leaf_of
 
 # What the methods of SciPy use; the others need values only.
 _GRADIENT = frozenset(
@@ -115,10 +116,8 @@ class _Place:
     def __init__(self, x0: Any) -> None:
         self.x0 = x0
         self.leaves = [
-            v
-            if isinstance(v, _core.Variable)
-            else _floating(hooks.convert(v) if not isinstance(v, _core.Tensor) else v)
-            for v in (_held(v) for v in nest.flatten(x0))
+            leaf if isinstance(leaf, _core.Variable) else _floating(as_tensor(v))
+            for v, leaf in ((v, leaf_of(v)) for v in nest.flatten(x0))
         ]
         if not self.leaves:
             raise ValueError("scipy_minimize: `x0` holds no numbers.")
@@ -136,7 +135,7 @@ class _Place:
         """The parts of a flat vector, each in the shape and type of its leaf."""
         parts = np.split(np.asarray(flat, np.float64), np.cumsum(self.sizes)[:-1])
         return [
-            hooks.convert(p.reshape(s), v.dtype._code)
+            conversion.convert(p.reshape(s), v.dtype._code)
             for p, s, v in zip(parts, self.shapes, self.leaves, strict=True)
         ]
 
@@ -153,12 +152,6 @@ class _Place:
 
     def packed(self, leaves: list[Any]) -> Any:
         return nest.pack_sequence_as(self.x0, leaves) if nest.is_nested(self.x0) else leaves[0]
-
-
-def _held(value: Any) -> Any:
-    """A variable of Keras stands for the one it holds."""
-    inner = getattr(value, "_value", None)
-    return inner if isinstance(inner, _core.Variable) else value
 
 
 def _floating(x: Any) -> Any:
@@ -275,7 +268,7 @@ class _Target:
         return float(y), np.asarray(g)
 
     def product(self, x: np.ndarray, vector: np.ndarray, *_: Any) -> np.ndarray:
-        v = hooks.convert(np.asarray(vector, np.float64))
+        v = conversion.convert(np.asarray(vector, np.float64))
         return np.asarray(self._product(v, *self.place.settle(x)))
 
     def hessian(self, x: np.ndarray, *_: Any) -> np.ndarray:

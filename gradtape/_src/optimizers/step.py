@@ -23,7 +23,7 @@ from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors.conversion import as_tensor, leaf_of
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def fit(g: Any, v: Any) -> Any:
     """
     shape = tuple(v._value_shape)
     if isinstance(g, IndexedSlices):
-        values, indices = _tensor(g.values), _tensor(g.indices)
+        values, indices = as_tensor(g.values), as_tensor(g.indices)
         if tuple(values.shape) != (*indices.shape, *shape[1:]) or len(indices.shape) != 1:
             _refuse(v, f"IndexedSlices with values {list(values.shape)} and indices {list(indices.shape)}")
         if indices._symbol is None:
             _check_rows(v, np.asarray(indices))
         return IndexedSlices(values, indices, shape)
-    g = _tensor(g)
+    g = as_tensor(g)
     if tuple(g.shape) != shape:
         _refuse(v, f"a gradient of shape {list(g.shape)}")
     return g
@@ -90,8 +90,8 @@ def present(
 
 def held(variable: Any) -> Any:
     """The `tf.Variable` in a variable: Keras has variables of its own, which hold one."""
-    inner = getattr(variable, "_value", None)
-    return inner if isinstance(inner, _core.Variable) else variable
+    leaf = leaf_of(variable)
+    return variable if leaf is None else leaf
 
 
 def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
@@ -128,12 +128,6 @@ def want_scale(name: str, value: Any) -> None:
     """Raises a ValueError for a scale of the loss that gradients cannot be divided by; None is none."""
     if value is not None and not 0 < float(value) < float("inf"):
         raise ValueError(f"`{name}` must be a number above zero. Received: {name}={value}")
-
-
-def _tensor(x: Any) -> Any:
-    if isinstance(x, _core.Variable):
-        return x._read()
-    return x if isinstance(x, _core.Tensor) else hooks.convert(x)
 
 
 def _refuse(v: Any, got: str) -> None:
@@ -365,7 +359,7 @@ class Programs:
         opt = self.opt
         flat: list[Any] = []
         for g in grads:
-            flat += (_tensor(g._values), _tensor(g._indices)) if isinstance(g, IndexedSlices) else (g,)
+            flat += (as_tensor(g._values), as_tensor(g._indices)) if isinstance(g, IndexedSlices) else (g,)
         k = opt.gradient_accumulation_steps
         updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
         if opt._rate_now is not None:

@@ -20,7 +20,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, scopes
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape._src.tensors.tensor import _DEVICE, Reference, numpy_text
 
@@ -238,7 +238,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def is_initialized(self, name: str | None = None) -> Any:
         """True: a variable has its value from the start."""
-        return hooks.convert(True)
+        return conversion.convert(True)
 
     def ref(self) -> Reference:
         """A hashable stand-in for the variable, which itself is compared by value."""
@@ -509,7 +509,7 @@ def _tensor(value: Any, code: int) -> _core.Tensor:
         value = value._peek()
     if isinstance(value, _core.Tensor) and code in (-1, value.dtype._code):
         return value
-    return hooks.convert(value, code)
+    return conversion.convert(value, code)
 
 
 def _indices(value: Any) -> _core.Tensor:
@@ -526,7 +526,7 @@ def _indices(value: Any) -> _core.Tensor:
 
 def _initial(value: Any, dtype: Any) -> _core.Tensor:
     """The first value of a variable; what is computed for it is no business of the tapes."""
-    code = -1 if dtype is None else hooks.dtype_code(dtype)
+    code = -1 if dtype is None else conversion.dtype_code(dtype)
     with unrecorded():
         if callable(value) and not isinstance(value, (_core.Tensor, _core.Variable)):
             value = value()

@@ -26,7 +26,7 @@ from gradtape._src.graph.ir import Callback, Value
 from gradtape._src.ops.table import PARAM_KINDS, TABLE, WIDE, opaque
 from gradtape._src.tapes import registry
 from gradtape._src.tapes.tape import GradientTape
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _DERIVED: Any = object()
@@ -254,7 +254,7 @@ class Primitive(PythonOp):
 
     def reference(self, *arrays: Any, **attrs: Any) -> Any:
         """The forward on arrays, for the contract."""
-        out = self.op(*[hooks.convert(a) for a in arrays], **attrs)
+        out = self.op(*[conversion.convert(a) for a in arrays], **attrs)
         return [np.asarray(o) for o in out] if self.row.many else np.asarray(out)
 
     # ---- gradients --------------------------------------------------------------------------
@@ -334,7 +334,7 @@ class Primitive(PythonOp):
         checked = []
         for k, (g, x) in enumerate(zip(grads, operands, strict=True)):
             if g is not None and not isinstance(g, (_core.Tensor, IndexedSlices)):
-                g = hooks.convert(g, x.dtype._code)
+                g = conversion.convert(g, x.dtype._code)
             if isinstance(g, _core.Tensor) and not _fits(tuple(g.shape), tuple(x.shape)):
                 operand = self.row.operands[k].name if k < len(self.row.operands) else f"operand {k}"
                 raise ValueError(
@@ -427,7 +427,7 @@ def _has_gradient(x: Any) -> bool:
 
 
 def _dense(g: Any, x: Any) -> Any:
-    return ops.zeros_like(x) if g is None else hooks.densify(g)
+    return ops.zeros_like(x) if g is None else conversion.densify(g)
 
 
 def _fits(g: tuple[int, ...], x: tuple[int, ...]) -> bool:

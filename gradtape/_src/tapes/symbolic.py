@@ -15,7 +15,7 @@ from gradtape._src.base.errors import NeedsConstants, more
 from gradtape._src.graph.ir import Callback, Node, Value, symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors import conversion, hooks
 
 _EAGER = "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
 
@@ -100,7 +100,7 @@ def hessians(
     for x, g in zip(_as_list(xs), gradients(ys, xs), strict=True):
         h = None
         if g is not None:
-            g = hooks.densify(g)
+            g = conversion.densify(g)
             h = _Walk(_traces(), [x], [], [g]).jacobian(g)
         found.append(ops.zeros([*x.shape, *x.shape], x.dtype) if h is None else h)
     return found

@@ -16,7 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import log, nest
 from gradtape._src.base.errors import more
 from gradtape._src.tapes.assignments import Tracker, opened, record
-from gradtape._src.tensors import hooks
+from gradtape._src.tensors.conversion import as_tensor, leaf_of
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
@@ -53,16 +53,6 @@ def _unconnected(value: Any) -> UnconnectedGradients:
         raise ValueError(
             f"Unknown value for unconnected_gradients: {value!r}; expected 'none', 'zero' or 'raise'."
         ) from None
-
-
-def _leaf(value: Any) -> Any:
-    """A tensor or variable as the core knows it: Keras variables stand for what they hold."""
-    if isinstance(value, (_core.Tensor, _core.Variable)):
-        return value
-    inner = getattr(value, "_value", None)
-    if isinstance(inner, _core.Variable):
-        return inner
-    return None
 
 
 def _described(value: Any) -> str:
@@ -161,7 +151,7 @@ class GradientTape(_core.Tape):
           AttributeError: before the tape was entered, or after it was used up.
         """
         for value in nest.flatten(tensor, expand_composites=True):
-            leaf = _leaf(value)
+            leaf = leaf_of(value)
             if leaf is None:
                 raise ValueError(
                     f"Passed in object {value!r} of type {type(value).__name__!r}, not tf.Tensor or tf.Variable or "
@@ -346,7 +336,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     @staticmethod
     def _end(value: Any, role: str) -> Any:
-        leaf = _leaf(value)
+        leaf = leaf_of(value)
         if leaf is not None:
             return leaf
         if value is None:
@@ -363,11 +353,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     @staticmethod
     def _cotangent(value: Any, target: Any) -> Any:
-        if isinstance(value, (_core.Tensor, IndexedSlices)):
-            return value
-        if isinstance(value, _core.Variable):
-            return value._read()
-        return hooks.convert(value, target.dtype._code)
+        return value if isinstance(value, IndexedSlices) else as_tensor(value, target)
 
     def jacobian(
         self,
@@ -418,7 +404,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     @staticmethod
     def _single(target: Any, method: str) -> Any:
-        leaf = target._dense() if isinstance(target, IndexedSlices) else _leaf(target)
+        leaf = target._dense() if isinstance(target, IndexedSlices) else leaf_of(target)
         if leaf is None:
             raise AttributeError(
                 f"{method}: expected one Tensor; got {type(target).__name__!r}. Hint: call {method} for each target."
@@ -447,7 +433,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         from gradtape._src.batching.jacobian import batch_jacobian_of
 
         unconnected = _unconnected(unconnected_gradients)
-        y, x = self._single(target, "batch_jacobian"), _leaf(source)
+        y, x = self._single(target, "batch_jacobian"), leaf_of(source)
         if x is None:
             raise AttributeError(
                 f"batch_jacobian: expected one Tensor as source; got {type(source).__name__!r}."

@@ -18,7 +18,7 @@ from gradtape._core import Tensor
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import more
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above, hooks
+from gradtape._src.tensors import above, conversion
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -152,7 +152,7 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 def _rebuild(array: Any, dtype: str) -> Tensor:
     """A tensor from the array it was pickled as."""
-    return hooks.convert(np.asarray(array), dtypes.as_dtype(dtype)._code)
+    return conversion.convert(np.asarray(array), dtypes.as_dtype(dtype)._code)
 
 
 def _reduce(self: Tensor) -> tuple[Any, ...]:

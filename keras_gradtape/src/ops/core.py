@@ -21,6 +21,7 @@ from gradtape._src.base.dtypes import BY_CODE, DType
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors.conversion import read
 from keras_gradtape.src.ops import float8
 
 # Keras 3.15 reads these of the core.
@@ -80,8 +81,7 @@ class Variable(KerasVariable):
         return np.asarray(convert_to_numpy(self.value), dtype=dtype)
 
     def __tf_tensor__(self, dtype: Any = None) -> Any:
-        value = self.value
-        value = value._read() if isinstance(value, _core.Variable) else value
+        value = read(self.value)
         return value if dtype is None or value.dtype is dtype else tf.cast(value, dtype)
 
 

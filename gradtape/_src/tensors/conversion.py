@@ -1,0 +1,272 @@
+"""Values of any kind as tensors.
+
+`as_tensor` is what functions of tensors use for their arguments. `convert` is under it, and what the core asks for
+operands that it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are
+for what may be a variable: its value, and what a tape knows it by.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import dtypes, errors
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import above
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+_INT32 = dtypes.int32._code
+
+
+def as_tensor(value: Any, like: Any = None) -> _core.Tensor:
+    """`value` as a tensor: a variable is read; numbers, lists and arrays take the type of `like`, if that is a tensor."""
+    if isinstance(value, _core.Tensor):
+        return value
+    if isinstance(value, _core.Variable):
+        return value._read()
+    return convert(value, _dtype_code(like))
+
+
+def as_tensors(x: Any, y: Any) -> tuple[_core.Tensor, _core.Tensor]:
+    """Two operands of the same type, whichever of them says what it is."""
+    x = as_tensor(x, y)
+    return x, as_tensor(y, x)
+
+
+def read(value: Any) -> Any:
+    """The value of a variable; anything else as it is."""
+    return value._read() if isinstance(value, _core.Variable) else value
+
+
+def leaf_of(value: Any) -> Any:
+    """What a tape knows a value by: a tensor or variable, or the variable that Keras' own holds; None for the rest."""
+    if isinstance(value, (_core.Tensor, _core.Variable)):
+        return value
+    inner = getattr(value, "_value", None)
+    return inner if isinstance(inner, _core.Variable) else None
+
+
+def densify(g: Any) -> _core.Tensor:
+    """A sparse gradient as a tensor; a tensor as it is."""
+    return g._dense() if isinstance(g, IndexedSlices) else g if isinstance(g, _core.Tensor) else convert(g)
+
+
+def dtype_code(value: Any) -> int:
+    dtype = dtypes.as_dtype(value)
+    if dtype._code < 0:
+        raise TypeError(
+            f"gradtape has no tensors of type {dtype.name}. Hint: keep such data in Python objects."
+        )
+    return dtype._code
+
+
+# ---- what is no tensor yet ----
+
+
+def convert(value: Any, code: int = -1) -> _core.Tensor:
+    """Any value as a tensor; of type number `code` unless that is -1."""
+    if isinstance(value, (_core.Tensor, _core.Variable)):
+        wanted = dtypes.BY_CODE[code].name
+        raise ValueError(
+            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {value.dtype.name}: "
+            f"{value!r}. "
+            f"Hint: tf.cast(x, tf.{wanted})."
+        )
+    if isinstance(value, (list, tuple)):
+        return _from_sequence(value, code)
+    if hasattr(type(value), "__tf_tensor__"):
+        return value.__tf_tensor__(None if code < 0 else dtypes.BY_CODE[code])
+    if isinstance(value, TensorShape):
+        return _from_array(value.as_list(), code if code >= 0 or None in value.as_list() else _INT32)
+    return _from_array(value, code)
+
+
+def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
+    if not _holds_tensors(value):
+        return _from_array(value, code)
+    if code < 0:
+        code = next((_dtype_code(v) for v in _leaves(value) if _dtype_code(v) >= 0), code)
+    return above.ops.stack([_element(v, code) for v in value], 0)
+
+
+def _element(value: Any, code: int) -> _core.Tensor:
+    value = read(value)
+    return value if isinstance(value, _core.Tensor) else convert(value, code)
+
+
+def _leaves(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        for v in value:
+            yield from _leaves(v)
+    else:
+        yield value
+
+
+def _dtype_code(value: Any) -> int:
+    return value.dtype._code if isinstance(value, (_core.Tensor, _core.Variable)) else -1
+
+
+def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
+    if depth > 32:
+        raise ValueError("convert_to_tensor: lists are nested more than 32 deep (does one contain itself?)")
+    return any(
+        _holds_tensors(v, depth + 1)
+        if isinstance(v, (list, tuple))
+        else isinstance(v, (_core.Tensor, _core.Variable)) or hasattr(type(v), "__tf_tensor__")
+        for v in value
+    )
+
+
+def _frozen(value: list | tuple) -> tuple:
+    """Lists as tuples: NumPy crashes when what it asks of an element changes the list that it reads."""
+    return tuple(_frozen(v) if isinstance(v, list) else v for v in value)
+
+
+_NONE = (
+    "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. Hint: a gradient "
+    "that does not exist is None." + errors.more("none-gradients")
+)
+
+
+def _from_array(value: Any, code: int) -> _core.Tensor:
+    if value is None:
+        raise ValueError(_NONE)
+    try:
+        array = np.asarray(_frozen(value) if isinstance(value, list) else value)
+    except ValueError as e:
+        raise ValueError(
+            f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length"
+        ) from e
+    if array.dtype.kind in "OUSVMm" and array.dtype.name != "bfloat16":  # ml_dtypes calls its kind V
+        raise _unsupported(value, array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    plain = not _is_array(value)
+    if code >= 0:
+        if plain:
+            _check_fits(array, code, value)
+        return _cast_array(array, code)
+    if plain:
+        array = _as_python_values(array, value)
+    elif array.dtype.kind in "fc" and array.dtype.itemsize > 8 * (1 + array.dtype.kind.count("c")):
+        raise ValueError(
+            f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
+        )
+    dtype = dtypes.from_numpy(array.dtype)
+    if dtype is dtypes.bfloat16:
+        array = array.view(np.uint16)
+    return _dense(array, dtype._code)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value has a type of its own: NumPy's arrays and numbers, and what turns into them (pandas). Other
+    buffers are sequences of Python numbers, as in TensorFlow."""
+    return hasattr(value, "dtype") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+
+
+def _dense(array: np.ndarray, code: int) -> _core.Tensor:
+    return _core.from_buffer(np.ascontiguousarray(array).reshape(array.shape), code)
+
+
+def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
+    """The types that Python numbers have as tensors: int32 where they fit, complex128, and float32, unless
+    the first element of a list has a float type of its own."""
+    kind = array.dtype.kind
+    if (
+        kind == "f"
+        and array.size
+        and isinstance(value, (list, tuple))
+        and all(map(_holds_integers, _leaves(value)))
+    ):
+        kind, array = "u", np.array(value, object)  # NumPy makes float64 of int64 and uint64
+    if kind in "iu":
+        if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+            raise ValueError(
+                f"convert_to_tensor: {_short(value)} holds an out-of-range integer; expected one that fits "
+                "into int64"
+            )
+        small = np.iinfo(np.int32)
+        fits = array.size == 0 or (array.min() >= small.min and array.max() <= small.max)
+        return array.astype(np.int32 if fits else np.int64)
+    if kind == "f":
+        first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
+        own = np.asarray(first if _is_array(first) else np.float32(0)).dtype
+        known = own.kind == "f" and own.itemsize <= 8
+        return array.astype(own.newbyteorder("=") if known else np.float32, copy=False)
+    return array.astype(np.complex128, copy=False) if kind == "c" else array
+
+
+def _holds_integers(value: Any) -> bool:
+    return isinstance(value, int) or (_is_array(value) and np.asarray(value).dtype.kind in "iu")
+
+
+def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
+    """Refuses to turn Python numbers into a type that cannot hold them. NumPy values are cast
+    without a question, as in TensorFlow."""
+    wanted = dtypes.BY_CODE[code]
+    kind = array.dtype.kind
+    loses = (
+        (kind in "fc" and not (wanted.is_floating or wanted.is_complex))
+        or (kind == "c" and not wanted.is_complex)
+        or (wanted.is_bool and kind != "b")
+    )
+    if loses and array.size > 0:
+        raise TypeError(
+            f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the "
+            "tensor, or the value."
+        )
+    if wanted.is_integer and kind in "iu" and array.size:
+        limits = np.iinfo(wanted.as_numpy_dtype)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise ValueError(
+                "Can't convert Python sequence with out-of-range integer to Tensor of dtype "
+                f"{wanted.name}: {_short(value)}"
+            )
+
+
+def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
+    wanted = dtypes.BY_CODE[code]
+    if array.dtype.kind == "c" and not wanted.is_complex:
+        array = array.real
+    if wanted is dtypes.bfloat16:
+        if array.dtype.name == "bfloat16":
+            return _dense(array.view(np.uint16), code)
+        return above.ops.cast(_cast_array(array, dtypes.float32._code), wanted)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _dense(array.astype(wanted.as_numpy_dtype, copy=False), code)
+
+
+def _short(value: Any) -> str:
+    """`repr(value)`, cut where it would fill the screen."""
+    return reprlib.repr(value)
+
+
+class TextError(errors.InvalidArgumentError, TypeError):
+    """Text where numbers belong: TensorFlow has tensors of it, and ops that refuse them."""
+
+
+def _unsupported(value: Any, array: np.ndarray) -> Exception:
+    if array.dtype.kind in "US":
+        return TextError(
+            f"convert_to_tensor: {_short(value)} is text, and gradtape has no string tensors. Hint: keep "
+            "text in Python lists."
+        )
+    if isinstance(value, np.ndarray):
+        return ValueError(
+            f"Failed to convert a NumPy array to a Tensor (Unsupported object type: dtype {array.dtype}). "
+            "Hint: array.astype(np.float32), if it holds numbers of one shape."
+        )
+    leaves = _leaves(value) if isinstance(value, (list, tuple)) else [value]
+    leaf = next((v for v in leaves if not isinstance(v, (bool, int, float, complex, np.number))), value)
+    if leaf is None:
+        return ValueError(_NONE)
+    if isinstance(leaf, (int, float, complex, np.number)):
+        return ValueError(
+            f"convert_to_tensor: {_short(leaf)} is out of range; expected an integer that fits into int64"
+        )
+    return ValueError(
+        f"Attempt to convert a value ({_short(leaf)}) with an unsupported type ({type(leaf)}) to a Tensor."
+    )
