@@ -10,6 +10,7 @@ import pytest
 
 import gradtape as tf
 from gradtape._src.ops import PUBLIC, TABLE
+from gradtape.data import kinds
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "gradtape").rglob("*.py"))
@@ -194,6 +195,20 @@ def test_imports_point_downwards(module):
 
 def reason(name, table):
     return next((why for known, why in table.items() if f"{name}.".startswith(f"{known}.")), None)
+
+
+def test_the_house_is_drawn_as_it_is():
+    drawn = (ROOT / "docs" / "design.md").read_text().partition("## The op table")[0]
+    rooms = {p.parent.name for p in (ROOT / "gradtape" / "_src").glob("*/__init__.py")}
+    assert rooms == set().union(*_FLOORS) - {"wing"}
+    places = {room: re.search(rf"^  .*\b{room}/", drawn, re.MULTILINE).start() for room in rooms}
+    for room, other in ((a, b) for a in rooms for b in rooms if floor_of(a) > floor_of(b)):
+        assert places[room] < places[other], f"{room} stands above {other}"
+
+
+def test_kinds_of_datasets_are_where_the_table_says():
+    for name in kinds.MODULES:
+        assert getattr(kinds, name).__name__ == name
 
 
 def test_imports_inside_functions_have_a_reason():

@@ -1,1 +1,1 @@
-"""Branches and loops: how they run, how they are traced, what they carry; and assertions, which branch too."""
+"""Branches and loops in graphs: how they are traced, what they carry, how they run; and printing and assertions."""

@@ -285,7 +285,7 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     """Calls `fn` once, for all rows of `elems` at the same time, and stacks the results.
 
     `fn` is traced on one row; what it did then runs over all of them, by the batching rules of the
-    ops (`graph/batch.py`). What cannot be traced is called row by row. A tensor with one row serves
+    ops (`batching/batch.py`). What cannot be traced is called row by row. A tensor with one row serves
     all calls.
 
     Args:

@@ -2,7 +2,7 @@
 
 `rule(size, batched, operands, attrs)` gets operands of which the marked ones have a new leading
 axis of length `size`, and gives the result, with that axis. None means: loop over the rows. Rows
-that say `batch="leading"` need no rule; see `graph/batch.py`.
+that say `batch="leading"` need no rule; see `batching/batch.py`.
 """
 
 from __future__ import annotations

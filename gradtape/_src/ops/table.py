@@ -278,7 +278,7 @@ def _general(
     # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
     #   what the op infers is then right in rank and type alone
     # one_is_all: a tensor in the place of a list of operands is its only element, not the list of its rows
-    # batch: how the op runs over one more leading axis (see graph/batch.py): "leading" when it treats
+    # batch: how the op runs over one more leading axis (see batching/batch.py): "leading" when it treats
     #   leading axes as a batch by nature, or a function; None is a loop
     # facts: what the kind does not imply, as `linear="x"`; see ops/facts.py
     params = parse_params(args)

@@ -1,8 +1,8 @@
 """What stands above this room and is used in it, and in the lowest ops.
 
 Tensors are what ops compute with, and converting, indexing and printing them computes too; rules of the simplest ops
-use others. They cannot import what imports them, so they find it here when they are called: the modules below put
-themselves in here while `import gradtape` runs.
+use others. They cannot import what imports them, so they look it up here when they are called: these modules put
+themselves in while `import gradtape` runs.
 """
 
 from __future__ import annotations
