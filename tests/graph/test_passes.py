@@ -780,3 +780,21 @@ def test_big_graphs_keep_every_node():
     graph = simplify(trace(f, *numbers(34, (4, 4), (4, 4))))
     placed = [n for step in fuse(graph) for n in (step.nodes if isinstance(step, Cluster) else [step])]
     assert len(placed) == len(graph.nodes) and set(placed) == set(graph.nodes)
+
+
+def test_a_variable_is_not_written_over_while_a_slice_of_it_is_needed():
+    """A leading slice is a part of the variable's memory."""
+    v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function
+    def swap():
+        first = v[0]
+        v.assign_add(v)
+        other = v - 1.0
+        v[0].assign(first)
+        return other
+
+    for _ in range(2):
+        v.assign([1.0, 2.0, 3.0])
+        assert swap().numpy().tolist() == [1.0, 3.0, 5.0]
+        assert v.numpy().tolist() == [1.0, 4.0, 6.0]

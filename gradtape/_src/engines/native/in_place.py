@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 from gradtape._src.engines.native import fuse
+from gradtape._src.engines.native.plan import last_reads
 from gradtape._src.graph.ir import Graph, Value
 
 _INPUT, _OUTPUT = 0, 1  # kinds of registers, as in lower
@@ -34,7 +35,7 @@ def in_place(
     if not local and any(s.what == "call" for s in steps):
         return []  # Python code may fail half-way, and then no variable may have changed
     made = {v: i for i, s in enumerate(steps) for v in s.results}
-    last_read = {v: i for i, s in enumerate(steps) for v in s.operands}
+    last_read = last_reads(graph, steps, aliases)
     last_risk = -1 if local or checked else max((i for i, s in enumerate(steps) if _may_fail(s)), default=-1)
     outside = {*graph.outputs, *aliases.values()}
     returned = Counter(graph.outputs)

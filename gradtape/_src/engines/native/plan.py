@@ -20,21 +20,8 @@ def plan(
     """The place of every value, and the size of the arena in bytes. `aliases` are of values that are none."""
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
-    def root(v: Value) -> Value:
-        return aliases.get(v, v)
-
-    kept = {root(v) for v in graph.outputs}
-    last: dict[Value, int] = {}
-    for i, step in enumerate(steps):
-        for v in step.operands:
-            last[root(v)] = i
-    # A result that may be where an operand is (a slice) keeps the operand's place as long as its own.
-    for i in reversed(range(len(steps))):
-        step = steps[i]
-        if step.what == "call" or (step.what == "op" and step.object._shares):
-            end = max((len(steps) if r in kept else last.get(r, i) for r in step.results), default=i)
-            for v in step.operands:
-                last[root(v)] = max(last[root(v)], end)
+    kept = {aliases.get(v, v) for v in graph.outputs}
+    last = last_reads(graph, steps, aliases)
     for v in [*(v for s in steps for v in s.operands), *graph.outputs, *aliases.values()]:
         if v.constant is not None:
             places.setdefault(v, (CONSTANT, 0))
@@ -59,6 +46,27 @@ def plan(
                 holes.give(*sizes[v])
     places.update((v, (ALIAS, of)) for v, of in aliases.items())
     return places, holes.size
+
+
+def last_reads(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> dict[Value, int]:
+    """The last step that reads the memory of a value: by its own name, as an alias, or as a part of it."""
+
+    def root(v: Value) -> Value:
+        return aliases.get(v, v)
+
+    kept = {root(v) for v in graph.outputs}
+    last: dict[Value, int] = {}
+    for i, step in enumerate(steps):
+        for v in step.operands:
+            last[root(v)] = i
+    # A result that may be where an operand is (a slice) keeps the operand's place as long as its own.
+    for i in reversed(range(len(steps))):
+        step = steps[i]
+        if step.what == "call" or (step.what == "op" and step.object._shares):
+            end = max((len(steps) if r in kept else last.get(r, i) for r in step.results), default=i)
+            for v in step.operands:
+                last[root(v)] = max(last[root(v)], end)
+    return last
 
 
 class _Holes:
