@@ -263,6 +263,24 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   return Ref<>(checked(PyTuple_Pack(2, c->function.get(), inputs.get())));
 }
 
+Ref<> reached_by(Tape* tape, PyObject* targets, PyObject* sources) {
+  std::vector<End> from, to;
+  Pass pass(tape, size_t(PyList_GET_SIZE(targets)));
+  prepare(pass, tape, from, to, targets, sources);
+  auto edges = [](const std::vector<End>& ends) {
+    std::vector<Edge> edges;
+    for (const End& e : ends) edges.push_back({e.node, e.output});
+    return edges;
+  };
+  const size_t words = (from.size() + 63) / 64;
+  std::vector<uint64_t> bits = pass.reached(edges(from), edges(to), words);
+  Ref<> result(checked(PyList_New(Py_ssize_t(to.size()))));
+  for (size_t i = 0; i < to.size(); ++i)
+    PyList_SET_ITEM(result.get(), Py_ssize_t(i),
+                    checked(_PyLong_FromByteArray(reinterpret_cast<const unsigned char*>(bits.data() + i * words), words * 8, 1, 0)));
+  return result;
+}
+
 Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* sources, bool bare_zeros) {
   Py_ssize_t n_targets = PyList_GET_SIZE(targets), n_sources = PyList_GET_SIZE(sources);
   std::vector<End> from, to;

@@ -14,6 +14,9 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
 // last), or None when a record on the way has a gradient that is plain Python.
 Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources);
 
+// For each source the targets whose cotangents its gradient depends on, if only by zeros, as an int of bits.
+Ref<> reached_by(Tape* tape, PyObject* targets, PyObject* sources);
+
 // The record whose rule runs on this thread: its number, 0 if there is none, and the name of its op.
 std::pair<uint64_t, std::string> stepping();
 

@@ -151,6 +151,31 @@ class Pass {
     }
   }
 
+  // For each end the seeds that its gradient depends on, as bits of `words` words: seed k is the cotangent of end k of
+  // `from`. No rule is run.
+  std::vector<uint64_t> reached(const std::vector<Edge>& from, const std::vector<Edge>& to, size_t words) {
+    std::vector<uint64_t> bits(cotangents_.size() * words);
+    auto at = [&](const Edge& e) { return bits.data() + (visit(e.node)->first + e.output) * words; };
+    for (size_t k = 0; k < from.size(); ++k)
+      if (visit(from[k].node)) at(from[k])[k / 64] |= uint64_t(1) << k % 64;
+    std::vector<uint64_t> mine(words);
+    for (Visit& v : visits_) {
+      std::fill(mine.begin(), mine.end(), 0);
+      for (int k = 0; k < v.node->n_out; ++k)
+        for (size_t w = 0; w < words; ++w) mine[w] |= bits[(v.first + size_t(k)) * words + w];
+      if (v.needed)
+        each_dependent(v.node, [&](const Edge& e) {
+          for (size_t w = 0; w < words; ++w) at(e)[w] |= mine[w];
+        });
+    }
+    std::vector<uint64_t> found;
+    for (const Edge& e : to) {
+      Visit* v = visit(e.node);
+      for (size_t w = 0; w < words; ++w) found.push_back(v ? bits[(v->first + e.output) * words + w] : 0);
+    }
+    return found;
+  }
+
   void leave() {
     if (!tape_->persistent)
       for (Visit& v : visits_) leave_tape(v.node, tape_);
@@ -287,7 +312,7 @@ class Pass {
     OpObject* op = n->op;
     std::vector<Ref<TensorObject>> values;
     for (int i = 0; i < n->n_in + n->n_out; ++i) values.push_back(symbolic_ ? stand_in_of(v, i) : wrap(n, i));
-    if (n->closure) return step_function(n, g, values);
+    if (n->closure) return step_function(v, g, values);
     if (op->joint) return step_joint(n, g, values);
     for (int i = 0; i < n->n_in; ++i) {
       if (!needs(n->edges()[i])) continue;
@@ -296,11 +321,27 @@ class Pass {
     }
   }
 
-  void step_zero(Node* n) {
+  // The gradient function of a graph says which operands it has gradients for; nothing for others.
+  static Ref<> connected_of(Node* n) {
+    if (!n->closure || !n->explicit_values) return {};
+    Ref<> connected(PyObject_GetAttrString(n->closure, "connected"));
+    if (!connected) PyErr_Clear();
+    return connected && PyTuple_Check(connected.get()) ? connected : Ref<>();
+  }
+
+  // Calls `f` with the operands that a gradient, if only zero, goes on to.
+  template <class F> void each_dependent(Node* n, F&& f) {
+    Ref<> connected = connected_of(n);
     for (int i = 0; i < n->n_in; ++i) {
       bool dependent = !n->op || n->op->joint || n->op->rules[i].kind != Rule::Kind::None;
-      if (dependent && needs(n->edges()[i])) add(n->edges()[i].node, n->edges()[i].output, zero_gradient());
+      if (connected && i < PyTuple_GET_SIZE(connected.get()))
+        dependent = PyTuple_GET_ITEM(connected.get(), i) == Py_True;
+      if (dependent && needs(n->edges()[i])) f(n->edges()[i]);
     }
+  }
+
+  void step_zero(Node* n) {
+    each_dependent(n, [&](const Edge& e) { add(e.node, e.output, zero_gradient()); });
   }
 
   Ref<> step_elementwise(Node* n, int i, const Ref<>& g, std::vector<Ref<TensorObject>>& values) {
@@ -394,10 +435,13 @@ class Pass {
     give(n, Ref<>(checked(PyObject_CallObject(closure.get(), args.get()))), "custom_gradient");
   }
 
-  void step_function(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+  void step_function(Visit& v, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
+    Node* n = v.node;
+    const bool tells_zeros = bool(connected_of(n));
     Ref<> gs(checked(PyTuple_New(n->n_out))), ins(checked(PyTuple_New(n->n_in))), outs(checked(PyTuple_New(n->n_out)));
     for (int k = 0; k < n->n_out; ++k) {
-      PyTuple_SET_ITEM(gs.get(), k, g[k] ? g[k].release() : Py_NewRef(Py_None));
+      const bool zero = tells_zeros && !g[k] && cotangents_[v.first + k];
+      PyTuple_SET_ITEM(gs.get(), k, g[k] ? g[k].release() : zero ? zero_gradient().release() : Py_NewRef(Py_None));
       PyTuple_SET_ITEM(outs.get(), k, Py_NewRef(values[size_t(n->n_in + k)].object()));
     }
     for (int i = 0; i < n->n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(values[size_t(i)].object()));

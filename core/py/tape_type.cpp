@@ -183,6 +183,12 @@ static PyObject* tape_pullback(PyObject* self, PyObject* args) {
   return guarded<PyObject*>(nullptr, [&] { return pullback(as_tape(self), targets, sources).release(); });
 }
 
+static PyObject* tape_reached_by(PyObject* self, PyObject* args) {
+  PyObject *targets, *sources;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &targets, &PyList_Type, &sources)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&] { return reached_by(as_tape(self), targets, sources).release(); });
+}
+
 static PyObject* tape_tracks(PyObject* self, PyObject* o) {
   Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
@@ -264,6 +270,7 @@ static PyMethodDef methods[] = {
     {"_variables", tape_variables, METH_NOARGS, "Watched variables, in order of construction."},
     {"_backward", tape_backward, METH_VARARGS, "Gradients of targets with respect to sources."},
     {"_pullback", tape_pullback, METH_VARARGS, "The graph of a backward pass and its inputs, or None."},
+    {"_reached_by", tape_reached_by, METH_VARARGS, "For each source the targets that its gradient depends on, as bits."},
     {"_records", tape_records, METH_NOARGS, "What is on the tape, for those who look at it: see above."},
     {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
     {}};

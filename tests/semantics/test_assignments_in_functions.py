@@ -93,3 +93,16 @@ def test_second_derivatives_of_a_linear_part():
         if call is not f or tf.__name__ == "gradtape":  # TensorFlow's functions give zeros
             assert outer.gradient(by_a, [a, b]) == [None, None]
             assert outer.gradient(by_b, a) is None
+
+
+def test_second_derivatives_of_what_was_not_used():
+    """A zero that comes back to a function goes on only where the function goes."""
+    v, x = tf.Variable([[1.0, -2.0]]), tf.constant([1.0, 2.0])
+    for call in (lambda x: tf.nn.relu(v), tf.function(lambda x: tf.nn.relu(v))):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = call(x)
+            by_v = tape.gradient(y, v)
+        assert outer.gradient(by_v, x) is None

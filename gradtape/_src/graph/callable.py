@@ -82,12 +82,20 @@ class GraphFunction:
         return outputs[: len(self.graph.outputs)]
 
     def _rule(self, d: Derivative, tracked: tuple[bool, ...]) -> Any:
+        connected = tuple(f is not None for f in d.found)
+
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
+            # The number 0 is a cotangent that is zero whatever the values are.
+            zero = any(isinstance(g, int) for g in gs)
+            gs = tuple(None if isinstance(g, int) else g for g in gs) if zero else gs
             if any(g is not None for g in gs[len(self.graph.outputs) :]):
                 # Somebody differentiated the backward pass: what it read has cotangents too.
-                return d.forward.gradients(tracked, gs, ins, outs)
-            return self._backward(d, gs, ins, outs)
+                grads = d.forward.gradients(tracked, gs, ins, outs)
+            else:
+                grads = self._backward(d, gs, ins, outs)
+            return [0 if g is None and zero and c else g for g, c in zip(grads, connected, strict=True)]
 
+        gradients.connected = connected  # type: ignore[attr-defined]
         return gradients
 
     def _backward(self, d: Derivative, gs: tuple, ins: tuple, outs: tuple) -> list:
@@ -146,8 +154,16 @@ class GraphFunction:
         found, flat = pack([next(grads) if t else None for t in tracked])
         n_y = len(ys)
         joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
-        reached_by = _reached_by(joint, [t._symbol for t in seeds], n_y, found)
+        reached = iter(self._reached_by(tape, [ys[k] for k in wanted], sources))
+        reached_by = [next(reached) if t else 0 for t in tracked]
         return self._split(simplify(joint), len(xs), n_y, wanted, found, reached_by)
+
+    @staticmethod
+    def _reached_by(tape: Any, targets: list, sources: list) -> list[int]:
+        """The cotangents that each gradient depends on, as bits; all, where there are too many to tell apart."""
+        if not 1 < len(targets) <= _MOST_SEEDS:
+            return [(1 << len(targets)) - 1] * len(sources)
+        return tape._reached_by(targets, sources)
 
     def _split(
         self, joint: Graph, n_x: int, n_y: int, wanted: list[int], found: list, reached_by: list[int]
@@ -186,24 +202,6 @@ class GraphFunction:
             found,
             reached_by,
         )
-
-
-def _reached_by(joint: Graph, seeds: list[Value], n_y: int, found: list) -> list[int]:
-    """The cotangents that each gradient depends on, as bits. One that depends on none, such as a zero, counts as
-    depending on all; so does every one where there are too many to tell apart."""
-    everything = (1 << len(seeds)) - 1
-    if not 1 < len(seeds) <= _MOST_SEEDS:
-        return [everything] * len(found)
-    reached = {seed: 1 << i for i, seed in enumerate(seeds)}
-    for node in joint.nodes:
-        bits = 0
-        for v in node.operands:
-            bits |= reached.get(v, 0)
-        if bits:
-            reached.update((v, bits) for v in node.results)
-    grads = joint.outputs[n_y:]
-    places = [f[0] if isinstance(f, tuple) else f for f in found]
-    return [everything if p is None or p == _ZERO else reached.get(grads[p], 0) or everything for p in places]
 
 
 def pack(results: list) -> tuple[list, list]:
