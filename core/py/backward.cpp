@@ -72,7 +72,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     PyObject* tensors = PyTuple_GetItem(made.get(), 1);
     std::vector<Ref<TensorObject>> symbols;
     for (size_t i = 0; i < s.inputs.size(); ++i) symbols.push_back(Ref<TensorObject>::borrow(as_tensor(PyList_GetItem(tensors, Py_ssize_t(i)))));
-    pass.stand_in(symbols);
+    pass.use_symbols(symbols);
     for (size_t i = 0; i < from.size(); ++i)
       if (pass.visit(from[i].node)) {
         Ref<> seed = seeds[i] < 0 ? symbolic_ones(PyTuple_GetItem(made.get(), 0), from[i].object) : Ref<>::borrow(symbols[size_t(seeds[i])].object());
@@ -87,7 +87,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     }
     Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0), results.get(), lower ? Py_False : Py_True, nullptr)));
     PyObject* found = PyTuple_GetItem(program.get(), 1);
-    c.found.clear();
+    auto plan = std::make_shared<Plan>();
     for (size_t i = 0; i < to.size(); ++i) {
       PyObject* f = PyList_GetItem(found, Py_ssize_t(i));
       Found one;
@@ -98,10 +98,11 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
       } else if (f != Py_None) {
         one.tensor = int(PyLong_AsLong(f));
       }
-      c.found.push_back(std::move(one));
+      plan->found.push_back(std::move(one));
     }
-    c.function = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
-    if (lower) c.program = Ref<>(checked(PyObject_GetAttrString(c.function.get(), "program")));
+    plan->function = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
+    if (lower) plan->program = Ref<>(checked(PyObject_GetAttrString(plan->function.get(), "program")));
+    if (!c.plan) c.plan = std::move(plan);  // another thread may have been faster
     return true;
   });
   pass.forget_cotangents();
@@ -193,10 +194,11 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.query.add(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
   }
   std::shared_ptr<Compiled> c = remember(s);
-  if (!c->program && !(worth_compiling(*c) && compile(*c, pass, s, from, to, seeds, true))) return false;
-  std::vector<Ref<>> tensors = s.followed ? call_followed(c->function.get(), s) : call_program(c->program.get(), s);
+  if (!c->plan && !(worth_compiling(*c) && compile(*c, pass, s, from, to, seeds, true))) return false;
+  const std::shared_ptr<const Plan> plan = c->plan;
+  std::vector<Ref<>> tensors = s.followed ? call_followed(plan->function.get(), s) : call_program(plan->program.get(), s);
   pass.leave();
-  for (const Found& f : c->found) {
+  for (const Found& f : plan->found) {
     if (f.tensor < 0) {
       gradients.push_back(f.tensor == Found::kZero ? zero_gradient() : Ref<>());
     } else if (f.indices < 0) {
@@ -258,9 +260,9 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
     s.query.add(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
   }
   std::shared_ptr<Compiled> c = remember(s);
-  if (!c->function && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
-  Ref<> inputs = input_tensors(s);
-  return Ref<>(checked(PyTuple_Pack(2, c->function.get(), inputs.get())));
+  if (!c->plan && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
+  Ref<> function = c->plan->function, inputs = input_tensors(s);
+  return Ref<>(checked(PyTuple_Pack(2, function.get(), inputs.get())));
 }
 
 Ref<> reached_by(Tape* tape, PyObject* targets, PyObject* sources) {

@@ -30,13 +30,13 @@ static size_t all_bytes = 0;  // of all entries
 static void weigh(Compiled& c) {
   if (!c.remembered) return;
   all_bytes -= c.bytes;
-  c.bytes = c.key_bytes + (c.function ? c.records * kBytesPerRecord : 0);
+  c.bytes = c.key_bytes + (c.plan ? c.records * kBytesPerRecord : 0);
   all_bytes += c.bytes;
   while (cache.size() > 1 && (cache.size() > kMostStructures || all_bytes > kMostBytes)) {
     std::shared_ptr<Compiled> oldest = cache.pop_oldest()->value;
     oldest->remembered = false;
     all_bytes -= oldest->bytes;
-    if (oldest->program && oldest->used < 2) ++wasted;
+    if (oldest->plan && oldest->used < 2) ++wasted;
   }
 }
 
@@ -44,7 +44,7 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
   if (auto entry = cache.find(s.query)) {
     std::shared_ptr<Compiled> c = entry->value;
     ++c->seen;
-    if (c->program) {
+    if (c->plan) {
       ++hits;
       ++c->used;
     }

@@ -31,10 +31,15 @@ struct Found {
   Ref<> dense_shape;
 };
 
-struct Compiled {
-  Ref<> function;  // a GraphFunction, once compiled, and its ProgramObject
-  Ref<> program;
+// What a structure was compiled to. Threads share it, so it does not change.
+struct Plan {
+  Ref<> function;  // a GraphFunction
+  Ref<> program;   // its ProgramObject, if it was lowered
   std::vector<Found> found;
+};
+
+struct Compiled {
+  std::shared_ptr<const Plan> plan;  // once compiled
   int64_t seen = 0, used = 0;
   size_t records = 0, key_bytes = 0;
   bool failed = false;

@@ -110,10 +110,10 @@ NB_MODULE(gradtape_core, m) {
     PyBuffer_Release(&view);
     return sum;
   }, "The CRC-32C of bytes.");
-  m.def("set_stand_in_call", [](nb::object stand_in, nb::object call) {
-    gt::stand_in_error = Py_NewRef(stand_in.ptr());
-    gt::stand_in_call = Py_NewRef(call.ptr());
-  }, "Ops whose operands raise `stand_in` when they are converted call `call(op, args, kwargs)` instead.");
+  m.def("set_foreign_call", [](nb::object error, nb::object call) {
+    gt::foreign_error = Py_NewRef(error.ptr());
+    gt::foreign_call = Py_NewRef(call.ptr());
+  }, "Ops whose operands raise `error` when they are converted call `call(op, args, kwargs)` instead.");
   m.def("stepping", gt::stepping, "The number of the record whose gradient rule is running, or 0, and its op.");
   m.def("record_number", [](nb::handle t) -> uint64_t {
     gt::Node* n = gt::is_tensor(t.ptr()) ? gt::as_tensor(t.ptr())->node : nullptr;

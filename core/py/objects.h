@@ -252,9 +252,9 @@ struct Hooks {
       *np_dtypes;     // tuple of NumPy types by code
 };
 extern Hooks hooks;
-// Operands that stand for values of another library (Keras' symbolic inputs) raise `stand_in_error` when they
-// are converted; the call of the op then becomes `stand_in_call(op, args, kwargs)`. nullptr: there are none.
-extern PyObject *stand_in_error, *stand_in_call;
+// Operands that stand for values of another library (Keras' symbolic inputs) raise `foreign_error` when they
+// are converted; the call of the op then becomes `foreign_call(op, args, kwargs)`. nullptr: there are none.
+extern PyObject *foreign_error, *foreign_call;
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
 void note_leaving(PyObject* tensor);
 

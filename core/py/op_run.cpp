@@ -247,7 +247,7 @@ static bool is_outside(const ThreadState& here, TensorObject* t) {
 
 // In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
 static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
-  static PyObject* method = PyUnicode_InternFromString("stand_in");
+  static PyObject* method = PyUnicode_InternFromString("symbol_for");
   std::vector<Ref<TensorObject>> owned;
   std::vector<TensorObject*> operands(in, in + n);
   ThreadState& here = thread_state();
@@ -255,7 +255,7 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
   for (int i = 0; i < n; ++i) {
     if (!is_outside(here, in[i])) continue;
     Ref<> symbol(checked(PyObject_CallMethodOneArg(trace.get(), method, object(in[i]))));
-    if (!is_tensor(symbol.get())) fail(Code::Type, "a trace must stand a tensor in for a tensor");
+    if (!is_tensor(symbol.get())) fail(Code::Type, "a trace must give a tensor of its own for a tensor");
     owned.emplace_back(as_tensor(symbol.release()));
     owned.back()->node = ref(in[i]->node);
     owned.back()->output = in[i]->output;

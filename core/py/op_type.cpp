@@ -232,18 +232,18 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
   return run_op(op, reinterpret_cast<TensorObject* const*>(operands.data()), int(operands.size()), attrs.p);
 }
 
-PyObject *stand_in_error = nullptr, *stand_in_call = nullptr;
+PyObject *foreign_error = nullptr, *foreign_call = nullptr;
 
 // The result of a call that failed, if it failed because an operand stands for a value of another library.
 static PyObject* stood_in(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  if (!stand_in_error || !PyErr_ExceptionMatches(stand_in_error)) return nullptr;
+  if (!foreign_error || !PyErr_ExceptionMatches(foreign_error)) return nullptr;
   PyErr_Clear();
   Ref<> positional(PyTuple_New(n)), named(PyDict_New());
   if (!positional || !named) return nullptr;
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
   for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
     if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) return nullptr;
-  return PyObject_CallFunctionObjArgs(stand_in_call, op, positional.get(), named.get(), nullptr);
+  return PyObject_CallFunctionObjArgs(foreign_call, op, positional.get(), named.get(), nullptr);
 }
 
 static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {

@@ -247,14 +247,14 @@ class Pass {
   }
 
   // From here on rules run on these tensors instead of the kept values.
-  void stand_in(std::vector<Ref<TensorObject>> tensors) {
-    stand_ins_ = std::move(tensors);
+  void use_symbols(std::vector<Ref<TensorObject>> tensors) {
+    symbols_ = std::move(tensors);
     symbolic_ = true;
   }
   void forget_cotangents() {
     for (Ref<>& c : cotangents_) c = Ref<>();
     symbolic_ = false;
-    stand_ins_.clear();
+    symbols_.clear();
   }
 
  private:
@@ -278,9 +278,9 @@ class Pass {
     return t;
   }
 
-  Ref<TensorObject> stand_in_of(const Visit& v, int i) {
+  Ref<TensorObject> symbol_of(const Visit& v, int i) {
     uint32_t which = kept_[v.kept + size_t(i)];
-    if (which != ~0u) return stand_ins_[which];
+    if (which != ~0u) return symbols_[which];
     return Ref<TensorObject>(new_tensor(Tensor(v.node->values()[i].spec())));
   }
 
@@ -311,7 +311,7 @@ class Pass {
     if (n->closure && !n->explicit_values) return step_closure(n, g);
     OpObject* op = n->op;
     std::vector<Ref<TensorObject>> values;
-    for (int i = 0; i < n->n_in + n->n_out; ++i) values.push_back(symbolic_ ? stand_in_of(v, i) : wrap(n, i));
+    for (int i = 0; i < n->n_in + n->n_out; ++i) values.push_back(symbolic_ ? symbol_of(v, i) : wrap(n, i));
     if (n->closure) return step_function(v, g, values);
     if (op->joint) return step_joint(n, g, values);
     for (int i = 0; i < n->n_in; ++i) {
@@ -467,7 +467,7 @@ class Pass {
   std::vector<Visit> visits_;
   std::vector<Ref<>> cotangents_;
   std::vector<uint32_t> kept_;
-  std::vector<Ref<TensorObject>> stand_ins_;
+  std::vector<Ref<TensorObject>> symbols_;
   bool symbolic_ = false;
 };
 

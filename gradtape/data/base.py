@@ -225,7 +225,7 @@ class DatasetBase:
             self._key_found = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
         return self._key_found
 
-    def _stand_in(self) -> Any:
+    def _placeholder(self) -> Any:
         """What stands for the dataset while such a function is traced."""
         return kinds.DatasetArgument(self)
 

@@ -111,7 +111,7 @@ class OwnedIterator:
     def _argument_key(self) -> tuple:
         return ("iterator", *self._dataset._argument_key())
 
-    def _stand_in(self) -> Any:
+    def _placeholder(self) -> Any:
         return kinds.IteratorArgument(self)
 
     def _for_in_graph(self, *statement: Any) -> None:

@@ -71,7 +71,7 @@ def install(keras: ModuleType) -> None:
     KerasTensor.__tf_tensor__ = _refuse
     KerasTensor.__index__ = _refuse
     KerasTensor.get_shape = lambda self: TensorShape(self.shape)
-    _core.set_stand_in_call(IsSymbolic, _call_later)
+    _core.set_foreign_call(IsSymbolic, _call_later)
     _public.update(PUBLIC)
     for space, part in (
         ("image", importlib.import_module("gradtape.image")),

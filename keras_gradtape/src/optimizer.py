@@ -249,13 +249,13 @@ def _compiled(self: Any, programs: _Programs, grads: Sequence[Any], variables: S
     """The program of a step, or False if it cannot be traced (a constraint in NumPy, for example)."""
     trace = Trace()
 
-    def stand_in(t: Any) -> Any:
+    def symbol_of(t: Any) -> Any:
         return symbolic(trace.input(t._dims, t.dtype._code))
 
     symbols = [
-        IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(native.held(v)._value_shape))
+        IndexedSlices(symbol_of(g.values), symbol_of(g.indices), tuple(native.held(v)._value_shape))
         if isinstance(g, IndexedSlices)
-        else stand_in(g)
+        else symbol_of(g)
         for g, v in zip(grads, variables, strict=True)
     ]
     n = len(trace.inputs)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src.base.source import Line, user_line
+from gradtape._src.tensors import protocol
 
 # A record keeps what it has seen alive, and lets the oldest go beyond this: a whole program can run so.
 _MOST_BYTES = 1 << 30
@@ -95,10 +96,10 @@ class Record:
 
     tape = None
 
-    def stand_in(self, tape: Any, variable: Any) -> None:
+    def adopt(self, tape: Any, variable: Any) -> None:
         """A tape watches a variable: the tracker before this one is told."""
         if self._before is not None:
-            self._before.stand_in(tape, variable)
+            self._before.adopt(tape, variable)
 
     # ---- keeping ------------------------------------------------------------------------------------
 
@@ -163,3 +164,9 @@ def lines() -> Iterator[Record]:
     now._before = _core.assign_tracker()
     with _core.Scope(tracker=now, watcher=now, setting=_record, value=now):
         yield now
+
+
+if TYPE_CHECKING:
+
+    def _promise(record: Record) -> tuple[protocol.Tracker, protocol.Watcher]:
+        return record, record

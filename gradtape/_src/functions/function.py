@@ -47,7 +47,7 @@ _EAGER: Any = object()
 class ConcreteFunction:
     """One trace of a function: a graph for arguments of one kind."""
 
-    stand_ins: Sequence[Any] = ()  # for arguments that are looked at when the graph runs: datasets
+    placeholders: Sequence[Any] = ()  # for arguments that are looked at when the graph runs: datasets
 
     def __init__(
         self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list
@@ -240,10 +240,10 @@ class Function:
             concrete, tensors = self._get(key, args, kwargs)
         if concrete is _EAGER:
             return nest.map_structure(_result, self._python(*args, **kwargs))
-        if concrete.stand_ins:
-            given = [leaf for leaf in nest.flatten((args, kwargs)) if hasattr(leaf, "_stand_in")]
-            for stand_in, leaf in zip(concrete.stand_ins, given, strict=True):
-                stand_in.bind(leaf)
+        if concrete.placeholders:
+            given = [leaf for leaf in nest.flatten((args, kwargs)) if hasattr(leaf, "_placeholder")]
+            for placeholder, leaf in zip(concrete.placeholders, given, strict=True):
+                placeholder.bind(leaf)
         return concrete.call(tensors)
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
@@ -259,7 +259,7 @@ class Function:
             if isinstance(leaf, _core.Tensor):
                 tensors.append(leaf)
                 parts.append(leaf)
-            elif hasattr(leaf, "_stand_in"):
+            elif hasattr(leaf, "_placeholder"):
                 parts.append(leaf._argument_key())
             else:
                 parts.append(_lasting(leaf))
@@ -325,27 +325,27 @@ class Function:
         self._traces += not lifts
         trace = Trace(lifts=lifts)
         symbols: list = []
-        stand_ins: list = []
+        placeholders: list = []
 
-        def stand_in(leaf: Any) -> Any:
+        def symbol_of(leaf: Any) -> Any:
             if isinstance(leaf, (np.ndarray, np.generic)):
                 leaf = conversion.convert(leaf)
-            if hasattr(leaf, "_stand_in"):
-                stand_ins.append(leaf._stand_in())
-                return stand_ins[-1]
+            if hasattr(leaf, "_placeholder"):
+                placeholders.append(leaf._placeholder())
+                return placeholders[-1]
             if not isinstance(leaf, _core.Tensor):
                 return leaf
             symbols.append(symbolic(trace.input(tuple(leaf.shape), leaf.dtype._code)))
             return symbols[-1]
 
-        sym_args, sym_kwargs = nest.map_structure(stand_in, (args, kwargs))
+        sym_args, sym_kwargs = nest.map_structure(symbol_of, (args, kwargs))
         try:
             with aside(trace):
                 result = self._traceable()(*sym_args, **sym_kwargs)
                 single = not nest.is_nested(result)
                 flat = [_result(r) for r in nest.flatten(result)]
                 concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
-            concrete.stand_ins = stand_ins
+            concrete.placeholders = placeholders
         except NeedsConstants:
             if lifts:
                 raise

@@ -8,7 +8,7 @@ trace, which become inputs so that a tape outside can follow them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
@@ -16,6 +16,7 @@ from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.base.errors import more
 from gradtape._src.base.source import user_line
 from gradtape._src.graph.ir import Callback, Graph, Value, symbolic
+from gradtape._src.tensors import protocol
 
 
 class Holdings:
@@ -182,7 +183,7 @@ class Trace(Graph):
             trace = trace.outer
         return False
 
-    def stand_in(self, tensor: Any) -> Any:
+    def symbol_for(self, tensor: Any) -> Any:
         """A tensor of the trace for one from outside; called by the core."""
         return symbolic(self.lift(tensor) if tensor._born > self.start else self.capture(tensor))
 
@@ -216,3 +217,9 @@ class Trace(Graph):
 def is_tracing() -> bool:
     """Whether this thread is tracing a function."""
     return _core.current_trace() is not None
+
+
+if TYPE_CHECKING:
+
+    def _promise(trace: Trace, value: Value) -> tuple[protocol.Trace, protocol.Symbol]:
+        return trace, value

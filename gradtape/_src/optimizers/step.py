@@ -394,13 +394,13 @@ class Programs:
     def _traced(self, grads: Sequence[Any], updating: bool | None) -> Any:
         trace = Trace()
 
-        def stand_in(t: Any) -> Any:
+        def symbol_of(t: Any) -> Any:
             return symbolic(trace.input(tuple(t.shape), t.dtype._code))
 
         symbols = [
-            IndexedSlices(stand_in(g.values), stand_in(g.indices), tuple(v._value_shape))
+            IndexedSlices(symbol_of(g.values), symbol_of(g.indices), tuple(v._value_shape))
             if isinstance(g, IndexedSlices)
-            else stand_in(g)
+            else symbol_of(g)
             for g, v in zip(grads, self.variables, strict=True)
         ]
         n = len(trace.inputs)

@@ -40,15 +40,15 @@ class Tracker:
             return None if self._before is None else self._before.read(variable)
         for tape in self.inner:
             if tape._recording and tape._watch_accessed and variable.trainable:
-                self.stand_in(tape, variable)
+                self.adopt(tape, variable)
         return known[1]
 
-    def stand_in(self, tape: Any, variable: Any) -> None:
+    def adopt(self, tape: Any, variable: Any) -> None:
         """From now on the assigned tensor is the variable, as a source of `tape`."""
         known = self._now.get(id(variable))
-        if known is not None and not tape._tracks(variable) and id(variable) not in tape._stand_ins:
+        if known is not None and not tape._tracks(variable) and id(variable) not in tape._adopted:
             tape._watch(known[1])
-            tape._stand_ins[id(variable)] = known
+            tape._adopted[id(variable)] = known
 
     def assign(self, variable: Any, tensor: Any) -> None:
         """Called by the core, which has given the variable its value already."""

@@ -16,6 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import log, nest
 from gradtape._src.base.errors import more
 from gradtape._src.tapes.assignments import Tracker, opened, record
+from gradtape._src.tensors import protocol
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -123,7 +124,7 @@ class GradientTape(_core.Tape):
         self._tracker = Tracker(self) if track_assign else None
         if self._tracker is not None:
             self._follow(self._tracker)
-        self._stand_ins: dict[int, tuple] = {}  # by id of a variable: it and the tensor it stood for
+        self._adopted: dict[int, tuple] = {}  # by id of a variable: it and the tensor it stood for
 
     # ---- context ----------------------------------------------------------------------------
 
@@ -166,8 +167,8 @@ class GradientTape(_core.Tape):
             else:
                 tracker = _core.assign_tracker()
                 if tracker is not None and tracker is not self._tracker and isinstance(leaf, _core.Variable):
-                    tracker.stand_in(self, leaf)
-                if id(leaf) not in self._stand_ins:
+                    tracker.adopt(self, leaf)
+                if id(leaf) not in self._adopted:
                     self._watch(leaf)
 
     @staticmethod
@@ -332,7 +333,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
     def _source(self, source: Any) -> Any:
         if not isinstance(source, (_core.Tensor, _core.Variable)):
             source = GradientTape._end(source, "source")
-        return self._stand_ins[id(source)][1] if id(source) in self._stand_ins else source
+        return self._adopted[id(source)][1] if id(source) in self._adopted else source
 
     @staticmethod
     def _end(value: Any, role: str) -> Any:
@@ -529,3 +530,9 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         from gradtape._src.debug.draw import draw
 
         return draw(self, None if target is None else self._targets(target), file)
+
+
+if TYPE_CHECKING:
+
+    def _promise(tape: GradientTape, tracker: Tracker) -> tuple[protocol.Tape, protocol.Tracker]:
+        return tape, tracker

@@ -14,7 +14,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors, log, settings
 from gradtape._src.base.errors import NeedsConstants, Untraceable
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above
+from gradtape._src.tensors import above, protocol
 from gradtape._src.tensors.conversion import convert, densify, dtype_code
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -158,7 +158,7 @@ def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
     return masks
 
 
-def _graph_inputs(specs: list) -> tuple:
+def _graph_inputs(specs: protocol.Specs) -> tuple[Any, list]:
     return above.backward.graph_inputs(specs)
 
 
@@ -185,16 +185,16 @@ def install() -> None:
     """Gives the functions above to the core."""
     e = errors
     _core.set_hooks(
-        {
-            "convert": convert,
-            "shape": TensorShape._from_dims,
-            "dtypes": dtypes.BY_CODE,
-            "reads": reads,
-            "index": index,
-            "accumulate": accumulate,
-            "densify": densify,
+        protocol.Hooks(
+            convert=convert,
+            shape=TensorShape._from_dims,
+            dtypes=dtypes.BY_CODE,
+            reads=reads,
+            index=index,
+            accumulate=accumulate,
+            densify=densify,
             # in the order of Code in core/error.h
-            "errors": (
+            errors=(
                 e.InvalidArgumentError,
                 e.ResourceExhaustedError,
                 e.UnimplementedError,
@@ -205,15 +205,15 @@ def install() -> None:
                 LookupError,
                 e.Untraceable,
             ),
-            "graph_inputs": _graph_inputs,
-            "graph_program": _graph_program,
-            "not_compiled": _not_compiled,
-            "slices": IndexedSlices,
-            "dtype_code": dtype_code,
-            "np_empty": np.empty,
-            "np_dtypes": tuple(
+            graph_inputs=_graph_inputs,
+            graph_program=_graph_program,
+            not_compiled=_not_compiled,
+            slices=IndexedSlices,
+            dtype_code=dtype_code,
+            np_empty=np.empty,
+            np_dtypes=tuple(
                 np.float32 if d is dtypes.bfloat16 else np.dtype(d.as_numpy_dtype).type
                 for d in dtypes.BY_CODE
             ),
-        }
+        )
     )

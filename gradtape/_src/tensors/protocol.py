@@ -1,0 +1,112 @@
+"""What the native core and Python promise each other, in one place.
+
+The core calls Python for what is rare, through functions it is given once (`Hooks`) and through methods of the
+objects that a thread has entered (`Trace`, `Tracker`, `Watcher`, `Tape`; see core/py/thread_state.h) or that a tensor
+carries (`Symbol`). Names here are the names in core/py; `mypy` holds the classes to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypedDict
+
+from gradtape import _core
+
+Specs = Sequence[tuple[int, tuple[int, ...]]]  # number of the type, shape
+
+
+class Hooks(TypedDict):
+    """Functions and tables that `_core.set_hooks` gives to the core (`struct Hooks` in core/py/objects.h)."""
+
+    convert: Callable[
+        ..., _core.Tensor
+    ]  # (value, type or -1): what is no number, tensor or buffer, as a tensor
+    shape: Callable[[tuple], Any]  # a tuple of ints as a TensorShape
+    dtypes: Sequence[Any]  # DTypes by number
+    reads: Callable[..., list[int]]  # (op, operands, results, attributes): bits of the values each rule reads
+    index: Callable[[Any, Any], Any]  # x[key] for masks and other rare keys
+    accumulate: Callable[[Any, Any], Any]  # the sum of gradients of which one is sparse
+    densify: Callable[[Any], Any]  # an IndexedSlices as a tensor
+    errors: Sequence[type[Exception]]  # classes by Code in core/error.h
+    graph_inputs: Callable[[Specs], tuple[Any, list]]  # a new graph, and a symbol for each input
+    graph_program: Callable[
+        [Any, list, bool], tuple[Any, list]
+    ]  # (graph, gradients, dense): function, places
+    not_compiled: Callable[
+        [Exception, bool], None
+    ]  # why a pass runs by its rules; whether all rules are ours
+    slices: Callable[..., Any]  # (values, indices, dense shape): an IndexedSlices
+    dtype_code: Callable[[Any], int]  # whatever names a type, as its number
+    np_empty: Callable[..., Any]
+    np_dtypes: Sequence[Any]  # NumPy's types by number
+
+
+class Symbol(Protocol):
+    """What a tensor without a value carries: it hears of every op that the tensor is an operand of."""
+
+    def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None: ...
+
+
+class Trace(Protocol):
+    """The graph that a thread is writing (`_core.Scope(trace=...)`)."""
+
+    start: int  # tensors made before this count come from outside
+    lifts: bool  # numbers made during the trace are values of the graph, too
+
+    def read(self, variable: Any) -> _core.Tensor:
+        """What a variable holds at this point."""
+        ...
+
+    def assign(self, variable: Any, tensor: _core.Tensor) -> None:
+        """A variable is given a value, from this point on."""
+        ...
+
+    def symbol_for(self, tensor: _core.Tensor) -> _core.Tensor:
+        """A tensor of the trace for one from outside."""
+        ...
+
+    def ones_like(self, tensor: _core.Tensor) -> _core.Tensor:
+        """The cotangent of a target when none is given."""
+        ...
+
+
+class Tracker(Protocol):
+    """Who is told of assignments (`_core.Scope(tracker=...)`, `tape._follow`)."""
+
+    def read(self, variable: Any) -> _core.Tensor | None:
+        """The tensor that a variable was assigned, or None."""
+        ...
+
+    def assign(self, variable: Any, tensor: _core.Tensor) -> None:
+        """A variable has been given a value."""
+        ...
+
+
+class Watcher(Protocol):
+    """Who is shown every op that runs by itself (`_core.Scope(watcher=...)`); may raise."""
+
+    def __call__(self, op: Any, operands: tuple, result: Any) -> None: ...
+
+
+class Tape(Protocol):
+    """A subclass of `_core.Tape`, where assignments are followed."""
+
+    def _entering(self) -> None:
+        """Called before it records."""
+        ...
+
+    def _left(self) -> None:
+        """Called when it has stopped."""
+        ...
+
+
+class GraphRule(Protocol):
+    """The gradient function of a recorded graph (`_core.record` with values to keep).
+
+    It is called with the cotangents (None where there is none, the number 0 where it is zero whatever the values
+    are), the operands and the results, and gives a gradient for each operand.
+    """
+
+    connected: tuple[bool, ...]  # the operands it has gradients for
+
+    def __call__(self, gs: tuple, ins: tuple, outs: tuple) -> list: ...
