@@ -3,8 +3,13 @@
 // process when it finds no memory for itself, so it is asked only where there is enough.
 #include "blas.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "error.h"
 #if defined(_WIN32)
@@ -12,6 +17,7 @@
 #else
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace gt {
@@ -88,15 +94,21 @@ void* library() {
 
 Blas load() {
   Blas b;
-  b.sgemm = blas_function<decltype(b.sgemm)>("cblas_sgemm");
-  b.dgemm = blas_function<decltype(b.dgemm)>("cblas_dgemm");
-  b.cgemm = blas_function<decltype(b.cgemm)>("cblas_cgemm");
-  b.zgemm = blas_function<decltype(b.zgemm)>("cblas_zgemm");
-  b.sgemv = blas_function<decltype(b.sgemv)>("cblas_sgemv");
-  b.dgemv = blas_function<decltype(b.dgemv)>("cblas_dgemv");
-  b.cgemv = blas_function<decltype(b.cgemv)>("cblas_cgemv");
-  b.zgemv = blas_function<decltype(b.zgemv)>("cblas_zgemv");
+  b.sgemm = blas_function<decltype(b.sgemm)::Pointer>("cblas_sgemm");
+  b.dgemm = blas_function<decltype(b.dgemm)::Pointer>("cblas_dgemm");
+  b.cgemm = blas_function<decltype(b.cgemm)::Pointer>("cblas_cgemm");
+  b.zgemm = blas_function<decltype(b.zgemm)::Pointer>("cblas_zgemm");
+  b.sgemv = blas_function<decltype(b.sgemv)::Pointer>("cblas_sgemv");
+  b.dgemv = blas_function<decltype(b.dgemv)::Pointer>("cblas_dgemv");
+  b.cgemv = blas_function<decltype(b.cgemv)::Pointer>("cblas_cgemv");
+  b.zgemv = blas_function<decltype(b.zgemv)::Pointer>("cblas_zgemv");
+  want_room(kThreadBytes);
   blas_function<void (*)(int)>("openblas_set_num_threads")(1);
+  // The first buffer, now that there is room for it.
+  const float one = 1, zero = 0;
+  float out;
+  b.sgemm(kRowMajor, kNoTrans, kNoTrans, 1, 1, 1, one, &one, 1, &one, 1, zero, &out, 1);
+  InsideBlas::first_was_inside();
   return b;
 }
 
@@ -117,12 +129,58 @@ void* blas_symbol(const char* name) {
 
 const Blas& blas() {
   static const Blas table = load();
-  thread_local bool fits = false;
-  if (!fits) [[unlikely]] {
-    want_room(kThreadBytes);
-    fits = true;
-  }
   return table;
+}
+
+#if defined(__linux__)
+// The library does not say how many buffers it has. One that it takes now lies in the hole where there was
+// room for it: if something is there afterwards, it has been taken.
+namespace {
+std::mutex holes;
+constexpr int kMostHoles = 256;
+void* filled[kMostHoles];
+int n_filled = 0;
+
+void* find_hole() {
+  std::lock_guard lock(holes);
+  void* p = mmap(nullptr, kThreadBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  munmap(p, kThreadBytes);
+  return p;
+}
+
+bool was_filled(void* hole) {
+  std::lock_guard lock(holes);
+  const size_t page = size_t(sysconf(_SC_PAGESIZE)), middle = kThreadBytes / 2 / page * page;
+  unsigned char resident;
+  const bool taken = mincore(static_cast<char*>(hole) + middle, page, &resident) == 0;
+  if (!taken || n_filled == kMostHoles) return false;
+  if (std::find(filled, filled + n_filled, hole) != filled + n_filled) return false;  // by another thread
+  filled[n_filled++] = hole;
+  return true;
+}
+}  // namespace
+
+void InsideBlas::enter_slowly() {
+  while (!(hole_ = find_hole())) {
+    inside_.fetch_sub(1, std::memory_order_release);
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (inside_.fetch_add(1, std::memory_order_acquire) < buffers_.load(std::memory_order_relaxed)) return;
+  }
+  number_ = inside_.load(std::memory_order_relaxed);
+}
+
+void InsideBlas::look_for_buffer() {
+  int known = buffers_.load(std::memory_order_relaxed);
+  if (known < number_ && was_filled(hole_)) buffers_.fetch_add(1, std::memory_order_relaxed);
+}
+#else
+void InsideBlas::enter_slowly() { buffers_.store(std::numeric_limits<int>::max()); }
+void InsideBlas::look_for_buffer() {}
+#endif
+
+void InsideBlas::first_was_inside() {
+  if (buffers_.load() == 0) buffers_.store(1);
 }
 
 const char* blas_config() { return blas_function<const char* (*)()>("openblas_get_config")(); }

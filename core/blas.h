@@ -1,5 +1,6 @@
 // BLAS and LAPACK, loaded at first use from the library of the scipy-openblas32 wheel.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "dtype.h"
@@ -17,15 +18,55 @@ template <class T> using RealGemv = void (*)(int order, int trans, int m, int n,
 template <class T> using ComplexGemv = void (*)(int order, int trans, int m, int n, const T* alpha, const T* a,
                                              int lda, const T* x, int incx, const T* beta, T* y, int incy);
 
+// A thread inside the library, which takes a buffer of 32 MB for each that is inside at a time. Without memory
+// for one more it ends the process, so a thread that might need one waits until another has left.
+class InsideBlas {
+ public:
+  InsideBlas() {
+    if (inside_.fetch_add(1, std::memory_order_acquire) >= buffers_.load(std::memory_order_relaxed)) [[unlikely]]
+      enter_slowly();
+  }
+  ~InsideBlas() {
+    inside_.fetch_sub(1, std::memory_order_release);
+    if (hole_) [[unlikely]] look_for_buffer();
+  }
+  InsideBlas(const InsideBlas&) = delete;
+  static void first_was_inside();  // a call of one thread is over: there is a buffer
+
+ private:
+  void enter_slowly();
+  void look_for_buffer();
+  inline static std::atomic<int> inside_{0};
+  inline static std::atomic<int> buffers_{0};  // that the library is known to have
+  void* hole_ = nullptr;                       // where the next one goes
+  int number_ = 0;
+};
+
+// A function of the library.
+template <class F> class Routine;
+template <class R, class... A> class Routine<R (*)(A...)> {
+ public:
+  using Pointer = R (*)(A...);
+  Routine() = default;
+  explicit Routine(void* f) : f_(reinterpret_cast<Pointer>(f)) {}
+  R operator()(A... a) const {
+    InsideBlas here;
+    return f_(a...);
+  }
+
+ private:
+  Pointer f_ = nullptr;
+};
+
 struct Blas {
-  RealGemm<float> sgemm;
-  RealGemm<double> dgemm;
-  ComplexGemm<c64> cgemm;
-  ComplexGemm<c128> zgemm;
-  RealGemv<float> sgemv;
-  RealGemv<double> dgemv;
-  ComplexGemv<c64> cgemv;
-  ComplexGemv<c128> zgemv;
+  Routine<RealGemm<float>> sgemm;
+  Routine<RealGemm<double>> dgemm;
+  Routine<ComplexGemm<c64>> cgemm;
+  Routine<ComplexGemm<c128>> zgemm;
+  Routine<RealGemv<float>> sgemv;
+  Routine<RealGemv<double>> dgemv;
+  Routine<ComplexGemv<c64>> cgemv;
+  Routine<ComplexGemv<c128>> zgemv;
 };
 
 // Where the library is (the Python layer knows); takes effect before the first use only.
@@ -36,6 +77,6 @@ const char* blas_config();  // what the library says about itself
 // Any other routine by its plain name, e.g. blas_symbol("LAPACKE_sgetrf") or
 // blas_symbol("spotrf_"); throws when there is none. Look it up once and keep it.
 void* blas_symbol(const char* name);
-template <class F> F blas_function(const char* name) { return reinterpret_cast<F>(blas_symbol(name)); }
+template <class F> Routine<F> blas_function(const char* name) { return Routine<F>(blas_symbol(name)); }
 
 }  // namespace gt

@@ -50,7 +50,7 @@ template <class F> void visit_linear(Dtype t, F&& f) {
 
 // A routine of LAPACK's Fortran interface: lapack<T, F>("potrf") is spotrf_, dpotrf_, cpotrf_ or
 // zpotrf_. Look it up before going to other threads: a missing library is an exception.
-template <class T, class F> F lapack(const char* name) {
+template <class T, class F> Routine<F> lapack(const char* name) {
   const char letter = std::is_same_v<T, float> ? 's' : std::is_same_v<T, double> ? 'd' : std::is_same_v<T, c64> ? 'c' : 'z';
   blas();  // sets the number of threads
   return blas_function<F>((letter + std::string(name) + "_").c_str());

@@ -49,7 +49,7 @@ template <class T> using Gesv = void (*)(const int*, const int*, T*, const int*,
 
 constexpr int kMatrices = 7;  // that expm works with
 
-template <class T> void expm(Gesv<T> gesv, T* x, int64_t n, T* scratch, int* pivots) {
+template <class T> void expm(Routine<Gesv<T>> gesv, T* x, int64_t n, T* scratch, int* pivots) {
   using R = Real<T>;
   constexpr bool single = std::is_same_v<R, float>;
   const int64_t size = n * n;

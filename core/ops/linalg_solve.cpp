@@ -15,7 +15,7 @@ constexpr int kLeft = 141, kUpper = 121, kLower = 122, kNonUnit = 131;
 template <class T> using RealTrsm = void (*)(int, int, int, int, int, int, int, T, const T*, int, T*, int);
 template <class T> using ComplexTrsm = void (*)(int, int, int, int, int, int, int, const T*, const T*, int, T*, int);
 template <class T> using Trsm = std::conditional_t<is_complex_type<T>, ComplexTrsm<T>, RealTrsm<T>>;
-template <class T> Trsm<T> trsm_of() {
+template <class T> Routine<Trsm<T>> trsm_of() {
   const char letter = std::is_same_v<T, float> ? 's' : std::is_same_v<T, double> ? 'd' : std::is_same_v<T, c64> ? 'c' : 'z';
   blas();
   return blas_function<Trsm<T>>((std::string("cblas_") + letter + "trsm").c_str());
@@ -102,7 +102,7 @@ void run_triangular(const Call& c, Outs& outs) {
 // ---- general matrices: LU of what LAPACK sees, the transpose ----
 
 // The factors of a copy of `a`, in `lu` and `pivots`; false when it has no inverse.
-template <class T> bool factor(Getrf<T> getrf, const T* a, int64_t n, T* lu, int* pivots) {
+template <class T> bool factor(Routine<Getrf<T>> getrf, const T* a, int64_t n, T* lu, int* pivots) {
   std::copy(a, a + n * n, lu);
   int order = int(n), info = 0;
   getrf(&order, &order, lu, &order, pivots, &info);

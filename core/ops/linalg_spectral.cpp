@@ -31,14 +31,15 @@ template <class T> struct Gesdd {
   using OfReal = void (*)(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*, const int*, int*, int*, size_t);
   using OfComplex = void (*)(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*, const int*, R*, int*,
                              int*, size_t);
-  std::conditional_t<is_complex_type<T>, OfComplex, OfReal> routine;
+  using Pointer = std::conditional_t<is_complex_type<T>, OfComplex, OfReal>;
+  Routine<Pointer> routine;
   char job;  // N: values alone, S: thin factors, A: square factors
   // LAPACK sees the transpose: its rows are our columns.
   int rows, columns, least, ldv;
   int64_t n_work, n_real;
 
   Gesdd(char job_, int64_t m, int64_t n)
-      : routine(lapack<T, decltype(routine)>("gesdd")), job(job_), rows(int(n)), columns(int(m)), least(int(std::min(m, n))) {
+      : routine(lapack<T, Pointer>("gesdd")), job(job_), rows(int(n)), columns(int(m)), least(int(std::min(m, n))) {
     ldv = job == 'A' ? columns : least;
     const int64_t most = std::max(m, n), k = least;
     n_real = job == 'N' ? 7 * k : k * std::max(5 * k + 7, 2 * most + 2 * k + 1);
