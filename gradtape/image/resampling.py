@@ -71,6 +71,7 @@ resample: Any = opaque(
         ),
         None, None, None, None, None, None,
     ),
+    linear="x",
     numpy=_numpy_resample, batch=_batch,
     samples=[
         _sample("bilinear", False, (2, 4, 5, 3), 3, 9), _sample("bilinear", True, (1, 7, 6, 1), 3, 2),

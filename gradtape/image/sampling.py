@@ -101,7 +101,7 @@ sample_grid: Any = opaque(
         lambda g, x, at, ys, xs, out, dy, dx: unsample_grid(g, at, ys, xs, x.shape, dy, dx),
         None, _sample_by_y, _sample_by_x,
     ),
-    numpy=_numpy_sample, batch=_batch_sample,
+    numpy=_numpy_sample, batch=_batch_sample, linear="x",
     samples=[
         *(call(_IMAGES, _AT, _YS, _XS, **slopes) for slopes in _SLOPES),
         call((1, 3, 3, 19), ints([0]), at([[0.5, 1.0]]), at([[2.0]])),
@@ -122,7 +122,7 @@ unsample_grid: Any = opaque(
         lambda gg, g, at, ys, xs, out, shape, dy, dx: sample_grid(gg, at, ys, xs, dy, dx),
         None, _unsample_by_y, _unsample_by_x,
     ),
-    numpy=_numpy_unsample, batch=_batch_unsample,
+    numpy=_numpy_unsample, batch=_batch_unsample, linear="g",
     samples=[
         *(call((3, 2, 3, 2), _AT, _YS, _XS, shape=list(_IMAGES), **slopes) for slopes in _SLOPES),
         call((0, 2, 3, 1), ints([]), (0, 2), (0, 3), shape=[2, 3, 3, 1]),

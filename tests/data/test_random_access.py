@@ -7,6 +7,9 @@ import gradtape as tf
 Dataset = tf.data.Dataset
 SPEC = tf.TensorSpec((), tf.int64)
 
+# The orders are those of a program without a global seed.
+pytestmark = pytest.mark.usefixtures("unseeded")
+
 
 def at_all(ds, n):
     return [tf.data.experimental.at(ds, i).numpy().tolist() for i in range(n)]
