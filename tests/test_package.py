@@ -129,6 +129,13 @@ def test_aliases_are_one_op():
     assert tf.tanh is tf.math.tanh is tf.nn.tanh
 
 
+def test_every_op_has_samples():
+    code = (
+        "from gradtape._src.ops.table import TABLE; print(*(r.name for r in TABLE.values() if not r.samples))"
+    )
+    assert python(code).stdout.split() == []
+
+
 def test_every_op_has_a_sentence():
     for row in TABLE.values():
         assert row.doc.strip().endswith((".", ")", "`")), row.name
