@@ -132,6 +132,10 @@ const Blas& blas() {
   return table;
 }
 
+#if defined(__GLIBC__)
+extern "C" void* __tls_get_addr(void* module_and_offset);
+#endif
+
 #if defined(__linux__)
 // The library does not say how many buffers it has. One that it takes now lies in the hole where there was
 // room for it: if something is there afterwards, it has been taken.
@@ -161,6 +165,20 @@ bool was_filled(void* hole) {
 }
 }  // namespace
 
+// What the library keeps for each thread is allocated when it is first asked for, and the process ends if that fails.
+void InsideBlas::get_to_know_thread() {
+#if defined(__GLIBC__)
+  struct {
+    size_t module = 0, offset = 0;
+  } data;
+  if (dlinfo(library(), RTLD_DI_TLS_MODID, &data.module) == 0 && data.module) {
+    want_room(kThreadBytes);
+    __tls_get_addr(&data);
+  }
+#endif
+  thread_is_known_ = true;
+}
+
 void InsideBlas::enter_slowly() {
   while (!(hole_ = find_hole())) {
     inside_.fetch_sub(1, std::memory_order_release);
@@ -175,6 +193,7 @@ void InsideBlas::look_for_buffer() {
   if (known < number_ && was_filled(hole_)) buffers_.fetch_add(1, std::memory_order_relaxed);
 }
 #else
+void InsideBlas::get_to_know_thread() { thread_is_known_ = true; }
 void InsideBlas::enter_slowly() { buffers_.store(std::numeric_limits<int>::max()); }
 void InsideBlas::look_for_buffer() {}
 #endif

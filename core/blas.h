@@ -23,6 +23,7 @@ template <class T> using ComplexGemv = void (*)(int order, int trans, int m, int
 class InsideBlas {
  public:
   InsideBlas() {
+    if (!thread_is_known_) [[unlikely]] get_to_know_thread();
     if (inside_.fetch_add(1, std::memory_order_acquire) >= buffers_.load(std::memory_order_relaxed)) [[unlikely]]
       enter_slowly();
   }
@@ -34,8 +35,10 @@ class InsideBlas {
   static void first_was_inside();  // a call of one thread is over: there is a buffer
 
  private:
+  static void get_to_know_thread();
   void enter_slowly();
   void look_for_buffer();
+  inline static constinit thread_local bool thread_is_known_ = false;
   inline static std::atomic<int> inside_{0};
   inline static std::atomic<int> buffers_{0};  // that the library is known to have
   void* hole_ = nullptr;                       // where the next one goes

@@ -17,9 +17,20 @@
 #endif
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
+#include <sys/mman.h>
+#endif
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
 #endif
 
 namespace gt {
+
+void prepare_to_throw() {
+#if defined(__GLIBCXX__)
+  void* volatile asked_for = abi::__cxa_get_globals();  // a call whose result is not used is left out
+  (void)asked_for;
+#endif
+}
 
 namespace {
 
@@ -46,6 +57,17 @@ template <class F> bool spin(F&& ready) {
   return false;
 }
 
+// Whether there is memory for another thread: its stack, and what the libraries it calls keep for each thread.
+bool has_room() {
+#if defined(__unix__) || defined(__APPLE__)
+  constexpr size_t kThreadBytes = size_t(16) << 20;
+  void* p = mmap(nullptr, kThreadBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return false;
+  munmap(p, kThreadBytes);
+#endif
+  return true;
+}
+
 struct Pool {
   std::mutex calls;  // held by the one caller whose pieces the workers take
   int wanted = 0, workers = 0;  // the system may refuse to start as many as were wanted
@@ -63,6 +85,7 @@ struct Pool {
   std::atomic<int> asleep{0};
   std::mutex mutex;
   std::condition_variable wake;
+  std::atomic<bool> started{false};  // the worker that was hired last
 
   bool run_piece() {
     int64_t mine = left.load(std::memory_order_acquire);
@@ -88,7 +111,11 @@ struct Pool {
     wake.notify_all();
     wanted = count;
     try {
-      for (workers = 0; workers < count; ++workers) std::thread([this, hired] { work(hired); }).detach();
+      for (workers = 0; workers < count && has_room(); ++workers) {
+        started.store(false);
+        std::thread([this, hired] { work(hired); }).detach();
+        started.wait(false);
+      }
     } catch (const std::exception&) {  // no memory for another stack: those that there are do the work
     }
   }
@@ -102,6 +129,9 @@ std::atomic<int> threads_asked{0};
 
 void Pool::work(int hired) {
   inside = true;
+  prepare_to_throw();
+  started.store(true);
+  started.notify_one();
   auto busy = [&] { return left.load(std::memory_order_relaxed) > 0 || crew.load(std::memory_order_relaxed) != hired; };
   while (crew.load() == hired) {
     while (run_piece()) {}

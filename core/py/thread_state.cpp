@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "../threads.h"
 #include "objects.h"
 
 namespace gt {
@@ -21,6 +22,7 @@ static std::mutex& contexts_mutex() {
 }
 
 ThreadState& new_thread_state() {
+  prepare_to_throw();
   struct Owner {
     ThreadState state;
     ~Owner() {
@@ -328,6 +330,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void init_thread_state(PyObject* module) {
+  thread_state();
   ScopeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&scope_spec)));
   SettingType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&setting_spec)));
   PyModule_AddObjectRef(module, "Scope", reinterpret_cast<PyObject*>(ScopeType));
