@@ -23,15 +23,14 @@ struct Change {
   uint64_t trace_start = 0;     // of the trace: tensors made before this count come from outside (0: it takes none)
   bool trace_lifts = false;     // of the trace: numbers made during it are values of its graph too
   PyObject *setting = nullptr, *value = nullptr;
+  ThreadState* thread = nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
 };
 
 // A change that is entered and left: by a tape, or a scope (Scope in Python, Quiet here). It leaves by itself
 // when it dies, in whichever thread that is, so that a thread never points at anything that is gone.
 struct Context : Change {
-  ThreadState* thread = nullptr;  // that entered it; nullptr: it is not entered
-
   Context() = default;
-  explicit Context(const Change& change) : Change(change) {}
+  explicit Context(const Change& change) : Change(change) { thread = nullptr; }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context() { leave(); }
