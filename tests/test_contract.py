@@ -10,7 +10,7 @@ PAIRS = [
     (check, name)
     for check in testing.CHECKS
     for name, row in TABLE.items()
-    if row.samples and check in testing.checks_of(row)
+    if list(row.samples) and check in testing.checks_of(row)
 ]
 
 
