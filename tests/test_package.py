@@ -130,9 +130,7 @@ def test_aliases_are_one_op():
 
 
 def test_every_op_has_samples():
-    code = (
-        "from gradtape._src.ops.table import TABLE; print(*(r.name for r in TABLE.values() if not list(r.samples)))"
-    )
+    code = "from gradtape._src.ops.table import TABLE; print(*(r.name for r in TABLE.values() if not list(r.samples)))"
     assert python(code).stdout.split() == []
 
 
