@@ -53,6 +53,18 @@ bool is_hashable(PyObject* o) {
   return hash_of(o, hash);
 }
 
+// What a weak reference refers to; nothing when that has died.
+Ref<> referent(PyObject* weak) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* o = nullptr;
+  if (PyWeakref_GetRef(weak, &o) < 0) throw PythonError{};
+  return Ref<>(o);
+#else
+  PyObject* o = PyWeakref_GetObject(weak);
+  return o == Py_None ? Ref<>() : Ref<>::borrow(o);
+#endif
+}
+
 }  // namespace
 
 bool is_constant(PyObject* o) {
@@ -125,12 +137,12 @@ Held::Held(PyObject* o) : how_(is_plain(o) ? How::Value : is_hashable(o) ? How::
   }
 }
 
-bool Held::dead() const { return weak_ && PyWeakref_GetObject(object_.get()) == Py_None; }
+bool Held::dead() const { return weak_ && !referent(object_.get()); }
 
 bool Held::is(PyObject* o) const {
   if (how_ == How::Value) return equal_plain(object_.get(), o);
-  Ref<> mine = weak_ ? Ref<>::borrow(PyWeakref_GetObject(object_.get())) : object_;
-  if (weak_ && mine.get() == Py_None) return false;
+  Ref<> mine = weak_ ? referent(object_.get()) : object_;
+  if (!mine) return false;
   if (mine.get() == o) return true;
   if (how_ == How::Same || Py_TYPE(mine.get()) != Py_TYPE(o)) return false;
   int equal = PyObject_RichCompareBool(mine.get(), o, Py_EQ);

@@ -2,7 +2,7 @@
 
 Each branch and loop body is traced into a graph of its own. What it touches from outside becomes
 an operand; a variable it assigns becomes a result, and is assigned again outside. The values that
-branches return and loops carry may be nests of tensors, numbers and TensorArrays; `state.py` says
+branches return and loops carry may be nests of tensors, numbers and TensorArrays; `values.py` says
 how those become tensors.
 """
 

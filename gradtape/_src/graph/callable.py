@@ -48,7 +48,7 @@ class GraphFunction:
         self._program: Any = None
         self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
         self._derivatives: dict[tuple[tuple[bool, ...], bool], Derivative] = {}
-        self._rules: dict[int, Any] = {}  # by id of a derivative of this function
+        self._rules: dict[tuple[tuple[bool, ...], bool], Any] = {}  # of the derivatives
 
     @property
     def program(self) -> Any:
@@ -69,10 +69,11 @@ class GraphFunction:
     def _recorded(self, tensors: Sequence[Any], tracked: tuple[bool, ...]) -> list:
         d = self.derivative(tracked)
         outputs = d.forward.program.run(tensors)
-        rule = self._rules.get(id(d))
+        key = tracked, _core.assign_tracker() is not None
+        rule = self._rules.get(key)
         if rule is None:
             # One object for all calls: tapes recognise by it what they have seen before.
-            rule = self._rules[id(d)] = self._rule(d, tracked)
+            rule = self._rules[key] = self._rule(d, tracked)
         # A second derivative may need to run forward again, from the inputs, or read all the results.
         keep = _EVERYTHING if _core.may_differentiate_again() else 0
         for where, i in d.reads:

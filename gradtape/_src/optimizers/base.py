@@ -119,7 +119,7 @@ class Optimizer:
         self._slots: dict[int, dict[str, Variable]] = {}  # by id of the variable
         self._scalars: dict[str, Variable] = {}
         self._added: list[Variable] = []  # by subclasses, with `add_variable`
-        self._undecayed: tuple[set[int], re.Pattern | None] = (set(), None)
+        self._undecayed: tuple[dict[int, Any], re.Pattern | None] = ({}, None)
         self._iterations: _core.Variable = self._new_variable(np.int64(0), "iteration")
         self._rate_now: Any = None  # the rate of a step where Python code computes it
         self._set_rate(learning_rate)
@@ -381,7 +381,7 @@ class Optimizer:
                 "`exclude_from_weight_decay()` can only be configured before the optimizer is built."
             )
         pattern = re.compile("|".join(var_names)) if var_names else None
-        self._undecayed = ({id(v) for v in var_list or ()}, pattern)
+        self._undecayed = ({id(v): v for v in var_list or ()}, pattern)  # held, so that ids stay theirs
 
     # ---- steps ---------------------------------------------------------------------------------
 
