@@ -27,7 +27,7 @@ check: $(VENV)/.strict  ## format, lint, types, C++ warnings as errors, then eve
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	if test -e .clang-format && command -v clang-format > /dev/null; then clang-format --dry-run -Werror $(NATIVE); fi
+	$(BIN)/clang-format --dry-run -Werror $(filter %.cpp %.h,$(NATIVE))
 	$(MAKE) test
 
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about 25 minutes)

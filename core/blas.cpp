@@ -54,17 +54,20 @@ class ScopedEnv {
 };
 
 [[noreturn]] void missing(const std::string& why) {
-  fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why + ". Hint: pip install scipy-openblas32");
+  fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why +
+                          ". Hint: pip install scipy-openblas32");
 }
 
-// What the library takes when it is loaded, and again for each thread that is inside of it at a time: 56 and 32 MB were seen.
+// What the library takes when it is loaded, and again for each thread that is inside of it at a time: 56 and
+// 32 MB were seen.
 constexpr size_t kLibraryBytes = size_t(64) << 20, kThreadBytes = size_t(33) << 20;
 
 void want_room(size_t bytes) {
 #if !defined(_WIN32)
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED)
-    fail(Code::ResourceExhausted, "cannot multiply matrices: OpenBLAS needs " + std::to_string(bytes >> 20) + " MiB for itself, which there are not.");
+    fail(Code::ResourceExhausted, "cannot multiply matrices: OpenBLAS needs " + std::to_string(bytes >> 20) +
+                                      " MiB for itself, which there are not.");
   munmap(p, bytes);
 #endif
 }
@@ -165,7 +168,8 @@ bool was_filled(void* hole) {
 }
 }  // namespace
 
-// What the library keeps for each thread is allocated when it is first asked for, and the process ends if that fails.
+// What the library keeps for each thread is allocated when it is first asked for, and the process ends if
+// that fails.
 void InsideBlas::get_to_know_thread() {
 #if defined(__GLIBC__)
   struct {

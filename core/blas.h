@@ -9,27 +9,34 @@ namespace gt {
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112, kConjTrans = 113;
 
-template <class T> using RealGemm = void (*)(int order, int ta, int tb, int m, int n, int k, T alpha, const T* a,
-                                             int lda, const T* b, int ldb, T beta, T* c, int ldc);
-template <class T> using ComplexGemm = void (*)(int order, int ta, int tb, int m, int n, int k, const T* alpha,
-                                             const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc);
-template <class T> using RealGemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda,
-                                             const T* x, int incx, T beta, T* y, int incy);
-template <class T> using ComplexGemv = void (*)(int order, int trans, int m, int n, const T* alpha, const T* a,
-                                             int lda, const T* x, int incx, const T* beta, T* y, int incy);
+template <class T>
+using RealGemm = void (*)(int order, int ta, int tb, int m, int n, int k, T alpha, const T* a, int lda,
+                          const T* b, int ldb, T beta, T* c, int ldc);
+template <class T>
+using ComplexGemm = void (*)(int order, int ta, int tb, int m, int n, int k, const T* alpha, const T* a,
+                             int lda, const T* b, int ldb, const T* beta, T* c, int ldc);
+template <class T>
+using RealGemv = void (*)(int order, int trans, int m, int n, T alpha, const T* a, int lda, const T* x,
+                          int incx, T beta, T* y, int incy);
+template <class T>
+using ComplexGemv = void (*)(int order, int trans, int m, int n, const T* alpha, const T* a, int lda,
+                             const T* x, int incx, const T* beta, T* y, int incy);
 
-// A thread inside the library, which takes a buffer of 32 MB for each that is inside at a time. Without memory
-// for one more it ends the process, so a thread that might need one waits until another has left.
+// A thread inside the library, which takes a buffer of 32 MB for each that is inside at a time. Without
+// memory for one more it ends the process, so a thread that might need one waits until another has left.
 class InsideBlas {
  public:
   InsideBlas() {
-    if (!thread_is_known_) [[unlikely]] get_to_know_thread();
-    if (inside_.fetch_add(1, std::memory_order_acquire) >= buffers_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (!thread_is_known_) [[unlikely]]
+      get_to_know_thread();
+    if (inside_.fetch_add(1, std::memory_order_acquire) >= buffers_.load(std::memory_order_relaxed))
+        [[unlikely]]
       enter_slowly();
   }
   ~InsideBlas() {
     inside_.fetch_sub(1, std::memory_order_release);
-    if (hole_) [[unlikely]] look_for_buffer();
+    if (hole_) [[unlikely]]
+      look_for_buffer();
   }
   InsideBlas(const InsideBlas&) = delete;
   static void first_was_inside();  // a call of one thread is over: there is a buffer

@@ -28,7 +28,8 @@ void* map_pages(size_t size) {
   char* p = static_cast<char*>(mmap(nullptr, room, PROT_READ | PROT_WRITE, flags, -1, 0));
   if (p == MAP_FAILED) return nullptr;
   if (huge) {  // start on a huge page, give back what lies before and behind
-    char* start = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1));
+    char* start =
+        reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1));
     if (start > p) munmap(p, size_t(start - p));
     if (p + room > start + size) munmap(start + size, size_t(p + room - (start + size)));
     p = start;
@@ -63,7 +64,8 @@ size_t machine_memory() {  // 0: unknown
 
 Buffer* from_system(int bin) {
   const size_t bytes = bin_bytes(bin);
-  void* p = bytes >= kMapped ? map_pages(pages(bytes)) : ::operator new(bytes + kHeader, std::align_val_t(64), std::nothrow);
+  void* p = bytes >= kMapped ? map_pages(pages(bytes))
+                             : ::operator new(bytes + kHeader, std::align_val_t(64), std::nothrow);
   if (!p) return nullptr;
   Buffer* b = new (p) Buffer;
   b->bin = uint8_t(bin);

@@ -16,8 +16,8 @@
 namespace gt {
 
 inline constexpr size_t kHeader = sizeof(Buffer);
-inline constexpr size_t kSmall = size_t(1) << 16;       // largest block of the thread's lists
-inline constexpr size_t kMapped = size_t(1) << 20;      // from here on pages come straight from the system
+inline constexpr size_t kSmall = size_t(1) << 16;   // largest block of the thread's lists
+inline constexpr size_t kMapped = size_t(1) << 20;  // from here on pages come straight from the system
 
 // Size classes. Up to 512 bytes: multiples of 64. Up to 64 KB: four an octave. Above: eight.
 inline constexpr int kFine = 8, kSmallBins = kFine + 7 * 4, kBins = 252;
@@ -49,8 +49,8 @@ inline Buffer* open_block(Buffer* b, size_t bytes) {
 }
 inline void close_block(Buffer* b, size_t except = 0) { open_block(b, except); }
 
-size_t machine_memory();        // physical memory and swap; 0: unknown
-Buffer* from_system(int bin);   // nullptr when there is no more
+size_t machine_memory();       // physical memory and swap; 0: unknown
+Buffer* from_system(int bin);  // nullptr when there is no more
 void to_system(Buffer*);
 
 }  // namespace gt

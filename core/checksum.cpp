@@ -27,7 +27,8 @@ uint32_t by_tables(uint32_t r, const unsigned char* p, size_t n) {
   static const Tables t = make_tables();
   for (; n >= 8; p += 8, n -= 8) {
     r ^= uint32_t(p[0]) | uint32_t(p[1]) << 8 | uint32_t(p[2]) << 16 | uint32_t(p[3]) << 24;
-    r = t[7][r & 255] ^ t[6][r >> 8 & 255] ^ t[5][r >> 16 & 255] ^ t[4][r >> 24] ^ t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
+    r = t[7][r & 255] ^ t[6][r >> 8 & 255] ^ t[5][r >> 16 & 255] ^ t[4][r >> 24] ^ t[3][p[4]] ^ t[2][p[5]] ^
+        t[1][p[6]] ^ t[0][p[7]];
   }
   for (; n; ++p, --n) r = t[0][(r ^ *p) & 255] ^ r >> 8;
   return r;

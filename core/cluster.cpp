@@ -23,7 +23,9 @@ int64_t tile_length(int64_t arrays, int64_t widest) {
 
 void Cluster::choose_tiles() {
   bool two_dimensional = false;
-  for (const Register& r : registers) two_dimensional |= r.kind == Register::Kind::Input && (r.spread == Spread::Row || r.spread == Spread::Column);
+  for (const Register& r : registers)
+    two_dimensional |=
+        r.kind == Register::Kind::Input && (r.spread == Spread::Row || r.spread == Spread::Column);
   bool by_rows = false;
   for (const Tail& t : tails) by_rows |= t.over != Tail::Over::All;
   if (!two_dimensional && !by_rows) {
@@ -31,7 +33,8 @@ void Cluster::choose_tiles() {
     outer = 1;
   }
   int64_t arrays = scratch;
-  for (const Register& r : registers) arrays += r.kind != Register::Kind::Scratch && r.spread != Spread::Scalar;
+  for (const Register& r : registers)
+    arrays += r.kind != Register::Kind::Scratch && r.spread != Spread::Scalar;
   const int64_t length = tile_length(arrays, widest);
   if (outer == 1 || (inner > length && !by_rows)) {
     tile_columns = length;
@@ -92,10 +95,12 @@ class TileRunner {
       if (r.kind == Register::Kind::Scratch) at_[i] = memory + stride * r.index;
       if (expands(r)) {
         at_[i] = memory + stride * next++;
-        if (r.spread == Spread::Row) repeat_row(at_[i], inputs_[r.index], c.inner * r.width, std::min(c.tile_rows, c.outer));
+        if (r.spread == Spread::Row)
+          repeat_row(at_[i], inputs_[r.index], c.inner * r.width, std::min(c.tile_rows, c.outer));
       } else if (r.kind == Register::Kind::Input && r.spread == Spread::Scalar) {
         at_[i] = const_cast<char*>(inputs_[r.index]);
-      } else if (r.kind == Register::Kind::Input && r.spread == Spread::Full && space * r.width >= kFetchedBytes) {
+      } else if (r.kind == Register::Kind::Input && r.spread == Spread::Full &&
+                 space * r.width >= kFetchedBytes) {
         fetched_.push_back(i);
       }
     }
@@ -143,7 +148,8 @@ class TileRunner {
  private:
   // With whole rows in a tile a repeating operand is written out once per tile.
   bool expands(const Register& r) const {
-    return r.kind == Register::Kind::Input && !c_.tile_columns && (r.spread == Spread::Row || r.spread == Spread::Column);
+    return r.kind == Register::Kind::Input && !c_.tile_columns &&
+           (r.spread == Spread::Row || r.spread == Spread::Column);
   }
 
   void reduce(const Tail& t, char* partial, int64_t tile, int64_t row, int64_t rows, int64_t length) {
@@ -152,7 +158,8 @@ class TileRunner {
       case Tail::Over::All: t.loop(partial + tile * t.width, x, length, 1); break;
       case Tail::Over::Rows: t.loop(partial + tile * c_.inner * t.width, x, rows, c_.inner); break;
       case Tail::Over::Columns:
-        for (int64_t i = 0; i < rows; ++i) t.loop(partial + (row + i) * t.width, x + i * c_.inner * t.width, c_.inner, 1);
+        for (int64_t i = 0; i < rows; ++i)
+          t.loop(partial + (row + i) * t.width, x + i * c_.inner * t.width, c_.inner, 1);
     }
   }
 
@@ -187,14 +194,16 @@ void Cluster::run(const char* const* inputs, char* const* outputs) const {
     return;
   }
   int64_t per_tile = tile_columns ? tile_columns : tile_rows * inner;
-  int64_t grain = std::max<int64_t>(1, int64_t(kPieceNanoseconds / (std::max(cost, 0.05) * double(per_tile))));
+  int64_t grain =
+      std::max<int64_t>(1, int64_t(kPieceNanoseconds / (std::max(cost, 0.05) * double(per_tile))));
   parallel_for(count, grain, [&](int64_t begin, int64_t end) {
     TileRunner runner(*this, inputs, outputs, partials.data());
     for (int64_t tile = begin; tile < end; ++tile) runner.run(tile);
   });
   for (size_t t = 0; t < tails.size(); ++t) {
     const Tail& tail = tails[t];
-    if (tail.over != Tail::Over::Columns) tail.loop(outputs[tail.out], partials[t], count, tail.over == Tail::Over::All ? 1 : inner);
+    if (tail.over != Tail::Over::Columns)
+      tail.loop(outputs[tail.out], partials[t], count, tail.over == Tail::Over::All ? 1 : inner);
   }
 }
 

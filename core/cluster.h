@@ -63,12 +63,14 @@ struct Cluster {
 // ---- what cluster.cpp and alike.cpp share -------------------------------------------------------
 
 constexpr double kPieceNanoseconds = 20000;  // of work, for a thread to take at a time
-int64_t tile_length(int64_t arrays, int64_t widest);  // elements in a tile that reads and writes so many arrays
-char* scratch_memory(size_t bytes);  // of this thread, for tile buffers; grows to what the largest cluster needs
+int64_t tile_length(int64_t arrays,
+                    int64_t widest);  // elements in a tile that reads and writes so many arrays
+char* scratch_memory(
+    size_t bytes);  // of this thread, for tile buffers; grows to what the largest cluster needs
 
-// Arrays of more bytes than this come from memory. The operations of a cluster read one array after the other,
-// too little of each in a row for the processor to guess what comes next: so the next tile is asked for
-// between them. Measured with Adam over 4M elements and two threads: 2.1 ms, 3.2 without.
+// Arrays of more bytes than this come from memory. The operations of a cluster read one array after the
+// other, too little of each in a row for the processor to guess what comes next: so the next tile is asked
+// for between them. Measured with Adam over 4M elements and two threads: 2.1 ms, 3.2 without.
 constexpr int64_t kFetchedBytes = 1 << 23;
 inline void fetch(const char* at, int64_t begin, int64_t end) {
 #if defined(__GNUC__)
@@ -76,7 +78,8 @@ inline void fetch(const char* at, int64_t begin, int64_t end) {
 #endif
 }
 
-// All operations over `n` elements of each register, which are `at` their places. `before(o)` is called before number o.
+// All operations over `n` elements of each register, which are `at` their places. `before(o)` is called
+// before number o.
 template <class F> void run_operations(const Cluster& c, char* const* at, int64_t n, F&& before) {
   for (size_t o = 0; o < c.ops.size(); ++o) {
     const ClusterOp& op = c.ops[o];
@@ -97,6 +100,7 @@ bool alike(const Cluster& a, const Cluster& b);
 
 // Runs clusters that are alike as one loop where they are short: the elements of many go through the
 // operations together. `pointers_in[m]` and `pointers_out[m]` are those of cluster `m`.
-void run_alike(const Cluster* const* clusters, size_t count, const char* const* const* pointers_in, char* const* const* pointers_out);
+void run_alike(const Cluster* const* clusters, size_t count, const char* const* const* pointers_in,
+               char* const* const* pointers_out);
 
 }  // namespace gt

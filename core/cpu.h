@@ -4,11 +4,12 @@
 
 namespace gt {
 
-// The x86-64 level (1 to 4) of the processor; 1 on others. The environment variable GRADTAPE_ISA lowers it, for tests.
+// The x86-64 level (1 to 4) of the processor; 1 on others. The environment variable GRADTAPE_ISA lowers it,
+// for tests.
 int cpu_level();
 
-// The level of the copy of the kernels in use, the highest of this build that the processor can run (kernels_table.cpp).
-// 0: there is none, and nothing but `no_copy_text`, which says so, may be called.
+// The level of the copy of the kernels in use, the highest of this build that the processor can run
+// (kernels_table.cpp). 0: there is none, and nothing but `no_copy_text`, which says so, may be called.
 int isa_level();
 const char* isa_name();
 std::string no_copy_text();

@@ -1,4 +1,5 @@
-// Element types: the enum every other file switches on, the two 16-bit floats, and what dtypes.def says of each type.
+// Element types: the enum every other file switches on, the two 16-bit floats, and what dtypes.def says of
+// each type.
 #pragma once
 #include <bit>
 #include <complex>
@@ -64,7 +65,8 @@ struct DtypeFacts {
   Dtype real;
 };
 constexpr DtypeFacts kDtypeFacts[] = {
-#define GT_DTYPE(tag, type, name, kind, number, format, real) {name, kind, sizeof(type), number, format, Dtype::real},
+#define GT_DTYPE(tag, type, name, kind, number, format, real) \
+  {name, kind, sizeof(type), number, format, Dtype::real},
 #include "dtypes.def"
 };
 constexpr int kDtypes = sizeof kDtypeFacts / sizeof *kDtypeFacts;
@@ -85,7 +87,8 @@ constexpr DtypeSet set_of_kind(char kind) {
 constexpr DtypeSet kBool = set_of_kind('b'), kSigned = set_of_kind('i'), kUnsigned = set_of_kind('u');
 constexpr DtypeSet kFloat = set_of_kind('f'), kComplex = set_of_kind('c');
 constexpr DtypeSet kHalf = set_of(Dtype::F16) | set_of(Dtype::BF16);
-constexpr DtypeSet kInt = kSigned | kUnsigned, kReal = kInt | kFloat, kNumber = kReal | kComplex, kAny = kNumber | kBool;
+constexpr DtypeSet kInt = kSigned | kUnsigned, kReal = kInt | kFloat, kNumber = kReal | kComplex,
+                   kAny = kNumber | kBool;
 constexpr bool in(Dtype t, DtypeSet s) { return (s >> int(t)) & 1; }
 constexpr bool is_float(Dtype t) { return in(t, kFloat); }
 constexpr bool is_complex(Dtype t) { return in(t, kComplex); }
@@ -102,6 +105,7 @@ template <class T> struct DtypeOf;
 #include "dtypes.def"
 
 // visit(t, f): calls f(T{}) with the C++ type of t.
+// clang-format off
 template <class F> decltype(auto) visit(Dtype t, F&& f) {
   switch (t) {
 #define GT_DTYPE(tag, type, ...) \
@@ -110,5 +114,6 @@ template <class F> decltype(auto) visit(Dtype t, F&& f) {
   }
   __builtin_unreachable();
 }
+// clang-format on
 
 }  // namespace gt

@@ -5,7 +5,17 @@
 
 namespace gt {
 
-enum class Code : uint8_t { InvalidArgument, ResourceExhausted, Unimplemented, Type, Value, Index, Runtime, Lookup, Untraceable };
+enum class Code : uint8_t {
+  InvalidArgument,
+  ResourceExhausted,
+  Unimplemented,
+  Type,
+  Value,
+  Index,
+  Runtime,
+  Lookup,
+  Untraceable
+};
 
 struct Error {
   Code code;

@@ -42,8 +42,8 @@ std::string no_copy_text() {
 #define GT_COPY(level) built += (built.empty() ? "" : ", ") + std::string(kNames[level]);
   GT_ISA_COPIES
 #undef GT_COPY
-  std::string text = "this processor cannot run gradtape's kernels: the build has them for " + built + ", the processor is of level " +
-                     std::to_string(cpu_level()) + ".";
+  std::string text = "this processor cannot run gradtape's kernels: the build has them for " + built +
+                     ", the processor is of level " + std::to_string(cpu_level()) + ".";
   if (std::getenv("GRADTAPE_ISA")) text += " Hint: GRADTAPE_ISA asks for less than there is; unset it.";
   return text;
 }

@@ -30,8 +30,8 @@ namespace gt {
 
 namespace {
 
-constexpr size_t kListBytes = size_t(1) << 18;   // what a thread keeps of one size
-constexpr int64_t kFlush = 1 << 16;              // a thread reports its live bytes in steps of this
+constexpr size_t kListBytes = size_t(1) << 18;  // what a thread keeps of one size
+constexpr int64_t kFlush = 1 << 16;             // a thread reports its live bytes in steps of this
 
 std::string human(double bytes) {
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -46,8 +46,8 @@ std::string human(double bytes) {
 
 // A cached large block keeps its places in two lists at the start of its own data.
 struct Links {
-  Buffer *newer, *older;   // of any size
-  Buffer *above, *below;   // of the same size
+  Buffer *newer, *older;  // of any size
+  Buffer *above, *below;  // of the same size
 };
 Links& links(Buffer* b) { return *reinterpret_cast<Links*>(b->data); }
 
@@ -60,8 +60,10 @@ struct LargeCache {
   void push(Buffer* b) {
     Links& l = links(b);
     l = {nullptr, newest, nullptr, top[b->bin]};
-    if (newest) links(newest).newer = b;
-    else oldest = b;
+    if (newest)
+      links(newest).newer = b;
+    else
+      oldest = b;
     if (l.below) links(l.below).above = b;
     newest = top[b->bin] = b;
     bytes += b->bytes;
@@ -94,7 +96,8 @@ LargeCache& large_cache() {
     auto* c = new LargeCache;
 #if GT_POSIX
     static LargeCache* forked = c;  // a fork while another thread holds the lock must not freeze the child
-    pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); }, [] { forked->mutex.unlock(); });
+    pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); },
+                   [] { forked->mutex.unlock(); });
 #endif
     return c;
   }();
@@ -161,7 +164,8 @@ Registry& registry() {
     auto* made = new Registry;
 #if GT_POSIX
     static Registry* forked = made;
-    pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); }, [] { forked->mutex.unlock(); });
+    pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); },
+                   [] { forked->mutex.unlock(); });
 #endif
     return made;
   }();
@@ -216,7 +220,8 @@ void count_live(int64_t bytes, int64_t tensors) {
 // ---- the slow paths ----------------------------------------------------------------------------
 
 [[noreturn]] void exhausted(size_t bytes) {
-  std::string text = "cannot allocate " + human(double(bytes)) + ": " + human(double(memory_info().live_bytes)) + " are in use";
+  std::string text = "cannot allocate " + human(double(bytes)) + ": " +
+                     human(double(memory_info().live_bytes)) + " are in use";
   if (machine_memory()) text += " and the machine has " + human(double(machine_memory()));
   fail(Code::ResourceExhausted, text + "." GT_MORE("memory"));
 }

@@ -63,7 +63,8 @@ struct Registrar {
 };
 #define GT_JOIN2(a, b) a##b
 #define GT_JOIN(a, b) GT_JOIN2(a, b)
-#define GT_OP(...) static const ::gt::Registrar GT_JOIN(gt_op_, __COUNTER__){__VA_ARGS__}
+#define GT_OP(...) \
+  static const ::gt::Registrar GT_JOIN(gt_op_, __COUNTER__) { __VA_ARGS__ }
 
 // The shape that x and y broadcast to, as NumPy does it.
 Shape broadcast(const Shape& x, const Shape& y);

@@ -18,16 +18,16 @@ constexpr size_t kMargin = 1 << 20;
 constexpr int64_t kKeptArena = 64 * 1024;
 
 struct Frame {
-  std::vector<Tensor> inputs;               // Input and Constant values
-  std::vector<Outs> outs;                   // results of each step
-  std::vector<Tensor*> value;               // by number of the value; points into the two above
+  std::vector<Tensor> inputs;  // Input and Constant values
+  std::vector<Outs> outs;      // results of each step
+  std::vector<Tensor*> value;  // by number of the value; points into the two above
   std::vector<std::vector<const Tensor*>> in;
-  std::vector<std::pair<Tensor*, int64_t>> arena;   // values in the arena and their offsets
+  std::vector<std::pair<Tensor*, int64_t>> arena;  // values in the arena and their offsets
   std::vector<std::pair<Tensor*, const Tensor*>> aliases;
   std::vector<std::vector<std::pair<Tensor*, const Tensor*>>> aliases_of;  // those of loose results, by step
-  std::vector<Tensor*> fresh, loose;        // results; values that steps may give memory of their own
-  std::vector<bool> is_loose;               // the same by number of the value
-  std::vector<bool> taken;                  // results that this run writes over an input
+  std::vector<Tensor*> fresh, loose;  // results; values that steps may give memory of their own
+  std::vector<bool> is_loose;         // the same by number of the value
+  std::vector<bool> taken;            // results that this run writes over an input
   Buffer* memory = nullptr;
   std::vector<Tensor> alias_values;
   std::vector<const char*> pointers_in;
@@ -123,23 +123,26 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
 static bool same_scalars(const Program& p, const Step& a, const Step& b) {
   const Cluster& c = p.clusters[size_t(a.cluster)];
   for (const Register& r : c.registers) {
-    if (r.kind != Register::Kind::Input || r.spread != Spread::Scalar || a.in[r.index] == b.in[r.index]) continue;
+    if (r.kind != Register::Kind::Input || r.spread != Spread::Scalar || a.in[r.index] == b.in[r.index])
+      continue;
     const Value &x = p.values[a.in[r.index]], &y = p.values[b.in[r.index]];
-    if (x.place != Place::Constant || y.place != Place::Constant || x.form.dtype != y.form.dtype) return false;
+    if (x.place != Place::Constant || y.place != Place::Constant || x.form.dtype != y.form.dtype)
+      return false;
     if (std::memcmp(x.form.data, y.form.data, size_t(dtype_size(x.form.dtype))) != 0) return false;
   }
   return true;
 }
 
-// Results of their own, so that they overlap with nothing, and no use of each other's: `made` tells for each value
-// the first step of the run of clusters that it is a result of.
+// Results of their own, so that they overlap with nothing, and no use of each other's: `made` tells for each
+// value the first step of the run of clusters that it is a result of.
 static bool joins(const Program& p, size_t first, size_t last, const std::vector<size_t>& made) {
   const Step &a = p.steps[first], &b = p.steps[last];
   if (b.kind != Step::Kind::Cluster) return false;
   for (uint32_t v : b.out)
     if (p.values[v].place != Place::Fresh) return false;
   if (first == last) return true;
-  if (!alike(p.clusters[size_t(a.cluster)], p.clusters[size_t(b.cluster)]) || !same_scalars(p, a, b)) return false;
+  if (!alike(p.clusters[size_t(a.cluster)], p.clusters[size_t(b.cluster)]) || !same_scalars(p, a, b))
+    return false;
   for (uint32_t v : b.in)
     if (made[p.origin(v)] == first) return false;
   return true;
@@ -229,8 +232,10 @@ void (*check_interrupt)() = [] {};
 void Patience::look() {
   using namespace std::chrono_literals;
   const Clock::time_point now = Clock::now();
-  if (now - looked_ > 1ms) between_ = 1;
-  else between_ = std::min(2 * between_, most_);
+  if (now - looked_ > 1ms)
+    between_ = 1;
+  else
+    between_ = std::min(2 * between_, most_);
   looked_ = now;
   left_ = between_;
   if (now - asked_ < 100ms) return;
@@ -287,10 +292,11 @@ static bool has_margin() {
   return found;
 }
 
-Program::Run::Run(Program& program, const Tensor* const* inputs, bool take) : program_(program), frame_(program.take_frame()) {
+Program::Run::Run(Program& program, const Tensor* const* inputs, bool take)
+    : program_(program), frame_(program.take_frame()) {
   Frame& f = *frame_;
-  // With results written over inputs there is no way back: where memory is so short that a tile might find none,
-  // they get memory of their own, or the run fails with nothing changed.
+  // With results written over inputs there is no way back: where memory is so short that a tile might find
+  // none, they get memory of their own, or the run fails with nothing changed.
   take = take && !program.in_place.empty() && has_margin();
   // Before the frame holds the inputs too: one reference is the variable's own.
   for (size_t k = 0; take && k < program.in_place.size(); ++k) {
@@ -315,17 +321,15 @@ Program::Run::~Run() {
   program_.give_back(std::move(frame_));
 }
 
-bool Program::Run::takes(size_t result) const {
-  return !interruptible_ && frame_->taken[result];
-}
+bool Program::Run::takes(size_t result) const { return !interruptible_ && frame_->taken[result]; }
 
 void Program::Run::compute(std::vector<Tensor>& outs, double* times) {
   Frame& f = *frame_;
   f.claim(program_.arena_bytes);
   for (Tensor* t : f.fresh)
     if (!t->buffer) t->allocate();
-  // With results written over inputs there is no way back, so what the results need is claimed before the first
-  // step, also for those that may turn out to be a part of the arena, which others will write to.
+  // With results written over inputs there is no way back, so what the results need is claimed before the
+  // first step, also for those that may turn out to be a part of the arena, which others will write to.
   const std::vector<uint32_t>& results = program_.results;
   outs.clear();
   outs.reserve(results.size());

@@ -33,7 +33,7 @@ struct Step {
   const Elementwise* kernel = nullptr;
   const Attrs* attrs = nullptr;  // owned by the program's maker
   int cluster = -1;
-  int call = -1;                 // Call: which of the program's callbacks
+  int call = -1;  // Call: which of the program's callbacks
   std::vector<uint32_t> in, out;
   const char* name = "";
   // Whether results may be where operands are, or in memory that the step brings.
@@ -65,11 +65,12 @@ struct Frame;
 class Program {
  public:
   // One run. It holds the inputs from its first moment to its last, so whoever they belong to may change
-  // meanwhile: made, and its results given to their owners, under the interpreter's lock, it computes without.
+  // meanwhile: made, and its results given to their owners, under the interpreter's lock, it computes
+  // without.
   class Run {
    public:
-    // `inputs` have the shapes and types the program was made for (see `check_inputs`). With `take`, results are
-    // written over inputs where `in_place` says so and nobody else holds them.
+    // `inputs` have the shapes and types the program was made for (see `check_inputs`). With `take`, results
+    // are written over inputs where `in_place` says so and nobody else holds them.
     Run(Program& program, const Tensor* const* inputs, bool take = false);
     ~Run();
     Run(const Run&) = delete;
@@ -91,7 +92,8 @@ class Program {
   std::vector<Cluster> clusters;
   std::vector<uint32_t> results;
   std::vector<int32_t> in_place;  // for each result, or none: the input whose memory it may take, -1 for none
-  std::vector<uint32_t> alike;    // for each step: how many from it on are clusters that run together (0 or 1: none)
+  std::vector<uint32_t>
+      alike;  // for each step: how many from it on are clusters that run together (0 or 1: none)
   int64_t arena_bytes = 0;
   uint32_t n_inputs = 0;
   Callback callback = nullptr;
@@ -101,7 +103,8 @@ class Program {
   ~Program();
   // The value whose elements a value has: itself, unless it is an alias.
   size_t origin(size_t v) const { return values[v].place == Place::Alias ? size_t(values[v].at) : v; }
-  void check_inputs(const Tensor* const* inputs) const;  // throws if they are not what the program was made for
+  void check_inputs(
+      const Tensor* const* inputs) const;  // throws if they are not what the program was made for
   // Runs a short program whose results are all written over inputs, where they are then. False, with
   // nothing done, if it is not one, or somebody else holds one of those inputs. Nobody may look at an
   // input meanwhile: the caller has the interpreter's lock.

@@ -1,5 +1,6 @@
-// Whether a program fits together: places exist, values are made before they are read, steps get and give what
-// their shapes say. A program that passes touches no memory but its own; running one checks its inputs only.
+// Whether a program fits together: places exist, values are made before they are read, steps get and give
+// what their shapes say. A program that passes touches no memory but its own; running one checks its inputs
+// only.
 #include "ops/elementwise.h"
 #include "program.h"
 
@@ -26,7 +27,8 @@ class Checker {
     }
     for (uint32_t r : p_.results)
       if (!known(r)) wrong("a result is made by no step");
-    if (!p_.in_place.empty() && p_.in_place.size() != p_.results.size()) wrong("results and places differ in number");
+    if (!p_.in_place.empty() && p_.in_place.size() != p_.results.size())
+      wrong("results and places differ in number");
     for (size_t k = 0; k < p_.in_place.size(); ++k) check_in_place(p_.in_place[k], p_.values[p_.results[k]]);
   }
 
@@ -43,12 +45,14 @@ class Checker {
         there_[v] = true;
         return;
       case Place::Arena:
-        if (x.at < 0 || x.at > p_.arena_bytes || x.form.nbytes() > p_.arena_bytes - x.at) wrong("a value lies outside of its memory");
+        if (x.at < 0 || x.at > p_.arena_bytes || x.form.nbytes() > p_.arena_bytes - x.at)
+          wrong("a value lies outside of its memory");
         return;
       case Place::Alias:
         if (x.at < 0 || size_t(x.at) >= p_.values.size() || p_.values[size_t(x.at)].place == Place::Alias)
           wrong("an alias stands for no value");
-        if (p_.values[size_t(x.at)].form.nbytes() != x.form.nbytes()) wrong("an alias has another size than its value");
+        if (p_.values[size_t(x.at)].form.nbytes() != x.form.nbytes())
+          wrong("an alias has another size than its value");
         return;
       case Place::Fresh: return;
     }
@@ -63,7 +67,8 @@ class Checker {
   void make(uint32_t v) {
     const bool exists = v < p_.values.size();
     const Place place = exists ? p_.values[v].place : Place::Input;
-    if ((place != Place::Fresh && place != Place::Arena) || there_[v]) wrong("a step cannot make value " + std::to_string(v));
+    if ((place != Place::Fresh && place != Place::Arena) || there_[v])
+      wrong("a step cannot make value " + std::to_string(v));
     there_[v] = true;
   }
 
@@ -76,10 +81,12 @@ class Checker {
       case Step::Kind::Call: return;
       case Step::Kind::Cluster: return check_cluster(p_.clusters[size_t(step.cluster)], step);
       case Step::Kind::Elementwise:
-        if (int(in.size()) != step.kernel->arity) wrong(std::string(step.name) + " has another number of operands");
+        if (int(in.size()) != step.kernel->arity)
+          wrong(std::string(step.name) + " has another number of operands");
         outs.emplace_back(infer_elementwise(*step.kernel, in.data()));
         break;
-      case Step::Kind::Op: step.impl->infer({in.data(), int(in.size()), step.attrs ? *step.attrs : none}, outs);
+      case Step::Kind::Op:
+        step.impl->infer({in.data(), int(in.size()), step.attrs ? *step.attrs : none}, outs);
     }
     bool fits = outs.size() == step.out.size();
     for (size_t k = 0; fits && k < outs.size(); ++k) fits = same(outs[k], p_.values[step.out[k]].form);
@@ -87,7 +94,12 @@ class Checker {
   }
 
   void check_cluster(const Cluster& c, const Step& step) {
-    auto spans = [&](Spread s) { return s == Spread::Full ? c.outer * c.inner : s == Spread::Row ? c.inner : s == Spread::Column ? c.outer : 1; };
+    auto spans = [&](Spread s) {
+      return s == Spread::Full     ? c.outer * c.inner
+             : s == Spread::Row    ? c.inner
+             : s == Spread::Column ? c.outer
+                                   : 1;
+    };
     for (const Register& r : c.registers) {
       if (r.kind == Register::Kind::Scratch) {
         if (r.index >= c.scratch) wrong("a cluster has no such buffer");
@@ -96,7 +108,8 @@ class Checker {
       const auto& values = r.kind == Register::Kind::Input ? step.in : step.out;
       if (r.index >= values.size()) wrong("a cluster has no such operand");
       const Tensor& x = p_.values[values[r.index]].form;
-      if (x.numel != spans(r.spread) || dtype_size(x.dtype) != r.width) wrong("an operand of a cluster has another size");
+      if (x.numel != spans(r.spread) || dtype_size(x.dtype) != r.width)
+        wrong("an operand of a cluster has another size");
     }
     for (const Tail& t : c.tails) {
       if (t.out >= step.out.size()) wrong("a cluster has no such result");

@@ -22,7 +22,8 @@ struct Shape {
     return *this;
   }
   Shape(const int64_t* d, int64_t n) {
-    if (n > kMaxRank) fail("a tensor has at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(n));
+    if (n > kMaxRank)
+      fail("a tensor has at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(n));
     rank = int8_t(n);
     for (int i = 0; i < n; ++i) dims[i] = d[i];
   }
@@ -45,12 +46,14 @@ struct Shape {
     if (zero) return 0;
     for (int i = 0; i < rank; ++i)
       if (__builtin_mul_overflow(n, dims[i], &n))
-        fail(Code::ResourceExhausted, "a tensor of shape " + str() + " has more elements than can be counted");
+        fail(Code::ResourceExhausted,
+             "a tensor of shape " + str() + " has more elements than can be counted");
     return n;
   }
   std::string str() const {
     std::string s = "[";
-    for (int i = 0; i < rank; ++i) s += (i ? "," : "") + (dims[i] < 0 ? std::string("?") : std::to_string(dims[i]));
+    for (int i = 0; i < rank; ++i)
+      s += (i ? "," : "") + (dims[i] < 0 ? std::string("?") : std::to_string(dims[i]));
     return s + "]";
   }
 
@@ -78,12 +81,16 @@ struct Tensor {
 
   Tensor() = default;
   explicit Tensor(const Spec& s) : numel(s.shape.numel()), dtype(s.dtype), shape(s.shape) {}
-  Tensor(const Tensor& o) : buffer(o.buffer), data(o.data), numel(o.numel), dtype(o.dtype), shape(o.shape) { ref(buffer); }
-  Tensor(Tensor&& o) noexcept : buffer(o.buffer), data(o.data), numel(o.numel), dtype(o.dtype), shape(o.shape) {
+  Tensor(const Tensor& o) : buffer(o.buffer), data(o.data), numel(o.numel), dtype(o.dtype), shape(o.shape) {
+    ref(buffer);
+  }
+  Tensor(Tensor&& o) noexcept
+      : buffer(o.buffer), data(o.data), numel(o.numel), dtype(o.dtype), shape(o.shape) {
     o.buffer = nullptr;
     o.data = nullptr;
   }
-  // Letting go of a buffer may run code that looks at this tensor (the release of a foreign one): it comes last.
+  // Letting go of a buffer may run code that looks at this tensor (the release of a foreign one): it comes
+  // last.
   Tensor& operator=(const Tensor& o) {
     ref(o.buffer);
     numel = o.numel, dtype = o.dtype, shape = o.shape;
@@ -99,9 +106,11 @@ struct Tensor {
   ~Tensor() { unref(buffer); }
 
   bool has_value() const { return buffer != nullptr; }
-  // Whether nobody else holds the elements, so that they may be written over. Nobody does, if nobody can make a
-  // copy meanwhile; what others read before they let go, they have read.
-  bool is_sole() const { return buffer && buffer->refs.load(std::memory_order_acquire) == 1 && !buffer->release; }
+  // Whether nobody else holds the elements, so that they may be written over. Nobody does, if nobody can make
+  // a copy meanwhile; what others read before they let go, they have read.
+  bool is_sole() const {
+    return buffer && buffer->refs.load(std::memory_order_acquire) == 1 && !buffer->release;
+  }
   int64_t nbytes() const { return numel * dtype_size(dtype); }
   Spec spec() const { return {dtype, shape}; }
   void forget() { put(nullptr, nullptr); }  // keeps type and shape, lets the elements go
@@ -109,7 +118,8 @@ struct Tensor {
   void allocate() {
     int64_t bytes;
     if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes))
-      fail(Code::ResourceExhausted, "a tensor of shape " + shape.str() + " and type " + dtype_name(dtype) + " does not fit in memory");
+      fail(Code::ResourceExhausted,
+           "a tensor of shape " + shape.str() + " and type " + dtype_name(dtype) + " does not fit in memory");
     forget();
     buffer = gt::allocate(size_t(bytes));
     data = buffer->data;

@@ -57,7 +57,8 @@ template <class F> bool spin(F&& ready) {
   return false;
 }
 
-// Whether there is memory for another thread: its stack, and what the libraries it calls keep for each thread.
+// Whether there is memory for another thread: its stack, and what the libraries it calls keep for each
+// thread.
 bool has_room() {
 #if defined(__unix__) || defined(__APPLE__)
   constexpr size_t kThreadBytes = size_t(16) << 20;
@@ -69,7 +70,7 @@ bool has_room() {
 }
 
 struct Pool {
-  std::mutex calls;  // held by the one caller whose pieces the workers take
+  std::mutex calls;             // held by the one caller whose pieces the workers take
   int wanted = 0, workers = 0;  // the system may refuse to start as many as were wanted
 
   // The work of that call. A worker that has won a piece (`left` went down by its own hand) may
@@ -91,7 +92,8 @@ struct Pool {
     int64_t mine = left.load(std::memory_order_acquire);
     do {
       if (mine <= 0) return false;
-    } while (!left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
+    } while (
+        !left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
     const int64_t all = pieces, begin = (all - mine) * grain;
     int64_t over = 1;
     try {
@@ -132,7 +134,9 @@ void Pool::work(int hired) {
   prepare_to_throw();
   started.store(true);
   started.notify_one();
-  auto busy = [&] { return left.load(std::memory_order_relaxed) > 0 || crew.load(std::memory_order_relaxed) != hired; };
+  auto busy = [&] {
+    return left.load(std::memory_order_relaxed) > 0 || crew.load(std::memory_order_relaxed) != hired;
+  };
   while (crew.load() == hired) {
     while (run_piece()) {}
     if (spin(busy)) continue;
@@ -224,15 +228,18 @@ void parallel_for(int64_t n, int64_t grain, const Body& f) {
   p.left.store(pieces);
   if (p.asleep.load() > 0) {
     { std::lock_guard hold(p.mutex); }
-    if (pieces == 2) p.wake.notify_one();
-    else p.wake.notify_all();
+    if (pieces == 2)
+      p.wake.notify_one();
+    else
+      p.wake.notify_all();
   }
   while (p.run_piece()) {}
   auto finished = [&] { return p.done.load(std::memory_order_acquire) == pieces; };
   // A worker that has lost its core in the middle of a piece gets it back sooner when nobody here
   // spins or yields for it.
   if (!spin(finished))
-    for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != pieces;) p.done.wait(seen, std::memory_order_acquire);
+    for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != pieces;)
+      p.done.wait(seen, std::memory_order_acquire);
   inside = false;
   if (p.failed.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(p.error, nullptr));
 }

@@ -6,8 +6,8 @@
 
 namespace gt {
 
-// What a thread needs to throw is allocated when it is first asked for, and the process ends if that fails: a thread
-// that begins asks for it at once.
+// What a thread needs to throw is allocated when it is first asked for, and the process ends if that fails: a
+// thread that begins asks for it at once.
 void prepare_to_throw();
 
 int num_threads();

@@ -9,7 +9,8 @@ namespace {
 
 // Phi, the distribution of a standard normal: from its tail, which keeps its digits where 1 + erf loses them.
 inline double normal_below(double x) { return math::erfc(x * -0.70710678118654752440) / 2; }
-// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_normal_tail.py fits Q.
+// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_normal_tail.py
+// fits Q.
 inline float normal_below(float x) {
   const float y = math::fabs(x), t = 1 / (1 + 0.34375f * y);
   float q = -0.028199206f;
@@ -42,17 +43,19 @@ constexpr Elementwise table[] = {
     unary_math<kFloat>("softsign", 0.3, [](auto x) { return x / (1 + math::fabs(x)); }),
     unary_math<kFloat>("silu", 0.5, [](auto x) { return x * math::sigmoid(x); }),
     unary_math<kFloat>("gelu", 1, [](auto x) { return x * normal_below(x); }),
-    unary_math<kFloat>("gelu_slope", 1.5, [](auto x) {
-      using T = decltype(x);
-      return normal_below(x) + x * (math::exp_half_square(x) * T(0.39894228040143267794));
-    }),
+    unary_math<kFloat>("gelu_slope", 1.5,
+                       [](auto x) {
+                         using T = decltype(x);
+                         return normal_below(x) + x * (math::exp_half_square(x) * T(0.39894228040143267794));
+                       }),
     unary_math<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
     binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),
     binary<kFloat>("tanh_grad", 0.2, [](auto out, auto g) { return g * (1 - out * out); }),
     binary<kFloat>("sigmoid_grad", 0.2, [](auto out, auto g) { return g * (out * (1 - out)); }),
     // max(x, 0) - x z + log(1 + exp(-|x|)): the loss of logit x at label z, without cancellation.
-    binary<kFloat>("sigmoid_xent", 1.2,
-                   [](auto x, auto z) { return (x > 0 ? x : decltype(x)(0)) - x * z + math::softplus(-math::fabs(x)); }),
+    binary<kFloat>(
+        "sigmoid_xent", 1.2,
+        [](auto x, auto z) { return (x > 0 ? x : decltype(x)(0)) - x * z + math::softplus(-math::fabs(x)); }),
     binary<kFloat>("relu_grad", 0.2, [](auto out, auto g) { return out > 0 ? g : 0; }),
 };
 

@@ -10,8 +10,9 @@ extern "C" void GT_PASTE(gradtape_kernels_v, GT_ISA_LEVEL)(void* set_) {
   using namespace gt;
   KernelSet& set = *static_cast<KernelSet*>(set_);
   int k = 0;
-  for (auto rows : {arithmetic_rows(), rounding_rows(), exponential_rows(), trigonometric_rows(), special_rows(), gamma_rows(), activation_rows(),
-                    complex_rows(), binary_arithmetic_rows(), integer_rows(), comparison_rows(), binary_math_rows(), select_rows(), pair_rows()})
+  for (auto rows : {arithmetic_rows(), rounding_rows(), exponential_rows(), trigonometric_rows(),
+                    special_rows(), gamma_rows(), activation_rows(), complex_rows(), binary_arithmetic_rows(),
+                    integer_rows(), comparison_rows(), binary_math_rows(), select_rows(), pair_rows()})
     set.elementwise[k++] = rows;
   k = 0;
   for (auto rows : {sum_rows(), extremum_rows(), arg_rows()}) set.reductions[k++] = rows;

@@ -8,8 +8,10 @@ namespace {
 
 template <bool largest, class T> inline bool beats(T x, T best) {
   const bool better = largest ? x > best : x < best;
-  if constexpr (kIsReal<T>) return better | ((x != x) & (best == best));
-  else return better;
+  if constexpr (kIsReal<T>)
+    return better | ((x != x) & (best == best));
+  else
+    return better;
 }
 
 template <bool largest, class T> struct Arg {
@@ -31,7 +33,8 @@ template <bool largest, class T> struct Arg {
         for (int k = 0; k < W; ++k) lane[k] = p[k];
         for (j = W; j + W <= m; j += W) {
 #pragma omp simd
-          for (int k = 0; k < W; ++k) lane[k] = largest ? larger(lane[k], p[j + k]) : smaller(lane[k], p[j + k]);
+          for (int k = 0; k < W; ++k)
+            lane[k] = largest ? larger(lane[k], p[j + k]) : smaller(lane[k], p[j + k]);
         }
         top = lane[0];
         for (int k = 1; k < W; ++k) top = largest ? larger(top, lane[k]) : smaller(top, lane[k]);

@@ -11,31 +11,40 @@ template <class T> constexpr bool kIsInt = std::is_integral_v<T> && !std::is_sam
 template <class T> constexpr bool kIsComplex = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 template <class T> constexpr bool kIsReal = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-template <class T> struct WrapOf {
-  using Type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-};
+template <class T> struct WrapOf { using Type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>; };
 template <class T> using Wrap = typename WrapOf<T>::Type;
 
 template <class T> inline T neg(T x) {
-  if constexpr (kIsInt<T>) return T(Wrap<T>(0) - Wrap<T>(x));
-  else if constexpr (kIsComplex<T>) return T(-x.real(), -x.imag());
-  else return -x;
+  if constexpr (kIsInt<T>)
+    return T(Wrap<T>(0) - Wrap<T>(x));
+  else if constexpr (kIsComplex<T>)
+    return T(-x.real(), -x.imag());
+  else
+    return -x;
 }
 template <class T> inline T add(T x, T y) {
-  if constexpr (kIsInt<T>) return T(Wrap<T>(x) + Wrap<T>(y));
-  else if constexpr (kIsComplex<T>) return T(x.real() + y.real(), x.imag() + y.imag());
-  else return x + y;
+  if constexpr (kIsInt<T>)
+    return T(Wrap<T>(x) + Wrap<T>(y));
+  else if constexpr (kIsComplex<T>)
+    return T(x.real() + y.real(), x.imag() + y.imag());
+  else
+    return x + y;
 }
 template <class T> inline T sub(T x, T y) {
-  if constexpr (kIsInt<T>) return T(Wrap<T>(x) - Wrap<T>(y));
-  else if constexpr (kIsComplex<T>) return T(x.real() - y.real(), x.imag() - y.imag());
-  else return x - y;
+  if constexpr (kIsInt<T>)
+    return T(Wrap<T>(x) - Wrap<T>(y));
+  else if constexpr (kIsComplex<T>)
+    return T(x.real() - y.real(), x.imag() - y.imag());
+  else
+    return x - y;
 }
 template <class T> inline T mul(T x, T y) {
-  if constexpr (kIsInt<T>) return T(Wrap<T>(x) * Wrap<T>(y));
+  if constexpr (kIsInt<T>)
+    return T(Wrap<T>(x) * Wrap<T>(y));
   else if constexpr (kIsComplex<T>)
     return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
-  else return x * y;
+  else
+    return x * y;
 }
 inline float div(float x, float y) { return x / y; }
 inline double div(double x, double y) { return x / y; }
@@ -56,24 +65,32 @@ inline c128 div(c128 x, c128 y) {  // Smith 1962
 }
 
 template <class T> inline bool is_zero(T x) {
-  if constexpr (kIsComplex<T>) return x.real() == 0 && x.imag() == 0;
-  else return x == T(0);
+  if constexpr (kIsComplex<T>)
+    return x.real() == 0 && x.imag() == 0;
+  else
+    return x == T(0);
 }
 template <class T> inline bool same(T x, T y) {
-  if constexpr (kIsComplex<T>) return x.real() == y.real() && x.imag() == y.imag();
-  else return x == y;
+  if constexpr (kIsComplex<T>)
+    return x.real() == y.real() && x.imag() == y.imag();
+  else
+    return x == y;
 }
 // A NaN on either side wins, as in NumPy: y's because the comparison fails, x's because it is
 // kept. The comparison alone is one instruction (maxps).
 template <class T> inline T larger(T x, T y) {
   const T z = x > y ? x : y;
-  if constexpr (kIsReal<T>) return x == x ? z : x;
-  else return z;
+  if constexpr (kIsReal<T>)
+    return x == x ? z : x;
+  else
+    return z;
 }
 template <class T> inline T smaller(T x, T y) {
   const T z = x < y ? x : y;
-  if constexpr (kIsReal<T>) return x == x ? z : x;
-  else return z;
+  if constexpr (kIsReal<T>)
+    return x == x ? z : x;
+  else
+    return z;
 }
 
 }  // namespace gt

@@ -28,9 +28,9 @@ template <int n> inline double plain_i(double x) {
   return scaled == 0 ? (::fabs(x) == INFINITY ? NAN : scaled) : ::exp(::fabs(x)) * scaled;
 }
 
-// exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, where cosh t - 1 is 2 sinh(t/2)^2. The
-// trapezoidal rule gains digits exponentially, as the integrand is smooth and falls off doubly so. Below 1, where it
-// is wide, the series.
+// exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, where cosh t - 1 is 2
+// sinh(t/2)^2. The trapezoidal rule gains digits exponentially, as the integrand is smooth and falls off
+// doubly so. Below 1, where it is wide, the series.
 template <int n> inline double scaled_k(double x) {
   if (x <= 0) return INFINITY;
   if (x == INFINITY) return 0;
@@ -46,7 +46,8 @@ template <int n> inline double scaled_k(double x) {
   }
   constexpr double euler = 0.57721566490153286061;
   const double q = x * x / 4, log_half = ::log(x / 2);
-  double term = n ? x / 2 : 1, harmonic = n ? 0.5 - euler : -euler, sum = 0;  // harmonic: the mean of psi(k + 1) and psi(k + n + 1)
+  double term = n ? x / 2 : 1, harmonic = n ? 0.5 - euler : -euler,
+         sum = 0;  // harmonic: the mean of psi(k + 1) and psi(k + n + 1)
   for (int k = 0; k < 30; ++k) {
     sum += term * (harmonic - log_half);
     harmonic += n ? 0.5 / (k + 1) + 0.5 / (k + 2) : 1.0 / (k + 1);

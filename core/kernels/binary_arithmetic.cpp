@@ -11,8 +11,10 @@ constexpr DtypeSet FC = kFloat | kComplex;
 
 // |x - y|^2 of complex numbers, as TensorFlow has it.
 template <class T> inline T squared(T d) {
-  if constexpr (kIsComplex<T>) return T(d.real() * d.real() + d.imag() * d.imag(), 0);
-  else return mul(d, d);
+  if constexpr (kIsComplex<T>)
+    return T(d.real() * d.real() + d.imag() * d.imag(), 0);
+  else
+    return mul(d, d);
 }
 
 constexpr Elementwise table[] = {
@@ -22,7 +24,8 @@ constexpr Elementwise table[] = {
     binary<FC>("div", 0.2, [](auto x, auto y) { return div(x, y); }),
     binary<kReal>("maximum", 0.1, [](auto x, auto y) { return larger(x, y); }),
     binary<kReal>("minimum", 0.1, [](auto x, auto y) { return smaller(x, y); }),
-    signed_too(binary<kNumberBits>("squared_difference", 0.1, [](auto x, auto y) { return squared(sub(x, y)); })),
+    signed_too(
+        binary<kNumberBits>("squared_difference", 0.1, [](auto x, auto y) { return squared(sub(x, y)); })),
     binary<FC>("div_no_nan", 0.2, [](auto x, auto y) { return is_zero(y) ? decltype(x)(0) : div(x, y); }),
     binary<FC>("mul_no_nan", 0.2, [](auto x, auto y) { return is_zero(y) ? decltype(x)(0) : mul(x, y); }),
     binary<FC>("xdivy", 0.2, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : div(x, y); }),

@@ -27,8 +27,10 @@ template <class Z> inline Z complex_pow(Z x, Z y) {
   return math::pow(x, y);
 }
 template <class T> inline T power(T x, T y) {
-  if constexpr (kIsComplex<T>) return complex_pow(x, y);
-  else return int_pow(x, y);
+  if constexpr (kIsComplex<T>)
+    return complex_pow(x, y);
+  else
+    return int_pow(x, y);
 }
 
 // One exponent for all is mostly 2, and then worth a look.
@@ -39,12 +41,18 @@ template <class T> void pow_loop(void* out, const void* const* in, const uint8_t
   constexpr auto inverse = [](T x) { return 1 / x; };
   constexpr auto root = [](T x) { return x == -T(INFINITY) ? T(INFINITY) : math::sqrt(x + 0); };
   constexpr auto any = [](T a, T b) { return math::pow(a, b); };
-  if (step[1] || n == 1) map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
-  else if (y == 2) map1<decltype(square), T, T, Way::Cheap>(out, in, step, n);
-  else if (y == 3) map1<decltype(cube), T, T, Way::Cheap>(out, in, step, n);
-  else if (y == -1) map1<decltype(inverse), T, T, Way::Cheap>(out, in, step, n);
-  else if (y == T(0.5)) map1<decltype(root), T, T, Way::Vector>(out, in, step, n);
-  else map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
+  if (step[1] || n == 1)
+    map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
+  else if (y == 2)
+    map1<decltype(square), T, T, Way::Cheap>(out, in, step, n);
+  else if (y == 3)
+    map1<decltype(cube), T, T, Way::Cheap>(out, in, step, n);
+  else if (y == -1)
+    map1<decltype(inverse), T, T, Way::Cheap>(out, in, step, n);
+  else if (y == T(0.5))
+    map1<decltype(root), T, T, Way::Vector>(out, in, step, n);
+  else
+    map2<decltype(any), T, T, T, Way::Vector>(out, in, step, n);
 }
 constexpr Elementwise pow_row() {
   Elementwise r = binary_math<kInt | kComplex>("pow", 2, [](auto x, auto y) { return power(x, y); });
@@ -64,8 +72,10 @@ template <class H> struct RoundedXLog1pY {
   float operator()(float x, float y) const { return x == 0 ? 0.0f : x * float(H(math::log1p(y))); }
 };
 template <template <class> class F> constexpr Elementwise rounded_in_half(Elementwise row) {
-  row.loop[int(Dtype::F16)] = in_float<Dtype::F16, map2<F<half>, float, float, float, Way::Single>, 2, Result::Float>;
-  row.loop[int(Dtype::BF16)] = in_float<Dtype::BF16, map2<F<bfloat>, float, float, float, Way::Single>, 2, Result::Float>;
+  row.loop[int(Dtype::F16)] =
+      in_float<Dtype::F16, map2<F<half>, float, float, float, Way::Single>, 2, Result::Float>;
+  row.loop[int(Dtype::BF16)] =
+      in_float<Dtype::BF16, map2<F<bfloat>, float, float, float, Way::Single>, 2, Result::Float>;
   return row;
 }
 
@@ -73,11 +83,12 @@ constexpr Elementwise table[] = {
     pow_row(),
     binary_math<kFloat>("atan2", 1, [](auto y, auto x) { return math::atan2(y, x); }),
     binary_math<kFloat>("hypot", 0.5, [](auto x, auto y) { return math::hypot(x, y); }),
-    binary<set_of(Dtype::F32) | set_of(Dtype::F64)>("nextafter", 2, [](auto x, auto y) { return math::nextafter(x, y); }),
-    rounded_in_half<RoundedXLogY>(
-        binary_math<kFloat | kComplex>("xlogy", 0.5, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log(y)); })),
-    rounded_in_half<RoundedXLog1pY>(
-        binary_math<kFloat | kComplex>("xlog1py", 0.7, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log1p(y)); })),
+    binary<set_of(Dtype::F32) | set_of(Dtype::F64)>("nextafter", 2,
+                                                    [](auto x, auto y) { return math::nextafter(x, y); }),
+    rounded_in_half<RoundedXLogY>(binary_math<kFloat | kComplex>(
+        "xlogy", 0.5, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log(y)); })),
+    rounded_in_half<RoundedXLog1pY>(binary_math<kFloat | kComplex>(
+        "xlog1py", 0.7, [](auto x, auto y) { return is_zero(x) ? decltype(x)(0) : mul(x, math::log1p(y)); })),
 };
 
 }  // namespace

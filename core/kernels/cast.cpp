@@ -14,7 +14,8 @@ template <class To> inline To from_real(auto x) {
     return x != 0;
   } else if constexpr (kIsInt<To> && kIsReal<From>) {
     // What does not fit becomes the nearest that does; a bare conversion would be undefined.
-    constexpr To least = std::is_signed_v<To> ? To(Wrap<To>(1) << (8 * sizeof(To) - 1)) : To(0), most = To(~least);
+    constexpr To least = std::is_signed_v<To> ? To(Wrap<To>(1) << (8 * sizeof(To) - 1)) : To(0),
+                 most = To(~least);
     const From y = x > From(least) ? (x < From(most) ? x : From(0)) : From(0);  // NaN: 0
     return x >= From(most) ? most : x <= From(least) ? least : To(y);
   } else {
@@ -23,9 +24,12 @@ template <class To> inline To from_real(auto x) {
 }
 template <class To, class From> inline To convert(From x) {
   if constexpr (kIsComplex<From>) {
-    if constexpr (kIsComplex<To>) return To(typename To::value_type(x.real()), typename To::value_type(x.imag()));
-    else if constexpr (std::is_same_v<To, bool>) return x.real() != 0 || x.imag() != 0;
-    else return from_real<To>(x.real());
+    if constexpr (kIsComplex<To>)
+      return To(typename To::value_type(x.real()), typename To::value_type(x.imag()));
+    else if constexpr (std::is_same_v<To, bool>)
+      return x.real() != 0 || x.imag() != 0;
+    else
+      return from_real<To>(x.real());
   } else if constexpr (kIsComplex<To>) {
     return To(typename To::value_type(x), 0);
   } else {
@@ -50,7 +54,9 @@ template <class To, class From> void cast(void* out_, const void* in_, int64_t n
   }
 }
 
-template <int size> void copy(void* out, const void* in, int64_t n) { __builtin_memmove(out, in, size_t(n) * size); }
+template <int size> void copy(void* out, const void* in, int64_t n) {
+  __builtin_memmove(out, in, size_t(n) * size);
+}
 
 template <class H> void from_half(CastLoop rest, int size, void* out, const void* in, int64_t n) {
   constexpr int kTile = 256;
@@ -77,14 +83,22 @@ template <class To, class From> constexpr CastLoop loop_of() {
     return copy<sizeof(To)>;
   } else if constexpr (kIsHalf<From>) {
     if constexpr (std::is_same_v<To, float>)
-      return [](void* out, const void* in, int64_t n) { widen(static_cast<float*>(out), static_cast<const From*>(in), n); };
+      return [](void* out, const void* in, int64_t n) {
+        widen(static_cast<float*>(out), static_cast<const From*>(in), n);
+      };
     else
-      return [](void* out, const void* in, int64_t n) { from_half<From>(loop_of<To, float>(), sizeof(To), out, in, n); };
+      return [](void* out, const void* in, int64_t n) {
+        from_half<From>(loop_of<To, float>(), sizeof(To), out, in, n);
+      };
   } else if constexpr (kIsHalf<To>) {
     if constexpr (std::is_same_v<From, float>)
-      return [](void* out, const void* in, int64_t n) { narrow(static_cast<To*>(out), static_cast<const float*>(in), n); };
+      return [](void* out, const void* in, int64_t n) {
+        narrow(static_cast<To*>(out), static_cast<const float*>(in), n);
+      };
     else
-      return [](void* out, const void* in, int64_t n) { to_half<To>(loop_of<float, From>(), sizeof(From), out, in, n); };
+      return [](void* out, const void* in, int64_t n) {
+        to_half<To>(loop_of<float, From>(), sizeof(From), out, in, n);
+      };
   } else if constexpr (kIsInt<To> && std::is_signed_v<To> && kIsInt<From>) {
     return loop_of<std::make_unsigned_t<To>, From>();
   } else if constexpr (kIsInt<To> && kIsInt<From> && std::is_signed_v<From> && sizeof(To) < sizeof(From)) {
@@ -95,9 +109,13 @@ template <class To, class From> constexpr CastLoop loop_of() {
 }
 
 constexpr auto table = [] {
-  struct { CastLoop loop[kDtypes][kDtypes]; } t{};
+  struct {
+    CastLoop loop[kDtypes][kDtypes];
+  } t{};
   each_type<kAny>([&]<class From>() {
-    each_type<kAny>([&]<class To>() { t.loop[int(DtypeOf<From>::value)][int(DtypeOf<To>::value)] = loop_of<To, From>(); });
+    each_type<kAny>([&]<class To>() {
+      t.loop[int(DtypeOf<From>::value)][int(DtypeOf<To>::value)] = loop_of<To, From>();
+    });
   });
   return t;
 }();

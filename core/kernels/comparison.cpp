@@ -9,7 +9,8 @@ namespace {
 
 constexpr Elementwise table[] = {
     signed_too(binary<kNumberBits | kBool>("equal", 0.1, [](auto x, auto y) -> bool { return same(x, y); })),
-    signed_too(binary<kNumberBits | kBool>("not_equal", 0.1, [](auto x, auto y) -> bool { return !same(x, y); })),
+    signed_too(
+        binary<kNumberBits | kBool>("not_equal", 0.1, [](auto x, auto y) -> bool { return !same(x, y); })),
     binary<kReal>("less", 0.1, [](auto x, auto y) -> bool { return x < y; }),
     binary<kReal>("less_equal", 0.1, [](auto x, auto y) -> bool { return x <= y; }),
     binary<kReal>("greater", 0.1, [](auto x, auto y) -> bool { return x > y; }),

@@ -15,8 +15,12 @@ constexpr Elementwise table[] = {
     binary<set_of(Dtype::F32)>("complex", 0.2, [](float x, float y) { return c64(x, y); }),
 };
 constexpr Elementwise both[] = {
-    table[0], table[1], table[2], table[3],
-    also<set_of(Dtype::F64)>(table[4], binary<set_of(Dtype::F64)>("complex", 0.2, [](double x, double y) { return c128(x, y); })),
+    table[0],
+    table[1],
+    table[2],
+    table[3],
+    also<set_of(Dtype::F64)>(
+        table[4], binary<set_of(Dtype::F64)>("complex", 0.2, [](double x, double y) { return c128(x, y); })),
 };
 
 }  // namespace

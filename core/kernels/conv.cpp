@@ -17,15 +17,13 @@ constexpr int kPixels = 14;  // 28 of 32 registers hold sums
 #elif GT_ISA_LEVEL == 1
 constexpr int kPixels = 12;  // 24 of 32
 #else
-constexpr int kPixels = 6;   // 12 of 16
+constexpr int kPixels = 6;  // 12 of 16
 #endif
 
 template <class T, int M, int N> struct Sums {
   V<T> at[M][N];
 
-  Sums() {
-    GT_EACH(i, M) GT_EACH(j, N) at[i][j] = V<T>{};
-  }
+  Sums() { GT_EACH(i, M) GT_EACH(j, N) at[i][j] = V<T>{}; }
   // One element of each row times a row of the panel.
   template <class F> void add(F&& element, const T* panel) {
     V<T> w[N];
@@ -78,9 +76,11 @@ template <class T, int M, int N> void filter_tile(const FilterTile& t) {
     if (t.row_at) {
       const T* row[M];
       GT_EACH(i, M) row[i] = x + t.row_at[i];
-      for (int64_t p = t.runs[r].count, k = 0; p > 0; --p, k += t.x_step, g += t.g_step) sums.add([&](int i) { return row[i][k]; }, g);
+      for (int64_t p = t.runs[r].count, k = 0; p > 0; --p, k += t.x_step, g += t.g_step)
+        sums.add([&](int i) { return row[i][k]; }, g);
     } else {
-      for (int64_t p = t.runs[r].count; p > 0; --p, x += t.x_step, g += t.g_step) sums.add([&](int i) { return x[i]; }, g);
+      for (int64_t p = t.runs[r].count; p > 0; --p, x += t.x_step, g += t.g_step)
+        sums.add([&](int i) { return x[i]; }, g);
     }
   }
   sums.write([&](int i) { return static_cast<T*>(t.out) + i * t.out_step; }, t.channels, t.add);
@@ -103,8 +103,9 @@ void add_depthwise_loops(ConvLoops (&table)[2]);  // conv_depthwise.cpp
 void add_winograd_loops(ConvLoops (&table)[2]);   // conv_winograd.cpp
 
 const ConvLoops* conv_loops() {
-  static ConvLoops table[2] = {{kPixels, kLanes<float>, run_tile<float>, run_filter<float>, nullptr, nullptr, {}},
-                               {kPixels, kLanes<double>, run_tile<double>, run_filter<double>, nullptr, nullptr, {}}};
+  static ConvLoops table[2] = {
+      {kPixels, kLanes<float>, run_tile<float>, run_filter<float>, nullptr, nullptr, {}},
+      {kPixels, kLanes<double>, run_tile<double>, run_filter<double>, nullptr, nullptr, {}}};
   add_depthwise_loops(table);
   add_winograd_loops(table);
   return table;

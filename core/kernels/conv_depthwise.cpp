@@ -22,7 +22,8 @@ template <class T, int P, int N> inline void pixels_of(const DepthwiseRow& r, in
   GT_EACH(i, P) GT_EACH(j, N) store(out + i * r.out_step + j * kLanes<T>, sum[i][j]);
 }
 // All whole vectors of P pixels, N of them at a time.
-template <class T, int P, int N> inline void channels_of(const DepthwiseRow& r, int64_t first, int64_t whole) {
+template <class T, int P, int N>
+inline void channels_of(const DepthwiseRow& r, int64_t first, int64_t whole) {
   int64_t c = r.first;
   for (; c + N * kLanes<T> <= whole; c += N * kLanes<T>) pixels_of<T, P, N>(r, first, c);
   for (; c < whole; c += kLanes<T>) pixels_of<T, P, 1>(r, first, c);
@@ -38,7 +39,8 @@ template <class T> void depthwise(const DepthwiseRow& r) {
   for (i = 0; i < r.pixels; ++i)
     for (int64_t c = whole; c < end; ++c) {
       T sum = 0;
-      for (int64_t t = 0; t < r.taps; ++t) sum += *at<T>(r.src[t], i * r.src_step + c) * *at<T>(r.filter[t], c);
+      for (int64_t t = 0; t < r.taps; ++t)
+        sum += *at<T>(r.src[t], i * r.src_step + c) * *at<T>(r.filter[t], c);
       static_cast<T*>(r.out)[i * r.out_step + c] = sum;
     }
 }
@@ -69,7 +71,8 @@ template <class T> void depthwise_filter(const DepthwiseFilterRow& r) {
   for (int64_t t = 0; t < r.taps; ++t)
     for (int64_t c = whole; c < r.channels; ++c) {
       T sum = 0;
-      for (int64_t i = 0; i < r.pixels; ++i) sum += *at<T>(r.x[t], i * r.x_step + c) * *at<T>(r.g, i * r.g_step + c);
+      for (int64_t i = 0; i < r.pixels; ++i)
+        sum += *at<T>(r.x[t], i * r.x_step + c) * *at<T>(r.g, i * r.g_step + c);
       static_cast<T*>(r.sum[t])[c] += sum;
     }
 }

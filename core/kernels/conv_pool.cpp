@@ -20,8 +20,10 @@ template <class T> struct One {
   static T load(const T* p) { return *p; }
   static void store(T* p, T x) { *p = x; }
   static bool beats(T x, T best) {
-    if constexpr (T(0.5) != T(0)) return x > best || (x != x && best == best);
-    else return x > best;
+    if constexpr (T(0.5) != T(0))
+      return x > best || (x != x && best == best);
+    else
+      return x > best;
   }
   template <class A> static A choose(bool c, A x, A y) { return c ? x : y; }
 };
@@ -81,7 +83,8 @@ template <class T> struct Pool {
     each<T>(r, [&]<class L>(L, int64_t x, int64_t o) {
       const auto place = Window<T, L>::argmax(r, x);
       int64_t* out = at<int64_t>(r.out, o);
-      if constexpr (L::kWidth == 1) out[0] = r.place[place] + x;
+      if constexpr (L::kWidth == 1)
+        out[0] = r.place[place] + x;
       else
         for (int j = 0; j < L::kWidth; ++j) out[j] = r.place[place[j]] + x + j;
     });
@@ -139,7 +142,8 @@ const PoolLoops* pool_loops() {
     PoolLoops& p = table[int(DtypeOf<T>::value)];
     p.max = Pool<T>::max, p.argmax = Pool<T>::argmax;
     if constexpr (std::is_floating_point_v<T>)
-      p.pick = Pool<T>::pick, p.unpool = Pool<T>::unpool, p.average = Pool<T>::average, p.spread = Pool<T>::spread;
+      p.pick = Pool<T>::pick, p.unpool = Pool<T>::unpool, p.average = Pool<T>::average,
+      p.spread = Pool<T>::spread;
   });
   return table;
 }

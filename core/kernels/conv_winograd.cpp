@@ -12,14 +12,18 @@ template <class X, class T> inline X get(const T* p) { return *reinterpret_cast<
 template <class X, class T> inline void put(T* p, X x) { *reinterpret_cast<X*>(p) = x; }
 
 // One line of four elements of x; of four products back to two results; of three taps of a filter.
-template <class X> inline void line_in(X (&t)[4], X a, X b, X c, X d) { t[0] = a - c, t[1] = b + c, t[2] = c - b, t[3] = b - d; }
+template <class X> inline void line_in(X (&t)[4], X a, X b, X c, X d) {
+  t[0] = a - c, t[1] = b + c, t[2] = c - b, t[3] = b - d;
+}
 template <class X> inline void line_out(X (&t)[2], X a, X b, X c, X d) { t[0] = a + b + c, t[1] = b - c - d; }
 template <class X> inline void line_filter(X (&t)[4], X a, X b, X c) {
   const X even = (a + c) * 0.5f, odd = b * 0.5f;
   t[0] = a, t[1] = even + odd, t[2] = even - odd, t[3] = c;
 }
 // And their transposes: of two cotangents, and of four sums back to three taps.
-template <class X> inline void line_cotangent(X (&t)[4], X a, X b) { t[0] = a, t[1] = a + b, t[2] = a - b, t[3] = -b; }
+template <class X> inline void line_cotangent(X (&t)[4], X a, X b) {
+  t[0] = a, t[1] = a + b, t[2] = a - b, t[3] = -b;
+}
 template <class X> inline void line_taps(X (&t)[3], X a, X b, X c, X d) {
   const X even = (b + c) * 0.5f;
   t[0] = a + even, t[1] = (b - c) * 0.5f, t[2] = even + d;
@@ -88,7 +92,8 @@ template <class T> void cotangent(const WinogradTile& t) {
   along<T>(t.channels, [&]<class X>(X, int64_t c) {
     X rows[4][2], line[4];
     for (int j = 0; j < 2; ++j) {
-      line_cotangent(line, get<X>(static_cast<const T*>(t.in[j]) + c), get<X>(static_cast<const T*>(t.in[2 + j]) + c));
+      line_cotangent(line, get<X>(static_cast<const T*>(t.in[j]) + c),
+                     get<X>(static_cast<const T*>(t.in[2 + j]) + c));
       for (int i = 0; i < 4; ++i) rows[i][j] = line[i];
     }
     T* to = static_cast<T*>(t.out) + c;

@@ -1,6 +1,6 @@
-// The forward-backward algorithm of connectionist temporal classification (Graves et al. 2006), in logarithms,
-// over all states of a time step at once. Every step is shifted so that its largest state is 0; the shifts
-// are added up in double.
+// The forward-backward algorithm of connectionist temporal classification (Graves et al. 2006), in
+// logarithms, over all states of a time step at once. Every step is shifted so that its largest state is 0;
+// the shifts are added up in double.
 #include "ctc.h"
 
 #include "all.h"
@@ -15,9 +15,11 @@ template <class T> constexpr T kNever = T(-1e30);  // the logarithm of 0, with w
 inline float below(float x) { return math::exp_negative(x); }  // exp(x) for x <= 0
 inline double below(double x) { return math::exp(x); }
 
-// out[s] = log(the sum of exp of from[s], from[s + d], and from[s + 2d] + jump[s]) + emit[s], shifted so that the
-// largest is 0; that goes back. d is the neighbour a path comes from.
-template <class T, int d> T step(T* __restrict out, const T* __restrict from, const T* __restrict jump, const T* __restrict emit, int64_t n) {
+// out[s] = log(the sum of exp of from[s], from[s + d], and from[s + 2d] + jump[s]) + emit[s], shifted so that
+// the largest is 0; that goes back. d is the neighbour a path comes from.
+template <class T, int d>
+T step(T* __restrict out, const T* __restrict from, const T* __restrict jump, const T* __restrict emit,
+       int64_t n) {
   n = n / 16 * 16;  // it is so already: no loop for a remainder
   T most = kNever<T>;
 #pragma omp simd reduction(max : most)
@@ -39,7 +41,8 @@ template <class T, int d> T step(T* __restrict out, const T* __restrict from, co
 template <class T> struct Sequence {
   const CtcSequence& q;
   const int64_t n = 2 * q.length + 1, all = ctc_states(q.length), line = ctc_line(q.length);
-  T *emit = static_cast<T*>(q.room), *beta = emit + line, *ahead = beta + line, *jump = ahead + line, *alphas = jump + line;
+  T *emit = static_cast<T*>(q.room), *beta = emit + line, *ahead = beta + line, *jump = ahead + line,
+    *alphas = jump + line;
   T* norms = alphas + q.steps * line;  // log sum exp of the logits of each step
 
   const T* logits(int64_t t) const { return static_cast<const T*>(q.logits) + t * q.stride; }
@@ -53,7 +56,8 @@ template <class T> struct Sequence {
     const T *x = logits(t), blank = x[q.blank] - norms[t];
     for (int64_t s = n + 2; s < line; ++s) emit[s] = kNever<T>;
     emit[2] = blank;
-    for (int64_t k = 0; k < q.length; ++k) emit[2 * k + 3] = x[q.labels[k]] - norms[t], emit[2 * k + 4] = blank;
+    for (int64_t k = 0; k < q.length; ++k)
+      emit[2 * k + 3] = x[q.labels[k]] - norms[t], emit[2 * k + 4] = blank;
   }
   void softmax(int64_t t) const {
     const T* __restrict x = logits(t);
@@ -114,7 +118,8 @@ template <class T> struct Sequence {
       } else {
         emissions(t + 1);
 #pragma omp simd
-        for (int64_t s = 2; s < all + 2; ++s) ahead[s] = beta[s] + emit[s] > kNever<T> ? beta[s] + emit[s] : kNever<T>;
+        for (int64_t s = 2; s < all + 2; ++s)
+          ahead[s] = beta[s] + emit[s] > kNever<T> ? beta[s] + emit[s] : kNever<T>;
         clear(emit, 0);
         step<T, 1>(beta + 2, ahead + 2, jump + 4, emit + 2, all);
       }
@@ -143,9 +148,12 @@ template <class T> struct Sequence {
     for (int64_t k = 1; k < q.length; ++k)
       if (q.labels[k] != q.labels[k - 1]) jump[2 + 2 * k + 1] = 0;
     const double total = forward();
-    if (total != total) fill_back(T(NAN));
-    else if (total == -INFINITY) fill_back(0);  // there is no path, and nothing to learn from it
-    else backward();
+    if (total != total)
+      fill_back(T(NAN));
+    else if (total == -INFINITY)
+      fill_back(0);  // there is no path, and nothing to learn from it
+    else
+      backward();
     return -total;
   }
 };

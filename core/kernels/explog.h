@@ -67,7 +67,9 @@ inline float log(float x) {
   p = p * m + 3.3333331174e-1f;
   const float y = p * m * s + e * -2.12194440e-4f - 0.5f * s;
   const float out = (m + y) + e * 0.693359375f;
-  const float inf = __builtin_inff(), other = x == 0 ? -inf : x < 0 ? __builtin_nanf("") : x;  // infinity, NaN
+  const float inf = __builtin_inff(), other = x == 0  ? -inf
+                                              : x < 0 ? __builtin_nanf("")
+                                                      : x;  // infinity, NaN
   return std::bit_cast<uint32_t>(x) - 1u < 0x7f7fffffu ? out : other;
 }
 // log(1 + x) for x in [0, 1]: twice the inverse hyperbolic tangent of x / (2 + x).

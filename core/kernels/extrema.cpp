@@ -7,12 +7,16 @@ namespace gt {
 namespace {
 
 template <class T> constexpr T lowest() {
-  if constexpr (kIsReal<T>) return T(-__builtin_inf());
-  else return std::is_signed_v<T> ? T(Wrap<T>(1) << (8 * sizeof(T) - 1)) : T(0);
+  if constexpr (kIsReal<T>)
+    return T(-__builtin_inf());
+  else
+    return std::is_signed_v<T> ? T(Wrap<T>(1) << (8 * sizeof(T) - 1)) : T(0);
 }
 template <class T> constexpr T highest() {
-  if constexpr (kIsReal<T>) return T(__builtin_inf());
-  else return T(~lowest<T>());
+  if constexpr (kIsReal<T>)
+    return T(__builtin_inf());
+  else
+    return T(~lowest<T>());
 }
 
 struct Max {

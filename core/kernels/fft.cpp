@@ -18,20 +18,16 @@ template <class T> constexpr int kLanes = kRegister / int(sizeof(T));
 #define GT_INLINE inline __attribute__((always_inline))
 
 // The same place of L lines, as one register.
-template <class T, int L> struct Vector {
-  typedef T Type __attribute__((vector_size(L * sizeof(T))));
-};
-template <class T> struct Vector<T, 1> {
-  using Type = T;
-};
+template <class T, int L> struct Vector { typedef T Type __attribute__((vector_size(L * sizeof(T)))); };
+template <class T> struct Vector<T, 1> { using Type = T; };
 
 // Complex numbers of a butterfly. T is a number, V a number or a vector of them.
-template <class V> struct Pair {
-  V re, im;
-};
+template <class V> struct Pair { V re, im; };
 template <class V> GT_INLINE Pair<V> operator+(Pair<V> x, Pair<V> y) { return {x.re + y.re, x.im + y.im}; }
 template <class V> GT_INLINE Pair<V> operator-(Pair<V> x, Pair<V> y) { return {x.re - y.re, x.im - y.im}; }
-template <class V, class T> GT_INLINE Pair<V> operator*(Pair<V> x, Pair<T> y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+template <class V, class T> GT_INLINE Pair<V> operator*(Pair<V> x, Pair<T> y) {
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
 template <class V> GT_INLINE Pair<V> times_minus_i(Pair<V> x) { return {x.im, -x.re}; }
 
 // ---- transforms of a few numbers, in place ----
@@ -80,14 +76,16 @@ template <class V, class T, int P> GT_INLINE void few(Pair<V> (&x)[P], const T* 
 template <class T, int R> struct Roots {  // cosines, then sines
   T at[2 * R];
   Roots() {
-    for (int k = 0; k < R; ++k) at[k] = T(std::cos(2 * M_PI * k / R)), at[R + k] = T(std::sin(2 * M_PI * k / R));
+    for (int k = 0; k < R; ++k)
+      at[k] = T(std::cos(2 * M_PI * k / R)), at[R + k] = T(std::sin(2 * M_PI * k / R));
   }
 };
 
-template <class T, int R, int L> void run_stage(const FftStage& s, int64_t n, const T* re_, const T* im_, T* out_re_, T* out_im_) {
+template <class T, int R, int L>
+void run_stage(const FftStage& s, int64_t n, const T* re_, const T* im_, T* out_re_, T* out_im_) {
   using V = typename Vector<T, L>::Type;
-  const V *__restrict re = reinterpret_cast<const V*>(re_), *__restrict im = reinterpret_cast<const V*>(im_);
-  V *__restrict out_re = reinterpret_cast<V*>(out_re_), *__restrict out_im = reinterpret_cast<V*>(out_im_);
+  const V* __restrict re = reinterpret_cast<const V*>(re_), * __restrict im = reinterpret_cast<const V*>(im_);
+  V* __restrict out_re = reinterpret_cast<V*>(out_re_), * __restrict out_im = reinterpret_cast<V*>(out_im_);
   static const Roots<T, R> roots;
   const int64_t apart = n / R, step = s.length;  // between elements that meet, before and after
   const Pair<T>* twiddles = static_cast<const Pair<T>*>(s.twiddles);
@@ -109,7 +107,8 @@ template <class T, int R, int L> void run_stage(const FftStage& s, int64_t n, co
 }
 
 template <class T, int L> bool run(const FftPlan& plan, void* const from[2], void* const to[2]) {
-  T *a = static_cast<T*>(from[0]), *b = static_cast<T*>(from[1]), *c = static_cast<T*>(to[0]), *d = static_cast<T*>(to[1]);
+  T *a = static_cast<T*>(from[0]), *b = static_cast<T*>(from[1]), *c = static_cast<T*>(to[0]),
+    *d = static_cast<T*>(to[1]);
   for (int i = 0; i < plan.stages; ++i) {
     const FftStage& s = plan.stage[i];
     switch (s.radix) {
@@ -166,7 +165,8 @@ template <class T> struct Tiles {
     const Masks m;
     for (int half = 1; half < L; half *= 2) {  // each round a perfect shuffle
       V y[L];
-      for (int i = 0; i < L / 2; ++i) y[2 * i] = shuffle(x[i], x[i + L / 2], m.low), y[2 * i + 1] = shuffle(x[i], x[i + L / 2], m.high);
+      for (int i = 0; i < L / 2; ++i)
+        y[2 * i] = shuffle(x[i], x[i + L / 2], m.low), y[2 * i + 1] = shuffle(x[i], x[i + L / 2], m.high);
       for (int i = 0; i < L; ++i) x[i] = y[i];
     }
   }
@@ -185,7 +185,8 @@ template <class T> void load(void* const to[2], const void* x_, const FftLines& 
   T *re = static_cast<T*>(to[0]), *im = static_cast<T*>(to[1]);
   const typename Tile::Masks m;
   if (lanes == 1) {
-    for (int64_t i = 0; i < lines.n; ++i) re[i] = x[2 * (lines.at[0] + i * lines.step)], im[i] = x[2 * (lines.at[0] + i * lines.step) + 1];
+    for (int64_t i = 0; i < lines.n; ++i)
+      re[i] = x[2 * (lines.at[0] + i * lines.step)], im[i] = x[2 * (lines.at[0] + i * lines.step) + 1];
     return;
   }
   if (adjacent<T>(lines)) {
@@ -210,10 +211,12 @@ template <class T> void load(void* const to[2], const void* x_, const FftLines& 
     for (int k = 0; k < L; ++k) Tile::write(re + (i + k) * L, u[k]), Tile::write(im + (i + k) * L, v[k]);
   }
   for (; i < lines.n; ++i)
-    for (int k = 0; k < L; ++k) re[i * L + k] = line(k)[2 * i * lines.step], im[i * L + k] = line(k)[2 * i * lines.step + 1];
+    for (int k = 0; k < L; ++k)
+      re[i * L + k] = line(k)[2 * i * lines.step], im[i * L + k] = line(k)[2 * i * lines.step + 1];
 }
 
-template <class T> void store(void* x_, const void* const from[2], const FftLines& lines, int lanes, double scale_) {
+template <class T>
+void store(void* x_, const void* const from[2], const FftLines& lines, int lanes, double scale_) {
   using Tile = Tiles<T>;
   constexpr int L = Tile::L;
   T* x = static_cast<T*>(x_);
@@ -238,7 +241,8 @@ template <class T> void store(void* x_, const void* const from[2], const FftLine
   int64_t i = 0;
   for (; lines.step == 1 && i + L <= lines.n; i += L) {
     typename Tile::V u[L], v[L];
-    for (int k = 0; k < L; ++k) u[k] = scale * Tile::read(re + (i + k) * L), v[k] = scale * Tile::read(im + (i + k) * L);
+    for (int k = 0; k < L; ++k)
+      u[k] = scale * Tile::read(re + (i + k) * L), v[k] = scale * Tile::read(im + (i + k) * L);
     Tile::transpose(u);
     Tile::transpose(v);
     for (int k = 0; k < lines.count; ++k) {
@@ -254,13 +258,15 @@ template <class T> void store(void* x_, const void* const from[2], const FftLine
     }
 }
 
-template <class T> void store_rows(void* const to[2], const void* const from[2], const void* const factors[2], int64_t rows, int64_t width,
-                                   int count) {
+template <class T>
+void store_rows(void* const to[2], const void* const from[2], const void* const factors[2], int64_t rows,
+                int64_t width, int count) {
   using Tile = Tiles<T>;
   constexpr int L = Tile::L;
   for (int64_t i = 0; i < rows; ++i) {
     const T *re = static_cast<const T*>(from[0]) + i * L, *im = static_cast<const T*>(from[1]) + i * L;
-    const T *c = static_cast<const T*>(factors[0]) + i * width, *s = static_cast<const T*>(factors[1]) + i * width;
+    const T *c = static_cast<const T*>(factors[0]) + i * width,
+            *s = static_cast<const T*>(factors[1]) + i * width;
     T *u = static_cast<T*>(to[0]) + i * width, *v = static_cast<T*>(to[1]) + i * width;
     if (count == L) {
       const auto a = Tile::read(re), b = Tile::read(im), p = Tile::read(c), q = Tile::read(s);
@@ -272,7 +278,8 @@ template <class T> void store_rows(void* const to[2], const void* const from[2],
   }
 }
 
-template <class T> void load_columns(void* const to[2], const void* const from[2], int64_t rows, int64_t width, int count) {
+template <class T>
+void load_columns(void* const to[2], const void* const from[2], int64_t rows, int64_t width, int count) {
   using Tile = Tiles<T>;
   constexpr int L = Tile::L;
   for (int part = 0; part < 2; ++part) {
@@ -293,7 +300,7 @@ template <class T> void load_columns(void* const to[2], const void* const from[2
 // ---- real transforms ----
 template <class T> void unpack(void* out_, const void* z_, const void* roots_, int64_t h, double scale_) {
   Pair<T>* out = static_cast<Pair<T>*>(out_);
-  const Pair<T> *z = static_cast<const Pair<T>*>(z_), *w = static_cast<const Pair<T>*>(roots_);
+  const Pair<T>*z = static_cast<const Pair<T>*>(z_), *w = static_cast<const Pair<T>*>(roots_);
   const T scale = T(scale_), half = scale / 2;
   out[0] = {scale * (z[0].re + z[0].im), 0};
   out[h] = {scale * (z[0].re - z[0].im), 0};
@@ -305,7 +312,7 @@ template <class T> void unpack(void* out_, const void* z_, const void* roots_, i
 
 template <class T> void pack(void* z_, const void* x_, const void* roots_, int64_t h) {
   Pair<T>* z = static_cast<Pair<T>*>(z_);
-  const Pair<T> *x = static_cast<const Pair<T>*>(x_), *w = static_cast<const Pair<T>*>(roots_);
+  const Pair<T>*x = static_cast<const Pair<T>*>(x_), *w = static_cast<const Pair<T>*>(roots_);
   z[0] = {x[0].re + x[h].re, x[0].re - x[h].re};
   for (int64_t k = 1; k < h; ++k) {
     const Pair<T> a = x[k], b{x[h - k].re, -x[h - k].im}, s = a + b, d = Pair<T>{w[k].re, -w[k].im} * (a - b);
@@ -314,7 +321,8 @@ template <class T> void pack(void* z_, const void* x_, const void* roots_, int64
 }
 
 template <class T> FftLoops loops_of() {
-  return {kLanes<T>, run<T, kLanes<T>>, run<T, 1>, load<T>, store<T>, store_rows<T>, load_columns<T>, unpack<T>, pack<T>};
+  return {kLanes<T>,     run<T, kLanes<T>>, run<T, 1>, load<T>, store<T>,
+          store_rows<T>, load_columns<T>,   unpack<T>, pack<T>};
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ struct FftLoops {
   void (*store)(void* x, const void* const from[2], const FftLines&, int lanes, double scale);
   // Between the halves of a long transform: rows of `lanes` elements times factors, to and from a
   // matrix of separate real and imaginary parts.
-  void (*store_rows)(void* const to[2], const void* const from[2], const void* const factors[2], int64_t rows, int64_t width, int count);
+  void (*store_rows)(void* const to[2], const void* const from[2], const void* const factors[2], int64_t rows,
+                     int64_t width, int count);
   void (*load_columns)(void* const to[2], const void* const from[2], int64_t rows, int64_t width, int count);
   // Of 2 h real numbers taken for h complex ones: from their transform z to the first h + 1 elements of
   // the real transform, and back (without the factor 1 / 2). roots: e^(-pi i k / h) for k <= h.

@@ -22,13 +22,16 @@ inline double lgamma(double x) { return ::lgamma(x); }
 inline double digamma(double x) {
   double sum = 0;
   if (x <= 0) {
-    if (x == ::floor(x)) return NAN;  // a pole
+    if (x == ::floor(x)) return NAN;              // a pole
     sum = -M_PI / ::tan(M_PI * (x - ::rint(x)));  // a difference without rounding, also near 0
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum -= 1 / x;
   const double s = 1 / (x * x);
-  const double series = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
+  const double series =
+      s *
+      (1.0 / 12 -
+       s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
   return sum + ::log(x) - 0.5 / x - series;
 }
 
@@ -38,7 +41,7 @@ inline double zeta(double s, double q) {
   if (!(s > 1) || q != q) return NAN;
   if (q <= 0) {
     if (q == ::floor(q)) return ::fmod(s, 2) == 0 ? INFINITY : NAN;  // a pole, with a sign if s is odd
-    if (s != ::floor(s)) return NAN;  // a power of a negative number
+    if (s != ::floor(s)) return NAN;                                 // a power of a negative number
   }
   if (q == INFINITY) return 0;
   if (q < -64) {  // the terms of negative numbers are those of positive ones: (a - k)^-s for k = 1, ..., m
@@ -53,8 +56,15 @@ inline double zeta(double s, double q) {
     if (q > 1 && term <= 1e-18 * sum) return sum;  // both are 0 if s is large
   }
   // B_2j / (2j)! for j = 1, 2, ...
-  constexpr double bernoulli[] = {1.0 / 12,         -1.0 / 720,        1.0 / 30240,           -1.0 / 1209600,       1.0 / 47900160,
-                                  -691.0 / 1307674368000., 1.0 / 74724249600., -3617.0 / 10670622842880000., 43867.0 / 5109094217170944000.};
+  constexpr double bernoulli[] = {1.0 / 12,
+                                  -1.0 / 720,
+                                  1.0 / 30240,
+                                  -1.0 / 1209600,
+                                  1.0 / 47900160,
+                                  -691.0 / 1307674368000.,
+                                  1.0 / 74724249600.,
+                                  -3617.0 / 10670622842880000.,
+                                  43867.0 / 5109094217170944000.};
   const double power = ::pow(q, -s);
   if (power == 0) return sum;
   sum += power * q / (s - 1) + power / 2;
@@ -87,7 +97,10 @@ inline double log1p_minus(double x) {
 // What Stirling's formula leaves of lgamma(x), x >= 10.
 inline double stirling_rest(double x) {
   const double s = 1 / (x * x);
-  return (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) / x;
+  return (1.0 / 12 -
+          s * (1.0 / 360 -
+               s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) /
+         x;
 }
 // x^a exp(-x) / gamma(a + 1): for large a by Stirling's formula, which does not subtract large numbers.
 inline double gamma_power(double a, double x) {
@@ -225,7 +238,8 @@ inline double beta_fraction(double a, double b, double x) {
   double out = d;
   for (int m = 1; m < kMostTerms; ++m) {
     for (int odd = 0; odd < 2; ++odd) {
-      const double top = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)) : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+      const double top = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+                             : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
       d = 1 + top * d;
       if (::fabs(d) < 1e-300) d = 1e-300;
       c = 1 + top / c;
@@ -244,11 +258,13 @@ inline double beta_power(double a, double b, double x) {
     const double large = a < b ? b : a, small = a < b ? a : b, total = a + b;
     const double for_large = large * ((a < b ? ::log1p(-x) : ::log(x)) + ::log1p(small / large));
     const double for_small = small * ((a < b ? ::log(x) : ::log1p(-x)) + ::log(total) - 1);
-    return ::exp(for_large + for_small - 0.5 * ::log1p(small / large) + stirling_rest(total) - stirling_rest(large) - lgamma(small));
+    return ::exp(for_large + for_small - 0.5 * ::log1p(small / large) + stirling_rest(total) -
+                 stirling_rest(large) - lgamma(small));
   }
   const double away = (x * (a + b) - a);  // the linear terms of the two logarithms cancel
   const double exponent = a * log1p_minus(away / a) + b * log1p_minus(-away / b);
-  return ::sqrt(a * b / (2 * M_PI * (a + b))) * ::exp(exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b));
+  return ::sqrt(a * b / (2 * M_PI * (a + b))) *
+         ::exp(exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b));
 }
 inline double betainc(double a, double b, double x) {
   if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) return NAN;

@@ -35,14 +35,17 @@ void narrow(half* out, const float* x, int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
   for (; i < n; ++i) out[i] = half(x[i]);
 }
 
 namespace {
 
-template <class H> void run(Loop loop, int arity, Result result, void* out, const void* const* in, const uint8_t* step, int64_t n) {
+template <class H>
+void run(Loop loop, int arity, Result result, void* out, const void* const* in, const uint8_t* step,
+         int64_t n) {
   constexpr int kTile = 256;
   alignas(64) float x[3][kTile], r[kTile];
   const void* p[3] = {x[0], x[1], x[2]};
@@ -63,7 +66,8 @@ template <class H> void run(Loop loop, int arity, Result result, void* out, cons
 
 }  // namespace
 
-void run_in_float(Loop loop, int arity, Dtype type, Result result, void* out, const void* const* in, const uint8_t* step, int64_t n) {
+void run_in_float(Loop loop, int arity, Dtype type, Result result, void* out, const void* const* in,
+                  const uint8_t* step, int64_t n) {
   (type == Dtype::F16 ? run<half> : run<bfloat>)(loop, arity, result, out, in, step, n);
 }
 

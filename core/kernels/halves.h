@@ -14,6 +14,7 @@ void narrow(bfloat* out, const float* x, int64_t n);
 // Runs `loop`, which is one of float, on operands of a 16-bit type. Its results are floats, to
 // be narrowed, or truth values.
 enum class Result { Float, Bool };
-void run_in_float(Loop loop, int arity, Dtype type, Result result, void* out, const void* const* in, const uint8_t* step, int64_t n);
+void run_in_float(Loop loop, int arity, Dtype type, Result result, void* out, const void* const* in,
+                  const uint8_t* step, int64_t n);
 
 }  // namespace gt

@@ -10,18 +10,26 @@ namespace {
 
 // The processor traps on x / 0 and on the smallest integer / -1.
 template <class T> inline T quotient(T x, T y) {
-  if constexpr (kIsReal<T>) return math::trunc(x / y);
-  else if (y == 0) return 0;
-  else if (std::is_signed_v<T> && y == T(-1)) return neg(x);
-  else return T(x / y);
+  if constexpr (kIsReal<T>)
+    return math::trunc(x / y);
+  else if (y == 0)
+    return 0;
+  else if (std::is_signed_v<T> && y == T(-1))
+    return neg(x);
+  else
+    return T(x / y);
 }
 template <class T> inline T remainder(T x, T y) {
-  if constexpr (kIsReal<T>) return math::fmod(x, y);
-  else if (y == 0 || (std::is_signed_v<T> && y == T(-1))) return 0;
-  else return T(x % y);
+  if constexpr (kIsReal<T>)
+    return math::fmod(x, y);
+  else if (y == 0 || (std::is_signed_v<T> && y == T(-1)))
+    return 0;
+  else
+    return T(x % y);
 }
 template <class T> inline T floor_quotient(T x, T y) {
-  if constexpr (kIsReal<T>) return math::floor(x / y);
+  if constexpr (kIsReal<T>)
+    return math::floor(x / y);
   else {
     const T q = quotient(x, y);
     return std::is_signed_v<T> && remainder(x, y) != 0 && (x < 0) != (y < 0) ? T(q - 1) : q;

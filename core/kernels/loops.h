@@ -17,9 +17,9 @@ using Loop = void (*)(void* out, const void* const* in, const uint8_t* step, int
 struct Elementwise {
   const char* name;
   int arity;
-  Loop loop[kDtypes];   // by the type of the (last) operand; nullptr: not defined for it
-  Dtype out[kDtypes];   // type of the result, same index
-  double cost;          // nanoseconds an element, roughly
+  Loop loop[kDtypes];  // by the type of the (last) operand; nullptr: not defined for it
+  Dtype out[kDtypes];  // type of the result, same index
+  double cost;         // nanoseconds an element, roughly
 };
 const Elementwise* find_elementwise(std::string_view name);
 
@@ -45,10 +45,10 @@ template <class Row> struct Rows {
 
 struct ConvLoops;  // conv.h
 struct PoolLoops;
-struct NormLoops;  // norms.h
-struct CtcLoops;   // ctc.h
-struct PhiloxLoops;  // philox.h
-struct FftLoops;   // fft.h
+struct NormLoops;      // norms.h
+struct CtcLoops;       // ctc.h
+struct PhiloxLoops;    // philox.h
+struct FftLoops;       // fft.h
 struct ResampleLoops;  // resample.h
 
 // The kernels of one instruction set. Plain pointers: each copy of the kernels has types of its
@@ -58,12 +58,12 @@ struct KernelSet {
   Rows<Elementwise> elementwise[kFiles];
   Rows<Reduction> reductions[kFiles];
   CastLoop cast[kDtypes][kDtypes];
-  const ConvLoops* conv;  // of float, of double
-  const PoolLoops* pool;  // by type; without the 16-bit floats
+  const ConvLoops* conv;   // of float, of double
+  const PoolLoops* pool;   // by type; without the 16-bit floats
   const NormLoops* norms;  // of float, of double
   const CtcLoops* ctc;     // of float, of double
   const PhiloxLoops* philox;
-  const FftLoops* fft;     // of float, of double
+  const FftLoops* fft;            // of float, of double
   const ResampleLoops* resample;  // of float, of double
 };
 const KernelSet& kernels();  // the one in use

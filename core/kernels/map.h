@@ -25,7 +25,8 @@ enum class Way {
 template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
 constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
-template <class Narrow, class T> constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
+template <class Narrow, class T>
+constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
 
 // Keeps the compiler from making vector code of a loop known to be short.
 #if defined(__GNUC__)
@@ -195,10 +196,13 @@ template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_s
 // Calls f.template operator()<T>() for each element type in S.
 template <DtypeSet S, class G> constexpr void each_type(G g) {
   [&]<int... k>(std::integer_sequence<int, k...>) {
-    ([&] {
-      if constexpr (in(Dtype(k), S)) g.template operator()<typename ElementOf<Dtype(k)>::Type>();
-    }(), ...);
-  }(std::make_integer_sequence<int, kDtypes>{});
+    (
+        [&] {
+          if constexpr (in(Dtype(k), S)) g.template operator()<typename ElementOf<Dtype(k)>::Type>();
+        }(),
+        ...);
+  }
+  (std::make_integer_sequence<int, kDtypes>{});
 }
 
 // Only functions with real results have vector variants.

@@ -12,17 +12,19 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GLIBC_PREREQ(2, 35)
 extern "C" {
-#define GT_VECTOR1(name)                                           \
+#define GT_VECTOR1(name)                                              \
   __attribute__((simd("notinbranch"))) float name##f(float) noexcept; \
   __attribute__((simd("notinbranch"))) double name(double) noexcept;
-#define GT_VECTOR2(name)                                                  \
+#define GT_VECTOR2(name)                                                     \
   __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept; \
   __attribute__((simd("notinbranch"))) double name(double, double) noexcept;
+// clang-format off
 GT_VECTOR1(exp) GT_VECTOR1(expm1) GT_VECTOR1(log) GT_VECTOR1(log1p)
 GT_VECTOR1(sin) GT_VECTOR1(cos) GT_VECTOR1(tan) GT_VECTOR1(asin) GT_VECTOR1(acos) GT_VECTOR1(atan)
 GT_VECTOR1(sinh) GT_VECTOR1(cosh) GT_VECTOR1(tanh) GT_VECTOR1(asinh) GT_VECTOR1(acosh) GT_VECTOR1(atanh)
 GT_VECTOR1(erf) GT_VECTOR1(erfc)
 GT_VECTOR2(pow) GT_VECTOR2(atan2) GT_VECTOR2(hypot)
+// clang-format on
 #undef GT_VECTOR1
 #undef GT_VECTOR2
 }
@@ -31,22 +33,26 @@ GT_VECTOR2(pow) GT_VECTOR2(atan2) GT_VECTOR2(hypot)
 
 namespace gt::math {
 
-#define GT_REAL1(name)                                     \
-  inline float name(float x) { return ::name##f(x); }      \
+#define GT_REAL1(name)                                \
+  inline float name(float x) { return ::name##f(x); } \
   inline double name(double x) { return ::name(x); }
-#define GT_REAL2(name)                                              \
-  inline float name(float x, float y) { return ::name##f(x, y); }   \
+#define GT_REAL2(name)                                            \
+  inline float name(float x, float y) { return ::name##f(x, y); } \
   inline double name(double x, double y) { return ::name(x, y); }
+// clang-format off
 GT_REAL1(expm1) GT_REAL1(log1p)
 GT_REAL1(sin) GT_REAL1(cos) GT_REAL1(tan) GT_REAL1(asin) GT_REAL1(acos) GT_REAL1(atan)
 GT_REAL1(sinh) GT_REAL1(cosh) GT_REAL1(tanh) GT_REAL1(asinh) GT_REAL1(acosh) GT_REAL1(atanh)
 GT_REAL1(erf) GT_REAL1(erfc)
 GT_REAL1(sqrt) GT_REAL1(floor) GT_REAL1(ceil) GT_REAL1(trunc) GT_REAL1(rint) GT_REAL1(fabs)
 GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
+// clang-format on
 #undef GT_REAL1
 #undef GT_REAL2
 
-inline double exp(double x) { return ::exp(x); }
+                    inline double exp(double x) {
+  return ::exp(x);
+}
 inline double log(double x) { return ::log(x); }
 inline double exp_half_square(double x) { return ::exp(-0.5 * x * x); }
 
@@ -66,15 +72,18 @@ inline __complex__ double raw(c128 z) {
 }
 inline c64 cooked(__complex__ float z) { return c64(__real__ z, __imag__ z); }
 inline c128 cooked(__complex__ double z) { return c128(__real__ z, __imag__ z); }
-#define GT_COMPLEX1(name)                                                       \
-  inline c64 name(c64 z) { return cooked(__builtin_c##name##f(raw(z))); }       \
+#define GT_COMPLEX1(name)                                                 \
+  inline c64 name(c64 z) { return cooked(__builtin_c##name##f(raw(z))); } \
   inline c128 name(c128 z) { return cooked(__builtin_c##name(raw(z))); }
+// clang-format off
 GT_COMPLEX1(exp) GT_COMPLEX1(log) GT_COMPLEX1(sqrt)
 GT_COMPLEX1(sin) GT_COMPLEX1(cos) GT_COMPLEX1(tan) GT_COMPLEX1(asin) GT_COMPLEX1(acos) GT_COMPLEX1(atan)
 GT_COMPLEX1(sinh) GT_COMPLEX1(cosh) GT_COMPLEX1(tanh) GT_COMPLEX1(asinh) GT_COMPLEX1(acosh) GT_COMPLEX1(atanh)
+// clang-format on
 #undef GT_COMPLEX1
 
-template <class Z> inline Z expm1(Z z) {
+            template <class Z>
+            inline Z expm1(Z z) {
   const auto x = z.real(), y = z.imag(), s = sin(y / 2);
   const auto e = expm1(x);
   return Z(e - 2 * s * s * (e + 1), (e + 1) * sin(y));
@@ -91,8 +100,10 @@ inline float abs(c64 z) { return ::hypotf(z.real(), z.imag()); }
 inline double abs(c128 z) { return ::hypot(z.real(), z.imag()); }
 
 template <class T> inline T sigmoid(T x) {
-  if constexpr (kIsComplex<T>) return div(T(1), add(T(1), exp(neg(x))));
-  else return 1 / (1 + exp(-x));
+  if constexpr (kIsComplex<T>)
+    return div(T(1), add(T(1), exp(neg(x))));
+  else
+    return 1 / (1 + exp(-x));
 }
 inline float softplus(float x) {
   const float y = log1p_unit(exp_negative(-fabs(x)));

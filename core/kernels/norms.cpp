@@ -36,7 +36,8 @@ template <class T, class F> [[gnu::always_inline]] inline double sum_of(int64_t 
   return total + double(rest);
 }
 // Two sums at once: f(i, a, b) adds to both.
-template <class T, class F> [[gnu::always_inline]] inline void sums_of(int64_t n, double& first, double& second, F f) {
+template <class T, class F>
+[[gnu::always_inline]] inline void sums_of(int64_t n, double& first, double& second, F f) {
   constexpr int lanes = 128 / sizeof(T);
   first = second = 0;
   int64_t i = 0;
@@ -93,10 +94,11 @@ template <class T> void rows(const RowNorm& a) {
 
 template <class T> void rows_grad(const RowNormGrad& a) {
   const T* __restrict scale = static_cast<const T*>(a.scale);
-  T *__restrict gscale = static_cast<T*>(a.gscale), *__restrict goffset = static_cast<T*>(a.goffset);
+  T* __restrict gscale = static_cast<T*>(a.gscale), * __restrict goffset = static_cast<T*>(a.goffset);
   const int64_t n = a.n;
   for (int64_t r = a.begin; r < a.end; ++r) {
-    const T *__restrict g = static_cast<const T*>(a.g) + r * n, *__restrict x = static_cast<const T*>(a.x) + r * n;
+    const T* __restrict g = static_cast<const T*>(a.g) + r * n, * __restrict x =
+                                                                    static_cast<const T*>(a.x) + r * n;
     T* __restrict gx = static_cast<T*>(a.gx) + r * n;
     const T s = static_cast<const T*>(a.rstd)[r], m = a.mean ? static_cast<const T*>(a.mean)[r] : 0;
     double sum, dot;
@@ -104,7 +106,8 @@ template <class T> void rows_grad(const RowNormGrad& a) {
       const T h = g[i] * scale[i];
       p += h, q += h * (x[i] - m);
     });
-    const T along = T(dot * double(s) * double(s) * double(s) / double(n)), level = a.mean ? T(sum * double(s) / double(n)) : 0;
+    const T along = T(dot * double(s) * double(s) * double(s) / double(n)),
+            level = a.mean ? T(sum * double(s) / double(n)) : 0;
     if (goffset) {
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) {
@@ -125,7 +128,9 @@ template <class T> void rows_grad(const RowNormGrad& a) {
 }
 
 // Adds f(place, column, a, b) over the rows of each column to first and second.
-template <class T, class F> [[gnu::always_inline]] inline void column_sums(int64_t rows, int64_t columns, double* first, double* second, F f) {
+template <class T, class F>
+[[gnu::always_inline]] inline void column_sums(int64_t rows, int64_t columns, double* first, double* second,
+                                               F f) {
   for (int64_t j = 0; j < columns; ++j) first[j] = second[j] = 0;
   for (int64_t r0 = 0; r0 < rows; r0 += kRowsOfChunk) {
     const int64_t r1 = rows - r0 < kRowsOfChunk ? rows : r0 + kRowsOfChunk;
@@ -142,7 +147,8 @@ template <class T, class F> [[gnu::always_inline]] inline void column_sums(int64
   }
 }
 // Around the first row, which is near the mean or at least inside the data.
-template <class T> void column_moments(const void* x_, int64_t rows, int64_t columns, double* mean, double* squares) {
+template <class T>
+void column_moments(const void* x_, int64_t rows, int64_t columns, double* mean, double* squares) {
   const T* x = static_cast<const T*>(x_);
   column_sums<T>(rows, columns, mean, squares, [=](int64_t i, int64_t c, T& a, T& b) {
     const T away = x[i] - x[c];
@@ -155,17 +161,23 @@ template <class T> void column_moments(const void* x_, int64_t rows, int64_t col
     if (squares[c] < 0) squares[c] = 0;
   }
 }
-template <class T> void row_dots(const void* g_, const void* x_, double mean, int64_t n, double* sum, double* dot) {
+template <class T>
+void row_dots(const void* g_, const void* x_, double mean, int64_t n, double* sum, double* dot) {
   const T *g = static_cast<const T*>(g_), *x = static_cast<const T*>(x_), m = T(mean);
   sums_of<T>(n, *sum, *dot, [=](int64_t i, T& a, T& b) { a += g[i], b += g[i] * (x[i] - m); });
 }
-template <class T> void column_dots(const void* g_, const void* x_, const void* mean_, int64_t rows, int64_t columns, double* sum, double* dot) {
-  const T *g = static_cast<const T*>(g_), *x = static_cast<const T*>(x_), *mean = static_cast<const T*>(mean_);
-  column_sums<T>(rows, columns, sum, dot, [=](int64_t i, int64_t c, T& a, T& b) { a += g[i], b += g[i] * (x[i] - mean[c]); });
+template <class T>
+void column_dots(const void* g_, const void* x_, const void* mean_, int64_t rows, int64_t columns,
+                 double* sum, double* dot) {
+  const T *g = static_cast<const T*>(g_), *x = static_cast<const T*>(x_),
+          *mean = static_cast<const T*>(mean_);
+  column_sums<T>(rows, columns, sum, dot,
+                 [=](int64_t i, int64_t c, T& a, T& b) { a += g[i], b += g[i] * (x[i] - mean[c]); });
 }
 
 template <class T> void apply(const ColumnNorm& a) {
-  const T *p0 = static_cast<const T*>(a.params[0]), *p1 = static_cast<const T*>(a.params[1]), *p2 = static_cast<const T*>(a.params[2]);
+  const T *p0 = static_cast<const T*>(a.params[0]), *p1 = static_cast<const T*>(a.params[1]),
+          *p2 = static_cast<const T*>(a.params[2]);
   for (int64_t r = 0; r < a.rows; ++r) {
     const T* x = static_cast<const T*>(a.x) + r * a.columns;
     T* out = static_cast<T*>(a.out) + r * a.columns;

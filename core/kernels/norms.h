@@ -35,7 +35,8 @@ struct NormLoops {
   void (*column_moments)(const void* x, int64_t rows, int64_t columns, double* mean, double* squares);
   // The sums of g and of g * (x - mean), of one row or of each column.
   void (*row_dots)(const void* g, const void* x, double mean, int64_t n, double* sum, double* dot);
-  void (*column_dots)(const void* g, const void* x, const void* mean, int64_t rows, int64_t columns, double* sum, double* dot);
+  void (*column_dots)(const void* g, const void* x, const void* mean, int64_t rows, int64_t columns,
+                      double* sum, double* dot);
   // out = (x - p0) * p1 + p2, and out = g * p0 + (x - p1) * p2 + p3.
   void (*apply)(const ColumnNorm&);
   void (*apply_grad)(const ColumnNorm&);

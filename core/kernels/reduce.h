@@ -17,7 +17,8 @@ constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : 32;  // bytes
 template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
 
 // n elements as numbers one can compute with: x itself, or a converted copy in `room`.
-template <class T> inline const Wider<T>* load(const T* x, [[maybe_unused]] Wider<T>* room, [[maybe_unused]] int n) {
+template <class T>
+inline const Wider<T>* load(const T* x, [[maybe_unused]] Wider<T>* room, [[maybe_unused]] int n) {
   if constexpr (kIsHalf<T>) {
     widen(room, x, n);
     return room;
@@ -26,8 +27,10 @@ template <class T> inline const Wider<T>* load(const T* x, [[maybe_unused]] Wide
   }
 }
 template <class T> inline void store(T* out, const Wider<T>* x, int n) {
-  if constexpr (kIsHalf<T>) narrow(out, x, n);
-  else __builtin_memcpy(out, x, size_t(n) * sizeof(T));
+  if constexpr (kIsHalf<T>)
+    narrow(out, x, n);
+  else
+    __builtin_memcpy(out, x, size_t(n) * sizeof(T));
 }
 
 // F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
@@ -37,9 +40,9 @@ template <class F, class T> struct Reduce {
   static constexpr int kDepth = 16;                       // additions in a chain
   static constexpr int kLeaf = kDepth * kLanes;           // elements of a leaf
   static constexpr int kFew = 16 / sizeof(A) > 2 ? 16 / sizeof(A) : 2;
-  static constexpr int kHeld = kLanes / 4;           // what is kept of a leaf: one register, or two
-  static constexpr int kWidth = 2048 / sizeof(A);    // columns done at a time
-  static constexpr int kRows = 16;                   // rows of a leaf
+  static constexpr int kHeld = kLanes / 4;         // what is kept of a leaf: one register, or two
+  static constexpr int kWidth = 2048 / sizeof(A);  // columns done at a time
+  static constexpr int kRows = 16;                 // rows of a leaf
 
   // The W results so far, in registers all the way.
   template <int W> [[gnu::always_inline]] static inline A fold(A* acc) {
@@ -118,7 +121,8 @@ template <class F, class T> struct Reduce {
     }
 #pragma omp simd
     for (int j = 0; j < kHeld; ++j)
-      held[j] = F::combine(F::combine(acc[j], acc[j + kHeld]), F::combine(acc[j + 2 * kHeld], acc[j + 3 * kHeld]));
+      held[j] =
+          F::combine(F::combine(acc[j], acc[j + kHeld]), F::combine(acc[j + 2 * kHeld], acc[j + 3 * kHeld]));
   }
   // Leaves are combined two by two, as a binary counter carries: held[d] is a result that waits
   // for its neighbour.

@@ -36,23 +36,28 @@ template <class T> struct Resampler {
     for (int i = 0; i < W; ++i) out[i] = s[i];
   }
   // The same for n values.
-  template <int Taps, class Line> static void sums(T* out, const T* weights, int taps, int64_t n, const Line& line) {
+  template <int Taps, class Line>
+  static void sums(T* out, const T* weights, int taps, int64_t n, const Line& line) {
     int64_t j = 0;
-    for (; j + kWide <= n; j += kWide) sum<kWide, Taps>(out + j, weights, taps, [&](int t) { return line(t) + j; });
+    for (; j + kWide <= n; j += kWide)
+      sum<kWide, Taps>(out + j, weights, taps, [&](int t) { return line(t) + j; });
     for (; j + 8 <= n; j += 8) sum<8, Taps>(out + j, weights, taps, [&](int t) { return line(t) + j; });
     for (; j < n; ++j) sum<1, Taps>(out + j, weights, taps, [&](int t) { return line(t) + j; });
   }
 
   // A row of the result from rows.
-  template <int Taps> static void blend(T* out, const void* const* lines, const T* weights, int taps, int64_t n) {
+  template <int Taps>
+  static void blend(T* out, const void* const* lines, const T* weights, int taps, int64_t n) {
     sums<Taps>(out, weights, taps, n, [=](int t) { return static_cast<const T*>(lines[t]); });
   }
   // Pixels [begin, end) of a row of the result from pixels, for any number of channels.
-  template <int Taps> static void pixels(T* out, const T* x, const Band& band, int64_t channels, int64_t begin, int64_t end) {
+  template <int Taps>
+  static void pixels(T* out, const T* x, const Band& band, int64_t channels, int64_t begin, int64_t end) {
     const int taps = Taps ? Taps : band.taps;
     for (int64_t o = begin; o < end; ++o) {
       const T* p = x + band.first[o];
-      sums<Taps>(out + o * channels, static_cast<const T*>(band.weights) + o * taps, taps, channels, [=](int t) { return p + t * channels; });
+      sums<Taps>(out + o * channels, static_cast<const T*>(band.weights) + o * taps, taps, channels,
+                 [=](int t) { return p + t * channels; });
     }
   }
   // All pixels (of three channels: without the last few, see `safe`) for up to 4 channels.

@@ -37,18 +37,24 @@ inline float erfinv(float x) {
 // Wichura 1988, algorithm AS 241: the quantile of the normal distribution at a distance q from the middle,
 // with the smaller of the two tails given as well.
 inline double normal_quantile(double q, double tail) {
-  constexpr double a[] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
-                          13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608};
-  constexpr double b[] = {5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
-                          5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1};
-  constexpr double c[] = {7.7454501427834140764e-4, .0227238449892691845833, .24178072517745061177, 1.27045825245236838258,
-                          3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734};
-  constexpr double d[] = {1.05075007164441684324e-9, 5.475938084995344946e-4, .0151986665636164571966, .14810397642748007459,
-                          .68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1};
-  constexpr double e[] = {2.01033439929228813265e-7, 2.71155556874348757815e-5, .0012426609473880784386, .026532189526576123093,
-                          .29656057182850489123, 1.7848265399172913358, 5.4637849111641143699, 6.6579046435011037772};
-  constexpr double f[] = {2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
-                          .0148753612908506148525, .13692988092273580531, .59983220655588793769, 1};
+  constexpr double a[] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853,
+                          45921.953931549871457, 13731.693765509461125, 1971.5909503065514427,
+                          133.14166789178437745, 3.387132872796366608};
+  constexpr double b[] = {
+      5226.495278852545925,  28729.085735721942674, 39307.89580009271061,  21213.794301586595867,
+      5394.1960214247511077, 687.1870074920579083,  42.313330701600911252, 1};
+  constexpr double c[] = {7.7454501427834140764e-4, .0227238449892691845833, .24178072517745061177,
+                          1.27045825245236838258,   3.64784832476320460504,  5.7694972214606914055,
+                          4.6303378461565452959,    1.42343711074968357734};
+  constexpr double d[] = {
+      1.05075007164441684324e-9, 5.475938084995344946e-4, .0151986665636164571966, .14810397642748007459,
+      .68976733498510000455,     1.6763848301838038494,   2.05319162663775882187,  1};
+  constexpr double e[] = {2.01033439929228813265e-7, 2.71155556874348757815e-5, .0012426609473880784386,
+                          .026532189526576123093,    .29656057182850489123,     1.7848265399172913358,
+                          5.4637849111641143699,     6.6579046435011037772};
+  constexpr double f[] = {
+      2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
+      .0148753612908506148525,    .13692988092273580531,    .59983220655588793769,    1};
   auto ratio = [](const double* top, const double* bottom, double r) {
     double p = top[0], q = bottom[0];
     for (int k = 1; k < 8; ++k) p = p * r + top[k], q = q * r + bottom[k];
@@ -60,7 +66,9 @@ inline double normal_quantile(double q, double tail) {
   const double r = math::sqrt(-math::log(tail));
   return math::copysign(r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5), q);
 }
-inline double erfinv(double x) { return 0.70710678118654752440 * normal_quantile(x / 2, (1 - math::fabs(x)) / 2); }
+inline double erfinv(double x) {
+  return 0.70710678118654752440 * normal_quantile(x / 2, (1 - math::fabs(x)) / 2);
+}
 inline double ndtri(double p) { return normal_quantile(p - 0.5, p < 0.5 ? p : 1 - p); }
 inline double erfcinv(double x) { return -0.70710678118654752440 * ndtri(x / 2); }
 
@@ -71,8 +79,9 @@ inline double erfcinv(double x) { return -0.70710678118654752440 * ndtri(x / 2);
 constexpr Elementwise table[] = {
     unary_math<kFloat>("erf", 0.6, [](auto x) { return math::erf(x); }),
     unary_math<kFloat>("erfc", 0.8, [](auto x) { return math::erfc(x); }),
-    also<set_of(Dtype::F64)>(unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
-         unary_single<set_of(Dtype::F64)>("", 0, [](auto x) { return erfinv(x); })),
+    also<set_of(Dtype::F64)>(
+        unary_math<kHalf | set_of(Dtype::F32)>("erfinv", 2, [](auto x) { return erfinv(x); }),
+        unary_single<set_of(Dtype::F64)>("", 0, [](auto x) { return erfinv(x); })),
     GT_IN_DOUBLE("erfcinv", 30, erfcinv),
     GT_IN_DOUBLE("ndtri", 30, ndtri),
     GT_IN_DOUBLE("bessel_i0", 50, bessel::plain_i<0>),

@@ -69,8 +69,8 @@ struct Alias {
   }
 };
 
-// candidate_sampler(true_classes, weights, state; kind, num_sampled, unique, range_max) -> classes, how often each
-// true class and each of them is to be expected
+// candidate_sampler(true_classes, weights, state; kind, num_sampled, unique, range_max) -> classes, how often
+// each true class and each of them is to be expected
 void infer_sampler(const Call& c, Outs& outs) {
   want_indices(c[0], "true_classes");
   if (c[0].shape.rank != 2) fail("true_classes must be a matrix, got shape " + c[0].shape.str());
@@ -81,7 +81,9 @@ void infer_sampler(const Call& c, Outs& outs) {
   if (sampled < 0) fail("num_sampled must be non-negative, got " + std::to_string(sampled));
   if (range <= 0) fail("range_max must be positive, got " + std::to_string(range));
   if (c.integer(2) && sampled > range) fail("Sampler's range is too small.");
-  if (kind >= kWeights && c[1].numel != range) fail("range is " + std::to_string(range) + " must be equal to weights size " + std::to_string(c[1].numel));
+  if (kind >= kWeights && c[1].numel != range)
+    fail("range is " + std::to_string(range) + " must be equal to weights size " +
+         std::to_string(c[1].numel));
   outs.emplace_back(Spec{Dtype::I64, Shape(&sampled, 1)});
   outs.emplace_back(Spec{Dtype::F32, c[0].shape});
   outs.emplace_back(Spec{Dtype::F32, Shape(&sampled, 1)});
@@ -96,20 +98,27 @@ void run_sampler(const Call& c, Outs& outs) {
   double total = 0;
   for (int64_t i = 0; kind >= kWeights && i < range; ++i) sums.push_back(total += weights[i]);
   if (kind >= kWeights) {
-    if (!std::all_of(weights, weights + range, [](double w) { return w >= 0 && w <= kLargest; })) fail("weights must be finite and not negative");
-    if (kind == kCounts && !(total >= 1 && total <= 0xFFFFFFFF)) fail("counts must add up to a number from 1 to 2**32 - 1, got " + std::to_string(total));
+    if (!std::all_of(weights, weights + range, [](double w) { return w >= 0 && w <= kLargest; }))
+      fail("weights must be finite and not negative");
+    if (kind == kCounts && !(total >= 1 && total <= 0xFFFFFFFF))
+      fail("counts must add up to a number from 1 to 2**32 - 1, got " + std::to_string(total));
     const int64_t possible = std::count_if(weights, weights + range, [](double w) { return w > 0; });
-    if (unique ? possible < sampled : possible == 0 && sampled) fail("there are not enough classes of positive weight to draw " + std::to_string(sampled));
+    if (unique ? possible < sampled : possible == 0 && sampled)
+      fail("there are not enough classes of positive weight to draw " + std::to_string(sampled));
   }
   const Alias alias(weights, kind == kWeights ? range : 0);
   const double log_range = std::log1p(double(range));
   auto draw = [&]() -> int64_t {
     switch (kind) {
-      case kUniform: return int64_t(Numbers::below<uint64_t>(uint64_t(range), [&] { return numbers.bits64(); }));
+      case kUniform:
+        return int64_t(Numbers::below<uint64_t>(uint64_t(range), [&] { return numbers.bits64(); }));
       case kLogUniform: return (int64_t(std::exp(numbers.unit() * log_range)) - 1) % range;
       case kWeights: return alias.pick(numbers);
       default:
-        return std::upper_bound(sums.begin(), sums.end(), double(Numbers::below<uint32_t>(uint32_t(total), [&] { return numbers.bits32(); }))) - sums.begin();
+        return std::upper_bound(
+                   sums.begin(), sums.end(),
+                   double(Numbers::below<uint32_t>(uint32_t(total), [&] { return numbers.bits32(); }))) -
+               sums.begin();
     }
   };
   auto probability = [&](int64_t k) -> float {
@@ -123,7 +132,9 @@ void run_sampler(const Call& c, Outs& outs) {
   std::unordered_set<int64_t> seen;
   for (int64_t n = 0; n < sampled;) {
     const int64_t k = draw();
-    if (++tries > kTries) fail("drew " + std::to_string(kTries) + " classes and found " + std::to_string(n) + " different ones, expected " + std::to_string(sampled));
+    if (++tries > kTries)
+      fail("drew " + std::to_string(kTries) + " classes and found " + std::to_string(n) +
+           " different ones, expected " + std::to_string(sampled));
     if (!unique || seen.insert(k).second) out[n++] = k;
   }
   // If it always took that many tries, this is the probability to be among the classes.
@@ -134,7 +145,8 @@ void run_sampler(const Call& c, Outs& outs) {
   visit_indices(c[0], [&](auto* classes) {
     for (int64_t i = 0; i < c[0].numel; ++i) {
       if (classes[i] < 0 || classes[i] >= range)
-        fail("`true_candidate` out of range [0, " + std::to_string(range) + "), received " + std::to_string(classes[i]));
+        fail("`true_candidate` out of range [0, " + std::to_string(range) + "), received " +
+             std::to_string(classes[i]));
       outs[1].as<float>()[i] = expected(classes[i]);
     }
   });

@@ -39,18 +39,27 @@ template <class T> struct Product {
 };
 
 template <class T> auto gemm_of(const Blas& f) {
-  if constexpr (std::is_same_v<T, float>) return f.sgemm;
-  else if constexpr (std::is_same_v<T, double>) return f.dgemm;
-  else if constexpr (std::is_same_v<T, c64>) return f.cgemm;
-  else return f.zgemm;
+  if constexpr (std::is_same_v<T, float>)
+    return f.sgemm;
+  else if constexpr (std::is_same_v<T, double>)
+    return f.dgemm;
+  else if constexpr (std::is_same_v<T, c64>)
+    return f.cgemm;
+  else
+    return f.zgemm;
 }
 template <class T> auto gemv_of(const Blas& f) {
-  if constexpr (std::is_same_v<T, float>) return f.sgemv;
-  else if constexpr (std::is_same_v<T, double>) return f.dgemv;
-  else if constexpr (std::is_same_v<T, c64>) return f.cgemv;
-  else return f.zgemv;
+  if constexpr (std::is_same_v<T, float>)
+    return f.sgemv;
+  else if constexpr (std::is_same_v<T, double>)
+    return f.dgemv;
+  else if constexpr (std::is_same_v<T, c64>)
+    return f.cgemv;
+  else
+    return f.zgemv;
 }
-template <class T> constexpr bool is_blas = std::is_floating_point_v<T> || std::is_same_v<T, c64> || std::is_same_v<T, c128>;
+template <class T>
+constexpr bool is_blas = std::is_floating_point_v<T> || std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 
 // On the calling thread. Measured: gemm has kernels for small products (17 ns for 2x2) unless b
 // is transposed, where gemv wins; from some 8000 elements gemv wins for vectors anyway.
@@ -60,17 +69,22 @@ template <class T> void call_blas(const Product<T>& p) {
   auto gemv = gemv_of<T>(f);
   const T one = 1, zero = 0;
   auto scalar = [](const T& x) -> decltype(auto) {
-    if constexpr (std::is_floating_point_v<T>) return x;
-    else return &x;
+    if constexpr (std::is_floating_point_v<T>)
+      return x;
+    else
+      return &x;
   };
   int m = int(p.m), n = int(p.n), k = int(p.k), lda = int(p.lda), ldb = int(p.ldb), ldc = int(p.ldc);
   bool large = int64_t(std::max(m, n)) * k > 8192;
   if (m == 1 && (p.tb || large))
-    gemv(kRowMajor, p.tb ? kNoTrans : kTrans, p.tb ? n : k, p.tb ? k : n, scalar(one), p.b, ldb, p.a, p.ta ? lda : 1, scalar(zero), p.c, 1);
+    gemv(kRowMajor, p.tb ? kNoTrans : kTrans, p.tb ? n : k, p.tb ? k : n, scalar(one), p.b, ldb, p.a,
+         p.ta ? lda : 1, scalar(zero), p.c, 1);
   else if (n == 1 && large)
-    gemv(kRowMajor, p.ta ? kTrans : kNoTrans, p.ta ? k : m, p.ta ? m : k, scalar(one), p.a, lda, p.b, p.tb ? 1 : ldb, scalar(zero), p.c, ldc);
+    gemv(kRowMajor, p.ta ? kTrans : kNoTrans, p.ta ? k : m, p.ta ? m : k, scalar(one), p.a, lda, p.b,
+         p.tb ? 1 : ldb, scalar(zero), p.c, ldc);
   else
-    gemm(kRowMajor, p.ta ? kTrans : kNoTrans, p.tb ? kTrans : kNoTrans, m, n, k, scalar(one), p.a, lda, p.b, ldb, scalar(zero), p.c, ldc);
+    gemm(kRowMajor, p.ta ? kTrans : kNoTrans, p.tb ? kTrans : kNoTrans, m, n, k, scalar(one), p.a, lda, p.b,
+         ldb, scalar(zero), p.c, ldc);
 }
 
 // Integers: no library has them. Overflow wraps.
@@ -89,15 +103,18 @@ template <class T> void call_loop(const Product<T>& p) {
 }
 
 template <class T> void call(const Product<T>& p) {
-  if constexpr (is_blas<T>) call_blas(p);
-  else call_loop(p);
+  if constexpr (is_blas<T>)
+    call_blas(p);
+  else
+    call_loop(p);
 }
 
 // Work in flops, with products that wait for memory or have no library counted higher.
 template <class T> double work(const Product<T>& p) {
   double flops = 2.0 * double(p.m) * double(p.n) * double(p.k);
   if (!is_blas<T>) return flops * 32;
-  return flops * (p.m == 1 || p.n == 1 ? 8 : 1) * (is_complex(DtypeOf<T>::value) ? 4 : 1) * (sizeof(T) / (is_complex(DtypeOf<T>::value) ? 8 : 4));
+  return flops * (p.m == 1 || p.n == 1 ? 8 : 1) * (is_complex(DtypeOf<T>::value) ? 4 : 1) *
+         (sizeof(T) / (is_complex(DtypeOf<T>::value) ? 8 : 4));
 }
 constexpr double kWorthAThread = double(1 << 19);  // some 10 us
 
@@ -112,7 +129,8 @@ template <class T> bool run_depth_parts(const Product<T>& p, double total) {
     Tensor sums = empty(DtypeOf<T>::value, Shape(&length, 1));
     T* part = sums.as<T>();
     each_piece(parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) call(p.depth(i * step, std::min(step, p.k - i * step), part + i * size));
+      for (int64_t i = begin; i < end; ++i)
+        call(p.depth(i * step, std::min(step, p.k - i * step), part + i * size));
     });
     for (int64_t i = 0; i < p.m; ++i)
       for (int64_t j = 0; j < p.n; ++j) {
@@ -177,19 +195,23 @@ void infer_matmul(const Call& c, Outs& outs) {
   want_same_dtype(a, b);
   int ra = a.shape.rank, rb = b.shape.rank;
   if (ra < 2 || rb < 2)
-    fail("In[" + std::to_string(ra < 2 ? 0 : 1) + "] ndims must be >= 2: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str() +
+    fail("In[" + std::to_string(ra < 2 ? 0 : 1) + "] ndims must be >= 2: In[0]: " + a.shape.str() +
+         ", In[1]: " + b.shape.str() +
          ". Hint: tf.linalg.matvec multiplies a matrix with a vector, tf.tensordot(a, b, 1) two vectors");
   bool ta = c.integer(0), tb = c.integer(1);
-  int64_t m = a.shape[ra - (ta ? 1 : 2)], k = a.shape[ra - (ta ? 2 : 1)], kb = b.shape[rb - (tb ? 1 : 2)], n = b.shape[rb - (tb ? 2 : 1)];
+  int64_t m = a.shape[ra - (ta ? 1 : 2)], k = a.shape[ra - (ta ? 2 : 1)], kb = b.shape[rb - (tb ? 1 : 2)],
+          n = b.shape[rb - (tb ? 2 : 1)];
   if (k != kb) fail("Matrix size-incompatible: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());
   if (std::max({n, k, ta ? m : 0}) > INT_MAX)
-    fail("matmul: a dimension above 2147483647 is not supported: In[0]: " + a.shape.str() + ", In[1]: " + b.shape.str());
+    fail("matmul: a dimension above 2147483647 is not supported: In[0]: " + a.shape.str() +
+         ", In[1]: " + b.shape.str());
   Spec s{a.dtype, {}};
   if (ra > 2 || rb > 2) {
     try {
       s.shape = broadcast(Shape(a.shape.dims, ra - 2), Shape(b.shape.dims, rb - 2));
     } catch (const Error&) {
-      fail("In[0] and In[1] must have compatible batch dimensions: " + a.shape.str() + " vs. " + b.shape.str());
+      fail("In[0] and In[1] must have compatible batch dimensions: " + a.shape.str() + " vs. " +
+           b.shape.str());
     }
   }
   s.shape.push(m);
@@ -218,7 +240,8 @@ struct Batch {
 };
 
 template <class T> void run_typed(const Tensor& a, const Tensor& b, Tensor& out, bool ta, bool tb) {
-  int64_t m = out.shape[out.shape.rank - 2], n = out.shape[out.shape.rank - 1], k = a.shape[a.shape.rank - (ta ? 2 : 1)];
+  int64_t m = out.shape[out.shape.rank - 2], n = out.shape[out.shape.rank - 1],
+          k = a.shape[a.shape.rank - (ta ? 2 : 1)];
   Product<T> p{a.as<T>(), b.as<T>(), out.as<T>(), m, n, k, ta ? m : k, tb ? k : n, n, ta, tb};
   int64_t batch = out.numel / (m * n);
   if (batch == 1) return run_product(p);
@@ -256,14 +279,15 @@ void run_matmul(const Call& c, Outs& outs) {
   if (out.numel == 0) return;
   if (a.numel == 0) return zero(out.data, out.nbytes());
   if (!is_int(a.dtype)) blas();  // a library that cannot be loaded is found out here, not on a worker thread
-  if (in(a.dtype, kHalf)) {  // summed in float
+  if (in(a.dtype, kHalf)) {      // summed in float
     Tensor wide = empty(Dtype::F32, out.shape);
     run_typed<float>(as_float(a), as_float(b), wide, ta, tb);
     return run_cast(wide, out);
   }
   visit(a.dtype, [&](auto t) {
     using T = decltype(t);
-    if constexpr (is_blas<T> || (std::is_integral_v<T> && !std::is_same_v<T, bool>)) run_typed<T>(a, b, out, ta, tb);
+    if constexpr (is_blas<T> || (std::is_integral_v<T> && !std::is_same_v<T, bool>))
+      run_typed<T>(a, b, out, ta, tb);
   });
 }
 

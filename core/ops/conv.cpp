@@ -33,15 +33,15 @@ namespace {
 
 std::string text(int64_t n) { return std::to_string(n); }
 
-
-
 // The attributes that all three ops have: strides, dilations and paddings from attribute `first` on.
 Geometry read_window(const Call& c, int first, int& dims) {
   Geometry f;
   const auto &strides = c.ints(first), &dilations = c.ints(first + 1), &pads = c.ints(first + 2);
   dims = int(strides.size());
-  if (dims < 1 || dims > 3) fail("a convolution has 1, 2 or 3 spatial dimensions, got " + text(dims) + " strides");
-  if (int(dilations.size()) != dims) fail("expected " + text(dims) + " dilations, got " + text(int64_t(dilations.size())));
+  if (dims < 1 || dims > 3)
+    fail("a convolution has 1, 2 or 3 spatial dimensions, got " + text(dims) + " strides");
+  if (int(dilations.size()) != dims)
+    fail("expected " + text(dims) + " dilations, got " + text(int64_t(dilations.size())));
   want_paddings(pads, strides.size());
   for (int i = 0, a = 3 - dims; i < dims; ++i, ++a) {
     f.stride[a] = strides[size_t(i)], f.dilation[a] = dilations[size_t(i)];
@@ -56,12 +56,15 @@ void want_rank(const Shape& s, int rank, const char* what) {
 }
 
 // Sizes of x (`in`, with all channels) and of the filter (`k`, with channels in and out), and what follows.
-Geometry fit(Geometry f, int dims, const std::vector<int64_t>& pads, const int64_t* in, int64_t channels, const int64_t* k, int64_t c, int64_t o) {
+Geometry fit(Geometry f, int dims, const std::vector<int64_t>& pads, const int64_t* in, int64_t channels,
+             const int64_t* k, int64_t c, int64_t o) {
   if (c <= 0 || o <= 0 || std::any_of(k, k + dims, [](int64_t n) { return n <= 0; }))
     fail("filter must not have zero elements (i.e. all dimensions must be non-zero)");
-  if (channels % c != 0) fail("input depth must be evenly divisible by filter depth: " + text(channels) + " vs " + text(c));
+  if (channels % c != 0)
+    fail("input depth must be evenly divisible by filter depth: " + text(channels) + " vs " + text(c));
   f.groups = std::max<int64_t>(1, channels / c);
-  if (o % f.groups != 0) fail("output depth must be evenly divisible by number of groups: " + text(o) + " vs " + text(f.groups));
+  if (o % f.groups != 0)
+    fail("output depth must be evenly divisible by number of groups: " + text(o) + " vs " + text(f.groups));
   f.c = c, f.o = o / f.groups;
   for (int i = 0, a = 3 - dims; i < dims; ++i, ++a) {
     f.in[a] = in[i], f.k[a] = k[i];
@@ -71,8 +74,8 @@ Geometry fit(Geometry f, int dims, const std::vector<int64_t>& pads, const int64
     f.pad[a] = low;
     f.out[a] = (whole - span + f.stride[a]) / f.stride[a];
     if (f.out[a] < 0)
-      fail("Computed output size would be negative: " + text(f.out[a]) + " [input_size: " + text(whole) + ", effective_filter_size: " +
-           text(span) + ", stride: " + text(f.stride[a]) + "]");
+      fail("Computed output size would be negative: " + text(f.out[a]) + " [input_size: " + text(whole) +
+           ", effective_filter_size: " + text(span) + ", stride: " + text(f.stride[a]) + "]");
   }
   return f;
 }
@@ -105,13 +108,15 @@ void infer_conv(const Call& c, Outs& outs) {
   outs.emplace_back(spec(c[0].dtype, f.n, f.out + 3 - dims, dims, f.groups * f.o));
 }
 
-// ---- conv_input(g, filters; sizes, strides, dilations, paddings): sizes are those of x without its batch ----
+// ---- conv_input(g, filters; sizes, strides, dilations, paddings): sizes are those of x without its batch
+// ----
 void want_out(const Geometry& f, int dims, const Shape& g) {
   for (int i = 0, a = 3 - dims; i < dims; ++i, ++a)
     if (g[i + 1] != f.out[a])
-      fail("Size of out_backprop doesn't match computed: actual = " + text(g[i + 1]) + ", computed = " + text(f.out[a]) + " spatial_dim: " +
-           text(i + 1) + " input: " + text(f.in[a]) + " filter: " + text(f.k[a]) + " stride: " + text(f.stride[a]) + " dilation: " +
-           text(f.dilation[a]));
+      fail("Size of out_backprop doesn't match computed: actual = " + text(g[i + 1]) +
+           ", computed = " + text(f.out[a]) + " spatial_dim: " + text(i + 1) + " input: " + text(f.in[a]) +
+           " filter: " + text(f.k[a]) + " stride: " + text(f.stride[a]) +
+           " dilation: " + text(f.dilation[a]));
 }
 Geometry input_geometry(const Call& c, int& dims) {
   Geometry f = read_window(c, 1, dims);
@@ -119,13 +124,15 @@ Geometry input_geometry(const Call& c, int& dims) {
   const auto& sizes = c.ints(0);
   want_rank(g, dims + 2, "out_backprop");
   want_rank(w, dims + 2, "filter");
-  if (int(sizes.size()) != dims + 1) fail("expected " + text(dims + 1) + " sizes, got " + text(int64_t(sizes.size())));
+  if (int(sizes.size()) != dims + 1)
+    fail("expected " + text(dims + 1) + " sizes, got " + text(int64_t(sizes.size())));
   for (int64_t s : sizes)
     if (s < 0) fail("a dimension must be non-negative, got " + text(s));
   f.n = g[0];
   f = fit(f, dims, c.ints(3), sizes.data(), sizes[size_t(dims)], w.dims, w[dims], w[dims + 1]);
   if (g[dims + 1] != f.groups * f.o)
-    fail("filter and out_backprop must have the same out_depth: " + text(f.groups * f.o) + " vs " + text(g[dims + 1]));
+    fail("filter and out_backprop must have the same out_depth: " + text(f.groups * f.o) + " vs " +
+         text(g[dims + 1]));
   want_out(f, dims, g);
   return f;
 }
@@ -136,15 +143,19 @@ void infer_input(const Call& c, Outs& outs) {
   outs.emplace_back(spec(c[0].dtype, f.n, f.in + 3 - dims, dims, f.groups * f.c));
 }
 
-// ---- conv_filter(x, g; sizes, strides, dilations, paddings): sizes are those of the filter without its last ----
+// ---- conv_filter(x, g; sizes, strides, dilations, paddings): sizes are those of the filter without its last
+// ----
 Geometry filter_geometry(const Call& c, int& dims) {
   Geometry f = read_window(c, 1, dims);
   const Shape &x = c[0].shape, &g = c[1].shape;
   const auto& sizes = c.ints(0);
   want_rank(x, dims + 2, "input");
   want_rank(g, dims + 2, "out_backprop");
-  if (int(sizes.size()) != dims + 1) fail("expected " + text(dims + 1) + " sizes, got " + text(int64_t(sizes.size())));
-  if (x[0] != g[0]) fail("input and out_backprop must have the same batch size. Input batch: " + text(x[0]) + ", outbackprop batch: " + text(g[0]));
+  if (int(sizes.size()) != dims + 1)
+    fail("expected " + text(dims + 1) + " sizes, got " + text(int64_t(sizes.size())));
+  if (x[0] != g[0])
+    fail("input and out_backprop must have the same batch size. Input batch: " + text(x[0]) +
+         ", outbackprop batch: " + text(g[0]));
   f.n = x[0];
   f = fit(f, dims, c.ints(3), x.dims + 1, x[dims + 1], sizes.data(), sizes[size_t(dims)], g[dims + 1]);
   want_out(f, dims, g);
@@ -176,7 +187,8 @@ template <class T> void run_engine(Which which, const Geometry& f, const T* x, c
   (f.depthwise() ? single : dense)[int(which)](f, x, y, out);
 }
 
-template <class T> void run_typed(Which which, const Geometry& f, const Tensor& x, const Tensor& y, Tensor& out) {
+template <class T>
+void run_typed(Which which, const Geometry& f, const Tensor& x, const Tensor& y, Tensor& out) {
   if (f.groups > 1 && !f.depthwise()) {
     const Geometry joined = joined_groups(f, which == Which::Input ? f.c : f.o, conv_loops_of<T>().lanes);
     if (joined.groups < f.groups && which == Which::Filter) {
@@ -207,7 +219,8 @@ void run(Which which, const Geometry& f, const Call& c, Outs& outs) {
     run_typed<float>(which, f, as_float(c[0]), as_float(c[1]), wide);
     return run_cast(wide, out);
   }
-  out.dtype == Dtype::F32 ? run_typed<float>(which, f, c[0], c[1], out) : run_typed<double>(which, f, c[0], c[1], out);
+  out.dtype == Dtype::F32 ? run_typed<float>(which, f, c[0], c[1], out)
+                          : run_typed<double>(which, f, c[0], c[1], out);
 }
 
 template <Which which, Geometry (*geometry)(const Call&, int&)> void run_op(const Call& c, Outs& outs) {

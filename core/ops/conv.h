@@ -20,7 +20,9 @@ struct Geometry {
 
   int64_t taps() const { return k[0] * k[1] * k[2]; }
   int64_t pixels() const { return n * out[0] * out[1] * out[2]; }
-  double work() const { return double(pixels()) * double(taps()) * double(c) * double(groups * o); }  // products
+  double work() const {
+    return double(pixels()) * double(taps()) * double(c) * double(groups * o);
+  }  // products
   bool depthwise() const { return c == 1 && groups > 1; }
 };
 

@@ -14,19 +14,24 @@ namespace {
 constexpr int64_t kFilterBytes = 16 << 10;
 
 // out = sum over taps; `size` is that of the result, `k` that of the filter.
-template <class T> void run_lines(const Side (&side)[3], int64_t n, int64_t channels, const T* src, const T* w, const int64_t* k, T* out, const int64_t* size) {
+template <class T>
+void run_lines(const Side (&side)[3], int64_t n, int64_t channels, const T* src, const T* w, const int64_t* k,
+               T* out, const int64_t* size) {
   const ConvLoops& loops = conv_loops_of<T>();
   const Inner inner(side[2]);
   const int64_t taps = side[0].taps * side[1].taps * side[2].taps, work = side[2].count * channels * taps;
   // Blocks of channels whose filters stay in the first-level cache from one stretch of a line to the next.
-  const int64_t step = 4 * loops.lanes, block = std::max(step, kFilterBytes / (taps * int64_t(sizeof(T))) / step * step);
+  const int64_t step = 4 * loops.lanes,
+                block = std::max(step, kFilterBytes / (taps * int64_t(sizeof(T))) / step * step);
   each_piece(lines_of(side, n), grain_rows(work, 1 << 17), [&](int64_t begin, int64_t end) {
     std::vector<DepthwiseRow> rows;
     std::vector<const void*> from, filter;
-    from.reserve(size_t(taps * side[2].count)), filter.reserve(size_t(taps * side[2].count));  // rows point into them
+    from.reserve(size_t(taps * side[2].count)),
+        filter.reserve(size_t(taps * side[2].count));  // rows point into them
     for (int64_t r = begin; r < end; ++r) {
       const Line line(side, r);
-      const int64_t y0 = side[0].first + line.i[0] * side[0].step, y1 = side[1].first + line.i[1] * side[1].step;
+      const int64_t y0 = side[0].first + line.i[0] * side[0].step,
+                    y1 = side[1].first + line.i[1] * side[1].step;
       T* to = out + (((line.image * size[0] + y0) * size[1] + y1) * size[2] + side[2].first) * channels;
       rows.clear(), from.clear(), filter.clear();
       each_stretch(side[2], inner, [&](int64_t pixel, int64_t pixels, int64_t tap, int64_t many) {
@@ -34,12 +39,17 @@ template <class T> void run_lines(const Side (&side)[3], int64_t n, int64_t chan
         for (int64_t t0 = line.t[0][0]; t0 < line.t[0][1]; ++t0)
           for (int64_t t1 = line.t[1][0]; t1 < line.t[1][1]; ++t1)
             for (int64_t t2 = tap; t2 < tap + many; ++t2) {
-              from.push_back(src + (line.source(side, t0, t1) + pixel * side[2].src_step + t2 * side[2].at_step) * channels);
-              const int64_t k0 = side[0].tap + t0 * side[0].tap_step, k1 = side[1].tap + t1 * side[1].tap_step;
-              filter.push_back(w + ((k0 * k[1] + k1) * k[2] + side[2].tap + t2 * side[2].tap_step) * channels);
+              from.push_back(src +
+                             (line.source(side, t0, t1) + pixel * side[2].src_step + t2 * side[2].at_step) *
+                                 channels);
+              const int64_t k0 = side[0].tap + t0 * side[0].tap_step,
+                            k1 = side[1].tap + t1 * side[1].tap_step;
+              filter.push_back(w +
+                               ((k0 * k[1] + k1) * k[2] + side[2].tap + t2 * side[2].tap_step) * channels);
             }
-        rows.push_back({from.data() + first, filter.data() + first, int64_t(from.size() - first), side[2].src_step * channels,
-                        to + pixel * side[2].step * channels, side[2].step * channels, pixels, 0, 0});
+        rows.push_back({from.data() + first, filter.data() + first, int64_t(from.size() - first),
+                        side[2].src_step * channels, to + pixel * side[2].step * channels,
+                        side[2].step * channels, pixels, 0, 0});
       });
       for (int64_t c = 0; c < channels; c += block)
         for (DepthwiseRow& row : rows) {
@@ -103,7 +113,8 @@ template <class T> void depthwise_by_filter(const Geometry& f, const T* x, const
   const Inner inner(side[2]);
   const int64_t channels = f.groups * f.o, size = f.taps() * channels, lines = lines_of(side, f.n);
   // Parts of the sum, added up afterwards.
-  const int64_t parts_wanted = std::clamp<int64_t>(int64_t(f.work() / (1 << 17)), 1, std::min<int64_t>(lines, 16));
+  const int64_t parts_wanted =
+      std::clamp<int64_t>(int64_t(f.work() / (1 << 17)), 1, std::min<int64_t>(lines, 16));
   const int64_t part = (lines + parts_wanted - 1) / parts_wanted, parts = (lines + part - 1) / part;
   Scratch<T> sums(parts * size);
   each_piece(parts, 1, [&](int64_t begin, int64_t end) {
@@ -118,11 +129,14 @@ template <class T> void depthwise_by_filter(const Geometry& f, const T* x, const
           for (int64_t t0 = line.t[0][0]; t0 < line.t[0][1]; ++t0)
             for (int64_t t1 = line.t[1][0]; t1 < line.t[1][1]; ++t1)
               for (int64_t t2 = tap; t2 < tap + taps; ++t2) {
-                from.push_back(x + (line.source(side, t0, t1) + pixel * side[2].src_step + t2 * side[2].at_step) * channels);
+                from.push_back(x +
+                               (line.source(side, t0, t1) + pixel * side[2].src_step + t2 * side[2].at_step) *
+                                   channels);
                 to.push_back(sums.at + q * size + ((t0 * f.k[1] + t1) * f.k[2] + t2) * channels);
               }
-          loops.depthwise_filter({from.data(), int64_t(from.size()), side[2].src_step * channels, g + (r * side[2].count + pixel) * channels,
-                                  channels, pixels, channels, to.data()});
+          loops.depthwise_filter({from.data(), int64_t(from.size()), side[2].src_step * channels,
+                                  g + (r * side[2].count + pixel) * channels, channels, pixels, channels,
+                                  to.data()});
         });
       }
     }

@@ -17,7 +17,8 @@ Geometry joined_groups(const Geometry& f, int64_t results, int64_t lanes) {
 
 namespace {
 
-// Calls f(row of the joined filter, of the filter, first column) for each run of `f.o` columns that is not zero.
+// Calls f(row of the joined filter, of the filter, first column) for each run of `f.o` columns that is not
+// zero.
 template <class F> void each_run(const Geometry& f, const Geometry& joined, F&& run) {
   const int64_t many = f.groups / joined.groups;
   each_piece(f.taps(), grain_rows(f.c * f.groups * f.o), [&](int64_t begin, int64_t end) {
@@ -33,13 +34,17 @@ template <class T> Scratch<T> join_filter(const Geometry& f, const Geometry& joi
   const int64_t columns = f.groups * f.o, size = f.taps() * joined.c * columns;
   Scratch<T> room(size);
   zero(reinterpret_cast<char*>(room.at), size * int64_t(sizeof(T)));
-  each_run(f, joined, [&](int64_t to, int64_t from, int64_t column) { std::copy_n(w + from * columns + column, f.o, room.at + to * columns + column); });
+  each_run(f, joined, [&](int64_t to, int64_t from, int64_t column) {
+    std::copy_n(w + from * columns + column, f.o, room.at + to * columns + column);
+  });
   return room;
 }
 
 template <class T> void part_filter(const Geometry& f, const Geometry& joined, const T* from, T* w) {
   const int64_t columns = f.groups * f.o;
-  each_run(f, joined, [&](int64_t row, int64_t to, int64_t column) { std::copy_n(from + row * columns + column, f.o, w + to * columns + column); });
+  each_run(f, joined, [&](int64_t row, int64_t to, int64_t column) {
+    std::copy_n(from + row * columns + column, f.o, w + to * columns + column);
+  });
 }
 
 template Scratch<float> join_filter<float>(const Geometry&, const Geometry&, const float*);

@@ -16,7 +16,8 @@ struct Inner {
   }
 };
 
-// The taps [first, last) inside the source, of a window that begins at x. Windows may be far larger than the source.
+// The taps [first, last) inside the source, of a window that begins at x. Windows may be far larger than the
+// source.
 struct Taps {
   int64_t first, last;
   Taps(const Side& s, int64_t x) {

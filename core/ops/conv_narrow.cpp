@@ -19,7 +19,8 @@ struct Block {
 
 template <class T> class Lines {
  public:
-  Lines(const Geometry& f, const T* g, const T* w, T* gx) : f_(f), g_(g), w_(w), gx_(gx), loops_(conv_loops_of<T>()) {
+  Lines(const Geometry& f, const T* g, const T* w, T* gx)
+      : f_(f), g_(g), w_(w), gx_(gx), loops_(conv_loops_of<T>()) {
     rows_ = f.taps() * f.c, wide_ = (f.out[2] + loops_.lanes - 1) / loops_.lanes * loops_.lanes;
     phase_ = (f.in[2] + f.stride[2] - 1) / f.stride[2], line_ = f.c * f.stride[2] * phase_;
     panels_ = Scratch<T>(wide_ * f.o), parts_ = Scratch<T>(rows_ * wide_);
@@ -37,7 +38,8 @@ template <class T> class Lines {
         multiply(((b.image * f_.out[0] + d) * f_.out[1] + h) * f_.out[2]);
         for (int64_t t0 = 0; t0 < f_.k[0]; ++t0)
           for (int64_t t1 = 0; t1 < f_.k[1]; ++t1) {
-            const int64_t y0 = d * f_.stride[0] + t0 * f_.dilation[0] - f_.pad[0], y1 = top + t1 * f_.dilation[1];
+            const int64_t y0 = d * f_.stride[0] + t0 * f_.dilation[0] - f_.pad[0],
+                          y1 = top + t1 * f_.dilation[1];
             if (y0 < 0 || y0 >= f_.in[0] || y1 < b.begin || y1 >= b.end) continue;
             add(&sum_[size_t((y0 * lines + y1 - b.begin) * line_)], (t0 * f_.k[1] + t1) * f_.k[2]);
           }
@@ -59,7 +61,8 @@ template <class T> class Lines {
       n.push(o, 1, some);
       n.push(used, o, 1);
       strided_copy(reinterpret_cast<char*>(panel), reinterpret_cast<const char*>(g + p * o), sizeof(T), n);
-      for (int64_t i = 0; used < some && i < o; ++i) std::fill(panel + i * some + used, panel + (i + 1) * some, T(0));
+      for (int64_t i = 0; used < some && i < o; ++i)
+        std::fill(panel + i * some + used, panel + (i + 1) * some, T(0));
       t.panel = panel, t.vectors = int(some / loops_.lanes), t.channels = int(some), t.out_at = p;
       for (int64_t i = 0; i < rows_; i += loops_.pixels) {
         t.pixels = int(std::min<int64_t>(loops_.pixels, rows_ - i));
@@ -77,7 +80,8 @@ template <class T> class Lines {
       const int64_t x = t * f_.dilation[2] - f_.pad[2];  // of the first pixel
       const int64_t phase = (x % s + s) % s, at = (x - phase) / s;
       const int64_t size = (f_.in[2] - phase + s - 1) / s;  // places of this phase
-      const int64_t low = std::clamp<int64_t>(-at, 0, f_.out[2]), high = std::clamp<int64_t>(size - at, low, f_.out[2]);
+      const int64_t low = std::clamp<int64_t>(-at, 0, f_.out[2]),
+                    high = std::clamp<int64_t>(size - at, low, f_.out[2]);
       if (low == high) continue;
       for (int64_t c = 0; c < f_.c; ++c) {
         T* to = line + (c * s + phase) * phase_ + at + low;
@@ -113,16 +117,20 @@ template <class T> class Lines {
 
 template <class T> bool narrow_is_faster(const Geometry& f, int64_t results, int64_t sources) {
   const int64_t lanes = conv_loops_of<T>().lanes;
-  return f.groups == 1 && results * 2 <= lanes && sources >= 8 && f.out[2] * 2 >= lanes && f.in[2] * 2 >= lanes;
+  return f.groups == 1 && results * 2 <= lanes && sources >= 8 && f.out[2] * 2 >= lanes &&
+         f.in[2] * 2 >= lanes;
 }
 
 template <class T> void narrow_by_input(const Geometry& f, const T* g, const T* w, T* gx) {
-  const int64_t wanted = std::clamp<int64_t>((8 + f.n - 1) / f.n, 1, std::max<int64_t>(1, f.in[1] / (4 * f.k[1])));
+  const int64_t wanted =
+      std::clamp<int64_t>((8 + f.n - 1) / f.n, 1, std::max<int64_t>(1, f.in[1] / (4 * f.k[1])));
   const int64_t block = (f.in[1] + wanted - 1) / wanted, blocks = (f.in[1] + block - 1) / block;
-  each_piece(f.n * blocks, std::max<int64_t>(1, int64_t(kWorthAThread * double(f.n * blocks) / f.work())), [&](int64_t begin, int64_t end) {
-    Lines<T> lines(f, g, w, gx);
-    for (int64_t i = begin; i < end; ++i) lines.run({i / blocks, i % blocks * block, std::min(f.in[1], (i % blocks + 1) * block)});
-  });
+  each_piece(f.n * blocks, std::max<int64_t>(1, int64_t(kWorthAThread * double(f.n * blocks) / f.work())),
+             [&](int64_t begin, int64_t end) {
+               Lines<T> lines(f, g, w, gx);
+               for (int64_t i = begin; i < end; ++i)
+                 lines.run({i / blocks, i % blocks * block, std::min(f.in[1], (i % blocks + 1) * block)});
+             });
 }
 
 // With stride 1 the convolution itself is one by input, with the filter turned round.
@@ -139,7 +147,8 @@ template <class T> bool narrow_forward(const Geometry& f, const T* x, const T* w
   t.push(f.taps(), -f.c * f.o, f.c * f.o);
   t.push(f.o, 1, f.c);
   t.push(f.c, f.o, 1);
-  strided_copy(reinterpret_cast<char*>(turned.at), reinterpret_cast<const char*>(w + (f.taps() - 1) * f.c * f.o), sizeof(T), t);
+  strided_copy(reinterpret_cast<char*>(turned.at),
+               reinterpret_cast<const char*>(w + (f.taps() - 1) * f.c * f.o), sizeof(T), t);
   narrow_by_input<T>(back, x, turned.at, out);
   return true;
 }

@@ -13,12 +13,13 @@
 namespace gt {
 namespace {
 
-constexpr int64_t kPanelBytes = 160 << 10;  // of a panel, to stay in the second-level cache with what it meets
+constexpr int64_t kPanelBytes =
+    160 << 10;  // of a panel, to stay in the second-level cache with what it meets
 constexpr int64_t kTableBytes = 64 << 10;
 
 template <class T> struct Sum {
   Side side[3];
-  int64_t n, groups, c, o;              // channels of a group: of the source, of the result
+  int64_t n, groups, c, o;  // channels of a group: of the source, of the result
   const T* src;
   T* out;
   int64_t out_size[3];
@@ -34,12 +35,15 @@ template <class T> struct Panels {
   int64_t lanes, width, full, tail, depth, group;  // depth: rows; group: elements
   Scratch<T> room;
 
-  Panels(const Sum<T>& s, int64_t lanes_) : lanes(lanes_), width(2 * lanes_), full(s.o / width), tail(s.o % width), depth(s.taps() * s.c) {
+  Panels(const Sum<T>& s, int64_t lanes_)
+      : lanes(lanes_), width(2 * lanes_), full(s.o / width), tail(s.o % width), depth(s.taps() * s.c) {
     const int64_t last = tail == 0 ? 0 : tail <= lanes ? lanes : width;
     group = depth * (full * width + last);
     room = Scratch<T>(group * s.groups);
     for (int64_t g = 0; g < s.groups; ++g) {
-      if (tail % lanes) zero(reinterpret_cast<char*>(room.at + g * group + full * depth * width), depth * last * int64_t(sizeof(T)));
+      if (tail % lanes)
+        zero(reinterpret_cast<char*>(room.at + g * group + full * depth * width),
+             depth * last * int64_t(sizeof(T)));
       copy(s, g, 0, full, width, width);
       if (tail) copy(s, g, full, 1, tail, last);
     }
@@ -62,7 +66,8 @@ template <class T> struct Panels {
     }
     t.push(s.c, s.w_c, wide);
     t.push(used, s.w_o, 1);
-    strided_copy(reinterpret_cast<char*>(room.at + g * group + first * depth * width), reinterpret_cast<const char*>(s.w + at), sizeof(T), t);
+    strided_copy(reinterpret_cast<char*>(room.at + g * group + first * depth * width),
+                 reinterpret_cast<const char*>(s.w + at), sizeof(T), t);
   }
 };
 
@@ -83,13 +88,16 @@ struct Inside {
 // What the pieces of a sum share.
 template <class T> struct Frame {
   const Sum<T>& s;
-  bool joined;                 // the taps of a row are one run
-  int64_t segments, length;    // runs of a pixel, and the elements of one
+  bool joined;               // the taps of a row are one run
+  int64_t segments, length;  // runs of a pixel, and the elements of one
   Inside inside[3];
-  int64_t low = 0, high;       // places of a line with all their taps inside it
+  int64_t low = 0, high;  // places of a line with all their taps inside it
   Scratch<T> zeros;
 
-  explicit Frame(const Sum<T>& s_) : s(s_), joined(joins_taps(s.groups, s.c, s.side[2])), inside{Inside(s.side[0]), Inside(s.side[1]), Inside(s.side[2])} {
+  explicit Frame(const Sum<T>& s_)
+      : s(s_),
+        joined(joins_taps(s.groups, s.c, s.side[2])),
+        inside{Inside(s.side[0]), Inside(s.side[1]), Inside(s.side[2])} {
     length = s.c * (joined ? s.side[2].taps : 1);
     segments = s.taps() * s.c / length;
     const Side& v = s.side[2];
@@ -104,8 +112,8 @@ template <class T> struct Frame {
 // The places of some tiles: where their pixels go, and where each run of a pixel begins.
 template <class T> class Places {
  public:
-  std::vector<T*> out;         // [tiles][rows]
-  std::vector<const T*> src;   // [tiles][segments of the block][rows]
+  std::vector<T*> out;        // [tiles][rows]
+  std::vector<const T*> src;  // [tiles][segments of the block][rows]
 
   Places(const Frame<T>& frame, int64_t rows) : f_(frame), s_(frame.s), rows_(rows), end_(frame.s.pixels()) {}
 
@@ -116,7 +124,8 @@ template <class T> class Places {
     for (int64_t t = 0; t < tiles; ++t) {
       stretches(std::min(rows_, end_ - (tile + t) * rows_), &out[size_t(t * rows_)]);
       const T** from = &src[size_t(t * segments * rows_)];
-      for (int64_t k = first; k < first + segments; ++k, from += rows_) f_.joined ? joined_runs(k, from) : runs(k, from);
+      for (int64_t k = first; k < first + segments; ++k, from += rows_)
+        f_.joined ? joined_runs(k, from) : runs(k, from);
     }
   }
 
@@ -148,7 +157,8 @@ template <class T> class Places {
     for (int64_t i = 0; i < pixels;) {
       Stretch r{i, std::min(pixels - i, v.count - at_[2]), {at_[0], at_[1], at_[2]}, 0, 0, 0};
       r.source = (line_src_ + at_[2] * v.src_step) * s_.groups * s_.c;
-      r.low = std::clamp<int64_t>(f_.low - at_[2], 0, r.count), r.high = std::clamp(f_.high - at_[2], r.low, r.count);
+      r.low = std::clamp<int64_t>(f_.low - at_[2], 0, r.count),
+      r.high = std::clamp(f_.high - at_[2], r.low, r.count);
       T* first = s_.out + line_out_ * s_.groups * s_.o + at_[2] * out_step;
       for (int64_t j = 0; j < r.count; ++j) to[i + j] = first + j * out_step;
       stretches_.push_back(r);
@@ -164,14 +174,18 @@ template <class T> class Places {
   // A pointer to the tap, or to the zeros: without a branch, as this runs for every tap of every pixel.
   void runs(int64_t k, const T** from) {
     const Side* d = s_.side;
-    const int64_t t2 = k % d[2].taps, t1 = k / d[2].taps % d[1].taps, t0 = k / d[2].taps / d[1].taps, channels = s_.groups * s_.c;
-    const int64_t tap = ((t0 * d[0].at_step * d[1].size + t1 * d[1].at_step) * d[2].size + t2 * d[2].at_step) * channels;
-    const int64_t none = reinterpret_cast<int64_t>(f_.zeros.at), step = d[2].src_step * channels * int64_t(sizeof(T));
+    const int64_t t2 = k % d[2].taps, t1 = k / d[2].taps % d[1].taps, t0 = k / d[2].taps / d[1].taps,
+                  channels = s_.groups * s_.c;
+    const int64_t tap =
+        ((t0 * d[0].at_step * d[1].size + t1 * d[1].at_step) * d[2].size + t2 * d[2].at_step) * channels;
+    const int64_t none = reinterpret_cast<int64_t>(f_.zeros.at),
+                  step = d[2].src_step * channels * int64_t(sizeof(T));
     for (const Stretch& r : stretches_) {
       const int64_t line = *f_.inside[0].at(t0, r.at[0]) & *f_.inside[1].at(t1, r.at[1]);
       const int64_t there = reinterpret_cast<int64_t>(s_.src) + (r.source + tap) * int64_t(sizeof(T)) - none;
       const int64_t* inside = f_.inside[2].at(t2, r.at[2]);
-      for (int64_t j = 0; j < r.count; ++j) from[r.first + j] = reinterpret_cast<const T*>(none + ((there + j * step) & line & inside[j]));
+      for (int64_t j = 0; j < r.count; ++j)
+        from[r.first + j] = reinterpret_cast<const T*>(none + ((there + j * step) & line & inside[j]));
     }
   }
 
@@ -195,7 +209,8 @@ template <class T> class Places {
   }
   // A copy of a run that begins before or ends behind its line, with zeros there.
   const T* edge(const T* there, int64_t x, int64_t taps) {
-    const int64_t size = s_.side[2].size, low = std::clamp<int64_t>(-x, 0, taps), high = std::clamp<int64_t>(size - x, low, taps);
+    const int64_t size = s_.side[2].size, low = std::clamp<int64_t>(-x, 0, taps),
+                  high = std::clamp<int64_t>(size - x, low, taps);
     if (edges_ == int64_t(edge_.size())) edge_.emplace_back(new T[size_t(f_.length)]);
     T* to = edge_[size_t(edges_++)].get();
     std::fill_n(to, low * s_.c, T(0));
@@ -210,20 +225,23 @@ template <class T> class Places {
   int64_t at_[3], image_, line_out_, line_src_;  // of the next pixel
   std::vector<Stretch> stretches_;
   std::vector<std::unique_ptr<T[]>> edge_;
-  int64_t edges_ = 0;          // of the copies, how many are in use
+  int64_t edges_ = 0;  // of the copies, how many are in use
 };
 
 template <class T> void run_sum(const Sum<T>& s) {
   const ConvLoops& loops = conv_loops_of<T>();
   const Panels<T> panels(s, loops.lanes);
   const Frame<T> frame(s);
-  const int64_t rows = loops.pixels, pixels = s.pixels(), tiles = (pixels + rows - 1) / rows, segments = frame.segments, length = frame.length;
-  const int64_t block = std::clamp<int64_t>(kPanelBytes / (length * panels.width * int64_t(sizeof(T))), 1, segments);
+  const int64_t rows = loops.pixels, pixels = s.pixels(), tiles = (pixels + rows - 1) / rows,
+                segments = frame.segments, length = frame.length;
+  const int64_t block =
+      std::clamp<int64_t>(kPanelBytes / (length * panels.width * int64_t(sizeof(T))), 1, segments);
   // Pieces: some tiles, by all panels or some of them when there are few tiles.
   int64_t chunk = std::clamp<int64_t>(kTableBytes / (block * rows * 8), 1, 16);
   chunk = (tiles + (tiles + chunk - 1) / chunk - 1) / ((tiles + chunk - 1) / chunk);
   const int64_t chunks = (tiles + chunk - 1) / chunk, all = panels.count() * s.groups;
-  const int64_t parts = std::min(all, chunks >= 8 ? 1 : (8 + chunks - 1) / chunks), share = (all + parts - 1) / parts;
+  const int64_t parts = std::min(all, chunks >= 8 ? 1 : (8 + chunks - 1) / chunks),
+                share = (all + parts - 1) / parts;
   const double work = double(chunk * rows) * double(segments * length) * double(share * panels.width);
   const int64_t grain = std::max<int64_t>(1, int64_t(kWorthAThread / work));
 
@@ -280,10 +298,14 @@ template <class T> void conv_by_input(const Geometry& f, const T* g, const T* w,
   for (int a = 0; a < 3; ++a)
     for (int64_t r = 0; r < std::min(f.stride[a], f.in[a]); ++r) {
       Side side = input_side(f, a, r);
-      if (side.taps) phases[a].push_back(side);
-      else gaps = true;
+      if (side.taps)
+        phases[a].push_back(side);
+      else
+        gaps = true;
     }
-  if (gaps) zero(reinterpret_cast<char*>(gx), f.n * f.in[0] * f.in[1] * f.in[2] * f.groups * f.c * int64_t(sizeof(T)));
+  if (gaps)
+    zero(reinterpret_cast<char*>(gx),
+         f.n * f.in[0] * f.in[1] * f.in[2] * f.groups * f.c * int64_t(sizeof(T)));
   for (const Side& d : phases[0])
     for (const Side& h : phases[1])
       for (const Side& v : phases[2]) {

@@ -33,15 +33,20 @@ struct Tiles {
   struct Place {
     int64_t image, row, column;  // of the first result
   };
-  Place place(int64_t tile) const { return {tile / across / down, tile / across % down * 2, tile % across * 2}; }
+  Place place(int64_t tile) const {
+    return {tile / across / down, tile / across % down * 2, tile % across * 2};
+  }
 };
 
 // Between the points of neighbouring buffers: not a multiple of the distance at which lines of the
 // first-level cache displace each other.
-int64_t apart(int64_t elements) { return (elements + 15) / 16 * 16 + (elements % 1024 < 16 || elements % 1024 > 1008 ? 16 : 0); }
+int64_t apart(int64_t elements) {
+  return (elements + 15) / 16 * 16 + (elements % 1024 < 16 || elements % 1024 > 1008 ? 16 : 0);
+}
 
 // The points of `count` tiles of x, [point][tile][c]; `width` elements from tile to tile.
-void transform_input(const Tiles& s, const float* x, int64_t tile, int64_t count, const float* zeros, float* to, int64_t step, int64_t width) {
+void transform_input(const Tiles& s, const float* x, int64_t tile, int64_t count, const float* zeros,
+                     float* to, int64_t step, int64_t width) {
   const auto transform = conv_loops_of<float>().winograd.input;
   WinogradTile t;
   t.step = step, t.channels = s.c;
@@ -51,7 +56,8 @@ void transform_input(const Tiles& s, const float* x, int64_t tile, int64_t count
     for (int64_t a = 0; a < 4; ++a)
       for (int64_t b = 0; b < 4; ++b) {
         const int64_t y = row - s.pad[0] + a, v = column - s.pad[1] + b;
-        t.in[4 * a + b] = y >= 0 && y < s.in[0] && v >= 0 && v < s.in[1] ? from + (y * s.in[1] + v) * s.c : zeros;
+        t.in[4 * a + b] =
+            y >= 0 && y < s.in[0] && v >= 0 && v < s.in[1] ? from + (y * s.in[1] + v) * s.c : zeros;
       }
     t.out = to + i * width;
     transform(t);
@@ -59,8 +65,8 @@ void transform_input(const Tiles& s, const float* x, int64_t tile, int64_t count
 }
 
 // The same of the cotangents of the results, channels [first, first + channels).
-void transform_cotangent(const Tiles& s, const float* g, int64_t tile, int64_t count, const float* zeros, int64_t first, int64_t channels, float* to,
-                         int64_t step, int64_t width) {
+void transform_cotangent(const Tiles& s, const float* g, int64_t tile, int64_t count, const float* zeros,
+                         int64_t first, int64_t channels, float* to, int64_t step, int64_t width) {
   const auto transform = conv_loops_of<float>().winograd.cotangent;
   WinogradTile t;
   t.step = step, t.channels = channels;
@@ -69,7 +75,8 @@ void transform_cotangent(const Tiles& s, const float* g, int64_t tile, int64_t c
     const float* from = g + ((image * s.out[0] + row) * s.out[1] + column) * s.o + first;
     const bool below = row + 1 < s.out[0], right = column + 1 < s.out[1];
     t.in[0] = from, t.in[1] = right ? from + s.o : zeros;
-    t.in[2] = below ? from + s.out[1] * s.o : zeros, t.in[3] = below && right ? from + (s.out[1] + 1) * s.o : zeros;
+    t.in[2] = below ? from + s.out[1] * s.o : zeros,
+    t.in[3] = below && right ? from + (s.out[1] + 1) * s.o : zeros;
     t.out = to + i * width;
     transform(t);
   }
@@ -81,14 +88,17 @@ struct FilterPoints {
   Scratch<float> room;
 
   // taps(i, c): the filters of tap i for channel c, `o` of them next to each other.
-  template <class F> FilterPoints(int64_t c_, int64_t o, int64_t lanes_, F&& taps) : lanes(lanes_), width(2 * lanes_), full(o / width), tail(o % width), c(c_) {
+  template <class F>
+  FilterPoints(int64_t c_, int64_t o, int64_t lanes_, F&& taps)
+      : lanes(lanes_), width(2 * lanes_), full(o / width), tail(o % width), c(c_) {
     room = Scratch<float>(kPoints * c * (full * width + last()));
     const auto transform = conv_loops_of<float>().winograd.filter;
     each_piece(panels() * c, grain_rows(width * kPoints * 4), [&](int64_t begin, int64_t end) {
       std::vector<float> filled(size_t(9 * width), 0.0f);
       WinogradTile t;
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t panel = i / c, k = i % c, used = panel < full ? width : tail, wide = panel < full ? width : last();
+        const int64_t panel = i / c, k = i % c, used = panel < full ? width : tail,
+                      wide = panel < full ? width : last();
         for (int64_t j = 0; j < 9; ++j) {
           const float* from = taps(j, k) + panel * width;
           if (used < wide) from = std::copy(from, from + used, filled.data() + j * width) - used;
@@ -103,7 +113,9 @@ struct FilterPoints {
   int64_t last() const { return tail == 0 ? 0 : tail <= lanes ? lanes : width; }
   int64_t channels(int64_t panel) const { return panel < full ? width : tail; }
   int64_t wide(int64_t panel) const { return panel < full ? width : last(); }
-  const float* at(int64_t panel, int64_t point) const { return room.at + panel * kPoints * c * width + point * c * wide(panel); }
+  const float* at(int64_t panel, int64_t point) const {
+    return room.at + panel * kPoints * c * width + point * c * wide(panel);
+  }
 };
 
 void run(const Tiles& s, const float* x, const FilterPoints& filter, float* out) {
@@ -114,7 +126,8 @@ void run(const Tiles& s, const float* x, const FilterPoints& filter, float* out)
   const int64_t block = ((total + blocks - 1) / blocks + rows - 1) / rows * rows;
   blocks = (total + block - 1) / block;
   // Pieces: blocks of tiles, by all panels, or some when there are few blocks.
-  const int64_t parts = std::min(panels, blocks >= 8 ? 1 : (8 + blocks - 1) / blocks), share = (panels + parts - 1) / parts;
+  const int64_t parts = std::min(panels, blocks >= 8 ? 1 : (8 + blocks - 1) / blocks),
+                share = (panels + parts - 1) / parts;
   const int64_t in_step = apart(block * s.c), out_step = apart(block * filter.width);
   const Scratch<float> zeros(s.c);
   std::fill_n(zeros.at, s.c, 0.0f);
@@ -125,13 +138,15 @@ void run(const Tiles& s, const float* x, const FilterPoints& filter, float* out)
     std::vector<void*> to(static_cast<size_t>(block));
     for (int64_t i = 0; i < block; ++i) from[size_t(i)] = points.at + i * s.c;
     for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t tile = piece / parts * block, count = std::min(block, total - tile), first = piece % parts * share;
+      const int64_t tile = piece / parts * block, count = std::min(block, total - tile),
+                    first = piece % parts * share;
       transform_input(s, x, tile, count, zeros.at, points.at, in_step, s.c);
       for (int64_t panel = first; panel < std::min(panels, first + share); ++panel) {
         const int64_t wide = filter.wide(panel);
         for (int64_t i = 0; i < block; ++i) to[size_t(i)] = sums.at + i * wide;
         ConvTile t;
-        t.stride = 0, t.segments = 1, t.length = s.c, t.vectors = int(wide / filter.lanes), t.channels = int(wide), t.add = false;
+        t.stride = 0, t.segments = 1, t.length = s.c, t.vectors = int(wide / filter.lanes),
+        t.channels = int(wide), t.add = false;
         for (int64_t p = 0; p < kPoints; ++p) {
           t.panel = filter.at(panel, p), t.src_at = p * in_step, t.out_at = p * out_step;
           for (int64_t i = 0; i < count; i += rows) {
@@ -140,12 +155,14 @@ void run(const Tiles& s, const float* x, const FilterPoints& filter, float* out)
           }
         }
         WinogradTile r;
-        r.step = out_step, r.channels = filter.channels(panel), r.column_step = s.o, r.row_step = s.out[1] * s.o;
+        r.step = out_step, r.channels = filter.channels(panel), r.column_step = s.o,
+        r.row_step = s.out[1] * s.o;
         for (int64_t i = 0; i < count; ++i) {
           const auto [image, row, column] = s.place(tile + i);
           r.in[0] = sums.at + i * wide;
           r.out = out + ((image * s.out[0] + row) * s.out[1] + column) * s.o + panel * filter.width;
-          r.rows = int(std::min<int64_t>(2, s.out[0] - row)), r.columns = int(std::min<int64_t>(2, s.out[1] - column));
+          r.rows = int(std::min<int64_t>(2, s.out[0] - row)),
+          r.columns = int(std::min<int64_t>(2, s.out[1] - column));
           loops.winograd.output(r);
         }
       }
@@ -155,7 +172,8 @@ void run(const Tiles& s, const float* x, const FilterPoints& filter, float* out)
 
 // Part of the sums of the filter's points, [point][c][width]: over tiles [begin, end), of the results
 // [first, first + channels); width is that filled up to whole vectors.
-void sum_tiles(const Tiles& s, const float* x, const float* g, int64_t begin, int64_t end, int64_t first, int64_t channels, int64_t width, float* sums) {
+void sum_tiles(const Tiles& s, const float* x, const float* g, int64_t begin, int64_t end, int64_t first,
+               int64_t channels, int64_t width, float* sums) {
   const ConvLoops& loops = conv_loops_of<float>();
   const int64_t lanes = loops.lanes, x_width = s.c + (s.c % 256 == 0 ? 16 : 0);
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (kPoints * 4 * (x_width + width)), 16, 112);
@@ -191,13 +209,15 @@ bool winograd_is_faster(const Geometry& f) {
     if (f.stride[a] != 1 || f.dilation[a] != 1 || f.k[a] != (a ? 3 : 1) || f.pad[a] > 2) return false;
   if (f.groups != 1 || f.in[0] != 1 || f.out[0] != 1 || f.c < 16 || f.o < 16) return false;
   // In products of vectors: those of the sums, and what the transforms cost beside them.
-  const double tiles = double(f.n) * double((f.out[1] + 1) / 2) * double((f.out[2] + 1) / 2), c = double(f.c), o = double(f.o);
+  const double tiles = double(f.n) * double((f.out[1] + 1) / 2) * double((f.out[2] + 1) / 2), c = double(f.c),
+               o = double(f.o);
   const double direct = f.work() / 16, points = tiles * (c * o + 8 * c + 8 * o) + 4 * c * o;
   return points < 0.8 * direct;
 }
 
 void winograd_forward(const Geometry& f, const float* x, const float* w, float* out) {
-  const FilterPoints filter(f.c, f.o, conv_loops_of<float>().lanes, [&](int64_t tap, int64_t c) { return w + (tap * f.c + c) * f.o; });
+  const FilterPoints filter(f.c, f.o, conv_loops_of<float>().lanes,
+                            [&](int64_t tap, int64_t c) { return w + (tap * f.c + c) * f.o; });
   run(Tiles(f, false), x, filter, out);
 }
 
@@ -209,7 +229,8 @@ void winograd_by_input(const Geometry& f, const float* g, const float* w, float*
   t.push(f.o, 1, f.c);
   t.push(f.c, f.o, 1);
   strided_copy(reinterpret_cast<char*>(turned.at), reinterpret_cast<const char*>(w), sizeof(float), t);
-  const FilterPoints filter(f.o, f.c, conv_loops_of<float>().lanes, [&](int64_t tap, int64_t o) { return turned.at + ((8 - tap) * f.o + o) * f.c; });
+  const FilterPoints filter(f.o, f.c, conv_loops_of<float>().lanes,
+                            [&](int64_t tap, int64_t o) { return turned.at + ((8 - tap) * f.o + o) * f.c; });
   run(Tiles(f, true), g, filter, gx);
 }
 
@@ -217,9 +238,11 @@ void winograd_by_filter(const Geometry& f, const float* x, const float* g, float
   const Tiles s(f, false);
   const ConvLoops& loops = conv_loops_of<float>();
   // Pieces: shares of the results, of at least two panels, and parts of the sum.
-  const int64_t panel = 2 * loops.lanes, panels = (f.o + panel - 1) / panel, shares = std::max<int64_t>(1, panels / 2);
+  const int64_t panel = 2 * loops.lanes, panels = (f.o + panel - 1) / panel,
+                shares = std::max<int64_t>(1, panels / 2);
   const int64_t share = (panels + shares - 1) / shares * panel, total = s.count();
-  const int64_t parts_wanted = std::clamp<int64_t>((8 + shares - 1) / shares, 1, std::max<int64_t>(1, total / 64));
+  const int64_t parts_wanted =
+      std::clamp<int64_t>((8 + shares - 1) / shares, 1, std::max<int64_t>(1, total / 64));
   const int64_t part = (total + parts_wanted - 1) / parts_wanted, parts = (total + part - 1) / part;
   auto channels = [&](int64_t k) { return std::min(share, f.o - k * share); };
   auto width = [&](int64_t k) { return (channels(k) + loops.lanes - 1) / loops.lanes * loops.lanes; };
@@ -228,7 +251,9 @@ void winograd_by_filter(const Geometry& f, const float* x, const float* g, float
   each_piece(shares * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i / parts, q = i % parts;
-      if (channels(k) > 0) sum_tiles(s, x, g, q * part, std::min(total, (q + 1) * part), k * share, channels(k), width(k), sums.at + i * size);
+      if (channels(k) > 0)
+        sum_tiles(s, x, g, q * part, std::min(total, (q + 1) * part), k * share, channels(k), width(k),
+                  sums.at + i * size);
     }
   });
   each_piece(shares * f.c, grain_rows(kPoints * share * parts), [&](int64_t begin, int64_t end) {

@@ -18,7 +18,9 @@ Element one(Dtype t) {
   return e;
 }
 
-void infer_constant(const Call& c, Outs& outs) { outs.emplace_back(Spec{dtype_attr(c, 1), shape_attr(c, 0)}); }
+void infer_constant(const Call& c, Outs& outs) {
+  outs.emplace_back(Spec{dtype_attr(c, 1), shape_attr(c, 0)});
+}
 
 void infer_fill(const Call& c, Outs& outs) {
   want_scalar(c[0], "fill: value");
@@ -38,12 +40,18 @@ void run_eye(const Call&, Outs& outs) {
   for (int64_t i = 0; i < n; ++i) std::memcpy(out.data + i * (out.shape[1] + 1) * w, e.bytes, size_t(w));
 }
 
-GT_OP("zeros", {infer_constant, [](const Call&, Outs& outs) { zero(outs[0].data, outs[0].nbytes()); }, true, 0.2});
+GT_OP("zeros",
+      {infer_constant, [](const Call&, Outs& outs) { zero(outs[0].data, outs[0].nbytes()); }, true, 0.2});
 GT_OP("ones", {infer_constant,
-               [](const Call&, Outs& outs) { fill(outs[0].data, one(outs[0].dtype).bytes, dtype_size(outs[0].dtype), outs[0].numel); }, true,
-               0.2});
-GT_OP("fill", {infer_fill, [](const Call& c, Outs& outs) { fill(outs[0].data, c[0].data, dtype_size(c[0].dtype), outs[0].numel); }, true,
-               0.2});
+               [](const Call&, Outs& outs) {
+                 fill(outs[0].data, one(outs[0].dtype).bytes, dtype_size(outs[0].dtype), outs[0].numel);
+               },
+               true, 0.2});
+GT_OP("fill", {infer_fill,
+               [](const Call& c, Outs& outs) {
+                 fill(outs[0].data, c[0].data, dtype_size(c[0].dtype), outs[0].numel);
+               },
+               true, 0.2});
 GT_OP("eye", {infer_eye, run_eye, true, 0.2});
 
 }  // namespace

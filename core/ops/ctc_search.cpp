@@ -38,11 +38,13 @@ struct Search {
     all[0].held = true;
   }
   int64_t child(int64_t parent, int64_t label) {
-    auto [at, made] = children.try_emplace(uint64_t(parent) * uint64_t(classes) + uint64_t(label), int64_t(all.size()));
+    auto [at, made] =
+        children.try_emplace(uint64_t(parent) * uint64_t(classes) + uint64_t(label), int64_t(all.size()));
     if (made) all.push_back({parent, label});
     return at->second;
   }
-  // What a step that emits `label` adds to a sequence that ends with it: after the same label only from a blank.
+  // What a step that emits `label` adds to a sequence that ends with it: after the same label only from a
+  // blank.
   double from(const Prefix& p, int64_t label) const { return p.label == label ? p.blank : p.total(); }
 
   void step(const double* log_p) {
@@ -86,26 +88,33 @@ struct Search {
   }
 };
 
-// ctc_beam_search(inputs, sequence_length; beam_width, top_paths) -> labels [paths, batch, time] (-1 behind the
-// end), log_probability [batch, paths]
+// ctc_beam_search(inputs, sequence_length; beam_width, top_paths) -> labels [paths, batch, time] (-1 behind
+// the end), log_probability [batch, paths]
 void infer_search(const Call& c, Outs& outs) {
   want_dtype(c[0], set_of(Dtype::F32) | set_of(Dtype::F64), "ctc_beam_search_decoder");
-  if (c[0].shape.rank != 3) fail("inputs must have the shape [time, batch, classes], got " + c[0].shape.str());
+  if (c[0].shape.rank != 3)
+    fail("inputs must have the shape [time, batch, classes], got " + c[0].shape.str());
   want_indices(c[1], "sequence_length");
   const int64_t time = c[0].shape[0], batch = c[0].shape[1], paths = c.integer(1);
-  if (c[1].shape.rank != 1 || c[1].numel != batch) fail("sequence_length must be a vector as long as the batch of " + std::to_string(batch) + ", got " + c[1].shape.str());
-  if (c.integer(0) < 1 || paths < 1 || paths > c.integer(0)) fail("requested more paths than the beam width, or none: " + std::to_string(paths) + " and " + std::to_string(c.integer(0)));
+  if (c[1].shape.rank != 1 || c[1].numel != batch)
+    fail("sequence_length must be a vector as long as the batch of " + std::to_string(batch) + ", got " +
+         c[1].shape.str());
+  if (c.integer(0) < 1 || paths < 1 || paths > c.integer(0))
+    fail("requested more paths than the beam width, or none: " + std::to_string(paths) + " and " +
+         std::to_string(c.integer(0)));
   const int64_t labels[3] = {paths, batch, time}, scores[2] = {batch, paths};
   outs.emplace_back(Spec{Dtype::I64, Shape(labels, 3)});
   outs.emplace_back(Spec{c[0].dtype, Shape(scores, 2)});
 }
 void run_search(const Call& c, Outs& outs) {
-  const int64_t time = c[0].shape[0], batch = c[0].shape[1], classes = c[0].shape[2], width = c.integer(0), paths = c.integer(1);
+  const int64_t time = c[0].shape[0], batch = c[0].shape[1], classes = c[0].shape[2], width = c.integer(0),
+                paths = c.integer(1);
   std::vector<int64_t> lengths(static_cast<size_t>(batch));
   for (int64_t b = 0; b < batch; ++b) {
     visit_indices(c[1], [&](auto* p) { lengths[size_t(b)] = p[b]; });
     if (lengths[size_t(b)] < 0 || lengths[size_t(b)] > time)
-      fail("sequence_length[" + std::to_string(b) + "] = " + std::to_string(lengths[size_t(b)]) + " is not in [0, " + std::to_string(time) + "]");
+      fail("sequence_length[" + std::to_string(b) + "] = " + std::to_string(lengths[size_t(b)]) +
+           " is not in [0, " + std::to_string(time) + "]");
   }
   int64_t* labels = outs[0].as<int64_t>();
   std::fill_n(labels, outs[0].numel, -1);
@@ -123,12 +132,16 @@ void run_search(const Call& c, Outs& outs) {
           for (int64_t k = 0; k < classes; ++k) row[size_t(k)] = double(x[k]) - most - std::log(sum);
           search.step(row.data());
         }
-        std::sort(search.kept.begin(), search.kept.end(), [&](int64_t i, int64_t j) { return search.all[size_t(i)].total() > search.all[size_t(j)].total(); });
+        std::sort(search.kept.begin(), search.kept.end(), [&](int64_t i, int64_t j) {
+          return search.all[size_t(i)].total() > search.all[size_t(j)].total();
+        });
         for (int64_t p = 0; p < paths; ++p) {
           const bool there = p < int64_t(search.kept.size());
-          outs[1].as<T>()[b * paths + p] = there ? T(search.all[size_t(search.kept[size_t(p)])].total()) : T(kNever);
+          outs[1].as<T>()[b * paths + p] =
+              there ? T(search.all[size_t(search.kept[size_t(p)])].total()) : T(kNever);
           std::vector<int64_t> backwards;
-          for (int64_t i = there ? search.kept[size_t(p)] : 0; i > 0; i = search.all[size_t(i)].parent) backwards.push_back(search.all[size_t(i)].label);
+          for (int64_t i = there ? search.kept[size_t(p)] : 0; i > 0; i = search.all[size_t(i)].parent)
+            backwards.push_back(search.all[size_t(i)].label);
           std::copy(backwards.rbegin(), backwards.rend(), labels + (p * batch + b) * time);
         }
       }

@@ -64,7 +64,8 @@ static Runs merge_axes(const Tensor* const* in, int arity, const Shape& out) {
 // Writing out a longer row of a column costs more than a call of the loop.
 constexpr int64_t kShortRow = 128, kShortFill = 16, kGroupBytes = 4096;
 
-static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const* in, Tensor& out, const Runs& r) {
+static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const* in, Tensor& out,
+                           const Runs& r) {
   enum class Way : uint8_t { Full, Row, Column, Scalar } way[kMaxArity];
   const int last = r.rank - 1, above = last - 1;
   if (above < 0 || r.dims[last] > kShortRow) return false;
@@ -73,41 +74,50 @@ static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const*
   int width[kMaxArity], widest = 1;
   for (int i = 0; i < k.arity; ++i) {
     const int64_t down = r.steps[i][above], across = r.steps[i][last];
-    if (across == 1 && down == inner) way[i] = Way::Full;
-    else if (across == 1 && down == 0) way[i] = Way::Row;
-    else if (across == 0 && down == 1 && inner <= kShortFill) way[i] = Way::Column;
-    else if (across == 0 && down == 0) way[i] = Way::Scalar;
-    else return false;
+    if (across == 1 && down == inner)
+      way[i] = Way::Full;
+    else if (across == 1 && down == 0)
+      way[i] = Way::Row;
+    else if (across == 0 && down == 1 && inner <= kShortFill)
+      way[i] = Way::Column;
+    else if (across == 0 && down == 0)
+      way[i] = Way::Scalar;
+    else
+      return false;
     step[i] = way[i] != Way::Scalar;
     width[i] = dtype_size(in[i]->dtype);
     widest = std::max(widest, width[i]);
   }
   const int out_width = dtype_size(out.dtype);
-  const int64_t group = std::min(rows, std::max<int64_t>(1, kGroupBytes / widest / inner)), groups = (rows + group - 1) / group;
-  each_piece(blocks * groups, std::max<int64_t>(1, grain_of(k.cost) / (group * inner)), [&](int64_t begin, int64_t end) {
-    alignas(64) char room[kMaxArity][kGroupBytes];
-    int64_t held = -1;  // the block whose rows are written out
-    for (int64_t g = begin; g < end; ++g) {
-      const int64_t block = g / groups, row = g % groups * group, count = std::min(group, rows - row);
-      const void* p[kMaxArity];
-      for (int i = 0; i < k.arity; ++i) {
-        int64_t at = 0, rest = block;
-        for (int a = above - 1; a >= 0; --a) at += rest % r.dims[a] * r.steps[i][a], rest /= r.dims[a];
-        const char* x = in[i]->data + at * width[i];
-        switch (way[i]) {
-          case Way::Full: p[i] = x + row * inner * width[i]; continue;
-          case Way::Scalar: p[i] = x; continue;
-          case Way::Row:
-            if (block != held) repeat_row(room[i], x, inner * width[i], std::min(group, rows));
-            break;
-          case Way::Column: repeat_column(room[i], x + row * width[i], width[i], count, inner);
-        }
-        p[i] = room[i];
-      }
-      held = block;
-      loop(out.data + (block * rows + row) * inner * out_width, p, step, count * inner);
-    }
-  });
+  const int64_t group = std::min(rows, std::max<int64_t>(1, kGroupBytes / widest / inner)),
+                groups = (rows + group - 1) / group;
+  each_piece(blocks * groups, std::max<int64_t>(1, grain_of(k.cost) / (group * inner)),
+             [&](int64_t begin, int64_t end) {
+               alignas(64) char room[kMaxArity][kGroupBytes];
+               int64_t held = -1;  // the block whose rows are written out
+               for (int64_t g = begin; g < end; ++g) {
+                 const int64_t block = g / groups, row = g % groups * group,
+                               count = std::min(group, rows - row);
+                 const void* p[kMaxArity];
+                 for (int i = 0; i < k.arity; ++i) {
+                   int64_t at = 0, rest = block;
+                   for (int a = above - 1; a >= 0; --a)
+                     at += rest % r.dims[a] * r.steps[i][a], rest /= r.dims[a];
+                   const char* x = in[i]->data + at * width[i];
+                   switch (way[i]) {
+                     case Way::Full: p[i] = x + row * inner * width[i]; continue;
+                     case Way::Scalar: p[i] = x; continue;
+                     case Way::Row:
+                       if (block != held) repeat_row(room[i], x, inner * width[i], std::min(group, rows));
+                       break;
+                     case Way::Column: repeat_column(room[i], x + row * width[i], width[i], count, inner);
+                   }
+                   p[i] = room[i];
+                 }
+                 held = block;
+                 loop(out.data + (block * rows + row) * inner * out_width, p, step, count * inner);
+               }
+             });
   return true;
 }
 
@@ -180,7 +190,9 @@ void run_cast(const Tensor& x, Tensor& out) {
 }
 
 // cast(x; dtype)
-GT_OP("cast", {[](const Call& c, Outs& out) { out.emplace_back(Spec{Dtype(c.integer(0)), c[0].shape}); },
+GT_OP("cast", {[](const Call& c, Outs& out) {
+                 out.emplace_back(Spec{Dtype(c.integer(0)), c[0].shape});
+               },
                [](const Call& c, Outs& out) {
                  if (c[0].dtype == out[0].dtype) return out[0].share(c[0]);
                  out[0].allocate();

@@ -22,7 +22,8 @@ template <class F> void put_integer(Tensor& out, int64_t n, F&& value) {
 Dtype fact_type(const Call& c) {
   if (!c.attrs.size()) return Dtype::I32;
   Dtype t = dtype_attr(c, 0);
-  if (t != Dtype::I32 && t != Dtype::I64) fail(std::string("out_type must be int32 or int64, got ") + dtype_name(t));
+  if (t != Dtype::I32 && t != Dtype::I64)
+    fail(std::string("out_type must be int32 or int64, got ") + dtype_name(t));
   return t;
 }
 void infer_shape(const Call& c, Outs& outs) {
@@ -51,8 +52,8 @@ void infer_bitcast(const Call& c, Outs& outs) {
   } else if (to > from) {
     int last = s.shape.rank - 1;
     if (last < 0 || s.shape[last] != to / from)
-      fail("Cannot bitcast from " + std::string(dtype_name(c[0].dtype)) + " to " + dtype_name(s.dtype) + ": the last dimension must be " +
-           std::to_string(to / from));
+      fail("Cannot bitcast from " + std::string(dtype_name(c[0].dtype)) + " to " + dtype_name(s.dtype) +
+           ": the last dimension must be " + std::to_string(to / from));
     s.shape.rank -= 1;
   }
   outs.emplace_back(s);
@@ -65,7 +66,8 @@ void run_divisor(const Call& c, Outs& outs) {
   visit(y.dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (std::is_integral_v<T>)
-      if (std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel) fail("Integer division by zero");
+      if (std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel)
+        fail("Integer division by zero");
   });
   outs[0].share(y);
 }

@@ -11,9 +11,11 @@ void infer_frames(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   const int64_t length = c.integer(0), step = c.integer(1), count = c.integer(2);
   if (x.shape.rank < 1) fail("a signal has at least one axis; got shape " + x.shape.str());
-  if (length < 0 || step < 1 || count < 0) fail("length and count must not be negative, and step must be positive");
+  if (length < 0 || step < 1 || count < 0)
+    fail("length and count must not be negative, and step must be positive");
   if (count > 0 && checked_add(checked_mul(count - 1, step), length) > last(x.shape))
-    fail(std::to_string(count) + " frames of length " + std::to_string(length) + " do not fit into " + x.shape.str());
+    fail(std::to_string(count) + " frames of length " + std::to_string(length) + " do not fit into " +
+         x.shape.str());
   Spec s{x.dtype, x.shape};
   s.shape[s.shape.rank - 1] = count;
   s.shape.push(length);
@@ -52,7 +54,8 @@ void run_overlap(const Call& c, Outs& outs) {
   Tensor& out = outs[0];
   zero(out.data, out.nbytes());
   if (x.numel == 0) return;
-  const int64_t step = c.integer(0), size = c.integer(1), count = x.shape[x.shape.rank - 2], length = last(x.shape);
+  const int64_t step = c.integer(0), size = c.integer(1), count = x.shape[x.shape.rank - 2],
+                length = last(x.shape);
   visit(x.dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (!std::is_same_v<T, bool>)

@@ -135,7 +135,8 @@ template <class T> auto Plan<T>::half_roots() const -> const std::vector<C>& {
 }
 
 template <class T> int64_t Plan<T>::bytes() const {
-  const size_t reals = twiddles_.size() + 2 * split_.re.size() + 2 * (convolution_.kernel.size() + convolution_.chirp.size() + half_roots_.size());
+  const size_t reals = twiddles_.size() + 2 * split_.re.size() +
+                       2 * (convolution_.kernel.size() + convolution_.chirp.size() + half_roots_.size());
   return int64_t(reals * sizeof(T));
 }
 

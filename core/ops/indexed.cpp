@@ -15,9 +15,11 @@ struct Axes {
     const int64_t given = c.attrs.size() > 1 ? c.integer(1) : 0, b = given < 0 ? given + indices.rank : given;
     axis = axis_attr(c, 0, x.rank);
     if (b < 0 || b > indices.rank)
-      fail("Expected batch_dims in the range [" + std::to_string(-indices.rank) + ", " + std::to_string(indices.rank) + "], but got " +
-           std::to_string(given));
-    if (b > axis) fail("batch_dims (" + std::to_string(b) + ") must be less than or equal to axis (" + std::to_string(axis) + ").");
+      fail("Expected batch_dims in the range [" + std::to_string(-indices.rank) + ", " +
+           std::to_string(indices.rank) + "], but got " + std::to_string(given));
+    if (b > axis)
+      fail("batch_dims (" + std::to_string(b) + ") must be less than or equal to axis (" +
+           std::to_string(axis) + ").");
     batch = int(b);
   }
 };
@@ -36,8 +38,8 @@ Shape gathered(const Call& c, const Shape& x, const Shape& indices) {
   auto [axis, batch] = Axes(c, x, indices);
   for (int i = 0; i < batch; ++i)
     if (x[i] != indices[i])
-      fail("params.shape[" + std::to_string(i) + "]: " + std::to_string(x[i]) + " should be equal to indices.shape[" + std::to_string(i) +
-           "]: " + std::to_string(indices[i]));
+      fail("params.shape[" + std::to_string(i) + "]: " + std::to_string(x[i]) +
+           " should be equal to indices.shape[" + std::to_string(i) + "]: " + std::to_string(indices[i]));
   Shape s;
   for (int i = 0; i < axis; ++i) s.push(x[i]);
   for (int i = batch; i < indices.rank; ++i) s.push(indices[i]);
@@ -60,7 +62,8 @@ template <class W, class I> void gather_rows(W* out, const W* x, const I* indice
       if (v.inner == 1)
         for (; k < stop; ++k) *to++ = from[index[k]];
       else
-        for (; k < stop; ++k, to += v.inner) std::memcpy(to, from + index[k] * v.inner, size_t(v.inner) * sizeof(W));
+        for (; k < stop; ++k, to += v.inner)
+          std::memcpy(to, from + index[k] * v.inner, size_t(v.inner) * sizeof(W));
     }
   });
 }
@@ -84,7 +87,8 @@ void infer_gather_grad(const Call& c, Outs& outs) {
   want_dtype(c[0], kNumber, "gather_grad");
   Spec s{c[0].dtype, shape_attr(c, 2)};
   Shape expected = gathered(c, s.shape, c[1].shape);
-  if (!(expected == c[0].shape)) fail("the gradient of a gather of shape " + expected.str() + " has shape " + c[0].shape.str());
+  if (!(expected == c[0].shape))
+    fail("the gradient of a gather of shape " + expected.str() + " has shape " + c[0].shape.str());
   outs.emplace_back(s);
 }
 void add_back(const Tensor& g, const Tensor& indices, Tensor& out, const Gather& v) {
@@ -100,7 +104,8 @@ void add_back(const Tensor& g, const Tensor& indices, Tensor& out, const Gather&
       char* to = out.data + (b * v.size * v.inner + column) * w;
       for (int64_t k = 0; k < v.count; ++k) add(to + index[k] * v.inner * w, from + k * v.inner * w, columns);
     };
-    if (blocks == 1) return each_column_block(v.count, v.inner, [&](int64_t column, int64_t n) { block(0, column, n); });
+    if (blocks == 1)
+      return each_column_block(v.count, v.inner, [&](int64_t column, int64_t n) { block(0, column, n); });
     each_piece(blocks, grain_rows(v.count * v.inner), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) block(b, 0, v.inner);
     });
@@ -118,17 +123,21 @@ void infer_scatter_rows_add(const Call& c, Outs& outs) {
   if (s.shape.rank < 1) fail("scatter_rows_add: shape must have at least one dimension");
   Shape expected = c[1].shape;
   for (int i = 1; i < s.shape.rank; ++i) expected.push(s.shape[i]);
-  if (!(expected == c[0].shape)) fail("values must have shape " + expected.str() + ", got " + c[0].shape.str());
+  if (!(expected == c[0].shape))
+    fail("values must have shape " + expected.str() + ", got " + c[0].shape.str());
   outs.emplace_back(s);
 }
-void run_scatter_rows_add(const Call& c, Outs& outs) { add_back(c[0], c[1], outs[0], Gather(outs[0].shape, c[1].shape, 0, 0)); }
+void run_scatter_rows_add(const Call& c, Outs& outs) {
+  add_back(c[0], c[1], outs[0], Gather(outs[0].shape, c[1].shape, 0, 0));
+}
 
 // ---- take_along(x, indices; axis) and put_along_add(g, indices; axis, shape) ----
 void want_along(const Shape& x, const Shape& indices, int axis) {
   bool good = x.rank == indices.rank;
   for (int i = 0; good && i < x.rank; ++i) good = i == axis || x[i] == indices[i];
   if (!good)
-    fail("indices must have the shape of the operand except along axis " + std::to_string(axis) + ": " + x.str() + " vs. " + indices.str());
+    fail("indices must have the shape of the operand except along axis " + std::to_string(axis) + ": " +
+         x.str() + " vs. " + indices.str());
 }
 void infer_take_along(const Call& c, Outs& outs) {
   want_indices(c[1]);
@@ -143,15 +152,16 @@ void run_take_along(const Call& c, Outs& outs) {
     check_indices(p, indices, from.size);
     visit_width(dtype_size(x.dtype), [&](auto w) {
       using W = decltype(w);
-      each_piece(out.numel ? to.outer : 0, grain_rows(to.size * to.inner, 1 << 14), [&](int64_t begin, int64_t end) {
-        const auto* index = p + begin * to.size * to.inner;
-        W* o = out.as<W>() + begin * to.size * to.inner;
-        for (int64_t b = begin; b < end; ++b) {
-          const W* v = x.as<W>() + b * from.size * from.inner;
-          for (int64_t k = 0; k < to.size; ++k)
-            for (int64_t i = 0; i < to.inner; ++i) *o++ = v[*index++ * from.inner + i];
-        }
-      });
+      each_piece(out.numel ? to.outer : 0, grain_rows(to.size * to.inner, 1 << 14),
+                 [&](int64_t begin, int64_t end) {
+                   const auto* index = p + begin * to.size * to.inner;
+                   W* o = out.as<W>() + begin * to.size * to.inner;
+                   for (int64_t b = begin; b < end; ++b) {
+                     const W* v = x.as<W>() + b * from.size * from.inner;
+                     for (int64_t k = 0; k < to.size; ++k)
+                       for (int64_t i = 0; i < to.inner; ++i) *o++ = v[*index++ * from.inner + i];
+                   }
+                 });
     });
   });
 }
@@ -173,18 +183,19 @@ void run_put_along_add(const Call& c, Outs& outs) {
     check_indices(p, indices, to.size);
     visit(g.dtype, [&](auto t) {
       using T = decltype(t);
-      each_piece(g.numel ? from.outer : 0, grain_rows(from.size * from.inner, 1 << 14), [&](int64_t begin, int64_t end) {
-        const auto* index = p + begin * from.size * from.inner;
-        const T* v = g.as<T>() + begin * from.size * from.inner;
-        for (int64_t b = begin; b < end; ++b) {
-          T* o = out.as<T>() + b * to.size * to.inner;
-          for (int64_t k = 0; k < from.size; ++k)
-            for (int64_t i = 0; i < from.inner; ++i) {
-              T& at = o[*index++ * to.inner + i];
-              at = combine<Combine::Add>(at, *v++);
-            }
-        }
-      });
+      each_piece(g.numel ? from.outer : 0, grain_rows(from.size * from.inner, 1 << 14),
+                 [&](int64_t begin, int64_t end) {
+                   const auto* index = p + begin * from.size * from.inner;
+                   const T* v = g.as<T>() + begin * from.size * from.inner;
+                   for (int64_t b = begin; b < end; ++b) {
+                     T* o = out.as<T>() + b * to.size * to.inner;
+                     for (int64_t k = 0; k < from.size; ++k)
+                       for (int64_t i = 0; i < from.inner; ++i) {
+                         T& at = o[*index++ * to.inner + i];
+                         at = combine<Combine::Add>(at, *v++);
+                       }
+                   }
+                 });
     });
   });
 }

@@ -30,20 +30,22 @@ inline std::string coordinates(const Shape& s, int64_t at) {
 }
 
 // Throws "indices[0] = 5 is not in [0, 2)" for the first index that is not.
-template <class I> void check_indices(const I* p, const Tensor& indices, int64_t limit, const char* what = "indices") {
+template <class I>
+void check_indices(const I* p, const Tensor& indices, int64_t limit, const char* what = "indices") {
   int64_t bad = 0;  // no branch: this loop runs over every index of every gather
   for (int64_t i = 0; i < indices.numel; ++i) bad |= int64_t(uint64_t(p[i]) >= uint64_t(limit));
   if (!bad) return;
   for (int64_t i = 0; i < indices.numel; ++i)
     if (p[i] < 0 || int64_t(p[i]) >= limit)
-      fail(what + (indices.shape.rank ? coordinates(indices.shape, i) : std::string()) + " = " + std::to_string(p[i]) + " is not in [0, " +
-           std::to_string(limit) + ")");
+      fail(what + (indices.shape.rank ? coordinates(indices.shape, i) : std::string()) + " = " +
+           std::to_string(p[i]) + " is not in [0, " + std::to_string(limit) + ")");
 }
 
 // The ways to combine an element with another; the order is that of the `mode` attributes.
 enum class Combine : int64_t { Update, Add, Sub, Max, Min, Mul, Div };
 
-template <class T> constexpr bool is_real = std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
+template <class T>
+constexpr bool is_real = std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
 template <class T> T wrap(T x, T y, Combine how) {  // integers: overflow wraps
   if constexpr (std::is_integral_v<T>) {
     using U = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
@@ -104,8 +106,9 @@ class RowLoop {
     for (int64_t i = 0; i < n; ++i) o[i] = combine<how>(o[i], v[i]);
   }
   template <class T> static Short pick(Combine how) {
-    constexpr Short loops[] = {loop<Combine::Update, T>, loop<Combine::Add, T>, loop<Combine::Sub, T>, loop<Combine::Max, T>,
-                               loop<Combine::Min, T>,    loop<Combine::Mul, T>, loop<Combine::Div, T>};
+    constexpr Short loops[] = {loop<Combine::Update, T>, loop<Combine::Add, T>, loop<Combine::Sub, T>,
+                               loop<Combine::Max, T>,    loop<Combine::Min, T>, loop<Combine::Mul, T>,
+                               loop<Combine::Div, T>};
     return loops[int(how)];
   }
   Short short_;

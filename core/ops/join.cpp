@@ -28,12 +28,12 @@ void infer_concat(const Call& c, Outs& outs) {
   for (int i = 1; i < c.n; ++i) {
     const Shape& x = c[i].shape;
     if (x.rank != s.shape.rank)
-      fail("Ranks of all input tensors should match: shape[0] = " + c[0].shape.str() + " vs. shape[" + std::to_string(i) +
-           "] = " + x.str());
+      fail("Ranks of all input tensors should match: shape[0] = " + c[0].shape.str() + " vs. shape[" +
+           std::to_string(i) + "] = " + x.str());
     for (int k = 0; k < x.rank; ++k)
       if (k != axis && x[k] != s.shape[k])
-        fail("Dimension " + std::to_string(k) + " in both shapes must be equal: shape[0] = " + c[0].shape.str() + " vs. shape[" +
-             std::to_string(i) + "] = " + x.str());
+        fail("Dimension " + std::to_string(k) + " in both shapes must be equal: shape[0] = " +
+             c[0].shape.str() + " vs. shape[" + std::to_string(i) + "] = " + x.str());
     s.shape[axis] = checked_add(s.shape[axis], x[axis]);
   }
   outs.emplace_back(s);
@@ -61,8 +61,8 @@ void infer_stack(const Call& c, Outs& outs) {
   int axis = axis_attr(c, 0, x.rank + 1);
   for (int i = 1; i < c.n; ++i)
     if (!(c[i].shape == x))
-      fail("Shapes of all inputs must match: values[0].shape = " + x.str() + " != values[" + std::to_string(i) +
-           "].shape = " + c[i].shape.str());
+      fail("Shapes of all inputs must match: values[0].shape = " + x.str() + " != values[" +
+           std::to_string(i) + "].shape = " + c[i].shape.str());
   Spec s{c[0].dtype, {}};
   for (int i = 0; i <= x.rank; ++i) {
     if (i == axis) s.shape.push(c.n);
@@ -75,7 +75,8 @@ void run_stack(const Call& c, Outs& outs) {
   if (out.numel == 0) return;
   Split v(out.shape, int(c.integer(0)));
   int w = dtype_size(out.dtype);
-  for (int i = 0; i < c.n; ++i) copy_columns(out.data + i * v.inner * w, v.size * v.inner, c[i].data, v.inner, v.outer, v.inner, w);
+  for (int i = 0; i < c.n; ++i)
+    copy_columns(out.data + i * v.inner * w, v.size * v.inner, c[i].data, v.inner, v.outer, v.inner, w);
 }
 
 // ---- split(x; axis, sizes) ----
@@ -88,8 +89,8 @@ void infer_split(const Call& c, Outs& outs) {
     total = checked_add(total, n);
   }
   if (total != size)
-    fail("Determined shape must match the sum of the sizes: dimension " + std::to_string(axis) + " is " + std::to_string(size) +
-         ", the sizes sum to " + std::to_string(total));
+    fail("Determined shape must match the sum of the sizes: dimension " + std::to_string(axis) + " is " +
+         std::to_string(size) + ", the sizes sum to " + std::to_string(total));
   for (int64_t n : c.ints(1)) {
     s.shape[axis] = n;
     outs.emplace_back(s);
@@ -128,13 +129,15 @@ void infer_unstack(const Call& c, Outs& outs) {
 
 // ---- add_n(xs...) ----
 void infer_add_n(const Call& c, Outs& outs) {
-  if (c.n < 1) fail(Code::Value, "Inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape.");
+  if (c.n < 1)
+    fail(Code::Value,
+         "Inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape.");
   want_operands(c);
   want_dtype(c[0], kNumber, "add_n");
   for (int i = 1; i < c.n; ++i)
     if (!(c[i].shape == c[0].shape))
-      fail("Inputs to operation must have the same shape. Input 0: " + c[0].shape.str() + " != input " + std::to_string(i) +
-           ": " + c[i].shape.str());
+      fail("Inputs to operation must have the same shape. Input 0: " + c[0].shape.str() + " != input " +
+           std::to_string(i) + ": " + c[i].shape.str());
   outs.emplace_back(c[0].spec());
 }
 void run_add_n(const Call& c, Outs& outs) {

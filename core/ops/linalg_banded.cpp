@@ -17,20 +17,24 @@ void infer_tridiagonal(const Call& c, Outs& outs) {
   want_matrix(b, 1);
   if (rows_of(a) != 3) fail("Expected 3 diagonals got " + std::to_string(rows_of(a)));
   if (columns_of(a) != rows_of(b))
-    fail("Expected number of left-hand sided and right-hand sides to be equal, got " + std::to_string(columns_of(a)) + " and " +
-         std::to_string(rows_of(b)));
-  if (!(batch_of(a.shape) == batch_of(b.shape))) fail("Batch shapes of diagonals and right-hand sides must be equal.");
+    fail("Expected number of left-hand sided and right-hand sides to be equal, got " +
+         std::to_string(columns_of(a)) + " and " + std::to_string(rows_of(b)));
+  if (!(batch_of(a.shape) == batch_of(b.shape)))
+    fail("Batch shapes of diagonals and right-hand sides must be equal.");
   outs.emplace_back(b.spec());
 }
 
 // Gaussian elimination on rows of three elements, of which pivoting may make the third non-zero.
-template <class T> void solve_tridiagonal(const T* diagonals, T* x, int64_t n, int64_t k, bool pivoting, bool perturb, T* scratch) {
+template <class T>
+void solve_tridiagonal(const T* diagonals, T* x, int64_t n, int64_t k, bool pivoting, bool perturb,
+                       T* scratch) {
   T *d0 = scratch, *d1 = d0 + n, *d2 = d1 + n;  // row i of the triangle: columns i, i + 1, i + 2
   const T *above = diagonals, *main = above + n, *below = main + n;
   for (int64_t i = 0; i < n; ++i) d0[i] = main[i], d1[i] = i + 1 < n ? above[i] : T(0), d2[i] = T(0);
   auto fix = [&](T& pivot) {
     // As small as a pivot can be without overflow of its reciprocal.
-    if (perturb && std::abs(pivot) < std::numeric_limits<Real<T>>::min()) pivot = T(std::numeric_limits<Real<T>>::min() * 2);
+    if (perturb && std::abs(pivot) < std::numeric_limits<Real<T>>::min())
+      pivot = T(std::numeric_limits<Real<T>>::min() * 2);
   };
   for (int64_t i = 0; i + 1 < n; ++i) {
     T low = below[i + 1];
@@ -65,11 +69,13 @@ void run_tridiagonal(const Call& c, Outs& outs) {
   const int64_t n = rows_of(b), k = columns_of(b);
   visit_linear(b.dtype, [&](auto t) {
     using T = decltype(t);
-    each_item(b.numel / (n * k), 10 * double(n) * double(k), 3 * n * int64_t(sizeof(T)), [&](int64_t i, char* scratch) {
-      T* x = outs[0].as<T>() + i * n * k;
-      std::copy(b.as<T>() + i * n * k, b.as<T>() + (i + 1) * n * k, x);
-      solve_tridiagonal<T>(a.as<T>() + i * 3 * n, x, n, k, c.integer(0), c.integer(1), reinterpret_cast<T*>(scratch));
-    });
+    each_item(b.numel / (n * k), 10 * double(n) * double(k), 3 * n * int64_t(sizeof(T)),
+              [&](int64_t i, char* scratch) {
+                T* x = outs[0].as<T>() + i * n * k;
+                std::copy(b.as<T>() + i * n * k, b.as<T>() + (i + 1) * n * k, x);
+                solve_tridiagonal<T>(a.as<T>() + i * 3 * n, x, n, k, c.integer(0), c.integer(1),
+                                     reinterpret_cast<T*>(scratch));
+              });
   });
 }
 
@@ -81,7 +87,8 @@ void infer_banded(const Call& c, Outs& outs) {
   want_dtype(a, kLinear, "banded_triangular_solve");
   want_same_dtype(a, b);
   for (int i = 0; i < 2; ++i)
-    if (c[i].shape.rank < 2) fail("In[" + std::to_string(i) + "] ndims must be >= 2: " + std::to_string(c[i].shape.rank));
+    if (c[i].shape.rank < 2)
+      fail("In[" + std::to_string(i) + "] ndims must be >= 2: " + std::to_string(c[i].shape.rank));
   if (rows_of(a) == 0 || rows_of(a) > columns_of(a))
     fail("Number of bands should be positive and at most the size of the matrix: " + a.shape.str());
   if (columns_of(a) != rows_of(b)) fail("In[0] mismatch In[1] shape: " + a.shape.str() + " " + b.shape.str());
@@ -110,7 +117,8 @@ void run_banded(const Call& c, Outs& outs) {
       std::copy(b.as<T>() + i * n * k, b.as<T>() + (i + 1) * n * k, x);
       for (int64_t step = 0; step < n; ++step) {
         const int64_t r = down ? step : n - 1 - step;
-        const int64_t from = down ? std::max<int64_t>(0, r - count + 1) : r + 1, to = down ? r : std::min(n, r + count);
+        const int64_t from = down ? std::max<int64_t>(0, r - count + 1) : r + 1,
+                      to = down ? r : std::min(n, r + count);
         for (int64_t m = from; m < to; ++m) {
           const T e = element(r, m);
           for (int64_t j = 0; j < k; ++j) x[r * k + j] -= e * x[m * k + j];

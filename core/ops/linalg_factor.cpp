@@ -68,7 +68,8 @@ void infer_lu(const Call& c, Outs& outs) {
   want_dtype(x, kLinear, "lu");
   want_square(x);
   const Dtype index = dtype_attr(c, 0);
-  if (index != Dtype::I32 && index != Dtype::I64) fail("output_idx_type must be int32 or int64, got " + std::string(dtype_name(index)));
+  if (index != Dtype::I32 && index != Dtype::I64)
+    fail("output_idx_type must be int32 or int64, got " + std::string(dtype_name(index)));
   outs.emplace_back(x.spec());
   outs.emplace_back(Spec{index, with_sizes(batch_of(x.shape), {rows_of(x)})});
 }
@@ -87,31 +88,38 @@ void run_lu(const Call& c, Outs& outs) {
       int* pivots;
       int64_t* perm;
       Memory(char* at, int64_t n)
-          : carve{at}, columns(carve.take<T>(n * n)), pivots(carve.take<int>(n)), perm(carve.take<int64_t>(n)) {}
+          : carve{at},
+            columns(carve.take<T>(n * n)),
+            pivots(carve.take<int>(n)),
+            perm(carve.take<int64_t>(n)) {}
     };
-    each_item(x.numel / size, double(n) * double(size), Memory(nullptr, n).carve.bytes, [&](int64_t b, char* scratch) {
-      auto [carve, columns, pivots, perm] = Memory(scratch, n);
-      transpose_into(columns, x.as<T>() + b * size, n, n);
-      int order = int(n), info = 0;
-      getrf(&order, &order, columns, &order, pivots, &info);
-      transpose_into(outs[0].as<T>() + b * size, columns, n, n);
-      for (int64_t i = 0; i < n; ++i) {
-        perm[i] = i;
-        if (!(std::abs(columns[i * n + i]) > 0)) failed = true;  // NaN too
-      }
-      for (int64_t i = 0; i < n; ++i) std::swap(perm[i], perm[pivots[i] - 1]);
-      for (int64_t i = 0; i < n; ++i) {
-        if (outs[1].dtype == Dtype::I32) outs[1].as<int32_t>()[b * n + i] = int32_t(perm[i]);
-        else outs[1].as<int64_t>()[b * n + i] = perm[i];
-      }
-    });
+    each_item(x.numel / size, double(n) * double(size), Memory(nullptr, n).carve.bytes,
+              [&](int64_t b, char* scratch) {
+                auto [carve, columns, pivots, perm] = Memory(scratch, n);
+                transpose_into(columns, x.as<T>() + b * size, n, n);
+                int order = int(n), info = 0;
+                getrf(&order, &order, columns, &order, pivots, &info);
+                transpose_into(outs[0].as<T>() + b * size, columns, n, n);
+                for (int64_t i = 0; i < n; ++i) {
+                  perm[i] = i;
+                  if (!(std::abs(columns[i * n + i]) > 0)) failed = true;  // NaN too
+                }
+                for (int64_t i = 0; i < n; ++i) std::swap(perm[i], perm[pivots[i] - 1]);
+                for (int64_t i = 0; i < n; ++i) {
+                  if (outs[1].dtype == Dtype::I32)
+                    outs[1].as<int32_t>()[b * n + i] = int32_t(perm[i]);
+                  else
+                    outs[1].as<int64_t>()[b * n + i] = perm[i];
+                }
+              });
   });
   if (failed) fail("Input is not invertible.");
 }
 
 // ---- qr(x; full_matrices) ----
 template <class T> using Geqrf = void (*)(const int*, const int*, T*, const int*, T*, T*, const int*, int*);
-template <class T> using Orgqr = void (*)(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*, int*);
+template <class T>
+using Orgqr = void (*)(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*, int*);
 
 void infer_qr(const Call& c, Outs& outs) {
   const Tensor& x = c[0];

@@ -14,7 +14,9 @@ void infer_same(const Call& c, Outs& outs) {
 }
 
 // out = a b, n x n
-template <class T> void product_of(const T* a, const T* b, T* out, int64_t n) { multiply<T>(a, kNoTrans, b, kNoTrans, out, n, n, n); }
+template <class T> void product_of(const T* a, const T* b, T* out, int64_t n) {
+  multiply<T>(a, kNoTrans, b, kNoTrans, out, n, n, n);
+}
 
 template <class T> Real<T> norm_inf(const T* a, int64_t n) {  // the largest sum of a row
   Real<T> most = 0;
@@ -42,7 +44,8 @@ constexpr Degree kDegrees[] = {{3, 0.4258730016922831, 0.01495585217958292},
 // The coefficients of the numerator of the diagonal Padé approximant of exp.
 void coefficients(int degree, double* b) {
   b[degree] = 1;
-  for (int k = degree; k > 0; --k) b[k - 1] = b[k] * double(k) * double(2 * degree - k + 1) / double(degree - k + 1);
+  for (int k = degree; k > 0; --k)
+    b[k - 1] = b[k] * double(k) * double(2 * degree - k + 1) / double(degree - k + 1);
 }
 
 template <class T> using Gesv = void (*)(const int*, const int*, T*, const int*, int*, T*, const int*, int*);
@@ -121,8 +124,8 @@ void run_expm(const Call& c, Outs& outs) {
 // ---- functions of the Schur form: x = q t q^H with t upper triangular, always complex ----
 
 template <class C>
-using Gees = void (*)(const char*, const char*, void*, const int*, C*, const int*, int*, C*, C*, const int*, C*, const int*, Real<C>*, int*, int*,
-                      size_t, size_t);
+using Gees = void (*)(const char*, const char*, void*, const int*, C*, const int*, int*, C*, C*, const int*,
+                      C*, const int*, Real<C>*, int*, int*, size_t, size_t);
 
 // Overwrites an upper triangular t (by columns) with its square root.
 template <class C> void root_of_triangle(C* t, int64_t n) {
@@ -141,10 +144,12 @@ template <class C> void root_of_triangle(C* t, int64_t n) {
 // Points and weights of the Gauss-Legendre rule of 8 points on [0, 1]. With them the integral
 // log(1 + x) = int_0^1 x / (1 + s x) ds is the diagonal Padé approximant of degree 8.
 constexpr int kPoints = 8;
-constexpr double kPoint[kPoints] = {0.01985507175123188, 0.10166676129318664, 0.2372337950418355, 0.4082826787521751,
-                                    0.5917173212478249,  0.7627662049581645,  0.8983332387068134, 0.9801449282487681};
-constexpr double kWeight[kPoints] = {0.05061426814518813, 0.11119051722668724, 0.15685332293894363, 0.18134189168918100,
-                                     0.18134189168918100, 0.15685332293894363, 0.11119051722668724, 0.05061426814518813};
+constexpr double kPoint[kPoints] = {0.01985507175123188, 0.10166676129318664, 0.2372337950418355,
+                                    0.4082826787521751,  0.5917173212478249,  0.7627662049581645,
+                                    0.8983332387068134,  0.9801449282487681};
+constexpr double kWeight[kPoints] = {0.05061426814518813, 0.11119051722668724, 0.15685332293894363,
+                                     0.18134189168918100, 0.18134189168918100, 0.15685332293894363,
+                                     0.11119051722668724, 0.05061426814518813};
 
 // Overwrites an upper triangular t (by columns) with its logarithm; `spare` has 2 n^2 elements and
 // `w` the diagonal, whose logarithms are taken directly.
@@ -195,45 +200,61 @@ template <Function what> void run_schur(const Call& c, Outs& outs) {
     const int order = int(n), ask = -1;
     int none = 0, info = 0;
     C best = 0;
-    gees("V", "N", nullptr, &order, nullptr, &order, &none, nullptr, nullptr, &order, &best, &ask, nullptr, nullptr, &info, 1, 1);
+    gees("V", "N", nullptr, &order, nullptr, &order, &none, nullptr, nullptr, &order, &best, &ask, nullptr,
+         nullptr, &info, 1, 1);
     const int length = std::max(2 * order, int(best.real()));
     struct Memory {
       Carve carve;
       C *t, *q, *w, *work, *spare;
       R* reals;
       Memory(char* at, int64_t n, int64_t length)
-          : carve{at}, t(carve.take<C>(n * n)), q(carve.take<C>(n * n)), w(carve.take<C>(n)), work(carve.take<C>(length)),
-            spare(carve.take<C>(2 * n * n)), reals(carve.take<R>(n)) {}
+          : carve{at},
+            t(carve.take<C>(n * n)),
+            q(carve.take<C>(n * n)),
+            w(carve.take<C>(n)),
+            work(carve.take<C>(length)),
+            spare(carve.take<C>(2 * n * n)),
+            reals(carve.take<R>(n)) {}
     };
-    each_item(x.numel / size, 100 * double(size) * double(n), Memory(nullptr, n, length).carve.bytes, [&](int64_t b, char* scratch) {
-      auto [carve, t, q, w, work, spare, reals] = Memory(scratch, n, length);
-      const T* in = x.as<T>() + b * size;
-      T* out = outs[0].as<T>() + b * size;
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j) t[j * n + i] = C(in[i * n + j]);
-      int found = 0, info = 0;
-      if (!all_finite(in, size)) info = 1;
-      else gees("V", "N", nullptr, &order, t, &order, &found, w, q, &order, work, &length, reals, nullptr, &info, 1, 1);
-      bool none = info != 0;
-      for (int64_t i = 0; i < n && !none; ++i) {
-        // The root of a negative number is not real; zero has no logarithm.
-        if (what == Function::Root && !is_complex_type<T>) none |= w[i].real() < 0 && std::abs(w[i].imag()) <= -w[i].real() * std::numeric_limits<R>::epsilon();
-        if (what == Function::Log) none |= w[i] == C(0);
-      }
-      if (none) return std::fill_n(out, size, quiet_nan<T>()), void();
-      if constexpr (what == Function::Root) root_of_triangle(t, n);
-      else log_of_triangle(t, n, w, spare);
-      for (int64_t j = 0; j < n; ++j) std::fill(t + j * n + j + 1, t + (j + 1) * n, C(0));
-      // By rows, q and t are their transposes.
-      C *left = spare, *product = spare + size;
-      multiply<C>(q, kTrans, t, kTrans, left, n, n, n);
-      for (int64_t i = 0; i < size; ++i) q[i] = std::conj(q[i]);
-      multiply<C>(left, kNoTrans, q, kNoTrans, product, n, n, n);
-      for (int64_t i = 0; i < size; ++i) {
-        if constexpr (is_complex_type<T>) out[i] = product[i];
-        else out[i] = product[i].real();
-      }
-    });
+    each_item(x.numel / size, 100 * double(size) * double(n), Memory(nullptr, n, length).carve.bytes,
+              [&](int64_t b, char* scratch) {
+                auto [carve, t, q, w, work, spare, reals] = Memory(scratch, n, length);
+                const T* in = x.as<T>() + b * size;
+                T* out = outs[0].as<T>() + b * size;
+                for (int64_t i = 0; i < n; ++i)
+                  for (int64_t j = 0; j < n; ++j) t[j * n + i] = C(in[i * n + j]);
+                int found = 0, info = 0;
+                if (!all_finite(in, size))
+                  info = 1;
+                else
+                  gees("V", "N", nullptr, &order, t, &order, &found, w, q, &order, work, &length, reals,
+                       nullptr, &info, 1, 1);
+                bool none = info != 0;
+                for (int64_t i = 0; i < n && !none; ++i) {
+                  // The root of a negative number is not real; zero has no logarithm.
+                  if (what == Function::Root && !is_complex_type<T>)
+                    none |= w[i].real() < 0 &&
+                            std::abs(w[i].imag()) <= -w[i].real() * std::numeric_limits<R>::epsilon();
+                  if (what == Function::Log) none |= w[i] == C(0);
+                }
+                if (none) return std::fill_n(out, size, quiet_nan<T>()), void();
+                if constexpr (what == Function::Root)
+                  root_of_triangle(t, n);
+                else
+                  log_of_triangle(t, n, w, spare);
+                for (int64_t j = 0; j < n; ++j) std::fill(t + j * n + j + 1, t + (j + 1) * n, C(0));
+                // By rows, q and t are their transposes.
+                C *left = spare, *product = spare + size;
+                multiply<C>(q, kTrans, t, kTrans, left, n, n, n);
+                for (int64_t i = 0; i < size; ++i) q[i] = std::conj(q[i]);
+                multiply<C>(left, kNoTrans, q, kNoTrans, product, n, n, n);
+                for (int64_t i = 0; i < size; ++i) {
+                  if constexpr (is_complex_type<T>)
+                    out[i] = product[i];
+                  else
+                    out[i] = product[i].real();
+                }
+              });
   });
 }
 

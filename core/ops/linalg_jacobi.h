@@ -31,7 +31,8 @@ template <class T> bool small_svd(T* w, T* v, Real<T>* s, int64_t m, int64_t n) 
         const R size = std::abs(g);
         if (!(size > eps * std::sqrt(a) * std::sqrt(b))) continue;
         turned = true;
-        const R zeta = (b - a) / (2 * size), t = (zeta < 0 ? R(-1) : R(1)) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta));
+        const R zeta = (b - a) / (2 * size),
+                t = (zeta < 0 ? R(-1) : R(1)) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta));
         const R c = 1 / std::sqrt(1 + t * t);
         const T by = conjugate(g) / size;
         auto rotate = [&](T* x, int64_t length) {
@@ -48,7 +49,9 @@ template <class T> bool small_svd(T* w, T* v, Real<T>* s, int64_t m, int64_t n) 
   for (int64_t j = 0; j < n; ++j) {  // the largest first
     const int64_t best = std::max_element(s + j, s + n) - s;
     std::swap(s[j], s[best]);
-    if (best != j) std::swap_ranges(w + j * m, w + (j + 1) * m, w + best * m), std::swap_ranges(v + j * n, v + (j + 1) * n, v + best * n);
+    if (best != j)
+      std::swap_ranges(w + j * m, w + (j + 1) * m, w + best * m),
+          std::swap_ranges(v + j * n, v + (j + 1) * n, v + best * n);
   }
   if (turned || !(s[n - 1] > 8 * eps * s[0]) || !std::isfinite(s[0])) return false;
   for (int64_t j = 0; j < n; ++j)
@@ -63,13 +66,15 @@ template <class T> bool small_svd_of(const T* x, int64_t m, int64_t n, Real<T>* 
   T w[4 * kSmall * kSmall], right[kSmall * kSmall];
   // Scaled, so that no square is too large or too small.
   Real<T> most = 0;
-  for (int64_t i = 0; i < m * n; ++i) most = std::max({most, std::abs(std::real(x[i])), std::abs(std::imag(x[i]))});
+  for (int64_t i = 0; i < m * n; ++i)
+    most = std::max({most, std::abs(std::real(x[i])), std::abs(std::imag(x[i]))});
   if (!(most > std::numeric_limits<Real<T>>::min()) || !all_finite(x, m * n)) return false;
   int exponent;
   std::frexp(most, &exponent);
   const Real<T> scale = std::ldexp(Real<T>(1), -exponent);
   for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) w[j * rows + i] = scale * (wide ? conjugate(x[j * n + i]) : x[i * n + j]);
+    for (int64_t i = 0; i < rows; ++i)
+      w[j * rows + i] = scale * (wide ? conjugate(x[j * n + i]) : x[i * n + j]);
   if (!small_svd(w, right, s, rows, columns)) return false;
   for (int64_t j = 0; j < columns; ++j) s[j] = std::ldexp(s[j], exponent);
   if (!u) return true;

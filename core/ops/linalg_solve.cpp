@@ -7,16 +7,22 @@ namespace gt {
 namespace {
 
 template <class T> using Getrf = void (*)(const int*, const int*, T*, const int*, int*, int*);
-template <class T> using Getrs = void (*)(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*, size_t);
+template <class T>
+using Getrs = void (*)(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*,
+                       int*, size_t);
 template <class T> using Getri = void (*)(const int*, T*, const int*, const int*, T*, const int*, int*);
 
 // ---- triangular_solve(a, b; lower, adjoint): batches broadcast ----
 constexpr int kLeft = 141, kUpper = 121, kLower = 122, kNonUnit = 131;
 template <class T> using RealTrsm = void (*)(int, int, int, int, int, int, int, T, const T*, int, T*, int);
-template <class T> using ComplexTrsm = void (*)(int, int, int, int, int, int, int, const T*, const T*, int, T*, int);
+template <class T>
+using ComplexTrsm = void (*)(int, int, int, int, int, int, int, const T*, const T*, int, T*, int);
 template <class T> using Trsm = std::conditional_t<is_complex_type<T>, ComplexTrsm<T>, RealTrsm<T>>;
 template <class T> Routine<Trsm<T>> trsm_of() {
-  const char letter = std::is_same_v<T, float> ? 's' : std::is_same_v<T, double> ? 'd' : std::is_same_v<T, c64> ? 'c' : 'z';
+  const char letter = std::is_same_v<T, float>    ? 's'
+                      : std::is_same_v<T, double> ? 'd'
+                      : std::is_same_v<T, c64>    ? 'c'
+                                                  : 'z';
   blas();
   return blas_function<Trsm<T>>((std::string("cblas_") + letter + "trsm").c_str());
 }
@@ -26,12 +32,15 @@ void infer_triangular(const Call& c, Outs& outs) {
   want_dtype(a, kLinear, "triangular_solve");
   want_same_dtype(a, b);
   for (int i = 0; i < 2; ++i)
-    if (c[i].shape.rank < 2) fail("In[" + std::to_string(i) + "] ndims must be >= 2: " + std::to_string(c[i].shape.rank));
+    if (c[i].shape.rank < 2)
+      fail("In[" + std::to_string(i) + "] ndims must be >= 2: " + std::to_string(c[i].shape.rank));
   const int64_t n = rows_of(a);
   if (columns_of(a) != n)
-    fail("In[0] matrices in the last dimensions must be square (" + std::to_string(columns_of(a)) + " =/= " + std::to_string(n) + ")");
+    fail("In[0] matrices in the last dimensions must be square (" + std::to_string(columns_of(a)) +
+         " =/= " + std::to_string(n) + ")");
   if (rows_of(b) != n)
-    fail("In[0] mismatch In[1] shape: " + std::to_string(n) + " vs. " + std::to_string(rows_of(b)) + ": " + a.shape.str() + " " + b.shape.str());
+    fail("In[0] mismatch In[1] shape: " + std::to_string(n) + " vs. " + std::to_string(rows_of(b)) + ": " +
+         a.shape.str() + " " + b.shape.str());
   want_matrix(b);
   Spec s{a.dtype, {}};
   try {
@@ -77,7 +86,8 @@ void run_triangular(const Call& c, Outs& outs) {
   const int64_t n = rows_of(out), k = columns_of(out), batch = out.numel / (n * k);
   const bool lower = c.integer(0), adjoint = c.integer(1);
   // Columns are independent of each other: a wide right side is cut for the threads.
-  const int64_t parts = std::clamp<int64_t>(double(n) * double(n) * double(k) > 1e6 ? k / 64 : 1, 1, 16), width = (k + parts - 1) / parts;
+  const int64_t parts = std::clamp<int64_t>(double(n) * double(n) * double(k) > 1e6 ? k / 64 : 1, 1, 16),
+                width = (k + parts - 1) / parts;
   visit_linear(a.dtype, [&](auto t) {
     using T = decltype(t);
     auto trsm = trsm_of<T>();
@@ -119,7 +129,8 @@ void infer_solve(const Call& c, Outs& outs) {
   want_matrix(a);
   if (a.shape.rank != b.shape.rank) fail("All input tensors must have the same rank.");
   want_square(a, "First input (lhs) must be a square matrix.");
-  if (!(batch_of(a.shape) == batch_of(b.shape))) fail("All input tensors must have the same outer dimensions.");
+  if (!(batch_of(a.shape) == batch_of(b.shape)))
+    fail("All input tensors must have the same outer dimensions.");
   if (rows_of(b) != rows_of(a)) fail("Input matrix and rhs are incompatible.");
   want_matrix(b, 1);
   outs.emplace_back(b.spec());
@@ -143,18 +154,19 @@ void run_solve(const Call& c, Outs& outs) {
       Memory(char* at, int64_t n, int64_t k)
           : carve{at}, lu(carve.take<T>(n * n)), columns(carve.take<T>(n * k)), pivots(carve.take<int>(n)) {}
     };
-    each_item(a.numel / size, double(size) * double(n + 2 * k), Memory(nullptr, n, k).carve.bytes, [&](int64_t i, char* scratch) {
-      auto [carve, lu, columns, pivots] = Memory(scratch, n, k);
-      if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
-        failed = true;
-        return;
-      }
-      // The factors are those of the transpose; its conjugate is the adjoint.
-      transpose_into(columns, b.as<T>() + i * n * k, n, k, adjoint);
-      int order = int(n), right = int(k), info = 0;
-      getrs(adjoint ? "N" : "T", &order, &right, lu, &order, pivots, columns, &order, &info, 1);
-      transpose_into(out.as<T>() + i * n * k, columns, k, n, adjoint);
-    });
+    each_item(a.numel / size, double(size) * double(n + 2 * k), Memory(nullptr, n, k).carve.bytes,
+              [&](int64_t i, char* scratch) {
+                auto [carve, lu, columns, pivots] = Memory(scratch, n, k);
+                if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
+                  failed = true;
+                  return;
+                }
+                // The factors are those of the transpose; its conjugate is the adjoint.
+                transpose_into(columns, b.as<T>() + i * n * k, n, k, adjoint);
+                int order = int(n), right = int(k), info = 0;
+                getrs(adjoint ? "N" : "T", &order, &right, lu, &order, pivots, columns, &order, &info, 1);
+                transpose_into(out.as<T>() + i * n * k, columns, k, n, adjoint);
+              });
   });
   if (failed) fail("Input matrix is not invertible.");
 }
@@ -184,18 +196,21 @@ void run_inv(const Call& c, Outs& outs) {
       Memory(char* at, int64_t n, int64_t length)
           : carve{at}, lu(carve.take<T>(n * n)), work(carve.take<T>(length)), pivots(carve.take<int>(n)) {}
     };
-    each_item(a.numel / size, 3 * double(size) * double(n), Memory(nullptr, n, length).carve.bytes, [&](int64_t i, char* scratch) {
-      auto [carve, lu, work, pivots] = Memory(scratch, n, length);
-      if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
-        failed = true;
-        return;
-      }
-      int order = int(n), info = 0;
-      getri(&order, lu, &order, pivots, work, &length, &info);
-      T* out = outs[0].as<T>() + i * size;
-      if (adjoint) transpose_into(out, lu, n, n, true);
-      else std::copy(lu, lu + size, out);
-    });
+    each_item(a.numel / size, 3 * double(size) * double(n), Memory(nullptr, n, length).carve.bytes,
+              [&](int64_t i, char* scratch) {
+                auto [carve, lu, work, pivots] = Memory(scratch, n, length);
+                if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
+                  failed = true;
+                  return;
+                }
+                int order = int(n), info = 0;
+                getri(&order, lu, &order, pivots, work, &length, &info);
+                T* out = outs[0].as<T>() + i * size;
+                if (adjoint)
+                  transpose_into(out, lu, n, n, true);
+                else
+                  std::copy(lu, lu + size, out);
+              });
   });
   if (failed) fail("Input is not invertible.");
 }
@@ -226,8 +241,10 @@ template <class T> struct Scaled {
   }
   T product() const {
     const int e = int(std::clamp<int64_t>(exponent, -5000, 5000));
-    if constexpr (is_complex_type<T>) return {std::ldexp(value.real(), e), std::ldexp(value.imag(), e)};
-    else return std::ldexp(value, e);
+    if constexpr (is_complex_type<T>)
+      return {std::ldexp(value.real(), e), std::ldexp(value.imag(), e)};
+    else
+      return std::ldexp(value, e);
   }
 };
 

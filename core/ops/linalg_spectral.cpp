@@ -28,9 +28,10 @@ template <class T> void turn(T* x, int64_t rows, int64_t columns, int64_t j, T b
 
 template <class T> struct Gesdd {
   using R = Real<T>;
-  using OfReal = void (*)(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*, const int*, int*, int*, size_t);
-  using OfComplex = void (*)(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*, const int*, R*, int*,
-                             int*, size_t);
+  using OfReal = void (*)(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*,
+                          const int*, T*, const int*, int*, int*, size_t);
+  using OfComplex = void (*)(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*,
+                             const int*, T*, const int*, R*, int*, int*, size_t);
   using Pointer = std::conditional_t<is_complex_type<T>, OfComplex, OfReal>;
   Routine<Pointer> routine;
   char job;  // N: values alone, S: thin factors, A: square factors
@@ -39,7 +40,11 @@ template <class T> struct Gesdd {
   int64_t n_work, n_real;
 
   Gesdd(char job_, int64_t m, int64_t n)
-      : routine(lapack<T, Pointer>("gesdd")), job(job_), rows(int(n)), columns(int(m)), least(int(std::min(m, n))) {
+      : routine(lapack<T, Pointer>("gesdd")),
+        job(job_),
+        rows(int(n)),
+        columns(int(m)),
+        least(int(std::min(m, n))) {
     ldv = job == 'A' ? columns : least;
     const int64_t most = std::max(m, n), k = least;
     n_real = job == 'N' ? 7 * k : k * std::max(5 * k + 7, 2 * most + 2 * k + 1);
@@ -51,7 +56,8 @@ template <class T> struct Gesdd {
   int call(T* a, R* s, T* u, T* v, T* work, int length, R* real_work, int* integers) const {
     int info = 0;
     if constexpr (is_complex_type<T>)
-      routine(&job, &rows, &columns, a, &rows, s, u, &rows, v, &ldv, work, &length, real_work, integers, &info, 1);
+      routine(&job, &rows, &columns, a, &rows, s, u, &rows, v, &ldv, work, &length, real_work, integers,
+              &info, 1);
     else
       routine(&job, &rows, &columns, a, &rows, s, u, &rows, v, &ldv, work, &length, integers, &info, 1);
     return info;
@@ -64,9 +70,12 @@ template <class T> struct Gesdd {
     R* real_work;
     int* integers;
     Memory(char* at, const Gesdd& g)
-        : carve{at}, a(carve.take<T>(int64_t(g.rows) * g.columns)),
-          right(carve.take<T>(g.job == 'N' ? 0 : int64_t(g.rows) * (g.job == 'A' ? g.rows : g.least))), work(carve.take<T>(g.n_work)),
-          real_work(carve.take<R>(is_complex_type<T> ? g.n_real : 0)), integers(carve.take<int>(8 * g.least)) {}
+        : carve{at},
+          a(carve.take<T>(int64_t(g.rows) * g.columns)),
+          right(carve.take<T>(g.job == 'N' ? 0 : int64_t(g.rows) * (g.job == 'A' ? g.rows : g.least))),
+          work(carve.take<T>(g.n_work)),
+          real_work(carve.take<R>(is_complex_type<T> ? g.n_real : 0)),
+          integers(carve.take<int>(8 * g.least)) {}
   };
   int64_t bytes() const { return Memory(nullptr, *this).carve.bytes; }
   double cost() const { return (job == 'N' ? 8.0 : 25.0) * double(rows) * double(columns) * double(least); }
@@ -84,7 +93,8 @@ template <class T> struct Gesdd {
 void infer_svdvals(const Call& c, Outs& outs) {
   want_dtype(c[0], kLinear, "svd");
   want_matrix(c[0]);
-  outs.emplace_back(Spec{real_of(c[0].dtype), with_sizes(batch_of(c[0].shape), {std::min(rows_of(c[0]), columns_of(c[0]))})});
+  outs.emplace_back(Spec{real_of(c[0].dtype),
+                         with_sizes(batch_of(c[0].shape), {std::min(rows_of(c[0]), columns_of(c[0]))})});
 }
 void infer_svd(const Call& c, Outs& outs) {
   infer_svdvals(c, outs);
@@ -105,7 +115,8 @@ template <class T> void fill_identity(Tensor& x) {
 void run_svd(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   const bool factors = outs.size() > 1;
-  const int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n), batch = product(x.shape, 0, x.shape.rank - 2);
+  const int64_t m = rows_of(x), n = columns_of(x), k = std::min(m, n),
+                batch = product(x.shape, 0, x.shape.rank - 2);
   visit_linear(x.dtype, [&](auto t) {
     using T = decltype(t);
     using R = Real<T>;
@@ -166,18 +177,20 @@ void run_pinv(const Call& c, Outs& outs) {
       Memory(char* at, int64_t m, int64_t k, int64_t more)
           : carve{at}, s(carve.take<R>(k)), u(carve.take<T>(m * k)), rest(carve.take<char>(more)) {}
     };
-    each_item(x.numel / size, gesdd.cost(), Memory(nullptr, m, k, gesdd.bytes()).carve.bytes, [&](int64_t b, char* scratch) {
-      auto [carve, s, u, rest] = Memory(scratch, m, k, gesdd.bytes());
-      typename Gesdd<T>::Memory memory(rest, gesdd);
-      T* out = outs[0].as<T>() + b * size;
-      if (!gesdd.run(x.as<T>() + b * size, memory, s, u)) return std::fill_n(out, size, quiet_nan<T>()), void();
-      const R least = R(rcond.as<double>()[b]) * s[0];
-      for (int64_t i = 0; i < k; ++i) {
-        const R factor = s[i] > least ? 1 / s[i] : R(0);
-        for (int64_t j = 0; j < n; ++j) memory.right[i * n + j] *= factor;
-      }
-      multiply<T>(memory.right, kConjTrans, u, kConjTrans, out, n, m, k);
-    });
+    each_item(x.numel / size, gesdd.cost(), Memory(nullptr, m, k, gesdd.bytes()).carve.bytes,
+              [&](int64_t b, char* scratch) {
+                auto [carve, s, u, rest] = Memory(scratch, m, k, gesdd.bytes());
+                typename Gesdd<T>::Memory memory(rest, gesdd);
+                T* out = outs[0].as<T>() + b * size;
+                if (!gesdd.run(x.as<T>() + b * size, memory, s, u))
+                  return std::fill_n(out, size, quiet_nan<T>()), void();
+                const R least = R(rcond.as<double>()[b]) * s[0];
+                for (int64_t i = 0; i < k; ++i) {
+                  const R factor = s[i] > least ? 1 / s[i] : R(0);
+                  for (int64_t j = 0; j < n; ++j) memory.right[i * n + j] *= factor;
+                }
+                multiply<T>(memory.right, kConjTrans, u, kConjTrans, out, n, m, k);
+              });
   });
 }
 
@@ -192,10 +205,12 @@ void infer_eigh(const Call& c, Outs& outs) {
   outs.emplace_back(c[0].spec());
 }
 
-template <class T> using RealEvd = void (*)(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*, size_t, size_t);
 template <class T>
-using ComplexEvd = void (*)(const char*, const char*, const int*, T*, const int*, Real<T>*, T*, const int*, Real<T>*, const int*, int*, const int*,
-                            int*, size_t, size_t);
+using RealEvd = void (*)(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*,
+                         const int*, int*, size_t, size_t);
+template <class T>
+using ComplexEvd = void (*)(const char*, const char*, const int*, T*, const int*, Real<T>*, T*, const int*,
+                            Real<T>*, const int*, int*, const int*, int*, size_t, size_t);
 
 void run_eigh(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
@@ -209,14 +224,17 @@ void run_eigh(const Call& c, Outs& outs) {
     const char* job = vectors ? "V" : "N";
     const int order = int(n);
     auto routine = [&] {
-      if constexpr (is_complex_type<T>) return lapack<T, ComplexEvd<T>>("heevd");
-      else return lapack<T, RealEvd<T>>("syevd");
+      if constexpr (is_complex_type<T>)
+        return lapack<T, ComplexEvd<T>>("heevd");
+      else
+        return lapack<T, RealEvd<T>>("syevd");
     }();
     auto call = [=](T* a, R* w, T* work, int n_work, R* reals, int n_reals, int* integers, int n_integers) {
       int info = 0;
       // Our lower triangle is the upper one of what LAPACK sees.
       if constexpr (is_complex_type<T>)
-        routine(job, "U", &order, a, &order, w, work, &n_work, reals, &n_reals, integers, &n_integers, &info, 1, 1);
+        routine(job, "U", &order, a, &order, w, work, &n_work, reals, &n_reals, integers, &n_integers, &info,
+                1, 1);
       else
         routine(job, "U", &order, a, &order, w, work, &n_work, integers, &n_integers, &info, 1, 1);
       return info;
@@ -232,27 +250,31 @@ void run_eigh(const Call& c, Outs& outs) {
       R* reals;
       int* integers;
       Memory(char* at, int64_t size, int64_t n_work, int64_t n_reals, int64_t n_integers)
-          : carve{at}, a(carve.take<T>(size)), work(carve.take<T>(n_work)), reals(carve.take<R>(n_reals)),
+          : carve{at},
+            a(carve.take<T>(size)),
+            work(carve.take<T>(n_work)),
+            reals(carve.take<R>(n_reals)),
             integers(carve.take<int>(n_integers)) {}
     };
     const int64_t bytes = Memory(nullptr, size, n_work, n_reals, n_integers).carve.bytes;
-    each_item(x.numel / size, (vectors ? 10.0 : 3.0) * double(size) * double(n), bytes, [&](int64_t b, char* scratch) {
-      auto [carve, a, work, reals, integers] = Memory(scratch, size, n_work, n_reals, n_integers);
-      const T* in = x.as<T>() + b * size;
-      for (int64_t i = 0; i < n; ++i)
-        if (!all_finite(in + i * n, i + 1)) {
-          failed = true;
-          return;
-        }
-      std::copy(in, in + size, a);
-      if (call(a, outs[0].as<R>() + b * n, work, n_work, reals, n_reals, integers, n_integers)) {
-        failed = true;
-      } else if (vectors) {
-        T* v = outs[1].as<T>() + b * size;
-        transpose_into(v, a, n, n, true);
-        for (int64_t j = 0; j < n; ++j) turn(v, n, n, j, turn_of(v, n, n, j));
-      }
-    });
+    each_item(x.numel / size, (vectors ? 10.0 : 3.0) * double(size) * double(n), bytes,
+              [&](int64_t b, char* scratch) {
+                auto [carve, a, work, reals, integers] = Memory(scratch, size, n_work, n_reals, n_integers);
+                const T* in = x.as<T>() + b * size;
+                for (int64_t i = 0; i < n; ++i)
+                  if (!all_finite(in + i * n, i + 1)) {
+                    failed = true;
+                    return;
+                  }
+                std::copy(in, in + size, a);
+                if (call(a, outs[0].as<R>() + b * n, work, n_work, reals, n_reals, integers, n_integers)) {
+                  failed = true;
+                } else if (vectors) {
+                  T* v = outs[1].as<T>() + b * size;
+                  transpose_into(v, a, n, n, true);
+                  for (int64_t j = 0; j < n; ++j) turn(v, n, n, j, turn_of(v, n, n, j));
+                }
+              });
   });
   if (failed) fail("Self-adjoint eigen decomposition was not successful. The input might not be valid.");
 }
@@ -270,10 +292,11 @@ void infer_eig(const Call& c, Outs& outs) {
 }
 
 template <class T>
-using RealGeev = void (*)(const char*, const char*, const int*, T*, const int*, T*, T*, T*, const int*, T*, const int*, T*, const int*, int*, size_t, size_t);
+using RealGeev = void (*)(const char*, const char*, const int*, T*, const int*, T*, T*, T*, const int*, T*,
+                          const int*, T*, const int*, int*, size_t, size_t);
 template <class T>
-using ComplexGeev = void (*)(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*, const int*, Real<T>*, int*,
-                             size_t, size_t);
+using ComplexGeev = void (*)(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, T*,
+                             const int*, T*, const int*, Real<T>*, int*, size_t, size_t);
 
 // `row` has n places, and so has `order`.
 template <class C> void sort_values(C* values, C* vectors, int64_t n, C* row, int* order) {
@@ -303,16 +326,20 @@ void run_eig(const Call& c, Outs& outs) {
     const char* job = vectors ? "V" : "N";
     const int order = int(n);
     auto routine = [&] {
-      if constexpr (is_complex_type<T>) return lapack<T, ComplexGeev<T>>("geev");
-      else return lapack<T, RealGeev<T>>("geev");
+      if constexpr (is_complex_type<T>)
+        return lapack<T, ComplexGeev<T>>("geev");
+      else
+        return lapack<T, RealGeev<T>>("geev");
     }();
     // `w` has 2 n reals: real and imaginary parts in turn, or (of a real matrix) all of each.
     auto call = [=](T* a, R* w, T* v, T* work, int n_work, R* reals) {
       int info = 0;
       if constexpr (is_complex_type<T>)
-        routine("N", job, &order, a, &order, reinterpret_cast<T*>(w), nullptr, &order, v, &order, work, &n_work, reals, &info, 1, 1);
+        routine("N", job, &order, a, &order, reinterpret_cast<T*>(w), nullptr, &order, v, &order, work,
+                &n_work, reals, &info, 1, 1);
       else
-        routine("N", job, &order, a, &order, w, w + order, nullptr, &order, v, &order, work, &n_work, &info, 1, 1);
+        routine("N", job, &order, a, &order, w, w + order, nullptr, &order, v, &order, work, &n_work, &info,
+                1, 1);
       return info;
     };
     T best = 0;
@@ -325,39 +352,45 @@ void run_eig(const Call& c, Outs& outs) {
       R *w, *reals;
       int* integers;
       Memory(char* at, int64_t n, int64_t n_work)
-          : carve{at}, a(carve.take<T>(n * n)), v(carve.take<T>(n * n)), work(carve.take<T>(n_work)), w(carve.take<R>(2 * n)),
-            reals(carve.take<R>(2 * n)), integers(carve.take<int>(n)) {}
+          : carve{at},
+            a(carve.take<T>(n * n)),
+            v(carve.take<T>(n * n)),
+            work(carve.take<T>(n_work)),
+            w(carve.take<R>(2 * n)),
+            reals(carve.take<R>(2 * n)),
+            integers(carve.take<int>(n)) {}
     };
-    each_item(x.numel / size, 25 * double(size) * double(n), Memory(nullptr, n, n_work).carve.bytes, [&](int64_t b, char* scratch) {
-      auto [carve, a, v, work, w, reals, integers] = Memory(scratch, n, n_work);
-      transpose_into(a, x.as<T>() + b * size, n, n);
-      if (!all_finite(a, size) || call(a, w, v, work, n_work, reals)) {
-        failed = true;
-        return;
-      }
-      C* values = outs[0].as<C>() + b * n;
-      C* out = vectors ? outs[1].as<C>() + b * size : nullptr;
-      if constexpr (is_complex_type<T>) {
-        std::copy(reinterpret_cast<C*>(w), reinterpret_cast<C*>(w) + n, values);
-        if (vectors) transpose_into(out, v, n, n);
-      } else {
-        for (int64_t i = 0; i < n; ++i) values[i] = C(w[i], w[n + i]);
-        for (int64_t j = 0; vectors && j < n; ++j) {
-          if (w[n + j] == 0) {
-            for (int64_t i = 0; i < n; ++i) out[i * n + j] = C(v[j * n + i]);
-            continue;
-          }
-          // A pair of conjugate vectors: real and imaginary part are two columns.
-          for (int64_t i = 0; i < n; ++i) {
-            out[i * n + j] = C(v[j * n + i], v[(j + 1) * n + i]);
-            out[i * n + j + 1] = std::conj(out[i * n + j]);
-          }
-          ++j;
-        }
-      }
-      sort_values(values, out, n, reinterpret_cast<C*>(work), integers);
-      for (int64_t j = 0; vectors && j < n; ++j) turn(out, n, n, j, turn_of(out, n, n, j));
-    });
+    each_item(x.numel / size, 25 * double(size) * double(n), Memory(nullptr, n, n_work).carve.bytes,
+              [&](int64_t b, char* scratch) {
+                auto [carve, a, v, work, w, reals, integers] = Memory(scratch, n, n_work);
+                transpose_into(a, x.as<T>() + b * size, n, n);
+                if (!all_finite(a, size) || call(a, w, v, work, n_work, reals)) {
+                  failed = true;
+                  return;
+                }
+                C* values = outs[0].as<C>() + b * n;
+                C* out = vectors ? outs[1].as<C>() + b * size : nullptr;
+                if constexpr (is_complex_type<T>) {
+                  std::copy(reinterpret_cast<C*>(w), reinterpret_cast<C*>(w) + n, values);
+                  if (vectors) transpose_into(out, v, n, n);
+                } else {
+                  for (int64_t i = 0; i < n; ++i) values[i] = C(w[i], w[n + i]);
+                  for (int64_t j = 0; vectors && j < n; ++j) {
+                    if (w[n + j] == 0) {
+                      for (int64_t i = 0; i < n; ++i) out[i * n + j] = C(v[j * n + i]);
+                      continue;
+                    }
+                    // A pair of conjugate vectors: real and imaginary part are two columns.
+                    for (int64_t i = 0; i < n; ++i) {
+                      out[i * n + j] = C(v[j * n + i], v[(j + 1) * n + i]);
+                      out[i * n + j + 1] = std::conj(out[i * n + j]);
+                    }
+                    ++j;
+                  }
+                }
+                sort_values(values, out, n, reinterpret_cast<C*>(work), integers);
+                for (int64_t j = 0; vectors && j < n; ++j) turn(out, n, n, j, turn_of(out, n, n, j));
+              });
   });
   if (failed) fail("Eigen decomposition was not successful. The input might not be valid.");
 }

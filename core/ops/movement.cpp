@@ -16,8 +16,8 @@ void same_spec(const Call& c, Outs& outs) { outs.emplace_back(c[0].spec()); }
 void infer_reshape(const Call& c, Outs& outs) {
   Spec s{c[0].dtype, shape_attr(c, 0)};
   if (s.shape.numel() != c[0].numel)
-    fail("Input to reshape is a tensor with " + std::to_string(c[0].numel) + " values, but the requested shape has " +
-         std::to_string(s.shape.numel()));
+    fail("Input to reshape is a tensor with " + std::to_string(c[0].numel) +
+         " values, but the requested shape has " + std::to_string(s.shape.numel()));
   outs.emplace_back(s);
 }
 void run_share(const Call& c, Outs& outs) { outs[0].share(c[0]); }
@@ -44,8 +44,11 @@ void infer_squeeze_axes(const Call& c, Outs& outs) {
   if (c.ints(0).empty()) return infer_squeeze(c, outs);
   uint32_t gone = 0;
   for (int64_t a : c.ints(0)) {
-    if (a < 0 || a >= x.rank) fail("axis " + std::to_string(a) + " is out of range for a tensor of rank " + std::to_string(x.rank));
-    if (x[int(a)] != 1) fail("Can not squeeze dim[" + std::to_string(a) + "], expected a dimension of 1, got " + std::to_string(x[int(a)]));
+    if (a < 0 || a >= x.rank)
+      fail("axis " + std::to_string(a) + " is out of range for a tensor of rank " + std::to_string(x.rank));
+    if (x[int(a)] != 1)
+      fail("Can not squeeze dim[" + std::to_string(a) + "], expected a dimension of 1, got " +
+           std::to_string(x[int(a)]));
     gone |= 1u << a;
   }
   Spec s{c[0].dtype, {}};
@@ -59,12 +62,13 @@ void infer_transpose(const Call& c, Outs& outs) {
   const Shape& x = c[0].shape;
   const auto& perm = c.ints(0);
   if (int64_t(perm.size()) != x.rank)
-    fail("transpose expects a vector of size " + std::to_string(x.rank) + ". But input(1) is a vector of size " +
-         std::to_string(perm.size()));
+    fail("transpose expects a vector of size " + std::to_string(x.rank) +
+         ". But input(1) is a vector of size " + std::to_string(perm.size()));
   Spec s{c[0].dtype, {}};
   uint32_t seen = 0;
   for (int64_t p : perm) {
-    if (p < 0 || p >= x.rank) fail(std::to_string(p) + " is out of range [0 .. " + std::to_string(x.rank) + ")");
+    if (p < 0 || p >= x.rank)
+      fail(std::to_string(p) + " is out of range [0 .. " + std::to_string(x.rank) + ")");
     if (seen >> p & 1) fail(std::to_string(p) + " is duplicated in perm");
     seen |= 1u << p;
     s.shape.push(x[int(p)]);
@@ -121,7 +125,8 @@ void infer_reverse(const Call& c, Outs& outs) {
   uint32_t seen = 0;
   for (int64_t a : c.ints(0)) {
     if (a < 0 || a >= c[0].shape.rank)
-      fail("'axis'[0] = " + std::to_string(a) + " is out of valid range [0, " + std::to_string(c[0].shape.rank - 1) + "]");
+      fail("'axis'[0] = " + std::to_string(a) + " is out of valid range [0, " +
+           std::to_string(c[0].shape.rank - 1) + "]");
     if (seen >> a & 1) fail("axis " + std::to_string(a) + " specified more than once.");
     seen |= 1u << a;
   }
@@ -143,10 +148,12 @@ void infer_tile(const Call& c, Outs& outs) {
   const Shape& x = c[0].shape;
   const auto& m = c.ints(0);
   if (int64_t(m.size()) != x.rank)
-    fail("Expected multiples argument to be a vector of length " + std::to_string(x.rank) + " but got length " + std::to_string(m.size()));
+    fail("Expected multiples argument to be a vector of length " + std::to_string(x.rank) +
+         " but got length " + std::to_string(m.size()));
   Spec s{c[0].dtype, {}};
   for (int i = 0; i < x.rank; ++i) {
-    if (m[size_t(i)] < 0) fail("Expected multiples[" + std::to_string(i) + "] >= 0, but got " + std::to_string(m[size_t(i)]));
+    if (m[size_t(i)] < 0)
+      fail("Expected multiples[" + std::to_string(i) + "] >= 0, but got " + std::to_string(m[size_t(i)]));
     s.shape.push(checked_mul(x[i], m[size_t(i)]));
   }
   outs.emplace_back(s);
@@ -172,11 +179,13 @@ void infer_pad(const Call& c, Outs& outs) {
   want_scalar(c[1], "pad: constant_values");
   want_same_dtype(c[0], c[1]);
   if (int64_t(p.size()) != 2 * x.rank)
-    fail("The first dimension of paddings must be the rank of inputs[" + std::to_string(p.size() / 2) + ",2] " + x.str());
+    fail("The first dimension of paddings must be the rank of inputs[" + std::to_string(p.size() / 2) +
+         ",2] " + x.str());
   Spec s{c[0].dtype, {}};
   for (int i = 0; i < x.rank; ++i) {
     int64_t before = p[size_t(2 * i)], after = p[size_t(2 * i + 1)];
-    if (before < 0 || after < 0) fail("Paddings must be non-negative: " + std::to_string(before) + " " + std::to_string(after));
+    if (before < 0 || after < 0)
+      fail("Paddings must be non-negative: " + std::to_string(before) + " " + std::to_string(after));
     s.shape.push(checked_add(x[i], checked_add(before, after)));
   }
   outs.emplace_back(s);
@@ -260,8 +269,8 @@ void infer_diag_part(const Call& c, Outs& outs) {
   Spec s = c[0].spec();
   int64_t k = c.integer(0), rows = s.shape[s.shape.rank - 2], cols = s.shape[s.shape.rank - 1];
   if ((k < 0 && k <= -rows) || (k > 0 && k >= cols))
-    fail("diag index is out of bound: " + std::to_string(k) + ". It must be between " + std::to_string(1 - rows) + " and " +
-         std::to_string(cols - 1));
+    fail("diag index is out of bound: " + std::to_string(k) + ". It must be between " +
+         std::to_string(1 - rows) + " and " + std::to_string(cols - 1));
   s.shape.rank -= 1;
   s.shape[s.shape.rank - 1] = std::min(rows + std::min<int64_t>(k, 0), cols - std::max<int64_t>(k, 0));
   outs.emplace_back(s);
@@ -270,7 +279,8 @@ void run_diag_part(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   Tensor& out = outs[0];
   if (out.numel == 0) return;
-  int64_t k = c.integer(0), rows = x.shape[x.shape.rank - 2], cols = x.shape[x.shape.rank - 1], n = out.shape[out.shape.rank - 1];
+  int64_t k = c.integer(0), rows = x.shape[x.shape.rank - 2], cols = x.shape[x.shape.rank - 1],
+          n = out.shape[out.shape.rank - 1];
   Nest t;
   t.push(out.numel / n, rows * cols, n);
   t.push(n, cols + 1, 1);
@@ -303,12 +313,14 @@ void infer_band_part(const Call& c, Outs& outs) {
 void run_band_part(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   if (x.numel == 0) return;
-  int64_t lower = c.integer(0), upper = c.integer(1), rows = x.shape[x.shape.rank - 2], cols = x.shape[x.shape.rank - 1], w = width(x);
+  int64_t lower = c.integer(0), upper = c.integer(1), rows = x.shape[x.shape.rank - 2],
+          cols = x.shape[x.shape.rank - 1], w = width(x);
   if (lower < 0 || lower > rows) lower = rows;
   if (upper < 0 || upper > cols) upper = cols;
   each_piece(x.numel / cols, grain_rows(cols), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      int64_t i = r % rows, from = std::clamp<int64_t>(i - lower, 0, cols), to = std::clamp<int64_t>(i + upper + 1, from, cols);
+      int64_t i = r % rows, from = std::clamp<int64_t>(i - lower, 0, cols),
+              to = std::clamp<int64_t>(i + upper + 1, from, cols);
       char* out = outs[0].data + r * cols * w;
       std::memset(out, 0, size_t(from * w));
       std::memcpy(out + from * w, x.data + (r * cols + from) * w, size_t((to - from) * w));

@@ -50,7 +50,8 @@ struct Fold {
 // Calls f(first row, rows, sums, dots) over blocks of rows of a matrix: f fills two numbers a column.
 // join(column, rows, sum, dot) then gets what each block (or fold of it) found, in order.
 template <class F, class J> void each_block(int64_t rows, int64_t columns, F&& f, J&& join) {
-  const int64_t block = std::max<int64_t>(kNarrow, kPiece / std::max<int64_t>(columns, 1)), blocks = (rows + block - 1) / block;
+  const int64_t block = std::max<int64_t>(kNarrow, kPiece / std::max<int64_t>(columns, 1)),
+                blocks = (rows + block - 1) / block;
   const int64_t width = std::max<int64_t>(columns, 256 + columns);
   std::vector<double> found(size_t(blocks * 4 * width));
   each_piece(blocks, 1, [&](int64_t begin, int64_t end) {
@@ -66,7 +67,8 @@ template <class F, class J> void each_block(int64_t rows, int64_t columns, F&& f
     const double* from = found.data() + b * 4 * width;
     const Fold fold(std::min(block, rows - b * block), columns);
     for (int64_t k = 0; k < fold.times; ++k)
-      for (int64_t c = 0; c < columns; ++c) join(c, fold.rows, from[k * columns + c], from[width + k * columns + c]);
+      for (int64_t c = 0; c < columns; ++c)
+        join(c, fold.rows, from[k * columns + c], from[width + k * columns + c]);
     if (fold.rest)
       for (int64_t c = 0; c < columns; ++c) join(c, fold.rest, from[2 * width + c], from[3 * width + c]);
   }
@@ -79,7 +81,9 @@ void add_columns(const NormLoops& k, const char* x, int64_t rows, int64_t column
       [&](int64_t first, int64_t count, int64_t wide, double* mean, double* squares) {
         k.column_moments(x + first * columns * width, count, wide, mean, squares);
       },
-      [&](int64_t c, int64_t count, double mean, double squares) { to[c].add(double(count), mean, squares); });
+      [&](int64_t c, int64_t count, double mean, double squares) {
+        to[c].add(double(count), mean, squares);
+      });
 }
 // The moments of each of `lines` lines of n elements: found[line].
 void line_moments(const NormLoops& k, const char* x, int64_t lines, int64_t n, int width, Moments* found) {
@@ -89,7 +93,8 @@ void line_moments(const NormLoops& k, const char* x, int64_t lines, int64_t n, i
   each_piece(lines * parts, grain_rows(part, kPiece), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t line = i / parts, at = i % parts * part;
-      k.row_moments(x + (line * n + at) * width, std::min(part, n - at), &partial[2 * i], &partial[2 * i + 1]);
+      k.row_moments(x + (line * n + at) * width, std::min(part, n - at), &partial[2 * i],
+                    &partial[2 * i + 1]);
     }
   });
   for (int64_t i = 0; i < lines * parts; ++i)
@@ -130,11 +135,14 @@ void run_moments(const Call& c, Outs& outs) {
   } else if (groups == 2) {
     add_columns(k, x.data, n, kept, width, found.data());
   } else if (groups == 3 && !reduced[0]) {
-    for (int64_t o = 0; o < size[0]; ++o) add_columns(k, x.data + o * size[1] * size[2] * width, size[1], size[2], width, found.data() + o * size[2]);
+    for (int64_t o = 0; o < size[0]; ++o)
+      add_columns(k, x.data + o * size[1] * size[2] * width, size[1], size[2], width,
+                  found.data() + o * size[2]);
   } else if (groups == 3) {
     std::vector<Moments> lines(size_t(size[0] * kept));
     line_moments(k, x.data, size[0] * kept, size[2], width, lines.data());
-    for (int64_t i = 0; i < size[0] * kept; ++i) found[size_t(i % kept)].add(lines[size_t(i)].n, lines[size_t(i)].mean, lines[size_t(i)].squares);
+    for (int64_t i = 0; i < size[0] * kept; ++i)
+      found[size_t(i % kept)].add(lines[size_t(i)].n, lines[size_t(i)].mean, lines[size_t(i)].squares);
   } else {
     Strides at(x.shape);
     Nest nest;
@@ -157,7 +165,8 @@ void run_moments(const Call& c, Outs& outs) {
   x.dtype == Dtype::F32 ? write(0.0f) : write(0.0);
 }
 
-// ---- layer_norm(x, scale, offset; epsilon) -> out, mean, rstd; rms_norm(x, scale; epsilon) -> out, rstd ----
+// ---- layer_norm(x, scale, offset; epsilon) -> out, mean, rstd; rms_norm(x, scale; epsilon) -> out, rstd
+// ----
 Shape with_one(const Shape& x) {
   Shape s = x;
   s[s.rank - 1] = 1;
@@ -167,7 +176,8 @@ void want_row_params(const Call& c, int first, int end) {
   if (c[0].shape.rank < 1) fail("x must have at least one axis, got " + c[0].shape.str());
   for (int k = first; k < end; ++k)
     if (c[k].shape.rank != 1 || c[k].numel != c[0].shape[c[0].shape.rank - 1])
-      fail("scale and offset must be vectors as long as the last axis of x, got " + c[k].shape.str() + " for x of shape " + c[0].shape.str());
+      fail("scale and offset must be vectors as long as the last axis of x, got " + c[k].shape.str() +
+           " for x of shape " + c[0].shape.str());
 }
 template <bool centered> void infer_rows(const Call& c, Outs& outs) {
   want_float(c, centered ? "layer_norm" : "rms_norm");
@@ -182,7 +192,16 @@ template <bool centered> void run_rows(const Call& c, Outs& outs) {
     return;
   }
   const int64_t n = x.shape[x.shape.rank - 1];
-  RowNorm job{x.data, c[1].data, centered ? c[2].data : nullptr, outs[0].data, centered ? outs[1].data : nullptr, outs[centered ? 2 : 1].data, 0, 0, n, c.number(0)};
+  RowNorm job{x.data,
+              c[1].data,
+              centered ? c[2].data : nullptr,
+              outs[0].data,
+              centered ? outs[1].data : nullptr,
+              outs[centered ? 2 : 1].data,
+              0,
+              0,
+              n,
+              c.number(0)};
   const NormLoops& k = loops(x.dtype);
   each_piece(x.numel / n, grain_rows(n, kPiece), [&](int64_t begin, int64_t end) {
     RowNorm part = job;
@@ -191,13 +210,16 @@ template <bool centered> void run_rows(const Call& c, Outs& outs) {
   });
 }
 
-// layer_norm_grad(g, x, scale, mean, rstd) -> gx, gscale, goffset; rms_norm_grad(g, x, scale, rstd) -> gx, gscale
+// layer_norm_grad(g, x, scale, mean, rstd) -> gx, gscale, goffset; rms_norm_grad(g, x, scale, rstd) -> gx,
+// gscale
 template <bool centered> void infer_rows_grad(const Call& c, Outs& outs) {
   want_float(c, centered ? "layer_norm_grad" : "rms_norm_grad");
   want_row_params(c, 2, 3);
-  if (!(c[0].shape == c[1].shape)) fail("g and x must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
+  if (!(c[0].shape == c[1].shape))
+    fail("g and x must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
   for (int k = 3; k < c.n; ++k)
-    if (!(c[k].shape == with_one(c[0].shape))) fail("mean and rstd must have the shape " + with_one(c[0].shape).str() + ", got " + c[k].shape.str());
+    if (!(c[k].shape == with_one(c[0].shape)))
+      fail("mean and rstd must have the shape " + with_one(c[0].shape).str() + ", got " + c[k].shape.str());
   outs.emplace_back(c[0].spec());
   for (int k = 0; k < (centered ? 2 : 1); ++k) outs.emplace_back(c[2].spec());
 }
@@ -208,14 +230,19 @@ template <bool centered> void run_rows_grad(const Call& c, Outs& outs) {
   for (int k = 1; k <= sums; ++k) std::fill_n(outs[size_t(k)].data, outs[size_t(k)].nbytes(), char(0));
   if (x.numel == 0) return;
   const NormLoops& k = loops(x.dtype);
-  // Each piece sums for itself; one piece writes where the sum belongs. More pieces would spend their time on sums.
-  const int64_t grain = std::max(grain_rows(n, kPiece), (rows + 15) / 16), pieces = (rows + grain - 1) / grain;
+  // Each piece sums for itself; one piece writes where the sum belongs. More pieces would spend their time on
+  // sums.
+  const int64_t grain = std::max(grain_rows(n, kPiece), (rows + 15) / 16),
+                pieces = (rows + grain - 1) / grain;
   std::vector<char> room(pieces > 1 ? size_t((pieces - 1) * sums * n * width) : 0);
-  auto sum_of = [&](int64_t piece, int which) { return piece ? room.data() + ((piece - 1) * sums + which) * n * width : outs[size_t(which + 1)].data; };
+  auto sum_of = [&](int64_t piece, int which) {
+    return piece ? room.data() + ((piece - 1) * sums + which) * n * width : outs[size_t(which + 1)].data;
+  };
   each_piece(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
-      k.rows_grad({c[0].data, x.data, c[2].data, centered ? c[3].data : nullptr, c[centered ? 4 : 3].data, outs[0].data, sum_of(p, 0),
-                   centered ? sum_of(p, 1) : nullptr, p * grain, std::min(rows, (p + 1) * grain), n});
+      k.rows_grad({c[0].data, x.data, c[2].data, centered ? c[3].data : nullptr, c[centered ? 4 : 3].data,
+                   outs[0].data, sum_of(p, 0), centered ? sum_of(p, 1) : nullptr, p * grain,
+                   std::min(rows, (p + 1) * grain), n});
   });
   if (pieces == 1) return;
   const Loop add = find_elementwise("add")->loop[int(x.dtype)];
@@ -236,7 +263,8 @@ template <bool centered> void run_rows_grad(const Call& c, Outs& outs) {
 void want_channels(const Call& c, const Tensor& x, int axis, int first) {
   for (int k = first; k < c.n; ++k)
     if (c[k].shape.rank != 1 || c[k].numel != x.shape[axis])
-      fail("there must be one number for each of the " + std::to_string(x.shape[axis]) + " channels, got " + c[k].shape.str() + " for x of shape " + x.shape.str());
+      fail("there must be one number for each of the " + std::to_string(x.shape[axis]) + " channels, got " +
+           c[k].shape.str() + " for x of shape " + x.shape.str());
 }
 void infer_batch(const Call& c, Outs& outs) {
   want_float(c, "batch_norm");
@@ -247,7 +275,9 @@ void infer_batch(const Call& c, Outs& outs) {
 }
 
 // Runs apply or apply_grad over [outer, channels, inner] with `count` parameters a channel.
-template <class T> void apply_channels(void (*loop)(const ColumnNorm&), const Split& v, const T* x, const T* g, T* out, int count, const std::vector<T>* params) {
+template <class T>
+void apply_channels(void (*loop)(const ColumnNorm&), const Split& v, const T* x, const T* g, T* out,
+                    int count, const std::vector<T>* params) {
   if (v.inner > 1) {
     each_piece(v.outer * v.size, grain_rows(v.inner, kPiece), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -261,13 +291,15 @@ template <class T> void apply_channels(void (*loop)(const ColumnNorm&), const Sp
   const int64_t times = v.size < kNarrow ? 256 / v.size : 1, wide = v.size * times;
   std::vector<T> repeated[4];
   for (int p = 0; p < count; ++p)
-    for (int64_t k = 0; k < times; ++k) repeated[p].insert(repeated[p].end(), params[p].begin(), params[p].end());
+    for (int64_t k = 0; k < times; ++k)
+      repeated[p].insert(repeated[p].end(), params[p].begin(), params[p].end());
   auto job = [&](int64_t row, int64_t rows, int64_t columns) {
     ColumnNorm j{x + row * v.size, g ? g + row * v.size : nullptr, out + row * v.size, rows, columns, 1, {}};
     for (int p = 0; p < count; ++p) j.params[p] = repeated[p].data();
     loop(j);
   };
-  each_piece(v.outer / times, grain_rows(wide, kPiece), [&](int64_t begin, int64_t end) { job(begin * times, end - begin, wide); });
+  each_piece(v.outer / times, grain_rows(wide, kPiece),
+             [&](int64_t begin, int64_t end) { job(begin * times, end - begin, wide); });
   if (v.outer % times) job(v.outer / times * times, v.outer % times, v.size);
 }
 
@@ -282,7 +314,8 @@ void run_batch(const Call& c, Outs& outs) {
   } else {
     std::vector<Moments> lines(size_t(v.outer * v.size));
     line_moments(loops(x.dtype), x.data, v.outer * v.size, v.inner, width, lines.data());
-    for (int64_t i = 0; i < v.outer * v.size; ++i) found[size_t(i % v.size)].add(lines[size_t(i)].n, lines[size_t(i)].mean, lines[size_t(i)].squares);
+    for (int64_t i = 0; i < v.outer * v.size; ++i)
+      found[size_t(i % v.size)].add(lines[size_t(i)].n, lines[size_t(i)].mean, lines[size_t(i)].squares);
   }
   auto finish = [&](auto t) {
     using T = decltype(t);
@@ -290,7 +323,8 @@ void run_batch(const Call& c, Outs& outs) {
     for (auto& p : params) p.resize(size_t(v.size));
     for (int64_t i = 0; i < v.size; ++i) {
       const Moments& m = found[size_t(i)];
-      const double variance = m.n > 0 ? m.squares / m.n : std::nan(""), mean = m.n > 0 ? m.mean : std::nan("");
+      const double variance = m.n > 0 ? m.squares / m.n : std::nan(""),
+                   mean = m.n > 0 ? m.mean : std::nan("");
       outs[1].as<T>()[i] = params[0][size_t(i)] = T(mean);
       outs[2].as<T>()[i] = T(variance);
       params[1][size_t(i)] = T(double(c[1].as<T>()[i]) / std::sqrt(variance + c.number(0)));
@@ -304,7 +338,8 @@ void run_batch(const Call& c, Outs& outs) {
 // batch_norm_grad(g, x, scale, mean, variance; epsilon, axis) -> gx, gscale, goffset
 void infer_batch_grad(const Call& c, Outs& outs) {
   want_float(c, "batch_norm_grad");
-  if (!(c[0].shape == c[1].shape)) fail("g and x must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
+  if (!(c[0].shape == c[1].shape))
+    fail("g and x must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
   want_channels(c, c[1], axis_attr(c, 1, c[1].shape.rank), 2);
   outs.emplace_back(c[0].spec());
   outs.emplace_back(c[2].spec());
@@ -325,22 +360,26 @@ void run_batch_grad(const Call& c, Outs& outs) {
       each_block(
           v.outer, v.size,
           [&](int64_t first, int64_t rows, int64_t columns, double* s, double* d) {
-            k.column_dots(g.as<T>() + first * v.size, x.as<T>() + first * v.size, means.data(), rows, columns, s, d);
+            k.column_dots(g.as<T>() + first * v.size, x.as<T>() + first * v.size, means.data(), rows, columns,
+                          s, d);
           },
           [&](int64_t i, int64_t, double s, double d) { sum[size_t(i)] += s, dot[size_t(i)] += d; });
     } else {
       std::vector<double> lines(size_t(v.outer * v.size * 2));
       each_piece(v.outer * v.size, grain_rows(v.inner, kPiece), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          k.row_dots(g.as<T>() + i * v.inner, x.as<T>() + i * v.inner, double(mean[i % v.size]), v.inner, &lines[size_t(2 * i)], &lines[size_t(2 * i + 1)]);
+          k.row_dots(g.as<T>() + i * v.inner, x.as<T>() + i * v.inner, double(mean[i % v.size]), v.inner,
+                     &lines[size_t(2 * i)], &lines[size_t(2 * i + 1)]);
       });
-      for (int64_t i = 0; i < v.outer * v.size; ++i) sum[size_t(i % v.size)] += lines[size_t(2 * i)], dot[size_t(i % v.size)] += lines[size_t(2 * i + 1)];
+      for (int64_t i = 0; i < v.outer * v.size; ++i)
+        sum[size_t(i % v.size)] += lines[size_t(2 * i)], dot[size_t(i % v.size)] += lines[size_t(2 * i + 1)];
     }
     std::vector<T> params[4];
     for (auto& p : params) p.resize(size_t(v.size));
     const double n = double(v.outer * v.inner);
     for (int64_t i = 0; i < v.size; ++i) {
-      const double scale = double(c[2].as<T>()[i]), rstd = 1 / std::sqrt(double(c[4].as<T>()[i]) + c.number(0));
+      const double scale = double(c[2].as<T>()[i]),
+                   rstd = 1 / std::sqrt(double(c[4].as<T>()[i]) + c.number(0));
       outs[1].as<T>()[i] = T(dot[size_t(i)] * rstd);
       outs[2].as<T>()[i] = T(sum[size_t(i)]);
       params[0][size_t(i)] = T(scale * rstd);

@@ -25,7 +25,8 @@ struct Philox {
   }
   Bits128 operator()(uint64_t group = 0) const {  // the group with that number, from here
     Philox at = skip(group);
-    uint32_t c0 = uint32_t(at.low), c1 = uint32_t(at.low >> 32), c2 = uint32_t(at.high), c3 = uint32_t(at.high >> 32);
+    uint32_t c0 = uint32_t(at.low), c1 = uint32_t(at.low >> 32), c2 = uint32_t(at.high),
+             c3 = uint32_t(at.high >> 32);
     uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
     for (int round = 0; round < 10; ++round) {
       uint64_t p0 = uint64_t(0xD2511F53u) * c0, p1 = uint64_t(0xCD9E8D57u) * c2;

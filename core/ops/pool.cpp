@@ -26,36 +26,44 @@ struct Windows {
 
 // Attributes from `first` on: the size of the window, strides, dilations, paddings.
 Windows windows(const Call& c, int first, int64_t n, const int64_t* in, int rank, int64_t channels) {
-  const auto &sizes = c.ints(first), &strides = c.ints(first + 1), &dilations = c.ints(first + 2), &pads = c.ints(first + 3);
+  const auto &sizes = c.ints(first), &strides = c.ints(first + 1), &dilations = c.ints(first + 2),
+             &pads = c.ints(first + 3);
   Windows w;
   w.dims = int(sizes.size()), w.n = n, w.channels = channels;
   if (w.dims < 1 || w.dims > 3 || rank != w.dims + 2)
-    fail("pooling over " + text(w.dims) + " dimensions needs an input of rank " + text(w.dims + 2) + ", got " + text(rank));
+    fail("pooling over " + text(w.dims) + " dimensions needs an input of rank " + text(w.dims + 2) +
+         ", got " + text(rank));
   if (strides.size() != sizes.size() || dilations.size() != sizes.size())
     fail("window, strides and dilations must be of the same number of dimensions");
   want_paddings(pads, sizes.size());
   for (int i = 0, a = 3 - w.dims; i < w.dims; ++i, ++a) {
     const size_t k = size_t(i);
-    if (sizes[k] <= 0) fail("Sliding window ksize must be positive. The specified or inferred ksize is: " + text(sizes[k]));
+    if (sizes[k] <= 0)
+      fail("Sliding window ksize must be positive. The specified or inferred ksize is: " + text(sizes[k]));
     if (strides[k] <= 0) fail("Stride must be > 0, but got " + text(strides[k]));
     if (dilations[k] <= 0) fail("Dilated rates should be larger than 0, got " + text(dilations[k]));
     const int64_t span = checked_add(checked_mul(sizes[k] - 1, dilations[k]), 1);
     const auto [low, high] = padding_of(pads, i, in[i], span, strides[k]);
     const int64_t most = dilations[k] > 1 ? 1 : sizes[k];
     if (std::max(low, high) >= most && in[i] > 0)
-      fail("padding " + text(std::max(low, high)) + " needs to be smaller than the window size " + text(most));
+      fail("padding " + text(std::max(low, high)) + " needs to be smaller than the window size " +
+           text(most));
     const int64_t whole = checked_add(in[i], checked_add(low, high));
     const int64_t out = (whole - span + strides[k]) / strides[k];
     if (out < 0)
-      fail("Computed output size would be negative: " + text(out) + " [input_size: " + text(whole) + ", effective_filter_size: " + text(span) +
-           ", stride: " + text(strides[k]) + "]");
+      fail("Computed output size would be negative: " + text(out) + " [input_size: " + text(whole) +
+           ", effective_filter_size: " + text(span) + ", stride: " + text(strides[k]) + "]");
     w.side[a] = {out, 0, 1, in[i], strides[k], sizes[k], -low, dilations[k], 0, 1};
     w.apart &= strides[k] >= span;
-    w.covered &= dilations[k] == 1 && strides[k] <= sizes[k] && out * strides[k] - low + std::max<int64_t>(0, sizes[k] - strides[k]) >= in[i];
+    w.covered &= dilations[k] == 1 && strides[k] <= sizes[k] &&
+                 out * strides[k] - low + std::max<int64_t>(0, sizes[k] - strides[k]) >= in[i];
   }
   return w;
 }
-Windows windows_of(const Call& c) { return windows(c, 0, c[0].shape.rank ? c[0].shape[0] : 0, c[0].shape.dims + 1, c[0].shape.rank, c[0].shape.rank ? c[0].shape[c[0].shape.rank - 1] : 0); }
+Windows windows_of(const Call& c) {
+  return windows(c, 0, c[0].shape.rank ? c[0].shape[0] : 0, c[0].shape.dims + 1, c[0].shape.rank,
+                 c[0].shape.rank ? c[0].shape[c[0].shape.rank - 1] : 0);
+}
 
 Spec result(const Windows& w, Dtype t) {
   Spec s{t, {}};
@@ -88,15 +96,26 @@ class Rows {
       for (int64_t t0 = line.t[0][0]; t0 < line.t[0][1]; ++t0)
         for (int64_t t1 = line.t[1][0]; t1 < line.t[1][1]; ++t1)
           for (int64_t t2 = tap; t2 < tap + taps; ++t2) {
-            const int64_t at = (line.source(w_.side, t0, t1) + pixel * v.src_step + t2 * v.at_step) * w_.channels + c;
+            const int64_t at =
+                (line.source(w_.side, t0, t1) + pixel * v.src_step + t2 * v.at_step) * w_.channels + c;
             if (x) x_.push_back(x + at * width_);
             if (t) t_.push_back(t + at * width_);
             if (to) to_.push_back(to + at * width_);
             place_.push_back(batch ? at : at - line.image * (w_.pixels_in() / w_.n) * w_.channels);
           }
       const int64_t o = (r * v.count + pixel) * w_.channels + c;
-      PoolRow row{x_.data(), place_.data(), int64_t(place_.size()), v.src_step * w_.channels, pixels, count, t_.data(), g ? g + o * width_ : nullptr, to_.data(),
-                  out ? out + o * (out_width ? out_width : width_) : nullptr, w_.channels, add};
+      PoolRow row{x_.data(),
+                  place_.data(),
+                  int64_t(place_.size()),
+                  v.src_step * w_.channels,
+                  pixels,
+                  count,
+                  t_.data(),
+                  g ? g + o * width_ : nullptr,
+                  to_.data(),
+                  out ? out + o * (out_width ? out_width : width_) : nullptr,
+                  w_.channels,
+                  add};
       loop(row);
     });
   }
@@ -110,7 +129,9 @@ class Rows {
   std::vector<int64_t> place_;
 };
 
-int64_t line_work(const Windows& w) { return w.side[2].count * w.channels * w.side[0].taps * w.side[1].taps * w.side[2].taps; }
+int64_t line_work(const Windows& w) {
+  return w.side[2].count * w.channels * w.side[0].taps * w.side[1].taps * w.side[2].taps;
+}
 
 void each_line(const Windows& w, const Rows& rows, PoolLoop loop) {
   each_piece(lines_of(w.side, w.n), grain_rows(line_work(w), 1 << 17), [&](int64_t begin, int64_t end) {
@@ -131,15 +152,18 @@ void each_line_back(const Windows& w, const Rows& rows, PoolLoop loop, Tensor& o
     });
     return;
   }
-  const int64_t blocks = w.n >= 8 ? 1 : std::max<int64_t>(1, std::min<int64_t>(8, w.channels / 64)), block = ((w.channels + blocks - 1) / blocks + 15) / 16 * 16;
-  each_piece(w.n * blocks, grain_rows(line_work(w) * image / blocks, 1 << 17), [&](int64_t begin, int64_t end) {
-    Rows mine = rows;
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t c = p % blocks * block, count = std::min(block, w.channels - c);
-      if (count <= 0) continue;
-      for (int64_t r = p / blocks * image; r < (p / blocks + 1) * image; ++r) mine.line(r, c, count, loop, true);
-    }
-  });
+  const int64_t blocks = w.n >= 8 ? 1 : std::max<int64_t>(1, std::min<int64_t>(8, w.channels / 64)),
+                block = ((w.channels + blocks - 1) / blocks + 15) / 16 * 16;
+  each_piece(w.n * blocks, grain_rows(line_work(w) * image / blocks, 1 << 17),
+             [&](int64_t begin, int64_t end) {
+               Rows mine = rows;
+               for (int64_t p = begin; p < end; ++p) {
+                 const int64_t c = p % blocks * block, count = std::min(block, w.channels - c);
+                 if (count <= 0) continue;
+                 for (int64_t r = p / blocks * image; r < (p / blocks + 1) * image; ++r)
+                   mine.line(r, c, count, loop, true);
+               }
+             });
 }
 
 Tensor as_float(const Tensor& x) {

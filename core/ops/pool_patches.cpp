@@ -18,11 +18,14 @@ struct Patches {
 
 // Attributes from `first` on: the size of a patch, strides, rates, paddings.
 Patches patches_of(const Call& c, int first, const Shape& x) {
-  const auto &sizes = c.ints(first), &strides = c.ints(first + 1), &rates = c.ints(first + 2), &pads = c.ints(first + 3);
+  const auto &sizes = c.ints(first), &strides = c.ints(first + 1), &rates = c.ints(first + 2),
+             &pads = c.ints(first + 3);
   Patches p;
   p.dims = int(sizes.size());
-  if (p.dims < 1 || p.dims > 3 || x.rank != p.dims + 2) fail("input must be " + text(p.dims + 2) + "-dimensional: " + x.str());
-  if (strides.size() != sizes.size() || rates.size() != sizes.size()) fail("sizes, strides and rates must be of the same number of dimensions");
+  if (p.dims < 1 || p.dims > 3 || x.rank != p.dims + 2)
+    fail("input must be " + text(p.dims + 2) + "-dimensional: " + x.str());
+  if (strides.size() != sizes.size() || rates.size() != sizes.size())
+    fail("sizes, strides and rates must be of the same number of dimensions");
   want_paddings(pads, sizes.size());
   p.n = x[0], p.channels = x[x.rank - 1];
   for (int i = 0, a = 3 - p.dims; i < p.dims; ++i, ++a) {
@@ -31,7 +34,16 @@ Patches patches_of(const Call& c, int first, const Shape& x) {
     const int64_t span = checked_add(checked_mul(sizes[k] - 1, rates[k]), 1);
     const auto [low, high] = padding_of(pads, i, x[i + 1], span, strides[k]);
     const int64_t whole = checked_add(x[i + 1], checked_add(low, high));
-    p.side[a] = {std::max<int64_t>(0, (whole - span + strides[k]) / strides[k]), 0, 1, x[i + 1], strides[k], sizes[k], -low, rates[k], 0, 1};
+    p.side[a] = {std::max<int64_t>(0, (whole - span + strides[k]) / strides[k]),
+                 0,
+                 1,
+                 x[i + 1],
+                 strides[k],
+                 sizes[k],
+                 -low,
+                 rates[k],
+                 0,
+                 1};
     p.taps = checked_mul(p.taps, sizes[k]);
   }
   return p;
@@ -55,12 +67,15 @@ template <class F> void each_run(const Patches& p, int64_t line, F&& f) {
           const int64_t x = i * v.src_step + v.at + t2 * v.at_step;
           if (x < 0 || x >= v.size) continue;
           const int64_t tap = (t0 * p.side[1].taps + t1) * v.taps + t2;
-          f(((line * v.count + i) * p.taps + tap) * p.channels, (l.source(p.side, t0, t1) - v.at + x) * p.channels);
+          f(((line * v.count + i) * p.taps + tap) * p.channels,
+            (l.source(p.side, t0, t1) - v.at + x) * p.channels);
         }
 }
 
 // ---- patches(x; sizes, strides, rates, paddings) ----
-void infer_patches(const Call& c, Outs& outs) { outs.emplace_back(Spec{c[0].dtype, result(patches_of(c, 0, c[0].shape))}); }
+void infer_patches(const Call& c, Outs& outs) {
+  outs.emplace_back(Spec{c[0].dtype, result(patches_of(c, 0, c[0].shape))});
+}
 void run_patches(const Call& c, Outs& outs) {
   if (outs[0].numel == 0) return;
   const Patches p = patches_of(c, 0, c[0].shape);
@@ -70,7 +85,9 @@ void run_patches(const Call& c, Outs& outs) {
   each_piece(lines_of(p.side, p.n), grain_rows(line), [&](int64_t begin, int64_t end) {
     std::memset(out + begin * line * w, 0, size_t((end - begin) * line * w));
     for (int64_t r = begin; r < end; ++r)
-      each_run(p, r, [&](int64_t to, int64_t from) { std::memcpy(out + to * w, x + from * w, size_t(p.channels * w)); });
+      each_run(p, r, [&](int64_t to, int64_t from) {
+        std::memcpy(out + to * w, x + from * w, size_t(p.channels * w));
+      });
   });
 }
 GT_OP("patches", {infer_patches, run_patches, true, 0.5});
@@ -89,10 +106,13 @@ void run_unpatches(const Call& c, Outs& outs) {
   const Patches p = patches_of(c, 1, out.shape);
   const int64_t w = dtype_size(out.dtype), image = lines_of(p.side, 1);
   const RowLoop add(out.dtype, Combine::Add);
-  each_piece(p.n, grain_rows(c[0].numel / p.n), [&](int64_t begin, int64_t end) {  // patches of an image overlap
-    for (int64_t r = begin * image; r < end * image; ++r)
-      each_run(p, r, [&](int64_t from, int64_t to) { add(out.data + to * w, c[0].data + from * w, p.channels); });
-  });
+  each_piece(p.n, grain_rows(c[0].numel / p.n),
+             [&](int64_t begin, int64_t end) {  // patches of an image overlap
+               for (int64_t r = begin * image; r < end * image; ++r)
+                 each_run(p, r, [&](int64_t from, int64_t to) {
+                   add(out.data + to * w, c[0].data + from * w, p.channels);
+                 });
+             });
 }
 GT_OP("unpatches", {infer_unpatches, run_unpatches, true, 1.0});
 

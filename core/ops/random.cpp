@@ -28,11 +28,14 @@ namespace {
 // name(; shape, dtype, seed, seed2, offset)
 template <DtypeSet types, int operands> void infer_random(const Call& c, Outs& outs) {
   Spec s{dtype_attr(c, 1), shape_attr(c, 0)};
-  if (!in(s.dtype, types)) fail(Code::Type, std::string("random numbers of this kind are not defined for ") + dtype_name(s.dtype));
+  if (!in(s.dtype, types))
+    fail(Code::Type, std::string("random numbers of this kind are not defined for ") + dtype_name(s.dtype));
   want_state(c, operands);
   for (int i = 0; i < operands; ++i) {
     want_scalar(c[i], i ? "maxval" : "minval");
-    if (c[i].dtype != s.dtype) fail(std::string("minval and maxval must be ") + dtype_name(s.dtype) + ", got " + dtype_name(c[i].dtype));
+    if (c[i].dtype != s.dtype)
+      fail(std::string("minval and maxval must be ") + dtype_name(s.dtype) + ", got " +
+           dtype_name(c[i].dtype));
   }
   outs.emplace_back(s);
 }
@@ -139,9 +142,7 @@ template <int G, class T, class F> void fill_truncated(Tensor& out, const Philox
     }
   });
 }
-template <class T> struct Pair {
-  T x[2];
-};
+template <class T> struct Pair { T x[2]; };
 Pair<float> draw_float(PhiloxSequence& next) {
   Pair<float> p;
   uint32_t x0 = next(), x1 = next();
@@ -170,7 +171,8 @@ template <class T, class F> void fill_int(Tensor& out, const Philox& gen, F&& fr
   using U = std::make_unsigned_t<T>;
   fill_groups<G, T>(out, 20, [&](uint64_t g, T* to) {
     Bits128 b = gen(g);
-    for (int i = 0; i < G; ++i) to[i] = T(from_bits(G == 4 ? U(b[i]) : U(b[2 * (i & 1)] | uint64_t(b[2 * (i & 1) + 1]) << 32)));
+    for (int i = 0; i < G; ++i)
+      to[i] = T(from_bits(G == 4 ? U(b[i]) : U(b[2 * (i & 1)] | uint64_t(b[2 * (i & 1) + 1]) << 32)));
   });
 }
 template <class F> void visit_int(Dtype t, F&& f) {
@@ -181,7 +183,8 @@ template <class F> void visit_int(Dtype t, F&& f) {
     default: return f(uint64_t{});
   }
 }
-constexpr DtypeSet kWideInt = set_of(Dtype::I32) | set_of(Dtype::U32) | set_of(Dtype::I64) | set_of(Dtype::U64);
+constexpr DtypeSet kWideInt =
+    set_of(Dtype::I32) | set_of(Dtype::U32) | set_of(Dtype::I64) | set_of(Dtype::U64);
 
 void run_uniform_int(const Call& c, Outs& outs) {
   Philox gen = philox_of(c, 2, 2);
@@ -197,14 +200,16 @@ void run_uniform_int(const Call& c, Outs& outs) {
 }
 void run_bits(const Call& c, Outs& outs) {
   Philox gen = philox_of(c, 2, 0);
-  visit_int(outs[0].dtype, [&](auto t) { fill_int<decltype(t)>(outs[0], gen, [](auto bits) { return bits; }); });
+  visit_int(outs[0].dtype,
+            [&](auto t) { fill_int<decltype(t)>(outs[0], gen, [](auto bits) { return bits; }); });
 }
 
 // ---- dropout(x, state; rate): the same numbers as random_uniform of float, without writing them down ----
 void infer_dropout(const Call& c, Outs& outs) {
   want_dtype(c[0], set_of(Dtype::F32) | set_of(Dtype::F64), "dropout");
   want_state(c, 1);
-  if (!(c.number(0) >= 0 && c.number(0) < 1)) fail("rate must be in [0, 1), got " + std::to_string(c.number(0)));
+  if (!(c.number(0) >= 0 && c.number(0) < 1))
+    fail("rate must be in [0, 1), got " + std::to_string(c.number(0)));
   outs.emplace_back(c[0].spec());
 }
 void run_dropout(const Call& c, Outs& outs) {
@@ -215,9 +220,11 @@ void run_dropout(const Call& c, Outs& outs) {
     const Philox at = gen.skip(uint64_t(begin));
     const int64_t first = 4 * begin, count = std::min(4 * end, c[0].numel) - first;
     if (c[0].dtype == Dtype::F32)
-      kernels().philox->dropout(at.key, at.high, at.low, count, c[0].as<float>() + first, outs[0].as<float>() + first, rate, scale);
+      kernels().philox->dropout(at.key, at.high, at.low, count, c[0].as<float>() + first,
+                                outs[0].as<float>() + first, rate, scale);
     else
-      kernels().philox->dropout_double(at.key, at.high, at.low, count, c[0].as<double>() + first, outs[0].as<double>() + first, rate, scale);
+      kernels().philox->dropout_double(at.key, at.high, at.low, count, c[0].as<double>() + first,
+                                       outs[0].as<double>() + first, rate, scale);
   });
 }
 
@@ -235,7 +242,8 @@ void run_stateless(const Call& c, Outs& outs) {
   uint64_t b = narrow ? uint64_t(int64_t(c[0].as<int32_t>()[1])) : uint64_t(c[0].as<int64_t>()[1]);
   Bits128 mix = Philox{0x02461e293ec8f720u, b, a}();
   int64_t* out = outs[0].as<int64_t>();
-  out[0] = int64_t(mix[0] | uint64_t(mix[1]) << 32), out[1] = int64_t(mix[2] | uint64_t(mix[3]) << 32), out[2] = 0;
+  out[0] = int64_t(mix[0] | uint64_t(mix[1]) << 32), out[1] = int64_t(mix[2] | uint64_t(mix[3]) << 32),
+  out[2] = 0;
 }
 
 GT_OP("random_uniform", {infer_random<kFloat, 0>, run_uniform, true, 3});

@@ -13,8 +13,10 @@ namespace gt {
 Shape reduced_shape(const Shape& x, uint32_t mask, bool keepdims) {
   Shape s;
   for (int i = 0; i < x.rank; ++i) {
-    if (!(mask >> i & 1)) s.push(x[i]);
-    else if (keepdims) s.push(1);
+    if (!(mask >> i & 1))
+      s.push(x[i]);
+    else if (keepdims)
+      s.push(1);
   }
   return s;
 }
@@ -23,8 +25,10 @@ uint32_t axes_mask(const Call& c, int k, const Shape& x) {
   uint32_t mask = 0;
   for (int64_t a : c.ints(k)) {
     if (a < 0 || a >= x.rank)
-      fail("Invalid reduction dimension (" + std::to_string(a) + " for input with " + std::to_string(x.rank) + " dimension(s)");
-    if (mask >> a & 1) fail("Invalid reduction arguments: Axes contains duplicate dimension: " + std::to_string(a));
+      fail("Invalid reduction dimension (" + std::to_string(a) + " for input with " + std::to_string(x.rank) +
+           " dimension(s)");
+    if (mask >> a & 1)
+      fail("Invalid reduction arguments: Axes contains duplicate dimension: " + std::to_string(a));
     mask |= 1u << a;
   }
   return mask;
@@ -66,8 +70,10 @@ struct PartReducer {
         for (int64_t i = 0; i < n; ++i) {
           const char* row = in + (r + i) * stride * in_width;
           char* to = scratch + i * columns * width;
-          if (cast) cast(to, row, columns);
-          else std::memcpy(to, row, size_t(columns * width));
+          if (cast)
+            cast(to, row, columns);
+          else
+            std::memcpy(to, row, size_t(columns * width));
         }
       first(r ? sums + columns * width : sums, scratch, n, columns);
       if (r) again(sums, sums, 2, columns);
@@ -81,22 +87,24 @@ struct PartReducer {
 constexpr int64_t kShortRow = 32, kRowBlock = 512;
 
 void reduce_short_rows(const PartReducer& part, char* out, const char* in, int64_t rows, int64_t size) {
-  each_piece((rows + kRowBlock - 1) / kRowBlock, grain_rows(kRowBlock * size, kPieceElements), [&](int64_t begin, int64_t end) {
-    alignas(64) char side[kShortRow * kRowBlock * 16];
-    for (int64_t b = begin; b < end; ++b) {
-      int64_t at = b * kRowBlock, n = std::min(kRowBlock, rows - at);
-      Nest t;
-      t.push(size, 1, n);
-      t.push(n, size, 1);
-      strided_copy(side, in + at * size * part.width, int(part.width), t);
-      part.first(out + at * part.width, side, size, n);
-    }
-  });
+  each_piece((rows + kRowBlock - 1) / kRowBlock, grain_rows(kRowBlock * size, kPieceElements),
+             [&](int64_t begin, int64_t end) {
+               alignas(64) char side[kShortRow * kRowBlock * 16];
+               for (int64_t b = begin; b < end; ++b) {
+                 int64_t at = b * kRowBlock, n = std::min(kRowBlock, rows - at);
+                 Nest t;
+                 t.push(size, 1, n);
+                 t.push(n, size, 1);
+                 strided_copy(side, in + at * size * part.width, int(part.width), t);
+                 part.first(out + at * part.width, side, size, n);
+               }
+             });
 }
 
 void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, Middle v) {
   int64_t w = part.width, block = v.size * v.inner;
-  if (v.inner == 1 && v.size < kShortRow && v.outer >= 16 && !part.cast) return reduce_short_rows(part, out, in, v.outer, v.size);
+  if (v.inner == 1 && v.size < kShortRow && v.outer >= 16 && !part.cast)
+    return reduce_short_rows(part, out, in, v.outer, v.size);
   bool copies = part.cast != nullptr;
   if (v.inner == 1 && !copies && (v.outer >= 16 || v.size <= 2 * kPieceElements)) {  // whole rows
     each_piece(v.outer, grain_rows(v.size, kPieceElements), [&](int64_t begin, int64_t end) {
@@ -120,16 +128,18 @@ void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, 
     partial = empty(t, Shape(&n, 1));
     to = partial.data;
   }
-  each_piece(v.outer * parts * across, grain_rows(rows * columns, kPieceElements), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t c = i % across, p = i / across % parts, o = i / across / parts;
-      int64_t from = o * block + p * rows * v.inner + c * columns;
-      part(to + ((o * parts + p) * v.inner + c * columns) * w, in + from * part.in_width, std::min(rows, v.size - p * rows),
-           std::min(columns, v.inner - c * columns), v.inner);
-    }
-  });
+  each_piece(v.outer * parts * across, grain_rows(rows * columns, kPieceElements),
+             [&](int64_t begin, int64_t end) {
+               for (int64_t i = begin; i < end; ++i) {
+                 int64_t c = i % across, p = i / across % parts, o = i / across / parts;
+                 int64_t from = o * block + p * rows * v.inner + c * columns;
+                 part(to + ((o * parts + p) * v.inner + c * columns) * w, in + from * part.in_width,
+                      std::min(rows, v.size - p * rows), std::min(columns, v.inner - c * columns), v.inner);
+               }
+             });
   if (parts > 1)
-    for (int64_t o = 0; o < v.outer; ++o) part.again(out + o * v.inner * w, to + o * parts * v.inner * w, parts, v.inner);
+    for (int64_t o = 0; o < v.outer; ++o)
+      part.again(out + o * v.inner * w, to + o * parts * v.inner * w, parts, v.inner);
 }
 
 void divide(char* data, Dtype t, int64_t n, int64_t count) {
@@ -158,14 +168,17 @@ void run_reduce(const ReduceOp& op, const Tensor& x, uint32_t mask, Tensor& out)
   for (int i = 0; i < x.shape.rank; ++i) {
     bool r = mask >> i & 1;
     if (x.shape[i] == 1) continue;
-    if (n && reduced[n - 1] == r) size[n - 1] *= x.shape[i];
-    else size[n] = x.shape[i], reduced[n++] = r;
+    if (n && reduced[n - 1] == r)
+      size[n - 1] *= x.shape[i];
+    else
+      size[n] = x.shape[i], reduced[n++] = r;
   }
   int last = n - 1;
   int64_t inner = 1;
   while (last >= 0 && !reduced[last]) inner *= size[last--];
 
-  PartReducer part{op.first->loop[int(t)], op.again->loop[int(t)], t == x.dtype ? nullptr : find_cast(x.dtype, t), dtype_size(x.dtype), dtype_size(t)};
+  PartReducer part{op.first->loop[int(t)], op.again->loop[int(t)],
+                   t == x.dtype ? nullptr : find_cast(x.dtype, t), dtype_size(x.dtype), dtype_size(t)};
   Tensor wide;  // the result in the computing type
   if (t != out.dtype) wide = empty(t, out.shape);
   char* result = t == out.dtype ? out.data : wide.data;
@@ -205,17 +218,18 @@ namespace {
 // An op that reduces: name(x; axes, keepdims).
 template <const ReduceOp& (*op)()> void infer_reduce(const Call& c, Outs& outs) {
   uint32_t mask = axes_mask(c, 0, c[0].shape);
-  if (!op().first->loop[int(c[0].dtype)]) fail(std::string("reduce is not defined for ") + dtype_name(c[0].dtype));
+  if (!op().first->loop[int(c[0].dtype)])
+    fail(std::string("reduce is not defined for ") + dtype_name(c[0].dtype));
   outs.emplace_back(Spec{c[0].dtype, reduced_shape(c[0].shape, mask, c.integer(1))});
 }
 template <const ReduceOp& (*op)()> void run_reduce_op(const Call& c, Outs& outs) {
   run_reduce(op(), c[0], axes_mask(c, 0, c[0].shape), outs[0]);
 }
-#define GT_REDUCE(name, ...)                  \
-  static const ReduceOp& op_##name() {        \
-    static const ReduceOp op{__VA_ARGS__};    \
-    return op;                                \
-  }                                           \
+#define GT_REDUCE(name, ...)               \
+  static const ReduceOp& op_##name() {     \
+    static const ReduceOp op{__VA_ARGS__}; \
+    return op;                             \
+  }                                        \
   GT_OP(#name, {infer_reduce<op_##name>, run_reduce_op<op_##name>, true, 0.3})
 
 GT_REDUCE(sum, find_reduction("sum"), find_reduction("sum"));
@@ -241,7 +255,8 @@ uint32_t sum_to_mask(const Shape& x, const Shape& s) {
 void infer_sum_to(const Call& c, Outs& outs) {
   want_dtype(c[0], kNumber, "sum_to");
   Spec s{c[0].dtype, shape_attr(c, 0)};
-  if (sum_to_mask(c[0].shape, s.shape) == ~0u) fail("Incompatible shapes: " + s.shape.str() + " does not broadcast to " + c[0].shape.str());
+  if (sum_to_mask(c[0].shape, s.shape) == ~0u)
+    fail("Incompatible shapes: " + s.shape.str() + " does not broadcast to " + c[0].shape.str());
   outs.emplace_back(s);
 }
 void run_sum_to(const Call& c, Outs& outs) {
@@ -271,12 +286,15 @@ void run_arg(const Reduction& r, const Call& c, Tensor& out) {
   Tensor wide = out.dtype == Dtype::I64 ? out : empty(Dtype::I64, out.shape);
   int64_t w = dtype_size(x.dtype);
   each_piece(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) loop(wide.as<int64_t>() + o * v.inner, x.data + o * v.size * v.inner * w, v.size, v.inner);
+    for (int64_t o = begin; o < end; ++o)
+      loop(wide.as<int64_t>() + o * v.inner, x.data + o * v.size * v.inner * w, v.size, v.inner);
   });
   if (out.dtype != Dtype::I64) find_cast(Dtype::I64, out.dtype)(out.data, wide.data, out.numel);
 }
-GT_OP("argmax", {infer_arg, [](const Call& c, Outs& outs) { run_arg(*find_reduction("argmax"), c, outs[0]); }});
-GT_OP("argmin", {infer_arg, [](const Call& c, Outs& outs) { run_arg(*find_reduction("argmin"), c, outs[0]); }});
+GT_OP("argmax",
+      {infer_arg, [](const Call& c, Outs& outs) { run_arg(*find_reduction("argmax"), c, outs[0]); }});
+GT_OP("argmin",
+      {infer_arg, [](const Call& c, Outs& outs) { run_arg(*find_reduction("argmin"), c, outs[0]); }});
 
 }  // namespace
 }  // namespace gt

@@ -14,21 +14,22 @@ namespace {
 // tensor; `places` holds the first element of each row of both, those of `rows` before.
 void infer_resample(const Call& c, Outs& outs) {
   want_dtype(c[0], set_of(Dtype::F32) | set_of(Dtype::F64), "resample");
-  if (c[0].shape.rank != 4) fail("x must be images [batch, height, width, channels], got shape " + c[0].shape.str());
+  if (c[0].shape.rank != 4)
+    fail("x must be images [batch, height, width, channels], got shape " + c[0].shape.str());
   Spec s = c[0].spec();
   int64_t lines = 0;
   for (int k = 0; k < 2; ++k) {
     const Tensor& band = c[2 + k];
     want_same_dtype(c[0], band);
     if (band.shape.rank != 2 || band.shape[1] < 1 || band.shape[1] > c[0].shape[1 + k])
-      fail("the weights of a band matrix must have the shape [size, taps] with 1 to " + std::to_string(c[0].shape[1 + k]) + " taps, got " +
-           band.shape.str());
+      fail("the weights of a band matrix must have the shape [size, taps] with 1 to " +
+           std::to_string(c[0].shape[1 + k]) + " taps, got " + band.shape.str());
     lines += s.shape[1 + k] = band.shape[0];
   }
   want_indices(c[1], "places");
   if (c[1].shape.rank != 1 || c[1].numel != lines)
-    fail("places must have the shape [" + std::to_string(lines) + "], one for each row of the result and one for each column, got " +
-         c[1].shape.str());
+    fail("places must have the shape [" + std::to_string(lines) +
+         "], one for each row of the result and one for each column, got " + c[1].shape.str());
   outs.emplace_back(s);
 }
 
@@ -39,8 +40,11 @@ std::vector<int32_t> places(const Tensor& from, int64_t begin, int64_t size, int
     p += begin;
     for (int64_t i = 0; i < size; ++i) {
       if (p[i] < 0 || p[i] > most)
-        fail("places" + coordinates(from.shape, begin + i) + " = " + std::to_string(p[i]) + " is not in [0, " + std::to_string(most) + "]");
-      if (i && p[i] < p[i - 1]) fail("the places of a band matrix must not go back, got " + std::to_string(p[i]) + " after " + std::to_string(p[i - 1]));
+        fail("places" + coordinates(from.shape, begin + i) + " = " + std::to_string(p[i]) +
+             " is not in [0, " + std::to_string(most) + "]");
+      if (i && p[i] < p[i - 1])
+        fail("the places of a band matrix must not go back, got " + std::to_string(p[i]) + " after " +
+             std::to_string(p[i - 1]));
       first[size_t(i)] = int32_t(p[i] * step);
     }
   });
@@ -50,8 +54,10 @@ std::vector<int32_t> places(const Tensor& from, int64_t begin, int64_t size, int
 template <class T> void resample(const Call& c, Tensor& out) {
   const Tensor &x = c[0], &rows = c[2], &columns = c[3];
   const int64_t height = x.shape[1], width = x.shape[2], channels = x.shape[3];
-  const int64_t out_height = out.shape[1], out_width = out.shape[2], out_row = out_width * channels, in_row = width * channels;
-  if (std::max({height, in_row, out_row}) >= int64_t(1) << 31) fail("a row of an image has more than 2^31 elements");
+  const int64_t out_height = out.shape[1], out_width = out.shape[2], out_row = out_width * channels,
+                in_row = width * channels;
+  if (std::max({height, in_row, out_row}) >= int64_t(1) << 31)
+    fail("a row of an image has more than 2^31 elements");
   const int row_taps = int(rows.shape[1]), column_taps = int(columns.shape[1]);
   const auto row_places = places(c[1], 0, out_height, height - row_taps, 1);
   const auto column_places = places(c[1], out_height, out_width, width - column_taps, channels);

@@ -35,11 +35,13 @@ void run_shuffle(const Call& c, Outs& outs) {
 // ---- categorical(logits; num_samples, dtype, seed, seed2, offset) ----
 void infer_categorical(const Call& c, Outs& outs) {
   const Shape& x = c[0].shape;
-  if (!is_float(c[0].dtype)) fail(Code::Type, std::string("logits must be floating, got ") + dtype_name(c[0].dtype));
+  if (!is_float(c[0].dtype))
+    fail(Code::Type, std::string("logits must be floating, got ") + dtype_name(c[0].dtype));
   if (x.rank != 2) fail("logits should be a matrix, got shape " + x.str());
   if (c.integer(0) < 0) fail("num_samples should be nonnegative, got " + std::to_string(c.integer(0)));
   Dtype t = dtype_attr(c, 1);
-  if (t != Dtype::I32 && t != Dtype::I64) fail(Code::Type, std::string("the result must be int32 or int64, not ") + dtype_name(t));
+  if (t != Dtype::I32 && t != Dtype::I64)
+    fail(Code::Type, std::string("the result must be int32 or int64, not ") + dtype_name(t));
   int64_t dims[2] = {x[0], c.integer(0)};
   if (dims[0] && dims[1] && x[1] == 0) fail("num_classes should be positive, got 0");
   want_state(c, 1);
@@ -57,7 +59,8 @@ void run_categorical(const Call& c, Outs& outs) {
       double* cdf = sums.as<double>() + r * n;
       visit(x.dtype, [&](auto t) {
         using T = decltype(t);
-        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, half> || std::is_same_v<T, bfloat>)
+        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, half> ||
+                      std::is_same_v<T, bfloat>)
           for (int64_t i = 0; i < n; ++i) cdf[i] = double(x.as<T>()[r * n + i]);
       });
       double largest = std::numeric_limits<double>::lowest(), total = 0;
@@ -72,8 +75,10 @@ void run_categorical(const Call& c, Outs& outs) {
         Bits128 b = gen(draw / 2);
         double u = to_double(b[2 * (draw & 1)], b[2 * (draw & 1) + 1]) * total;
         int64_t k = std::min<int64_t>(std::upper_bound(cdf, cdf + n, u) - cdf, n - 1);
-        if (out.dtype == Dtype::I32) out.as<int32_t>()[r * samples + j] = int32_t(k);
-        else out.as<int64_t>()[r * samples + j] = k;
+        if (out.dtype == Dtype::I32)
+          out.as<int32_t>()[r * samples + j] = int32_t(k);
+        else
+          out.as<int64_t>()[r * samples + j] = k;
       }
     }
   });
@@ -100,12 +105,14 @@ struct Uniforms {
   }
 };
 // Calls sample(parameter, stream of the result) for every result.
-template <class P, class T, class F> void fill_samples(const Tensor& parameter, Tensor& out, const Philox& gen, F&& sample) {
+template <class P, class T, class F>
+void fill_samples(const Tensor& parameter, Tensor& out, const Philox& gen, F&& sample) {
   if (out.numel == 0) return;
   int64_t count = parameter.numel, samples = out.numel / count;
   each_piece(out.numel, 256, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      out.as<T>()[i % samples * count + i / samples] = T(sample(double(parameter.as<P>()[i / samples]), gen.skip(uint64_t(i) * kReserved)));
+      out.as<T>()[i % samples * count + i / samples] =
+          T(sample(double(parameter.as<P>()[i / samples]), gen.skip(uint64_t(i) * kReserved)));
   });
 }
 template <class F> void visit_float(Dtype t, F&& f) {
@@ -147,13 +154,15 @@ double gamma_sample(double alpha, const Philox& gen) {
   }
 }
 void infer_gamma(const Call& c, Outs& outs) {
-  if (!is_float(c[0].dtype)) fail(Code::Type, std::string("alpha must be floating, got ") + dtype_name(c[0].dtype));
+  if (!is_float(c[0].dtype))
+    fail(Code::Type, std::string("alpha must be floating, got ") + dtype_name(c[0].dtype));
   want_state(c, 1);
   outs.emplace_back(Spec{c[0].dtype, sampled_shape(c)});
 }
 void run_gamma(const Call& c, Outs& outs) {
   Philox gen = philox_of(c, 1, 1);
-  visit_float(c[0].dtype, [&](auto t) { fill_samples<decltype(t), decltype(t)>(c[0], outs[0], gen, gamma_sample); });
+  visit_float(c[0].dtype,
+              [&](auto t) { fill_samples<decltype(t), decltype(t)>(c[0], outs[0], gen, gamma_sample); });
 }
 
 // Knuth's product of uniform numbers for small rates; for others the transformed rejection PTRS
@@ -173,7 +182,8 @@ double poisson_sample(double rate, const Philox& gen, double highest) {
       x += 1;
     }
   }
-  const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b, inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b,
+               inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
   while (true) {
     const double u = uniform(gen, group) - 0.5, v = uniform(gen, group), us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
@@ -184,10 +194,13 @@ double poisson_sample(double rate, const Philox& gen, double highest) {
   }
 }
 void infer_poisson(const Call& c, Outs& outs) {
-  if (!in(c[0].dtype, kReal)) fail(Code::Type, std::string("rate must be real, got ") + dtype_name(c[0].dtype));
+  if (!in(c[0].dtype, kReal))
+    fail(Code::Type, std::string("rate must be real, got ") + dtype_name(c[0].dtype));
   Dtype t = dtype_attr(c, 1);
-  if (!in(t, kFloat | set_of(Dtype::I32) | set_of(Dtype::I64))) fail(Code::Type, std::string("Poisson samples cannot be ") + dtype_name(t));
-  if (!is_float(c[0].dtype)) fail(Code::Type, std::string("rate must be floating, got ") + dtype_name(c[0].dtype));
+  if (!in(t, kFloat | set_of(Dtype::I32) | set_of(Dtype::I64)))
+    fail(Code::Type, std::string("Poisson samples cannot be ") + dtype_name(t));
+  if (!is_float(c[0].dtype))
+    fail(Code::Type, std::string("rate must be floating, got ") + dtype_name(c[0].dtype));
   want_state(c, 1);
   outs.emplace_back(Spec{t, sampled_shape(c)});
 }
@@ -197,11 +210,14 @@ void run_poisson(const Call& c, Outs& outs) {
   auto from = [&](auto rate) {
     using P = decltype(rate);
     auto fill = [&](auto t, double highest) {
-      fill_samples<P, decltype(t)>(c[0], out, gen, [=](double r, const Philox& g) { return poisson_sample(r, g, highest); });
+      fill_samples<P, decltype(t)>(c[0], out, gen,
+                                   [=](double r, const Philox& g) { return poisson_sample(r, g, highest); });
     };
     if (out.dtype == Dtype::I32) return fill(int32_t{}, 2147483647.0);
     if (out.dtype == Dtype::I64) return fill(int64_t{}, 9223372036854774784.0);
-    visit_float(out.dtype, [&](auto t) { fill(t, std::is_same_v<decltype(t), half> ? 65504.0 : double(std::numeric_limits<float>::max())); });
+    visit_float(out.dtype, [&](auto t) {
+      fill(t, std::is_same_v<decltype(t), half> ? 65504.0 : double(std::numeric_limits<float>::max()));
+    });
   };
   visit_float(c[0].dtype, from);
 }
@@ -219,8 +235,9 @@ double binomial_by_waiting(double count, double p, const Philox& gen) {
 }
 // What Stirling's formula leaves of log(k!), to the digits that TensorFlow has.
 double stirling_tail(double k) {
-  constexpr double first[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983,  0.02079067210376509, 0.0166446911898211,
-                              0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+  constexpr double first[] = {
+      0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+      0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
   if (k <= 9) return first[int(k)];
   const double q = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / q) / q) / (k + 1);
@@ -229,16 +246,18 @@ double stirling_tail(double k) {
 double binomial_by_rejection(double count, double p, const Philox& gen) {
   uint64_t group = 0;
   Uniforms uniform;
-  const double spread = std::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const double spread = std::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * spread,
+               a = -0.0873 + 0.0248 * b + 0.01 * p;
   const double odds = p / (1 - p), alpha = (2.83 + 5.1 / b) * spread, mode = std::floor((count + 1) * p);
   while (true) {
     const double u = uniform(gen, group) - 0.5, v = uniform(gen, group), us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + (count * p + 0.5));
     if (us >= 0.07 && v <= 0.92 - 4.2 / b) return k;
     if (k < 0 || k > count) continue;
-    const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (count - mode + 1))) + (count + 1) * std::log((count - mode + 1) / (count - k + 1)) +
-                         (k + 0.5) * std::log(odds * (count - k + 1) / (k + 1)) + stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) -
-                         stirling_tail(count - k);
+    const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (count - mode + 1))) +
+                         (count + 1) * std::log((count - mode + 1) / (count - k + 1)) +
+                         (k + 0.5) * std::log(odds * (count - k + 1) / (k + 1)) + stirling_tail(mode) +
+                         stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(count - k);
     if (std::log(v * alpha / (a / (us * us) + b)) <= bound) return k;
   }
 }
@@ -250,15 +269,19 @@ template <class P> double binomial_sample(P count, P p, const Philox& gen, uint6
   const P q = mirrored ? P(1) - p : p;
   const bool many = count * q >= P(10);
   const Philox own = gen.skip(index * (many ? kReserved : 42));
-  const double k = many ? binomial_by_rejection(double(count), double(q), own) : binomial_by_waiting(double(count), double(q), own);
+  const double k = many ? binomial_by_rejection(double(count), double(q), own)
+                        : binomial_by_waiting(double(count), double(q), own);
   return mirrored ? double(count) - k : k;
 }
 void infer_binomial(const Call& c, Outs& outs) {
   const Dtype t = dtype_attr(c, 1);
-  if (!in(t, kFloat | set_of(Dtype::I32) | set_of(Dtype::I64))) fail(Code::Type, std::string("binomial samples cannot be ") + dtype_name(t));
+  if (!in(t, kFloat | set_of(Dtype::I32) | set_of(Dtype::I64)))
+    fail(Code::Type, std::string("binomial samples cannot be ") + dtype_name(t));
   if (c[0].dtype != c[1].dtype || (c[0].dtype != Dtype::F32 && c[0].dtype != Dtype::F64))
-    fail(Code::Type, std::string("counts and probs must both be float32 or float64, got ") + dtype_name(c[0].dtype) + " and " + dtype_name(c[1].dtype));
-  if (!(c[0].shape == c[1].shape)) fail("counts and probs must have one shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
+    fail(Code::Type, std::string("counts and probs must both be float32 or float64, got ") +
+                         dtype_name(c[0].dtype) + " and " + dtype_name(c[1].dtype));
+  if (!(c[0].shape == c[1].shape))
+    fail("counts and probs must have one shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
   want_state(c, 2);
   outs.emplace_back(Spec{t, sampled_shape(c)});
 }
@@ -272,7 +295,8 @@ void run_binomial(const Call& c, Outs& outs) {
     using T = decltype(t);
     each_piece(out.numel, 256, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        out.as<T>()[i % samples * parameters + i / samples] = T(binomial_sample(c[0].as<P>()[i / samples], c[1].as<P>()[i / samples], gen, uint64_t(i)));
+        out.as<T>()[i % samples * parameters + i / samples] =
+            T(binomial_sample(c[0].as<P>()[i / samples], c[1].as<P>()[i / samples], gen, uint64_t(i)));
     });
   };
   auto from = [&](auto p) {

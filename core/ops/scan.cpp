@@ -42,7 +42,8 @@ void infer_float_scan(const Call& c, Outs& outs) {
 constexpr int64_t kColumns = 64;  // lines done side by side, so that memory is read in order
 
 // `columns` lines of `n` elements, `step` apart; 16-bit floats are summed in float.
-template <class F, class T> void scan_lines(T* out, const T* x, int64_t n, int64_t step, int64_t columns, bool exclusive) {
+template <class F, class T>
+void scan_lines(T* out, const T* x, int64_t n, int64_t step, int64_t columns, bool exclusive) {
   using A = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat>, float, T>;
   if (columns == 1) {  // the running value in a register
     A a = F::template start<A>();
@@ -77,7 +78,8 @@ template <class F> void run_scan(const Call& c, Outs& outs) {
       each_piece(v.outer * across, grain_rows(v.size * columns, 1 << 14), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           int64_t column = i % across * columns, at = i / across * v.size * v.inner + column + start;
-          scan_lines<F>(out.as<T>() + at, x.as<T>() + at, v.size, step, std::min(columns, v.inner - column), exclusive);
+          scan_lines<F>(out.as<T>() + at, x.as<T>() + at, v.size, step, std::min(columns, v.inner - column),
+                        exclusive);
         }
       });
   });
@@ -87,7 +89,8 @@ template <class F> void run_scan(const Call& c, Outs& outs) {
 void infer_recurrence(const Call& c, Outs& outs) {
   want_dtype(c[0], kNumber, "linear_recurrence");
   want_same_dtype(c[0], c[1]);
-  if (!(c[0].shape == c[1].shape)) fail("a and b must have the same shape: " + c[0].shape.str() + " vs. " + c[1].shape.str());
+  if (!(c[0].shape == c[1].shape))
+    fail("a and b must have the same shape: " + c[0].shape.str() + " vs. " + c[1].shape.str());
   axis_attr(c, 0, c[0].shape.rank);
   outs.emplace_back(c[0].spec());
 }
@@ -112,7 +115,8 @@ void run_recurrence(const Call& c, Outs& outs) {
             for (int64_t j = 0; j < n; ++j) {
               // The first coefficient multiplies nothing: it may be infinite.
               A next = A(b.as<T>()[at + j]);
-              state[j] = k ? wrap(wrap(A(a.as<T>()[at + j]), state[j], Combine::Mul), next, Combine::Add) : next;
+              state[j] =
+                  k ? wrap(wrap(A(a.as<T>()[at + j]), state[j], Combine::Mul), next, Combine::Add) : next;
               out.as<T>()[at + j] = T(state[j]);
             }
         }

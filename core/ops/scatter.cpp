@@ -17,10 +17,13 @@ struct Coordinates {
       : depth(int(indices[indices.rank - 1])),
         rows(product(indices, 0, indices.rank - 1)),
         slice(product(target, batch + depth, target.rank)) {
-    if (batch) batch_rows = product(indices, batch, indices.rank - 1), batch_size = product(target, batch, target.rank);
+    if (batch)
+      batch_rows = product(indices, batch, indices.rank - 1),
+      batch_size = product(target, batch, target.rank);
   }
   // The number of the first element of each slice; throws on a coordinate out of range.
-  std::vector<int64_t> offsets(const Tensor& indices, const Shape& target, int batch, const char* where) const {
+  std::vector<int64_t> offsets(const Tensor& indices, const Shape& target, int batch,
+                               const char* where) const {
     std::vector<int64_t> out(static_cast<size_t>(rows));
     int64_t step[kMaxRank], n = slice;
     for (int i = depth - 1; i >= 0; --i) step[i] = n, n *= target[batch + i];
@@ -36,8 +39,8 @@ struct Coordinates {
           Shape place(indices.shape.dims, indices.shape.rank - 1);
           std::string text = "[";
           for (int i = 0; i < depth; ++i) text += (i ? ", " : "") + std::to_string(p[i]);
-          fail("indices" + (place.rank ? coordinates(place, r) : std::string()) + " = " + text + "] does not index into " +
-               where + " " + target.str());
+          fail("indices" + (place.rank ? coordinates(place, r) : std::string()) + " = " + text +
+               "] does not index into " + where + " " + target.str());
         }
         out[size_t(r)] = at;
       }
@@ -49,8 +52,8 @@ struct Coordinates {
 void want_coordinates(const Shape& target, const Shape& indices, int batch) {
   if (indices.rank < 1) fail("indices must be at least a vector");
   if (indices[indices.rank - 1] > target.rank - batch)
-    fail("index innermost dimension length must be <= params rank; saw: " + std::to_string(indices[indices.rank - 1]) +
-         " vs. " + std::to_string(target.rank - batch));
+    fail("index innermost dimension length must be <= params rank; saw: " +
+         std::to_string(indices[indices.rank - 1]) + " vs. " + std::to_string(target.rank - batch));
 }
 // The shape of the slices that `indices` names in `target`.
 Shape slices(const Shape& target, const Shape& indices, int batch) {
@@ -68,7 +71,8 @@ void infer_gather_nd(const Call& c, Outs& outs) {
     fail("batch_dims = " + std::to_string(batch) + " is out of range");
   want_coordinates(x, indices, int(batch));
   for (int i = 0; i < batch; ++i)
-    if (x[i] != indices[i]) fail("batch dimensions of params and indices must match: " + x.str() + " vs. " + indices.str());
+    if (x[i] != indices[i])
+      fail("batch dimensions of params and indices must match: " + x.str() + " vs. " + indices.str());
   outs.emplace_back(Spec{c[0].dtype, slices(x, indices, int(batch))});
 }
 void run_gather_nd(const Call& c, Outs& outs) {
@@ -82,7 +86,8 @@ void run_gather_nd(const Call& c, Outs& outs) {
   auto at = v.offsets(indices, x.shape, batch, "param shape");
   int64_t bytes = v.slice * dtype_size(x.dtype), w = dtype_size(x.dtype);
   each_piece(out.numel ? v.rows : 0, grain_rows(v.slice, 1 << 14), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) std::memcpy(out.data + r * bytes, x.data + at[size_t(r)] * w, size_t(bytes));
+    for (int64_t r = begin; r < end; ++r)
+      std::memcpy(out.data + r * bytes, x.data + at[size_t(r)] * w, size_t(bytes));
   });
 }
 
@@ -92,8 +97,9 @@ void check_updates(const Tensor& updates, const Shape& target, const Tensor& ind
   want_coordinates(target, indices.shape, 0);
   Shape expected = slices(target, indices.shape, 0);
   if (!(expected == updates.shape))
-    fail("Dimensions of updates must be those of indices and of the slices they name: expected " + expected.str() +
-         ", got updates.shape=" + updates.shape.str() + ", indices.shape=" + indices.shape.str() + ", shape=" + target.str());
+    fail("Dimensions of updates must be those of indices and of the slices they name: expected " +
+         expected.str() + ", got updates.shape=" + updates.shape.str() +
+         ", indices.shape=" + indices.shape.str() + ", shape=" + target.str());
 }
 void apply_updates(Tensor& out, const Tensor& indices, const Tensor& updates, Combine how) {
   if (out.numel == 0 && updates.numel) fail("Indices and updates specified for empty output tensor");
@@ -103,7 +109,8 @@ void apply_updates(Tensor& out, const Tensor& indices, const Tensor& updates, Co
   RowLoop apply(out.dtype, how);
   int64_t w = dtype_size(out.dtype);
   each_column_block(v.rows, v.slice, [&](int64_t column, int64_t n) {
-    for (int64_t r = 0; r < v.rows; ++r) apply(out.data + (at[size_t(r)] + column) * w, updates.data + (r * v.slice + column) * w, n);
+    for (int64_t r = 0; r < v.rows; ++r)
+      apply(out.data + (at[size_t(r)] + column) * w, updates.data + (r * v.slice + column) * w, n);
   });
 }
 void infer_scatter_nd(const Call& c, Outs& outs) {
@@ -129,7 +136,8 @@ void run_tensor_scatter(const Call& c, Outs& outs, Combine how) {
         for (int64_t i = 0; i < c[2].numel; ++i)
           if (!c[2].as<T>()[i]) fail("Integer division by zero");
     });
-  if (outs[0].data != c[0].data) copy_bytes(outs[0].data, c[0].data, c[0].nbytes());  // the same: a variable, in place
+  if (outs[0].data != c[0].data)
+    copy_bytes(outs[0].data, c[0].data, c[0].nbytes());  // the same: a variable, in place
   apply_updates(outs[0], c[1], c[2], how);
 }
 
@@ -161,12 +169,18 @@ template <Combine how> void infer_segment(const Call& c, Outs& outs) {
 }
 // What an empty segment holds.
 template <class T, Combine how> T nothing() {
-  if constexpr (how == Combine::Add) return T(0.0f);
-  else if constexpr (how == Combine::Mul) return T(1.0f);
-  else if constexpr (std::is_arithmetic_v<T>) return how == Combine::Max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-  else if constexpr (std::is_same_v<T, half>) return how == Combine::Max ? T(-65504.0f) : T(65504.0f);
-  else if constexpr (std::is_same_v<T, bfloat>) return how == Combine::Max ? T(-3.3895314e38f) : T(3.3895314e38f);
-  else return T(0.0f);
+  if constexpr (how == Combine::Add)
+    return T(0.0f);
+  else if constexpr (how == Combine::Mul)
+    return T(1.0f);
+  else if constexpr (std::is_arithmetic_v<T>)
+    return how == Combine::Max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  else if constexpr (std::is_same_v<T, half>)
+    return how == Combine::Max ? T(-65504.0f) : T(65504.0f);
+  else if constexpr (std::is_same_v<T, bfloat>)
+    return how == Combine::Max ? T(-3.3895314e38f) : T(3.3895314e38f);
+  else
+    return T(0.0f);
 }
 template <Combine how> void run_segment(const Call& c, Outs& outs) {
   const Tensor &x = c[0], &ids = c[1];
@@ -179,8 +193,8 @@ template <Combine how> void run_segment(const Call& c, Outs& outs) {
   visit_indices(ids, [&](auto* p) {
     for (int64_t i = 0; i < ids.numel; ++i)
       if (p[i] >= segments)
-        fail("segment_ids" + coordinates(ids.shape, i) + " = " + std::to_string(p[i]) + " is out of range [0, " +
-             std::to_string(segments) + ")");
+        fail("segment_ids" + coordinates(ids.shape, i) + " = " + std::to_string(p[i]) +
+             " is out of range [0, " + std::to_string(segments) + ")");
     if (x.numel == 0) return;
     RowLoop apply(x.dtype, how);
     int64_t slice = x.numel / ids.numel, w = dtype_size(x.dtype);
@@ -194,7 +208,8 @@ template <Combine how> void run_segment(const Call& c, Outs& outs) {
 GT_OP("gather_nd", {infer_gather_nd, run_gather_nd, true, 1});
 GT_OP("scatter_nd", {infer_scatter_nd, run_scatter_nd, true, 1});
 GT_OP("tensor_scatter", {infer_scatter_mode, run_scatter_mode, true, 1});
-#define GT_TENSOR_SCATTER(name, how) GT_OP(name, {infer_scatter<Combine::how>, run_scatter<Combine::how>, true, 1})
+#define GT_TENSOR_SCATTER(name, how) \
+  GT_OP(name, {infer_scatter<Combine::how>, run_scatter<Combine::how>, true, 1})
 GT_TENSOR_SCATTER("tensor_scatter_update", Update);
 GT_TENSOR_SCATTER("tensor_scatter_add", Add);
 GT_TENSOR_SCATTER("tensor_scatter_sub", Sub);

@@ -85,7 +85,8 @@ void run_where(const Call& c, Outs& outs) {
 // at; then, as above, the size of the masked axis is 0 in infer and right in run.
 void infer_mask(const Call& c, Outs& outs) {
   const Shape &x = c[0].shape, &mask = c[1].shape;
-  if (c[1].dtype != Dtype::Bool) fail(Code::Type, std::string("mask must be bool, got ") + dtype_name(c[1].dtype));
+  if (c[1].dtype != Dtype::Bool)
+    fail(Code::Type, std::string("mask must be bool, got ") + dtype_name(c[1].dtype));
   if (mask.rank == 0) fail(Code::Value, "mask cannot be scalar.");
   int axis = axis_attr(c, 0, x.rank);
   bool good = axis + mask.rank <= x.rank;
@@ -124,7 +125,8 @@ void infer_unmask(const Call& c, Outs& outs) {
   Spec s{c[0].dtype, shape_attr(c, 1)};
   int axis = axis_attr(c, 0, s.shape.rank);
   const Shape& mask = c[1].shape;
-  if (c[1].dtype != Dtype::Bool || c[0].shape.rank != s.shape.rank - mask.rank + 1 || axis + mask.rank > s.shape.rank)
+  if (c[1].dtype != Dtype::Bool || c[0].shape.rank != s.shape.rank - mask.rank + 1 ||
+      axis + mask.rank > s.shape.rank)
     fail("a mask " + mask.str() + " cannot spread " + c[0].shape.str() + " over " + s.shape.str());
   outs.emplace_back(s);
 }
@@ -135,7 +137,8 @@ void run_unmask(const Call& c, Outs& outs) {
   auto at = true_places(c[1]);
   Split v(c[0].shape, int(c.integer(0)));
   if (v.size != int64_t(at.size()) || v.outer * c[1].numel * v.inner != out.numel)
-    fail("the mask selects " + std::to_string(at.size()) + " places, but there are " + std::to_string(v.size) + " values");
+    fail("the mask selects " + std::to_string(at.size()) + " places, but there are " +
+         std::to_string(v.size) + " values");
   int64_t bytes = v.inner * dtype_size(out.dtype);
   each_piece(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
     const char* from = c[0].data + begin * v.size * bytes;
@@ -156,10 +159,13 @@ void infer_unique(const Call& c, Outs& outs) {
 }
 template <class T> struct Hash {
   size_t operator()(const T& x) const {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat>) return std::hash<float>()(x);
+    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat>)
+      return std::hash<float>()(x);
     else if constexpr (std::is_same_v<T, c64> || std::is_same_v<T, c128>)
-      return std::hash<typename T::value_type>()(x.real()) * 31 + std::hash<typename T::value_type>()(x.imag());
-    else return std::hash<T>()(x);
+      return std::hash<typename T::value_type>()(x.real()) * 31 +
+             std::hash<typename T::value_type>()(x.imag());
+    else
+      return std::hash<T>()(x);
   }
 };
 void run_unique(const Call& c, Outs& outs) {

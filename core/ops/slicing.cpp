@@ -24,8 +24,8 @@ struct Region {
     for (int i = x.rank - 1; i >= 0; --i) {
       int64_t b = begin[size_t(i)], s = step[size_t(i)], k = size[i], last;
       if (k == 0) continue;
-      if (b < 0 || b >= x[i] || __builtin_mul_overflow(k - 1, s, &last) || __builtin_add_overflow(last, b, &last) ||
-          last < 0 || last >= x[i])
+      if (b < 0 || b >= x[i] || __builtin_mul_overflow(k - 1, s, &last) ||
+          __builtin_add_overflow(last, b, &last) || last < 0 || last >= x[i])
         fail("slice index " + std::to_string(b) + " of dimension " + std::to_string(i) + " out of bounds.");
       offset += b * at[i];
       stride[i] = (k == 1 ? 1 : s) * at[i];  // the step of one element may be anything
@@ -70,7 +70,8 @@ void infer_unindex(const Call& c, Outs& outs) {
   Spec s{c[0].dtype, shape_attr(c, 3)};
   Region region(c, s.shape);
   if (c[0].numel != region.size.numel())
-    fail("a slice of shape " + region.size.str() + " cannot be filled with a tensor of shape " + c[0].shape.str());
+    fail("a slice of shape " + region.size.str() + " cannot be filled with a tensor of shape " +
+         c[0].shape.str());
   for (int i = 0; i < s.shape.rank; ++i)
     if (c.ints(1)[size_t(i)] == 0 && region.size[i] > 1) fail("slice step must not be zero");
   outs.emplace_back(s);
@@ -97,7 +98,8 @@ void infer_index_update(const Call& c, Outs& outs) {
   want_same_dtype(c[0], c[1]);
   Region region(c, c[0].shape);
   if (c[1].numel != region.size.numel())
-    fail("a slice of shape " + region.size.str() + " cannot be assigned a tensor of shape " + c[1].shape.str());
+    fail("a slice of shape " + region.size.str() + " cannot be assigned a tensor of shape " +
+         c[1].shape.str());
   for (int i = 0; i < c[0].shape.rank; ++i)
     if (c.ints(1)[size_t(i)] == 0 && region.size[i] > 1) fail("slice step must not be zero");
   outs.emplace_back(c[0].spec());

@@ -153,7 +153,8 @@ template <class T> void xent(T* loss, T* back, const T* x, const T* labels, int6
     k.pair(k.sub, back + at * n, back + at * n, labels + at * n, count * n);
   });
 }
-template <class T, class I> void sparse_xent(T* loss, T* back, const T* x, const I* labels, int64_t rows, int64_t n) {
+template <class T, class I>
+void sparse_xent(T* loss, T* back, const T* x, const I* labels, int64_t rows, int64_t n) {
   const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
     k.exp_shifted(back + at * n, x + at * n, count, n);
@@ -218,7 +219,8 @@ void infer_softmax(const Call& c, Outs& outs) {
 void infer_softmax_grad(const Call& c, Outs& outs) {
   want_rows(c[0]);
   want_same_dtype(c[0], c[1]);
-  if (!(c[0].shape == c[1].shape)) fail("out and g must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
+  if (!(c[0].shape == c[1].shape))
+    fail("out and g must have the same shape, got " + c[0].shape.str() + " and " + c[1].shape.str());
   outs.emplace_back(c[0].spec());
 }
 template <bool log> void run_softmax(const Call& c, Outs& outs) {
@@ -246,7 +248,8 @@ void infer_xent(const Call& c, Outs& outs) {
   want_rows(c[0]);
   want_same_dtype(c[0], c[1]);
   if (!(c[0].shape == c[1].shape))
-    fail("logits and labels must be same size: logits_size=" + c[0].shape.str() + " labels_size=" + c[1].shape.str());
+    fail("logits and labels must be same size: logits_size=" + c[0].shape.str() +
+         " labels_size=" + c[1].shape.str());
   add_loss_specs(c[0], outs);
 }
 void run_xent(const Call& c, Outs& outs) {
@@ -270,8 +273,8 @@ void run_sparse_xent(const Call& c, Outs& outs) {
   visit_indices(c[1], [&](auto* labels) {
     for (int64_t i = 0; i < c[1].numel; ++i)
       if (labels[i] < 0 || labels[i] >= n)
-        fail("Received a label value of " + std::to_string(labels[i]) + " which is outside the valid range of [0, " +
-             std::to_string(n) + ").");
+        fail("Received a label value of " + std::to_string(labels[i]) +
+             " which is outside the valid range of [0, " + std::to_string(n) + ").");
     if (outs[0].numel == 0) return;
     in_float_or_double(outs, [&](auto t, Outs& o) {
       using T = decltype(t);
@@ -306,8 +309,10 @@ void run_logsumexp(const Call& c, Outs& outs) {
         if ((mask >> i & 1) == uint32_t(pass)) to /= x.shape[i], nest.push(x.shape[i], at[i], to);
     for (int i = 0; i < x.shape.rank; ++i) {
       if (x.shape[i] == 1) continue;
-      if (mask >> i & 1) seen = true;
-      else moved |= seen;
+      if (mask >> i & 1)
+        seen = true;
+      else
+        moved |= seen;
     }
     if (moved) {
       Tensor y = empty(x.dtype, x.shape);

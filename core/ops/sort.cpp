@@ -11,7 +11,8 @@
 namespace gt {
 namespace {
 
-template <class T> using Key = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat>, float, T>;
+template <class T>
+using Key = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat>, float, T>;
 
 // The order of a sort: NaN is larger than every number when ascending, and last as well when
 // descending.
@@ -62,9 +63,12 @@ void run_sort(const Call& c, Outs& outs) {
     using T = decltype(t);
     each_lane<T>(c[0], int(c.integer(0)), [&](Key<T>* lane, int32_t*, int64_t n, int64_t at, int64_t step) {
       Key<T>* end = lane + n;  // NaN goes last, the rest is sorted without asking for it
-      if constexpr (std::is_floating_point_v<Key<T>>) end = std::partition(lane, end, [](Key<T> x) { return x == x; });
-      if (descending) std::sort(lane, end, std::greater<Key<T>>());
-      else std::sort(lane, end);
+      if constexpr (std::is_floating_point_v<Key<T>>)
+        end = std::partition(lane, end, [](Key<T> x) { return x == x; });
+      if (descending)
+        std::sort(lane, end, std::greater<Key<T>>());
+      else
+        std::sort(lane, end);
       T* out = outs[0].as<T>() + at;
       for (int64_t k = 0; k < n; ++k) out[k * step] = T(lane[k]);
     });
@@ -79,15 +83,16 @@ void run_argsort(const Call& c, Outs& outs) {
   bool descending = c.integer(1);
   visit_sortable(c[0].dtype, [&](auto t) {
     using T = decltype(t);
-    each_lane<T>(c[0], int(c.integer(0)), [&](Key<T>* lane, int32_t* order, int64_t n, int64_t at, int64_t step) {
-      std::iota(order, order + n, 0);
-      // Equal elements in the order of their places: with that, a plain sort is stable.
-      std::sort(order, order + n, [=](int32_t i, int32_t j) {
-        return before(lane[i], lane[j], descending) || (!before(lane[j], lane[i], descending) && i < j);
-      });
-      int32_t* out = outs[0].as<int32_t>() + at;
-      for (int64_t k = 0; k < n; ++k) out[k * step] = order[k];
-    });
+    each_lane<T>(
+        c[0], int(c.integer(0)), [&](Key<T>* lane, int32_t* order, int64_t n, int64_t at, int64_t step) {
+          std::iota(order, order + n, 0);
+          // Equal elements in the order of their places: with that, a plain sort is stable.
+          std::sort(order, order + n, [=](int32_t i, int32_t j) {
+            return before(lane[i], lane[j], descending) || (!before(lane[j], lane[i], descending) && i < j);
+          });
+          int32_t* out = outs[0].as<int32_t>() + at;
+          for (int64_t k = 0; k < n; ++k) out[k * step] = order[k];
+        });
   });
 }
 
@@ -98,7 +103,8 @@ void infer_top_k(const Call& c, Outs& outs) {
   if (s.rank < 1) fail("input must be >= 1-D, got shape []");
   int64_t k = c.integer(0), n = s[s.rank - 1];
   if (k < 0) fail("Need k >= 0, got " + std::to_string(k));
-  if (k > n) fail("input must have at least k columns. Had " + std::to_string(n) + ", needed " + std::to_string(k));
+  if (k > n)
+    fail("input must have at least k columns. Had " + std::to_string(n) + ", needed " + std::to_string(k));
   want_int32(n);
   s[s.rank - 1] = k;
   outs.emplace_back(Spec{c[0].dtype, s});
@@ -112,7 +118,9 @@ void run_top_k(const Call& c, Outs& outs) {
     using T = decltype(t);
     each_lane<T>(x, x.shape.rank - 1, [&](Key<T>* lane, int32_t* order, int64_t n, int64_t at, int64_t) {
       std::iota(order, order + n, 0);
-      auto larger = [=](int32_t i, int32_t j) { return before(lane[i], lane[j], true) || (!before(lane[j], lane[i], true) && i < j); };
+      auto larger = [=](int32_t i, int32_t j) {
+        return before(lane[i], lane[j], true) || (!before(lane[j], lane[i], true) && i < j);
+      };
       if (k * 8 < n) {
         std::partial_sort(order, order + k, order + n, larger);
       } else {
@@ -120,7 +128,8 @@ void run_top_k(const Call& c, Outs& outs) {
         std::sort(order, order + k, larger);
       }
       int64_t row = at / width * k;
-      for (int64_t i = 0; i < k; ++i) outs[0].as<T>()[row + i] = T(lane[order[i]]), outs[1].as<int32_t>()[row + i] = order[i];
+      for (int64_t i = 0; i < k; ++i)
+        outs[0].as<T>()[row + i] = T(lane[order[i]]), outs[1].as<int32_t>()[row + i] = order[i];
     });
   });
 }
@@ -148,7 +157,9 @@ void run_searchsorted(const Call& c, Outs& outs) {
       for (int64_t i = begin; i < end; ++i) {
         const T *first = a.as<T>() + i / m * n, *last = first + n;
         T x = v.as<T>()[i];
-        outs[0].as<int32_t>()[i] = int32_t((right ? std::upper_bound(first, last, x, less) : std::lower_bound(first, last, x, less)) - first);
+        outs[0].as<int32_t>()[i] = int32_t(
+            (right ? std::upper_bound(first, last, x, less) : std::lower_bound(first, last, x, less)) -
+            first);
       }
     });
   });

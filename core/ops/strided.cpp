@@ -21,7 +21,8 @@ struct Plane {
 
 template <class W> void copy_rows(W* dst, const W* src, const Plane& p) {
   if (p.n * int64_t(sizeof(W)) >= 64) {
-    for (int64_t r = 0; r < p.rows; ++r) std::memcpy(dst + r * p.row_dst, src + r * p.row_src, size_t(p.n) * sizeof(W));
+    for (int64_t r = 0; r < p.rows; ++r)
+      std::memcpy(dst + r * p.row_dst, src + r * p.row_src, size_t(p.n) * sizeof(W));
     return;
   }
   for (int64_t r = 0; r < p.rows; ++r) {  // short rows: a call of memcpy costs more than the row
@@ -39,9 +40,11 @@ template <class W, int T> inline void transpose_block(W* dst, int64_t row_dst, c
       for (int j = 0; j < T; j += 4) {
         const float* s = reinterpret_cast<const float*>(src + j * stride + i);
         float* d = reinterpret_cast<float*>(dst + i * row_dst + j);
-        __m128 a = _mm_loadu_ps(s), b = _mm_loadu_ps(s + stride), c = _mm_loadu_ps(s + 2 * stride), e = _mm_loadu_ps(s + 3 * stride);
+        __m128 a = _mm_loadu_ps(s), b = _mm_loadu_ps(s + stride), c = _mm_loadu_ps(s + 2 * stride),
+               e = _mm_loadu_ps(s + 3 * stride);
         _MM_TRANSPOSE4_PS(a, b, c, e);
-        _mm_storeu_ps(d, a), _mm_storeu_ps(d + row_dst, b), _mm_storeu_ps(d + 2 * row_dst, c), _mm_storeu_ps(d + 3 * row_dst, e);
+        _mm_storeu_ps(d, a), _mm_storeu_ps(d + row_dst, b), _mm_storeu_ps(d + 2 * row_dst, c),
+            _mm_storeu_ps(d + 3 * row_dst, e);
       }
     return;
   }
@@ -67,7 +70,8 @@ template <class W> void transpose_rows(W* dst, const W* src, const Plane& p) {
   constexpr int T = sizeof(W) > 8 ? 8 : 16;
   int64_t rows = p.rows / T * T, n = p.n / T * T;
   for (int64_t r = 0; r < rows; r += T) {
-    for (int64_t j = 0; j < n; j += T) transpose_block<W, T>(dst + r * p.row_dst + j, p.row_dst, src + r + j * p.src, p.src);
+    for (int64_t j = 0; j < n; j += T)
+      transpose_block<W, T>(dst + r * p.row_dst + j, p.row_dst, src + r + j * p.src, p.src);
     for (int64_t i = r; i < r + T; ++i)
       for (int64_t j = n; j < p.n; ++j) dst[i * p.row_dst + j] = src[i + j * p.src];
   }
@@ -115,7 +119,8 @@ void coalesce(Nest& t) {
 template <class W> void run_nest(W* dst, const W* src, Nest& t) {
   if (t.rank == 1) {
     each_piece(t.size[0], kPiece / int64_t(sizeof(W)), [&](int64_t begin, int64_t end) {
-      copy_plane(dst + begin * t.dst[0], src + begin * t.src[0], Plane{1, 0, 0, end - begin, t.src[0], t.dst[0]});
+      copy_plane(dst + begin * t.dst[0], src + begin * t.src[0],
+                 Plane{1, 0, 0, end - begin, t.src[0], t.dst[0]});
     });
     return;
   }
@@ -183,7 +188,9 @@ void fill(char* dst, const char* value, int width, int64_t n) {
     using W = decltype(w);
     W v;
     std::memcpy(&v, value, sizeof(W));
-    each_piece(n, kPiece / width, [&](int64_t b, int64_t e) { std::fill(reinterpret_cast<W*>(dst) + b, reinterpret_cast<W*>(dst) + e, v); });
+    each_piece(n, kPiece / width, [&](int64_t b, int64_t e) {
+      std::fill(reinterpret_cast<W*>(dst) + b, reinterpret_cast<W*>(dst) + e, v);
+    });
   });
 }
 

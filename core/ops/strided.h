@@ -26,8 +26,8 @@ struct Nest {
 // write the same place. Large copies use all threads.
 void strided_copy(char* dst, const char* src, int width, Nest nest);
 
-void copy_bytes(char* dst, const char* src, int64_t bytes);            // threaded memcpy
-void fill(char* dst, const char* value, int width, int64_t n);         // n copies of one element
+void copy_bytes(char* dst, const char* src, int64_t bytes);     // threaded memcpy
+void fill(char* dst, const char* value, int width, int64_t n);  // n copies of one element
 void zero(char* dst, int64_t bytes);
 
 // Row-major strides of a shape.
@@ -79,7 +79,8 @@ inline Dtype dtype_attr(const Call& c, int k) {
 }
 inline int axis_attr(const Call& c, int k, int rank) {
   int64_t a = c.integer(k);
-  if (a < 0 || a >= rank) fail("axis " + std::to_string(a) + " is out of range for a tensor of rank " + std::to_string(rank));
+  if (a < 0 || a >= rank)
+    fail("axis " + std::to_string(a) + " is out of range for a tensor of rank " + std::to_string(rank));
   return int(a);
 }
 inline void want_dtype(const Tensor& x, DtypeSet set, const char* what) {
@@ -87,7 +88,8 @@ inline void want_dtype(const Tensor& x, DtypeSet set, const char* what) {
 }
 inline void want_same_dtype(const Tensor& x, const Tensor& y) {
   if (x.dtype != y.dtype)
-    fail(std::string("operands must have the same dtype, got ") + dtype_name(x.dtype) + " and " + dtype_name(y.dtype));
+    fail(std::string("operands must have the same dtype, got ") + dtype_name(x.dtype) + " and " +
+         dtype_name(y.dtype));
 }
 inline void want_scalar(const Tensor& x, const char* what) {
   if (x.numel != 1) fail(std::string(what) + " must be a scalar, got shape " + x.shape.str());

@@ -44,7 +44,9 @@ End end_of(PyObject* o) {
   fail(Code::Type, "gradient: expected Tensors or Variables as targets and sources");
 }
 
-bool same(const End& a, const End& b) { return a.object == b.object || (a.node && a.node == b.node && a.output == b.output); }
+bool same(const End& a, const End& b) {
+  return a.object == b.object || (a.node && a.node == b.node && a.output == b.output);
+}
 
 // The exception that is set, which is no longer.
 Ref<> caught() {
@@ -58,24 +60,28 @@ Ref<> caught() {
 }
 
 // Runs the rules on symbols and makes a program of what they compute.
-bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from, const std::vector<End>& to,
-             const std::vector<int>& seeds, bool lower) {
+bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>& from,
+             const std::vector<End>& to, const std::vector<int>& seeds, bool lower) {
   Quiet quiet;
   bool ok = guarded<bool>(false, [&] {
     Ref<> specs(checked(PyList_New(Py_ssize_t(s.inputs.size()))));
     for (size_t i = 0; i < s.inputs.size(); ++i) {
       Ref<> dims(checked(PyTuple_New(s.inputs[i]->shape.rank)));
-      for (int d = 0; d < s.inputs[i]->shape.rank; ++d) PyTuple_SET_ITEM(dims.get(), d, PyLong_FromLongLong(s.inputs[i]->shape[d]));
-      PyList_SET_ITEM(specs.get(), Py_ssize_t(i), checked(Py_BuildValue("(iO)", int(s.inputs[i]->dtype), dims.get())));
+      for (int d = 0; d < s.inputs[i]->shape.rank; ++d)
+        PyTuple_SET_ITEM(dims.get(), d, PyLong_FromLongLong(s.inputs[i]->shape[d]));
+      PyList_SET_ITEM(specs.get(), Py_ssize_t(i),
+                      checked(Py_BuildValue("(iO)", int(s.inputs[i]->dtype), dims.get())));
     }
     Ref<> made(checked(PyObject_CallOneArg(hooks.graph_inputs, specs.get())));
     PyObject* tensors = PyTuple_GetItem(made.get(), 1);
     std::vector<Ref<TensorObject>> symbols;
-    for (size_t i = 0; i < s.inputs.size(); ++i) symbols.push_back(Ref<TensorObject>::borrow(as_tensor(PyList_GetItem(tensors, Py_ssize_t(i)))));
+    for (size_t i = 0; i < s.inputs.size(); ++i)
+      symbols.push_back(Ref<TensorObject>::borrow(as_tensor(PyList_GetItem(tensors, Py_ssize_t(i)))));
     pass.use_symbols(symbols);
     for (size_t i = 0; i < from.size(); ++i)
       if (pass.visit(from[i].node)) {
-        Ref<> seed = seeds[i] < 0 ? symbolic_ones(PyTuple_GetItem(made.get(), 0), from[i].object) : Ref<>::borrow(symbols[size_t(seeds[i])].object());
+        Ref<> seed = seeds[i] < 0 ? symbolic_ones(PyTuple_GetItem(made.get(), 0), from[i].object)
+                                  : Ref<>::borrow(symbols[size_t(seeds[i])].object());
         pass.add(from[i].node, from[i].output, std::move(seed));
       }
     pass.run();
@@ -83,9 +89,13 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     for (size_t i = 0; i < to.size(); ++i) {
       PyObject* g = pass.visit(to[i].node) ? pass.cotangent(to[i].node, to[i].output) : nullptr;
       // A graph for others to use has no zeros that are not tensors.
-      PyList_SET_ITEM(results.get(), Py_ssize_t(i), !g ? Py_NewRef(Py_None) : is_zero(g) && !lower ? zeros(to[i].object).release() : Py_NewRef(g));
+      PyList_SET_ITEM(results.get(), Py_ssize_t(i),
+                      !g                     ? Py_NewRef(Py_None)
+                      : is_zero(g) && !lower ? zeros(to[i].object).release()
+                                             : Py_NewRef(g));
     }
-    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0), results.get(), lower ? Py_False : Py_True, nullptr)));
+    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0),
+                                                       results.get(), lower ? Py_False : Py_True, nullptr)));
     PyObject* found = PyTuple_GetItem(program.get(), 1);
     auto plan = std::make_shared<Plan>();
     for (size_t i = 0; i < to.size(); ++i) {
@@ -149,14 +159,16 @@ std::vector<Ref<>> call_followed(PyObject* function, const Structure& s) {
   Ref<> inputs = input_tensors(s);
   Ref<> results(checked(PyObject_CallOneArg(function, inputs.get())));
   std::vector<Ref<>> tensors;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) tensors.push_back(Ref<>::borrow(PyList_GET_ITEM(results.get(), i)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i)
+    tensors.push_back(Ref<>::borrow(PyList_GET_ITEM(results.get(), i)));
   return tensors;
 }
 
 // Ones for targets up to this size are constants of the program.
 constexpr int64_t kMostOnes = 64;
 
-bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents, std::vector<Ref<>>& gradients) {
+bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents,
+                  std::vector<Ref<>>& gradients) {
   if (pass.size() > kMostRecords) return false;
   Structure s;
   s.query.words.reserve(256);
@@ -170,7 +182,8 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.query.add(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
-    const Tensor& target = is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value;
+    const Tensor& target =
+        is_tensor(from[i].object) ? as_tensor(from[i].object)->value : as_variable(from[i].object)->value;
     bool constant = g == Py_None && target.numel <= kMostOnes;
     s.query.add(constant);
     if (constant) {
@@ -196,7 +209,8 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   std::shared_ptr<Compiled> c = remember(s);
   if (!c->plan && !(worth_compiling(*c) && compile(*c, pass, s, from, to, seeds, true))) return false;
   const std::shared_ptr<const Plan> plan = c->plan;
-  std::vector<Ref<>> tensors = s.followed ? call_followed(plan->function.get(), s) : call_program(plan->program.get(), s);
+  std::vector<Ref<>> tensors =
+      s.followed ? call_followed(plan->function.get(), s) : call_program(plan->program.get(), s);
   pass.leave();
   for (const Found& f : plan->found) {
     if (f.tensor < 0) {
@@ -204,16 +218,19 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     } else if (f.indices < 0) {
       gradients.push_back(tensors[size_t(f.tensor)]);
     } else {
-      gradients.emplace_back(checked(PyObject_CallFunctionObjArgs(hooks.slices, tensors[size_t(f.tensor)].get(),
-                                                                  tensors[size_t(f.indices)].get(), f.dense_shape.get(), nullptr)));
+      gradients.emplace_back(checked(
+          PyObject_CallFunctionObjArgs(hooks.slices, tensors[size_t(f.tensor)].get(),
+                                       tensors[size_t(f.indices)].get(), f.dense_shape.get(), nullptr)));
     }
   }
   return true;
 }
 
 // A pass from the targets to the sources, with everything it visits.
-void prepare(Pass& pass, Tape* tape, std::vector<End>& from, std::vector<End>& to, PyObject* targets, PyObject* sources) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); ++i) from.push_back(end_of(PyList_GET_ITEM(targets, i)));
+void prepare(Pass& pass, Tape* tape, std::vector<End>& from, std::vector<End>& to, PyObject* targets,
+             PyObject* sources) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); ++i)
+    from.push_back(end_of(PyList_GET_ITEM(targets, i)));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sources); ++i) to.push_back(end_of(PyList_GET_ITEM(sources, i)));
   for (End& t : from)
     if (t.node && on_tape(t.node, tape)) pass.add_target(t.node);
@@ -279,7 +296,8 @@ Ref<> reached_by(Tape* tape, PyObject* targets, PyObject* sources) {
   Ref<> result(checked(PyList_New(Py_ssize_t(to.size()))));
   for (size_t i = 0; i < to.size(); ++i)
     PyList_SET_ITEM(result.get(), Py_ssize_t(i),
-                    checked(_PyLong_FromByteArray(reinterpret_cast<const unsigned char*>(bits.data() + i * words), words * 8, 1, 0)));
+                    checked(_PyLong_FromByteArray(
+                        reinterpret_cast<const unsigned char*>(bits.data() + i * words), words * 8, 1, 0)));
   return result;
 }
 
@@ -300,7 +318,8 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
     for (Py_ssize_t i = 0; i < n_targets; ++i)
       if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, cotangent(i));
     pass.run();
-    for (End& s : to) gradients.push_back(pass.visit(s.node) ? Ref<>::borrow(pass.cotangent(s.node, s.output)) : Ref<>());
+    for (End& s : to)
+      gradients.push_back(pass.visit(s.node) ? Ref<>::borrow(pass.cotangent(s.node, s.output)) : Ref<>());
   }
   Ref<> result(checked(PyList_New(n_sources)));
   for (Py_ssize_t s = 0; s < n_sources; ++s) {
@@ -310,7 +329,8 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
       for (Py_ssize_t i = 0; i < n_targets; ++i)
         if (same(from[i], to[s])) {
           Ref<> c = cotangent(i);
-          g = g ? Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, g.get(), c.get(), nullptr))) : c;
+          g = g ? Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.accumulate, g.get(), c.get(), nullptr)))
+                : c;
         }
     }
     if (g && !bare_zeros && is_zero(g.get())) g = zeros(to[s].object);

@@ -1,4 +1,5 @@
-// The cache of compiled backward passes: bounded in entries and bytes, compared by structure and not only by hash.
+// The cache of compiled backward passes: bounded in entries and bytes, compared by structure and not only by
+// hash.
 #include "compiled.h"
 
 #include <algorithm>
@@ -15,8 +16,8 @@ static const int64_t first_needed = setting == "always" ? 1 : 2;
 constexpr size_t kMostStructures = 1024, kMostBytes = size_t(1) << 28;
 // What the graph and the program of a pass take for a record: 1.3 to 1.7 KB were measured.
 constexpr size_t kBytesPerRecord = 1536;
-// To compile a pass takes about as long as to run it a hundred times by its rules. Short ones are compiled on trust,
-// because nobody notices the wait; long ones have to come back for every thousand of their records.
+// To compile a pass takes about as long as to run it a hundred times by its rules. Short ones are compiled on
+// trust, because nobody notices the wait; long ones have to come back for every thousand of their records.
 constexpr size_t kRecordsPerSighting = 1000;
 constexpr int64_t kBreakEven = 100;
 constexpr int64_t kPatience = 64;  // programs made for structures that did not come back
@@ -62,8 +63,8 @@ std::shared_ptr<Compiled> remember(const Structure& s) {
   return c;
 }
 
-// A structure is compiled when it is seen for the second time, unless it is long. A program that throws away its
-// programs (its structures keep changing) has to show each of them more often first.
+// A structure is compiled when it is seen for the second time, unless it is long. A program that throws away
+// its programs (its structures keep changing) has to show each of them more often first.
 int64_t sightings_needed(size_t records) {
   if (!compiles()) return INT64_MAX;
   int64_t needed = first_needed;

@@ -17,17 +17,17 @@ void clear_compiled();
 // What a backward pass computes, without the values: equal structures have equal programs.
 struct Structure {
   Query query;
-  std::vector<const Tensor*> inputs;  // the kept values and the cotangents, each once
+  std::vector<const Tensor*> inputs;               // the kept values and the cotangents, each once
   std::vector<std::pair<Node*, uint32_t>> owners;  // where the inputs came from, for outer tapes
-  size_t records = 0;                 // how many it has
-  bool followed = false;              // an active tape wants to follow the pass
+  size_t records = 0;                              // how many it has
+  bool followed = false;                           // an active tape wants to follow the pass
 };
 
 // How the gradient of one source is found among the results of the program.
 struct Found {
   static constexpr int kNone = -1, kZero = -2;
   int tensor = kNone;
-  int indices = -1;   // >= 0: an IndexedSlices with these indices
+  int indices = -1;  // >= 0: an IndexedSlices with these indices
   Ref<> dense_shape;
 };
 
@@ -47,7 +47,8 @@ struct Compiled {
   bool remembered = true;  // it is still in the cache
 };
 
-// The entry of a structure, made when it is new. Whoever holds it may run any code while the cache forgets it.
+// The entry of a structure, made when it is new. Whoever holds it may run any code while the cache forgets
+// it.
 std::shared_ptr<Compiled> remember(const Structure& s);
 // Whether an entry that has no program should get one now.
 bool worth_compiling(const Compiled& c);

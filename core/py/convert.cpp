@@ -32,7 +32,8 @@ template <class V> static Ref<TensorObject> scalar_of(V v, Dtype t) {
 Ref<TensorObject> scalar(double v, Dtype t) { return scalar_of(v, t); }
 
 Dtype dtype_code(long long code) {
-  if (code < 0 || code >= kDtypes) fail(Code::Value, "there is no type with the code " + std::to_string(code));
+  if (code < 0 || code >= kDtypes)
+    fail(Code::Value, "there is no type with the code " + std::to_string(code));
   return Dtype(code);
 }
 
@@ -57,9 +58,12 @@ class Literal {
     return fill(list, 0);
   }
   Ref<TensorObject> make(int dtype) const {
-    if (dtype < 0) dtype = int(floats_ ? Dtype::F32 : bools_ ? Dtype::Bool : small_ ? Dtype::I32 : Dtype::I64);
+    if (dtype < 0)
+      dtype = int(floats_ ? Dtype::F32 : bools_ ? Dtype::Bool : small_ ? Dtype::I32 : Dtype::I64);
     Dtype t = Dtype(dtype);
-    if (floats_ ? !is_differentiable(t) : bools_ ? t != Dtype::Bool : !(is_differentiable(t) || t == Dtype::I64 || (t == Dtype::I32 && small_)))
+    if (floats_  ? !is_differentiable(t)
+        : bools_ ? t != Dtype::Bool
+                 : !(is_differentiable(t) || t == Dtype::I64 || (t == Dtype::I32 && small_)))
       return {};
     Tensor x = empty(t, shape_);
     visit(t, [&](auto zero) {
@@ -147,9 +151,12 @@ Ref<TensorObject> to_tensor(PyObject* o, int dtype) {
 }
 
 bool converts_quietly(PyObject* o) {
-  if (is_tensor(o) || is_variable(o) || PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyList_Check(o) || PyTuple_Check(o)) return true;
+  if (is_tensor(o) || is_variable(o) || PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) ||
+      PyList_Check(o) || PyTuple_Check(o))
+    return true;
   if (o == Py_None || PyUnicode_Check(o)) return false;
-  static PyObject *array = PyUnicode_InternFromString("__array__"), *tensor = PyUnicode_InternFromString("__tf_tensor__"),
+  static PyObject *array = PyUnicode_InternFromString("__array__"),
+                  *tensor = PyUnicode_InternFromString("__tf_tensor__"),
                   *defer = PyUnicode_InternFromString("__gradtape_defer__");
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(o));
   return !PyObject_HasAttr(type, defer) && (PyObject_HasAttr(type, array) || PyObject_HasAttr(type, tensor));
@@ -168,17 +175,20 @@ static bool is_symbolic(PyObject* value, int depth = 0) {
 }
 
 [[noreturn]] static void bad_attr(const OpObject* op, const Param& p, PyObject* value, const char* expected) {
-  if (is_symbolic(value)) fail(Code::Untraceable, op->name + ": `" + text_of(p.name) + "` depends on the values of tensors");
+  if (is_symbolic(value))
+    fail(Code::Untraceable, op->name + ": `" + text_of(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
   if (!repr) clear_exception();
   // TensorFlow: what cannot become a tensor at all is a ValueError.
-  fail(value == Py_None ? Code::Value : Code::Type,
-       op->name + ": `" + text_of(p.name) + "` is not valid; expected " + expected + "; got " +
-                       (repr ? text_of(repr.get()) : "?") + ".");
+  fail(value == Py_None ? Code::Value : Code::Type, op->name + ": `" + text_of(p.name) +
+                                                        "` is not valid; expected " + expected + "; got " +
+                                                        (repr ? text_of(repr.get()) : "?") + ".");
 }
 
 static bool integer(PyObject* o, int64_t& out) {
-  Ref<> i(PyLong_Check(o) ? Py_NewRef(o) : is_variable(o) ? PyNumber_Index(read_variable(as_variable(o)).object()) : PyNumber_Index(o));
+  Ref<> i(PyLong_Check(o)  ? Py_NewRef(o)
+          : is_variable(o) ? PyNumber_Index(read_variable(as_variable(o)).object())
+                           : PyNumber_Index(o));
   if (!i) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
     PyErr_Clear();
@@ -221,8 +231,8 @@ static bool integers(PyObject* o, std::vector<int64_t>& out) {
 
 static int64_t normal_axis(const OpObject* op, const Param& p, int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    fail(op->name + ": `" + text_of(p.name) + "` is out of range; expected an axis in [" + std::to_string(-rank) + ", " +
-         std::to_string(rank) + "); got " + std::to_string(axis) + ".");
+    fail(op->name + ": `" + text_of(p.name) + "` is out of range; expected an axis in [" +
+         std::to_string(-rank) + ", " + std::to_string(rank) + "); got " + std::to_string(axis) + ".");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -248,8 +258,8 @@ static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, cons
   }
   if (free < 0) return;
   if (known == 0 || numel % known)
-    fail(op->name + ": Input to reshape is a tensor with " + std::to_string(x.numel) + " values, but the requested shape requires a multiple of " +
-         std::to_string(known));
+    fail(op->name + ": Input to reshape is a tensor with " + std::to_string(x.numel) +
+         " values, but the requested shape requires a multiple of " + std::to_string(known));
   dims[free] = numel / known;
 }
 
@@ -273,9 +283,11 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
     case ParamKind::NewAxis:
       a.kind = Attr::Kind::Int;
       // expand_dims takes a list of one axis, too.
-      if (kind == ParamKind::NewAxis && PyList_Check(value) && PyList_GET_SIZE(value) == 1) value = PyList_GET_ITEM(value, 0);
+      if (kind == ParamKind::NewAxis && PyList_Check(value) && PyList_GET_SIZE(value) == 1)
+        value = PyList_GET_ITEM(value, 0);
       // None is the first axis for ops that have it as default (argmax).
-      if (!(value == Py_None && p.fallback == Py_None) && !integer(value, a.i)) bad_attr(op, p, value, "an integer");
+      if (!(value == Py_None && p.fallback == Py_None) && !integer(value, a.i))
+        bad_attr(op, p, value, "an integer");
       a.i = normal_axis(op, p, a.i, kind == ParamKind::NewAxis ? rank + 1 : rank);
       return a;
     case ParamKind::Perm: {
@@ -286,8 +298,8 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
       }
       if (!integers(value, a.ints)) bad_attr(op, p, value, "a list of integers or None");
       if (int(a.ints.size()) != rank)
-        fail(op->name + ": transpose expects a vector of size " + std::to_string(rank) + "; got a permutation of size " +
-             std::to_string(a.ints.size()) + ".");
+        fail(op->name + ": transpose expects a vector of size " + std::to_string(rank) +
+             "; got a permutation of size " + std::to_string(a.ints.size()) + ".");
       std::vector<bool> seen(size_t(rank), false);
       for (int64_t& axis : a.ints) {
         axis = normal_axis(op, p, axis, rank);
@@ -306,7 +318,8 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
         for (int64_t d : a.ints)
           if (d < 0) fail(op->name + ": Dimension " + std::to_string(d) + " must be >= 0");
       if (kind != ParamKind::Ints && a.ints.size() > size_t(kMaxRank))
-        fail(op->name + ": a tensor has at most " + std::to_string(kMaxRank) + " dimensions; got " + std::to_string(a.ints.size()) + ".");
+        fail(op->name + ": a tensor has at most " + std::to_string(kMaxRank) + " dimensions; got " +
+             std::to_string(a.ints.size()) + ".");
       return a;
     case ParamKind::Int:
       a.kind = Attr::Kind::Int;
@@ -356,7 +369,8 @@ PyObject* attr_object(ParamKind kind, const Attr& a) {
     case ParamKind::Object: return Py_NewRef(static_cast<PyObject*>(a.object));
     default: {
       PyObject* t = PyTuple_New(Py_ssize_t(a.ints.size()));
-      for (size_t i = 0; t && i < a.ints.size(); ++i) PyTuple_SET_ITEM(t, Py_ssize_t(i), PyLong_FromLongLong(a.ints[i]));
+      for (size_t i = 0; t && i < a.ints.size(); ++i)
+        PyTuple_SET_ITEM(t, Py_ssize_t(i), PyLong_FromLongLong(a.ints[i]));
       return t;
     }
   }
@@ -365,7 +379,8 @@ PyObject* attr_object(ParamKind kind, const Attr& a) {
 PyObject* shape_object(const Shape& s) {
   PyObject* dims = PyTuple_New(s.rank);
   if (!dims) return nullptr;
-  for (int i = 0; i < s.rank; ++i) PyTuple_SET_ITEM(dims, i, s[i] < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(s[i]));
+  for (int i = 0; i < s.rank; ++i)
+    PyTuple_SET_ITEM(dims, i, s[i] < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(s[i]));
   PyObject* shape = PyObject_CallOneArg(hooks.shape, dims);
   Py_DECREF(dims);
   return shape;
@@ -397,14 +412,17 @@ bool is_plain(PyObject* k) {
     return !traced(s->start) && !traced(s->stop) && !traced(s->step);
   }
   if (PyBool_Check(k)) return false;
-  if (is_tensor(k)) return as_tensor(k)->value.shape.rank == 0 && is_int(as_tensor(k)->value.dtype) && as_tensor(k)->value.has_value();
+  if (is_tensor(k))
+    return as_tensor(k)->value.shape.rank == 0 && is_int(as_tensor(k)->value.dtype) &&
+           as_tensor(k)->value.has_value();
   if (is_variable(k)) return as_variable(k)->value.shape.rank == 0 && is_int(as_variable(k)->value.dtype);
   return PyIndex_Check(k) && !PySequence_Check(k);
 }
 
 int64_t bound_of(PyObject* o, const char* what) {
   int64_t v;
-  if (!integer(o, v)) fail(Code::Type, std::string("index: the ") + what + " of a slice must be an integer or None");
+  if (!integer(o, v))
+    fail(Code::Type, std::string("index: the ") + what + " of a slice must be an integer or None");
   return v;
 }
 
@@ -430,7 +448,8 @@ CallAttrs* index_attrs(const Shape& dims, PyObject* key) {
   }
   if (dots > 1) fail("index: Multiple ellipses in slice spec not allowed");
   if (taken > rank)
-    fail("index: Index out of range using input dim " + std::to_string(rank) + "; input has only " + std::to_string(rank) + " dims");
+    fail("index: Index out of range using input dim " + std::to_string(rank) + "; input has only " +
+         std::to_string(rank) + " dims");
   Region r;
   int axis = 0;
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -445,15 +464,19 @@ CallAttrs* index_attrs(const Shape& dims, PyObject* key) {
       int64_t step = s->step == Py_None ? 1 : bound_of(s->step, "step");
       step = std::max<int64_t>(step, -PY_SSIZE_T_MAX);
       if (step == 0) fail("index: strides[" + std::to_string(axis) + "] must be non-zero");
-      Py_ssize_t start = s->start == Py_None ? (step < 0 ? PY_SSIZE_T_MAX : 0) : Py_ssize_t(bound_of(s->start, "start"));
-      Py_ssize_t stop = s->stop == Py_None ? (step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX) : Py_ssize_t(bound_of(s->stop, "stop"));
+      Py_ssize_t start =
+          s->start == Py_None ? (step < 0 ? PY_SSIZE_T_MAX : 0) : Py_ssize_t(bound_of(s->start, "start"));
+      Py_ssize_t stop = s->stop == Py_None ? (step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX)
+                                           : Py_ssize_t(bound_of(s->stop, "stop"));
       int64_t count = PySlice_AdjustIndices(Py_ssize_t(d), &start, &stop, Py_ssize_t(step));
       r.take(count ? start : 0, step, count, true);
       ++axis;
     } else {
       int64_t at, d = dims[axis];
       if (!integer(k, at)) fail(Code::Type, "index: expected an integer");
-      if (at < -d || at >= d) fail("index: slice index " + std::to_string(at) + " of dimension " + std::to_string(axis) + " out of bounds.");
+      if (at < -d || at >= d)
+        fail("index: slice index " + std::to_string(at) + " of dimension " + std::to_string(axis) +
+             " out of bounds.");
       r.take(at < 0 ? at + d : at, 1, 1, false);
       ++axis;
     }

@@ -35,12 +35,15 @@ PyObject* shuffle_indices(PyObject*, PyObject* args) {
   int last;
   if (!PyArg_ParseTuple(args, "OOOLLp", &buffer, &cursor, &incoming, &key, &high, &last)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    View b(buffer, PyBUF_WRITABLE, "buffer"), c(cursor, PyBUF_WRITABLE, "cursor"), in(incoming, PyBUF_SIMPLE, "incoming");
+    View b(buffer, PyBUF_WRITABLE, "buffer"), c(cursor, PyBUF_WRITABLE, "cursor"),
+        in(incoming, PyBUF_SIMPLE, "incoming");
     int64_t room = b.size(), n = in.size();
-    if (room < 1 || c.size() != 3) fail(Code::Value, "shuffle_indices: expected a buffer with room and a cursor of three numbers");
+    if (room < 1 || c.size() != 3)
+      fail(Code::Value, "shuffle_indices: expected a buffer with room and a cursor of three numbers");
     int64_t start = c.data()[0], end = c.data()[1], drawn = c.data()[2];
     constexpr int64_t most = INT64_MAX / 4;  // no sum below comes near what can be counted
-    if (start < 0 || end < start || end - start > room || drawn < 0 || end > most || drawn > most) fail(Code::Value, "shuffle_indices: the cursor is wrong");
+    if (start < 0 || end < start || end - start > room || drawn < 0 || end > most || drawn > most)
+      fail(Code::Value, "shuffle_indices: the cursor is wrong");
     int64_t count = end - start + n;
     if (!last) count = std::max<int64_t>(0, count - (room - 1));
     Tensor out = empty(Dtype::I64, Shape(&count, 1));
@@ -61,7 +64,8 @@ PyObject* shuffle_indices(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"shuffle_indices", shuffle_indices, METH_VARARGS, "Shuffles row numbers through a buffer, as tf.data does."},
+PyMethodDef functions[] = {{"shuffle_indices", shuffle_indices, METH_VARARGS,
+                            "Shuffles row numbers through a buffer, as tf.data does."},
                            {}};
 
 }  // namespace

@@ -26,7 +26,8 @@ PyObject* tensor_item(const Tensor& t) {
 // ---- the buffer protocol ------------------------------------------------------------------
 
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return -1;
+  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0)
+    return -1;
   Tensor& t = as_tensor(self)->value;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError, "a Tensor cannot be changed; copy it with .numpy()");
@@ -73,13 +74,16 @@ PyObject* tensor_to_numpy(TensorObject* self) {
   if (!thread_state().watchers.empty()) note_leaving(reinterpret_cast<PyObject*>(self));
   const Tensor& t = self->value;
   if (!t.has_value()) {
-    PyErr_SetString(PyExc_AttributeError, "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a function is traced" GT_MORE("traced-values"));
+    PyErr_SetString(PyExc_AttributeError,
+                    "'SymbolicTensor' object has no attribute 'numpy': its value is not known while a "
+                    "function is traced" GT_MORE("traced-values"));
     return nullptr;
   }
   PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));
   Ref<> bf16;  // NumPy's type for it depends on whether ml_dtypes is there
   if (t.dtype == Dtype::BF16) {
-    bf16 = Ref<>(checked(PyObject_GetAttrString(PyTuple_GET_ITEM(hooks.dtypes, int(t.dtype)), "as_numpy_dtype")));
+    bf16 = Ref<>(
+        checked(PyObject_GetAttrString(PyTuple_GET_ITEM(hooks.dtypes, int(t.dtype)), "as_numpy_dtype")));
     type = bf16.get();
   }
   if (t.shape.rank == 0) {
@@ -117,7 +121,8 @@ static PyObject* from_buffer(PyObject*, PyObject* args) {
     Shape shape;
     for (int i = 0; i < view.ndim; ++i) shape.push(view.shape[i]);
     const Dtype dtype = dtype_code(code);
-    if (view.itemsize != dtype_size(dtype)) fail(Code::Value, "the elements of the buffer have another size than the type");
+    if (view.itemsize != dtype_size(dtype))
+      fail(Code::Value, "the elements of the buffer have another size than the type");
     Tensor t = empty(dtype, shape);
     std::memcpy(t.data, view.buf, size_t(view.len));
     return reinterpret_cast<PyObject*>(new_tensor(std::move(t)));
@@ -131,7 +136,8 @@ static PyObject* symbolic(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!iO", &PyTuple_Type, &dims, &code, &symbol)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Shape shape;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i) shape.push(PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i)
+      shape.push(PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
     if (PyErr_Occurred()) throw PythonError{};
     TensorObject* t = new_tensor(Tensor(Spec{dtype_code(code), shape}));
     if (symbol != Py_None) t->symbol = Py_NewRef(symbol);
@@ -194,8 +200,13 @@ static PyObject* to_dlpack(PyObject*, PyObject* o) {
       e->strides[i] = stride;
       stride *= e->value.shape[i];
     }
-    e->managed.tensor = {e->value.data, {1, 0}, e->value.shape.rank, {code_of(e->value.dtype), uint8_t(8 * dtype_size(e->value.dtype)), 1},
-                         e->value.shape.dims, e->strides, 0};
+    e->managed.tensor = {e->value.data,
+                         {1, 0},
+                         e->value.shape.rank,
+                         {code_of(e->value.dtype), uint8_t(8 * dtype_size(e->value.dtype)), 1},
+                         e->value.shape.dims,
+                         e->strides,
+                         0};
     e->managed.context = e;
     e->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Exported*>(m->context); };
     PyObject* capsule = PyCapsule_New(&e->managed, "dltensor", forget_capsule);
@@ -222,17 +233,19 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
     Tensor t(Spec{Dtype(code), Shape(d.shape, d.ndim)});
     int64_t stride = 1;
     for (int i = d.ndim; d.strides && i-- > 0;) {
-      if (d.shape[i] != 1 && d.strides[i] != stride && t.numel) fail(Code::Value, "from_dlpack: the data is not contiguous; copy it first");
+      if (d.shape[i] != 1 && d.strides[i] != stride && t.numel)
+        fail(Code::Value, "from_dlpack: the data is not contiguous; copy it first");
       stride *= d.shape[i];
     }
-    t.buffer = adopt(static_cast<char*>(d.data) + d.byte_offset, size_t(t.nbytes()),
-                     [](void* owner) {
-                       auto* m = static_cast<DLManagedTensor*>(owner);
-                       // The producer's deleter may touch Python, and buffers die on any thread.
-                       WithLock lock;
-                       if (m->deleter) m->deleter(m);
-                     },
-                     m);
+    t.buffer = adopt(
+        static_cast<char*>(d.data) + d.byte_offset, size_t(t.nbytes()),
+        [](void* owner) {
+          auto* m = static_cast<DLManagedTensor*>(owner);
+          // The producer's deleter may touch Python, and buffers die on any thread.
+          WithLock lock;
+          if (m->deleter) m->deleter(m);
+        },
+        m);
     t.data = t.buffer->data;
     PyCapsule_SetName(capsule, "used_dltensor");
     return reinterpret_cast<PyObject*>(new_tensor(std::move(t)));
@@ -244,7 +257,8 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
 // cotangent may be None and only the values in the mask `keep` (inputs, then outputs) are there.
 static PyObject* record_function(PyObject*, PyObject* args) {
   PyObject *outs, *ins, *closure, *keep = nullptr;
-  if (!PyArg_ParseTuple(args, "O!O!O|O", &PyTuple_Type, &outs, &PyTuple_Type, &ins, &closure, &keep)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!O|O", &PyTuple_Type, &outs, &PyTuple_Type, &ins, &closure, &keep))
+    return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<TensorObject*> in, out;
     std::vector<Ref<TensorObject>> reads;
@@ -258,7 +272,8 @@ static PyObject* record_function(PyObject*, PyObject* args) {
     }
     const uint64_t mask = keep ? PyLong_AsUnsignedLongLongMask(keep) : 0;
     if (PyErr_Occurred()) throw PythonError{};
-    if (!active_tapes().empty()) record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()), keep != nullptr, mask);
+    if (!active_tapes().empty())
+      record_closure(closure, in.data(), int(in.size()), out.data(), int(out.size()), keep != nullptr, mask);
     Py_RETURN_NONE;
   });
 }
@@ -276,21 +291,24 @@ static PyObject* convert_value(PyObject*, PyObject* args) {
 
 static PyObject* is_tracked(PyObject*, PyObject* o) {
   Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
-  Dtype t = is_tensor(o) ? as_tensor(o)->value.dtype : is_variable(o) ? as_variable(o)->value.dtype : Dtype::Bool;
+  Dtype t = is_tensor(o)     ? as_tensor(o)->value.dtype
+            : is_variable(o) ? as_variable(o)->value.dtype
+                             : Dtype::Bool;
   if (n && is_differentiable(t))
     for (Tape* tape : active_tapes())
       if (!tape->variables_only && on_tape(n, tape)) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
 
-static PyMethodDef functions[] = {{"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
-                                  {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
-                                  {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
-                                  {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
-                                  {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
-                                  {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
-                                  {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},
-                                  {}};
+static PyMethodDef functions[] = {
+    {"to_tensor", convert_value, METH_VARARGS, "Any value as a tensor."},
+    {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
+    {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
+    {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
+    {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
+    {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
+    {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},
+    {}};
 
 void init_exchange(PyObject* module) { PyModule_AddFunctions(module, functions); }
 

@@ -9,8 +9,8 @@ namespace {
 
 // Values that do not change and that Python compares without running code of the user's.
 bool is_plain(PyObject* o) {
-  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) ||
-      PyBytes_CheckExact(o) || PyType_Check(o))
+  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
+      PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || PyType_Check(o))
     return true;
   if (PyFrozenSet_CheckExact(o)) {
     Ref<> elements(checked(PySequence_Tuple(o)));
@@ -26,7 +26,8 @@ bool is_plain(PyObject* o) {
 bool equal_plain(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyFloat_CheckExact(a)) return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  if (PyFloat_CheckExact(a))
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
   if (PyTuple_CheckExact(a)) {
     if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
@@ -126,7 +127,11 @@ uint64_t Query::hash() const {
   return h;
 }
 
-Held::Held(PyObject* o) : how_(is_plain(o) ? How::Value : is_hashable(o) ? How::Equal : How::Same), object_(Ref<>::borrow(o)) {
+Held::Held(PyObject* o)
+    : how_(is_plain(o)      ? How::Value
+           : is_hashable(o) ? How::Equal
+                            : How::Same),
+      object_(Ref<>::borrow(o)) {
   if (how_ == How::Value) return;
   if (Ref<> weak{PyWeakref_NewRef(o, nullptr)}) {
     object_ = std::move(weak);
@@ -155,8 +160,7 @@ bool Held::is(PyObject* o) const {
 namespace {
 
 struct CacheObject {
-  PyObject_HEAD
-  KeyedCache<Ref<>>* cache;
+  PyObject_HEAD KeyedCache<Ref<>>* cache;
   size_t most;
 };
 CacheObject* as_cache(PyObject* o) { return reinterpret_cast<CacheObject*>(o); }
@@ -242,24 +246,31 @@ void cache_dealloc(PyObject* self) {
 
 Py_ssize_t cache_length(PyObject* self) { return Py_ssize_t(as_cache(self)->cache->size()); }
 
-PyMethodDef methods[] = {{"find", cache_find, METH_O, "The value that was added for this, or None."},
-                         {"add", cache_add, METH_VARARGS, "Keeps a value for this; the one found longest ago is let go of."},
-                         {"values", cache_values, METH_NOARGS, "All values, the one found last at the end."},
-                         {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
-                         {}};
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(cache_new)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(cache_dealloc)},
-                       {Py_tp_traverse, reinterpret_cast<void*>(cache_traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(cache_clear)},
-                       {Py_tp_methods, methods},
-                       {Py_sq_length, reinterpret_cast<void*>(cache_length)},
-                       {Py_tp_doc, const_cast<char*>("Cache(most, /)\n--\n\nAt most so many values, found by nests of tensors (by type and shape), plain "
-                                                     "values, and objects, which it does not keep alive.")},
-                       {}};
-PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+PyMethodDef methods[] = {
+    {"find", cache_find, METH_O, "The value that was added for this, or None."},
+    {"add", cache_add, METH_VARARGS, "Keeps a value for this; the one found longest ago is let go of."},
+    {"values", cache_values, METH_NOARGS, "All values, the one found last at the end."},
+    {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
+    {}};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(cache_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(cache_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(cache_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(cache_clear)},
+    {Py_tp_methods, methods},
+    {Py_sq_length, reinterpret_cast<void*>(cache_length)},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Cache(most, /)\n--\n\nAt most so many values, found by nests of tensors (by type and shape), plain "
+         "values, and objects, which it does not keep alive.")},
+    {}};
+PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                    slots};
 
 }  // namespace
 
-void init_cache_type(PyObject* module) { PyModule_AddObjectRef(module, "Cache", Ref<>(checked(PyType_FromSpec(&spec))).get()); }
+void init_cache_type(PyObject* module) {
+  PyModule_AddObjectRef(module, "Cache", Ref<>(checked(PyType_FromSpec(&spec))).get());
+}
 
 }  // namespace gt

@@ -1,9 +1,9 @@
 // "Have I seen this before": what things are recognised by, and caches of what was made for them.
 //
-// A thing is described by words and objects. Plain values (numbers, texts, types, tuples of them) are compared as
-// values of one type and kept. Other objects are held weakly and compared by identity, or by their own `==` where they
-// can be hashed. A key whose object has died equals nothing any more: an address or an id says nothing about a thing
-// that may be gone.
+// A thing is described by words and objects. Plain values (numbers, texts, types, tuples of them) are
+// compared as values of one type and kept. Other objects are held weakly and compared by identity, or by
+// their own `==` where they can be hashed. A key whose object has died equals nothing any more: an address or
+// an id says nothing about a thing that may be gone.
 #pragma once
 #include <algorithm>
 #include <list>
@@ -20,7 +20,7 @@ struct Query {
   std::vector<PyObject*> objects;
 
   void add(uint64_t word) { words.push_back(word); }
-  void add(const Tensor& t);    // type and shape
+  void add(const Tensor& t);     // type and shape
   void add_object(PyObject* o);  // a value or an object; adds what it hashes to
   void add_nest(PyObject* o);    // lists, tuples and dicts of such, and of tensors
   uint64_t hash() const;
@@ -146,8 +146,8 @@ template <class V> class KeyedCache {
   size_t alive_ = 0;  // after the last sweep
 };
 
-// Whether a value stays what it is, so that what was made for it can be used again: a plain one, or one that can be
-// hashed by what it holds. Anything else may have changed since.
+// Whether a value stays what it is, so that what was made for it can be used again: a plain one, or one that
+// can be hashed by what it holds. Anything else may have changed since.
 bool is_constant(PyObject* o);
 
 void init_cache_type(PyObject* module);

@@ -24,8 +24,10 @@ void wait_for(VariableObject* v) {
   Ref<> held = Ref<>::borrow(reinterpret_cast<PyObject*>(v));
   while (v->lent) {
     if (v->lent != process)
-      fail(Code::Runtime, "the variable was being changed by another thread when this process was forked: its value is lost. "
-                          "Hint: assign it, or start processes with spawn.");
+      fail(
+          Code::Runtime,
+          "the variable was being changed by another thread when this process was forked: its value is lost. "
+          "Hint: assign it, or start processes with spawn.");
     const int32_t seen = returned.load();
     ++waiting;
     without_lock([&] { returned.wait(seen); });

@@ -1,7 +1,9 @@
-// Variables that lend their elements to a run. An optimizer's step writes the new values over the old ones, without
-// the interpreter's lock. Until it is done nobody else may read or change those variables: who wants to, waits.
+// Variables that lend their elements to a run. An optimizer's step writes the new values over the old ones,
+// without the interpreter's lock. Until it is done nobody else may read or change those variables: who wants
+// to, waits.
 //
-// What is promised (docs/threads.md): a run reads all its variables at one moment and changes them at one moment.
+// What is promised (docs/threads.md): a run reads all its variables at one moment and changes them at one
+// moment.
 #pragma once
 #include "../program.h"
 #include "objects.h"
@@ -12,15 +14,18 @@ void wait_for(VariableObject* v);  // until its elements are its own again; othe
 
 // The value, when no run is writing to it. Whoever reads or changes the elements of a variable comes by here.
 inline Tensor& settled(VariableObject* v) {
-  if (v->lent) [[unlikely]] wait_for(v);
+  if (v->lent) [[unlikely]]
+    wait_for(v);
   return v->value;
 }
-void settle_all(PyObject* sequence);  // a list or tuple: none of the variables in it is lent when this returns
+void settle_all(
+    PyObject* sequence);  // a list or tuple: none of the variables in it is lent when this returns
 
 // Gives the variable another value, whatever it had before.
 void replace(VariableObject* v, Tensor value);
 
-// Whether a run may borrow now. Not while somebody waits: one that borrows again and again would never let them in.
+// Whether a run may borrow now. Not while somebody waits: one that borrows again and again would never let
+// them in.
 bool may_lend();
 
 // The loans of a run, from before it computes until its results are in the variables.

@@ -14,13 +14,16 @@
 namespace gt {
 
 // Python ends a thread that asks for the lock while the interpreter shuts down. That unwinds its stack, which
-// C++ code does not survive and objects of Python must not see: the thread stays where it is until the process ends.
+// C++ code does not survive and objects of Python must not see: the thread stays where it is until the
+// process ends.
 [[noreturn]] inline void stay_here() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 #if defined(__GLIBCXX__)
-#define GT_CATCH_THREAD_END \
-  catch (const abi::__forced_unwind&) { ::gt::stay_here(); }
+#define GT_CATCH_THREAD_END             \
+  catch (const abi::__forced_unwind&) { \
+    ::gt::stay_here();                  \
+  }
 #else
 #define GT_CATCH_THREAD_END
 #endif

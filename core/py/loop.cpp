@@ -19,7 +19,8 @@ struct Kept {
 };
 
 std::mutex kept_mutex;
-auto& kept_by_number = *new std::unordered_map<int64_t, std::weak_ptr<Kept>>;  // never destroyed: tokens may outlive it
+auto& kept_by_number =
+    *new std::unordered_map<int64_t, std::weak_ptr<Kept>>;  // never destroyed: tokens may outlive it
 int64_t next_kept = 0;
 
 Tensor new_token(std::shared_ptr<Kept> kept) {
@@ -30,20 +31,22 @@ Tensor new_token(std::shared_ptr<Kept> kept) {
     kept_by_number[kept->number] = kept;
   }
   Tensor t(Spec{Dtype::I64, Shape()});
-  t.buffer = adopt(reinterpret_cast<char*>(&kept->number), sizeof(int64_t),
-                   [](void* p) {
-                     std::unique_ptr<std::shared_ptr<Kept>> kept(static_cast<std::shared_ptr<Kept>*>(p));
-                     std::lock_guard lock(kept_mutex);
-                     kept_by_number.erase((*kept)->number);
-                   },
-                   owner.get());
+  t.buffer = adopt(
+      reinterpret_cast<char*>(&kept->number), sizeof(int64_t),
+      [](void* p) {
+        std::unique_ptr<std::shared_ptr<Kept>> kept(static_cast<std::shared_ptr<Kept>*>(p));
+        std::lock_guard lock(kept_mutex);
+        kept_by_number.erase((*kept)->number);
+      },
+      owner.get());
   owner.release();
   t.data = t.buffer->data;
   return t;
 }
 
 std::shared_ptr<Kept> find_kept(const Tensor& token) {
-  if (token.dtype != Dtype::I64 || token.numel != 1 || !token.has_value()) fail(Code::Type, "while_loop: expected the token of a loop");
+  if (token.dtype != Dtype::I64 || token.numel != 1 || !token.has_value())
+    fail(Code::Type, "while_loop: expected the token of a loop");
   std::lock_guard lock(kept_mutex);
   auto found = kept_by_number.find(*token.as<int64_t>());
   std::shared_ptr<Kept> kept = found == kept_by_number.end() ? nullptr : found->second.lock();
@@ -54,13 +57,16 @@ std::shared_ptr<Kept> find_kept(const Tensor& token) {
 std::vector<Tensor> tensors_of(PyObject* list) {
   std::vector<Tensor> all;
   Ref<> items(checked(PySequence_Tuple(list)));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) all.push_back(to_tensor(PyTuple_GET_ITEM(items.get(), i))->value);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+    all.push_back(to_tensor(PyTuple_GET_ITEM(items.get(), i))->value);
   return all;
 }
 
 PyObject* list_of(std::vector<Tensor>& tensors) {
   Ref<> list(checked(PyList_New(Py_ssize_t(tensors.size()))));
-  for (size_t k = 0; k < tensors.size(); ++k) PyList_SET_ITEM(list.get(), Py_ssize_t(k), reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[k]))));
+  for (size_t k = 0; k < tensors.size(); ++k)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(k),
+                    reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[k]))));
   return list.release();
 }
 
@@ -75,7 +81,8 @@ constexpr uint32_t kFastIterations = 1024;
 // A program whose inputs are the same tensors again and again, or others in their places.
 class Body {
  public:
-  Body(PyObject* o, const std::vector<Tensor>& inputs) : program(*reinterpret_cast<ProgramObject*>(o)->program) {
+  Body(PyObject* o, const std::vector<Tensor>& inputs)
+      : program(*reinterpret_cast<ProgramObject*>(o)->program) {
     if (program.n_inputs != inputs.size()) fail(Code::Value, "loop: wrong number of inputs");
     for (const Tensor& t : inputs) in_.push_back(&t);
     program.check_inputs(in_.data());
@@ -86,10 +93,12 @@ class Body {
   }
   // That result k can take the place of an input in the next iteration.
   void check_next(size_t k, const Tensor& input) const {
-    if (!(result(k).shape == input.shape && result(k).dtype == input.dtype)) fail(Code::Value, "loop: a variable changes its type or shape");
+    if (!(result(k).shape == input.shape && result(k).dtype == input.dtype))
+      fail(Code::Value, "loop: a variable changes its type or shape");
   }
   void check_condition(size_t k) const {
-    if (result(k).dtype != Dtype::Bool || result(k).numel != 1) fail(Code::Value, "loop: the condition is not one bool");
+    if (result(k).dtype != Dtype::Bool || result(k).numel != 1)
+      fail(Code::Value, "loop: the condition is not one bool");
   }
   // What an iteration gives may be written over what the one before gave.
   void run(const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
@@ -108,7 +117,9 @@ PyObject* loop(PyObject*, PyObject* args) {
   PyObject *condition, *step, *given;
   Py_ssize_t n_vars;
   int keeps;
-  if (!PyArg_ParseTuple(args, "O!O!Onp", ProgramType, &condition, ProgramType, &step, &given, &n_vars, &keeps)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!Onp", ProgramType, &condition, ProgramType, &step, &given, &n_vars,
+                        &keeps))
+    return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<Tensor> state = tensors_of(given), outs;
     Body first(condition, state), next(step, state);
@@ -125,7 +136,9 @@ PyObject* loop(PyObject*, PyObject* args) {
         next.run(state, outs);
         for (Py_ssize_t i = 0; i < n_vars; ++i) state[size_t(i)] = std::move(outs[size_t(i)]);
         go = *outs[size_t(n_vars)].as<bool>();
-        if (keeps) kept->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1), std::make_move_iterator(outs.end()));
+        if (keeps)
+          kept->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1),
+                                        std::make_move_iterator(outs.end()));
         patience.step();
       }
     });
@@ -153,7 +166,8 @@ Tensor joined(const std::vector<std::vector<Tensor>>& iterations, size_t which, 
 // the iterations, last to first. Returns the last state, and the parts of all iterations joined.
 PyObject* loop_back(PyObject*, PyObject* args) {
   PyObject *step, *token, *given, *rest;
-  if (!PyArg_ParseTuple(args, "O!O!OO", ProgramType, &step, TensorType, &token, &given, &rest)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!OO", ProgramType, &step, TensorType, &token, &given, &rest))
+    return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<Tensor> state = tensors_of(given), constants = tensors_of(rest), inputs, outs;
     const std::shared_ptr<Kept> kept = find_kept(as_tensor(token)->value);
@@ -173,12 +187,14 @@ PyObject* loop_back(PyObject*, PyObject* args) {
       Patience patience(kFastIterations);
       for (size_t i = iterations.size(); i-- > 0;) {
         inputs = iterations[i];
-        inputs.insert(inputs.end(), std::make_move_iterator(state.begin()), std::make_move_iterator(state.end()));
+        inputs.insert(inputs.end(), std::make_move_iterator(state.begin()),
+                      std::make_move_iterator(state.end()));
         inputs.insert(inputs.end(), constants.begin(), constants.end());
         body->run(inputs, outs);
         size_t n = state.size();
         if (outs.size() > n) {
-          parts.emplace_back(std::make_move_iterator(outs.begin() + Py_ssize_t(n)), std::make_move_iterator(outs.end()));
+          parts.emplace_back(std::make_move_iterator(outs.begin() + Py_ssize_t(n)),
+                             std::make_move_iterator(outs.end()));
           outs.resize(n);
         }
         std::swap(state, outs);
@@ -186,14 +202,17 @@ PyObject* loop_back(PyObject*, PyObject* args) {
       }
     });
     size_t n = state.size();
-    for (size_t k = n; k < p.results.size(); ++k) state.push_back(joined(parts, k - n, p.values[p.results[k]].form));
+    for (size_t k = n; k < p.results.size(); ++k)
+      state.push_back(joined(parts, k - n, p.values[p.results[k]].form));
     return list_of(state);
   });
 }
 
-PyMethodDef functions[] = {{"loop", loop, METH_VARARGS, "Runs a program again and again, until it says that it is done."},
-                           {"loop_back", loop_back, METH_VARARGS, "Runs a program over what the iterations of a loop kept, last to first."},
-                           {}};
+PyMethodDef functions[] = {
+    {"loop", loop, METH_VARARGS, "Runs a program again and again, until it says that it is done."},
+    {"loop_back", loop_back, METH_VARARGS,
+     "Runs a program over what the iterations of a loop kept, last to first."},
+    {}};
 
 }  // namespace
 

@@ -18,15 +18,26 @@ namespace nb = nanobind;
 
 static void set_hooks(nb::dict given) {
   using namespace gt;
-  const std::pair<const char*, PyObject**> slots[] = {
-      {"convert", &hooks.convert},       {"shape", &hooks.shape},           {"dtypes", &hooks.dtypes},     {"reads", &hooks.reads},
-      {"index", &hooks.index},           {"accumulate", &hooks.accumulate}, {"densify", &hooks.densify},   {"errors", &hooks.errors},
-      {"graph_inputs", &hooks.graph_inputs}, {"graph_program", &hooks.graph_program}, {"not_compiled", &hooks.not_compiled}, {"slices", &hooks.slices},
-      {"dtype_code", &hooks.dtype_code}, {"np_empty", &hooks.np_empty},     {"np_dtypes", &hooks.np_dtypes}};
+  const std::pair<const char*, PyObject**> slots[] = {{"convert", &hooks.convert},
+                                                      {"shape", &hooks.shape},
+                                                      {"dtypes", &hooks.dtypes},
+                                                      {"reads", &hooks.reads},
+                                                      {"index", &hooks.index},
+                                                      {"accumulate", &hooks.accumulate},
+                                                      {"densify", &hooks.densify},
+                                                      {"errors", &hooks.errors},
+                                                      {"graph_inputs", &hooks.graph_inputs},
+                                                      {"graph_program", &hooks.graph_program},
+                                                      {"not_compiled", &hooks.not_compiled},
+                                                      {"slices", &hooks.slices},
+                                                      {"dtype_code", &hooks.dtype_code},
+                                                      {"np_empty", &hooks.np_empty},
+                                                      {"np_dtypes", &hooks.np_dtypes}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
     const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;
-    if (!PyTuple_Check(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != wanted) throw nb::value_error("set_hooks: a table is not complete");
+    if (!PyTuple_Check(tuple.ptr()) || PyTuple_GET_SIZE(tuple.ptr()) != wanted)
+      throw nb::value_error("set_hooks: a table is not complete");
   }
   for (auto& [name, slot] : slots) *slot = Py_NewRef(nb::object(given[name]).ptr());
 }
@@ -34,7 +45,8 @@ static void set_hooks(nb::dict given) {
 static bool is_main_interpreter() {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return true;
   PyErr_SetString(PyExc_ImportError,
-                  "gradtape cannot be imported in a subinterpreter: its core, like NumPy's, has one state for the whole process. "
+                  "gradtape cannot be imported in a subinterpreter: its core, like NumPy's, has one state "
+                  "for the whole process. "
                   "Hint: use it in the main interpreter, or in a process of its own (multiprocessing).");
   return false;
 }
@@ -42,7 +54,8 @@ static bool is_main_interpreter() {
 // The module as nanobind makes it; `PyInit__core` below looks first who asks, before anything is changed.
 NB_MODULE(gradtape_core, m) {
   if (!is_main_interpreter()) throw nb::python_error();
-  if (!gt::isa_level()) throw std::runtime_error(gt::no_copy_text());  // an ImportError, as all that is thrown here
+  if (!gt::isa_level())
+    throw std::runtime_error(gt::no_copy_text());  // an ImportError, as all that is thrown here
   gt::memory_info();  // makes what the allocator counts with, while there is memory
   m.doc() = "The native core of gradtape.";
   gt::init_tensor_type(m.ptr());
@@ -66,29 +79,41 @@ NB_MODULE(gradtape_core, m) {
       throw nb::value_error(e.text.c_str());
     }
   });
-  m.def("dtype_table", [] {
-    nb::list rows;
-    for (const gt::DtypeFacts& f : gt::kDtypeFacts)
-      rows.append(nb::make_tuple(f.name, std::string(1, f.kind), f.size, f.number, f.format, int(f.real)));
-    return rows;
-  }, "What core/dtypes.def says of each element type: (name, kind, size, TensorFlow's number, format, code of the real type).");
-  m.def("param_kinds", [] {
-    nb::dict kinds;
-    auto add = [&](const char* name, gt::ParamKind k) {
-      kinds[name] = nb::make_tuple(int(k), gt::is_operand(k), gt::is_attribute(k));
-    };
+  m.def(
+      "dtype_table",
+      [] {
+        nb::list rows;
+        for (const gt::DtypeFacts& f : gt::kDtypeFacts)
+          rows.append(
+              nb::make_tuple(f.name, std::string(1, f.kind), f.size, f.number, f.format, int(f.real)));
+        return rows;
+      },
+      "What core/dtypes.def says of each element type: (name, kind, size, TensorFlow's number, format, code "
+      "of the real type).");
+  m.def(
+      "param_kinds",
+      [] {
+        nb::dict kinds;
+        auto add = [&](const char* name, gt::ParamKind k) {
+          kinds[name] = nb::make_tuple(int(k), gt::is_operand(k), gt::is_attribute(k));
+        };
 #define GT_ENTRY(name) add(#name, gt::ParamKind::name);
-    GT_PARAM_KINDS(GT_ENTRY)
+        GT_PARAM_KINDS(GT_ENTRY)
 #undef GT_ENTRY
-    return kinds;
-  }, "What a parameter of an op may be: by name (code, whether it is an operand, whether it is an attribute).");
-  m.def("rule_kinds", [] {
-    nb::dict kinds;
+        return kinds;
+      },
+      "What a parameter of an op may be: by name (code, whether it is an operand, whether it is an "
+      "attribute).");
+  m.def(
+      "rule_kinds",
+      [] {
+        nb::dict kinds;
 #define GT_ENTRY(name) kinds[#name] = int(gt::Rule::Kind::name);
-    GT_RULE_KINDS(GT_ENTRY)
+        GT_RULE_KINDS(GT_ENTRY)
 #undef GT_ENTRY
-    return kinds;
-  }, "How a rule makes the gradient of an operand: names with their codes.");
+        return kinds;
+      },
+      "How a rule makes the gradient of an operand: names with their codes.");
   m.def("native_names", gt::impl_names, "Names of the native implementations.");
   m.def("memory_info", [] {
     gt::MemoryInfo info = gt::memory_info();
@@ -103,25 +128,36 @@ NB_MODULE(gradtape_core, m) {
   m.def("release_cached_memory", gt::release_cached);
   m.def("num_threads", gt::num_threads);
   m.def("set_num_threads", gt::set_num_threads);
-  m.def("crc32c", [](nb::handle data) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE)) throw nb::python_error();
-    uint32_t sum = gt::crc32c(view.buf, size_t(view.len));
-    PyBuffer_Release(&view);
-    return sum;
-  }, "The CRC-32C of bytes.");
-  m.def("set_foreign_call", [](nb::object error, nb::object call) {
-    gt::foreign_error = Py_NewRef(error.ptr());
-    gt::foreign_call = Py_NewRef(call.ptr());
-  }, "Ops whose operands raise `error` when they are converted call `call(op, args, kwargs)` instead.");
-  m.def("stepping", gt::stepping, "The number of the record whose gradient rule is running, or 0, and its op.");
-  m.def("record_number", [](nb::handle t) -> uint64_t {
-    gt::Node* n = gt::is_tensor(t.ptr()) ? gt::as_tensor(t.ptr())->node : nullptr;
-    return n ? n->seq : 0;
-  }, "The number of the record that a tensor came from, or 0.");
+  m.def(
+      "crc32c",
+      [](nb::handle data) {
+        Py_buffer view;
+        if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE)) throw nb::python_error();
+        uint32_t sum = gt::crc32c(view.buf, size_t(view.len));
+        PyBuffer_Release(&view);
+        return sum;
+      },
+      "The CRC-32C of bytes.");
+  m.def(
+      "set_foreign_call",
+      [](nb::object error, nb::object call) {
+        gt::foreign_error = Py_NewRef(error.ptr());
+        gt::foreign_call = Py_NewRef(call.ptr());
+      },
+      "Ops whose operands raise `error` when they are converted call `call(op, args, kwargs)` instead.");
+  m.def("stepping", gt::stepping,
+        "The number of the record whose gradient rule is running, or 0, and its op.");
+  m.def(
+      "record_number",
+      [](nb::handle t) -> uint64_t {
+        gt::Node* n = gt::is_tensor(t.ptr()) ? gt::as_tensor(t.ptr())->node : nullptr;
+        return n ? n->seq : 0;
+      },
+      "The number of the record that a tensor came from, or 0.");
   m.def("isa_name", [] { return std::string(gt::isa_name()); });
   m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
-  m.def("set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");
+  m.def(
+      "set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");
   m.def("is_compiling", [] { return gt::compiling; });
   m.def("compile_info", [] {
     gt::CompileInfo info = gt::compile_info();
@@ -132,9 +168,13 @@ NB_MODULE(gradtape_core, m) {
     d["failures"] = info.failures;
     return d;
   });
-  m.def("sightings_needed", gt::sightings_needed, "How often a structure of so many records must be seen before it is compiled.");
+  m.def("sightings_needed", gt::sightings_needed,
+        "How often a structure of so many records must be seen before it is compiled.");
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
-  m.def("tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
+  m.def(
+      "tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
 }
 
-extern "C" NB_EXPORT PyObject* PyInit__core() { return is_main_interpreter() ? PyInit_gradtape_core() : nullptr; }
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  return is_main_interpreter() ? PyInit_gradtape_core() : nullptr;
+}

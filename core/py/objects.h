@@ -27,9 +27,11 @@ inline PyObject* checked(PyObject* o) {
   return o;
 }
 
-// Forgets an error that is answered in another way. Ctrl-C, the end of a program or of memory is none: it travels on.
+// Forgets an error that is answered in another way. Ctrl-C, the end of a program or of memory is none: it
+// travels on.
 inline void clear_exception() {
-  if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError{};
+  if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
+    throw PythonError{};
   PyErr_Clear();
 }
 
@@ -66,13 +68,12 @@ template <class T = PyObject> class Ref {
 // ---- Tensor -------------------------------------------------------------------------------
 
 struct TensorObject {
-  PyObject_HEAD
-  Tensor value;
-  Node* node;         // where it came from, when a tape may want to know; owned
-  uint32_t output;    // which of the node's results it is
-  uint64_t born;      // how many tensors were made before it
-  PyObject* symbol;   // a tensor of a trace: the object that records what is done with it; owned
-  PyObject* dict;     // attributes that other libraries hang on it (Keras masks)
+  PyObject_HEAD Tensor value;
+  Node* node;        // where it came from, when a tape may want to know; owned
+  uint32_t output;   // which of the node's results it is
+  uint64_t born;     // how many tensors were made before it
+  PyObject* symbol;  // a tensor of a trace: the object that records what is done with it; owned
+  PyObject* dict;    // attributes that other libraries hang on it (Keras masks)
   PyObject* weakrefs;
   PyObject *variable, *key;  // what `variable[key]` gave can be assigned to; owned
 };
@@ -88,8 +89,7 @@ void init_tensor_type(PyObject* module);
 
 // The native part of tf.Variable: a value that changes, and the leaf all its reads belong to.
 struct VariableObject {
-  PyObject_HEAD
-  Tensor value;
+  PyObject_HEAD Tensor value;
   uint32_t lent;  // other than 0: a run is writing over the elements (see core/py/lending.h)
   Node* leaf;
   uint64_t uid;  // order of construction
@@ -107,24 +107,27 @@ void init_variable_type(PyObject* module);
 // ---- Op -----------------------------------------------------------------------------------
 
 // What a parameter of an op may be. gradtape/_src/ops/table.py writes signatures with these names.
-#define GT_PARAM_KINDS(X)                                                                                        \
-  X(Operand)   /* a tensor of the op's common type */                                                            \
-  X(Index)     /* a tensor of int32 or int64 */                                                                  \
-  X(Condition) /* a tensor of bool */                                                                            \
-  X(Free)      /* a tensor of any type of its own */                                                             \
-  X(Operands)  /* a list of tensors of the common type */                                                        \
-  X(Axes) X(Axis) X(NewAxis) X(Perm) X(Shape) X(Reshape) X(Int) X(Ints) X(Float) X(Bool) X(Dtype) X(Object)      \
-  X(Ignored)   /* accepted for compatibility (`name`) */                                                         \
+// clang-format off
+#define GT_PARAM_KINDS(X)                                                                              \
+  X(Operand)   /* a tensor of the op's common type */                                                  \
+  X(Index)     /* a tensor of int32 or int64 */                                                        \
+  X(Condition) /* a tensor of bool */                                                                  \
+  X(Free)      /* a tensor of any type of its own */                                                   \
+  X(Operands)  /* a list of tensors of the common type */                                              \
+  X(Axes) X(Axis) X(NewAxis) X(Perm) X(Shape) X(Reshape) X(Int) X(Ints) X(Float) X(Bool) X(Dtype)      \
+  X(Object)                                                                                            \
+  X(Ignored)   /* accepted for compatibility (`name`) */                                               \
   X(Extra)     /* anything but its default hands the call to the op's Python fallback */
+// clang-format on
 #define GT_NAME(name) name,
 enum class ParamKind : uint8_t { GT_PARAM_KINDS(GT_NAME) };
 constexpr bool is_operand(ParamKind k) { return k <= ParamKind::Operands; }
 constexpr bool is_attribute(ParamKind k) { return !is_operand(k) && k < ParamKind::Ignored; }
 
 struct Param {
-  PyObject* name;     // interned; owned
+  PyObject* name;  // interned; owned
   ParamKind kind;
-  PyObject* fallback; // the default; nullptr: required; owned
+  PyObject* fallback;  // the default; nullptr: required; owned
 };
 
 // How the gradient of one operand is made from the cotangent.
@@ -150,8 +153,7 @@ struct KnownAttrs {
 };
 
 struct OpObject {
-  PyObject_HEAD
-  vectorcallfunc call;
+  PyObject_HEAD vectorcallfunc call;
   std::string name;
   const Elementwise* kernel;  // element-wise ops
   const Impl* impl;           // all other native ops
@@ -159,19 +161,19 @@ struct OpObject {
   PyObject* fallback;         // Python function for calls with Extra arguments
   PyObject* row;              // the row of the op table (Python)
   std::vector<Param> params;
-  DtypeSet dtypes;            // allowed common types
+  DtypeSet dtypes;  // allowed common types
   std::vector<KnownAttrs> known;
-  std::vector<Rule> rules;    // one per operand; one for all when `joint` or variadic
-  bool many;                  // results come as a tuple, even when there is one
-  bool joint;                 // rules[0] returns the gradients of all operands
-  bool gaps;                  // rules see None, not zeros, for a result without a cotangent
-  bool no_zero;               // an integer zero as second operand is an error
-  bool no_negative;           // a negative integer as second operand is an error
-  bool true_division;         // integers divide as floats; different types are an error of Python's
-  bool one_is_all;            // a tensor in place of a list is its only element, not the list of its rows
-  bool no_nan;                // a zero cotangent gives a zero gradient even at a pole
+  std::vector<Rule> rules;  // one per operand; one for all when `joint` or variadic
+  bool many;                // results come as a tuple, even when there is one
+  bool joint;               // rules[0] returns the gradients of all operands
+  bool gaps;                // rules see None, not zeros, for a result without a cotangent
+  bool no_zero;             // an integer zero as second operand is an error
+  bool no_negative;         // a negative integer as second operand is an error
+  bool true_division;       // integers divide as floats; different types are an error of Python's
+  bool one_is_all;          // a tensor in place of a list is its only element, not the list of its rows
+  bool no_nan;              // a zero cotangent gives a zero gradient even at a pole
   bool differentiable;
-  std::vector<Reads> reads;   // filled by the first recorded call of each kind
+  std::vector<Reads> reads;  // filled by the first recorded call of each kind
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -207,9 +209,10 @@ PyObject* call_unary(OpObject* op, PyObject* x);
 
 // Operations the engine itself uses, by name; set from Python once the table is complete.
 struct EngineOps {
-  OpObject *add, *sub, *mul, *div, *floordiv, *mod, *pow, *neg, *abs, *invert, *logical_not, *matmul, *equal, *not_equal, *less,
-      *less_equal, *greater, *greater_equal, *logical_and, *logical_or, *logical_xor, *bitwise_and, *bitwise_or, *bitwise_xor,
-      *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan, *zero, *index, *index_update, *cast;
+  OpObject *add, *sub, *mul, *div, *floordiv, *mod, *pow, *neg, *abs, *invert, *logical_not, *matmul, *equal,
+      *not_equal, *less, *less_equal, *greater, *greater_equal, *logical_and, *logical_or, *logical_xor,
+      *bitwise_and, *bitwise_or, *bitwise_xor, *left_shift, *right_shift, *sum_to, *conj, *real, *mul_no_nan,
+      *zero, *index, *index_update, *cast;
 };
 extern EngineOps engine;
 void set_engine_op(const char* name, PyObject* op);
@@ -222,12 +225,13 @@ bool converts_quietly(PyObject* o);  // numbers, lists, arrays: what an operator
 Ref<TensorObject> scalar(double v, Dtype t);
 Dtype dtype_code(long long code);  // throws if there is no such type
 Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param& param, const Tensor* first);
-PyObject* attr_object(ParamKind kind, const Attr& a);  // new reference
-PyObject* shape_object(const Shape& s);                // a TensorShape; new reference
-PyObject* index_tensor(PyObject* self, PyObject* key); // x[key]
-CallAttrs* index_attrs(const Shape& shape, PyObject* key);  // begin, step, size, shape of x[key]; nullptr: a mask or the like
-PyObject* tensor_to_numpy(TensorObject* t);            // a copy
-PyObject* tensor_item(const Tensor& t);                // Python number of a one-element tensor
+PyObject* attr_object(ParamKind kind, const Attr& a);   // new reference
+PyObject* shape_object(const Shape& s);                 // a TensorShape; new reference
+PyObject* index_tensor(PyObject* self, PyObject* key);  // x[key]
+CallAttrs* index_attrs(const Shape& shape,
+                       PyObject* key);  // begin, step, size, shape of x[key]; nullptr: a mask or the like
+PyObject* tensor_to_numpy(TensorObject* t);  // a copy
+PyObject* tensor_item(const Tensor& t);      // Python number of a one-element tensor
 int tensor_buffer(PyObject* self, Py_buffer* view, int flags);
 void tensor_release_buffer(PyObject* self, Py_buffer* view);
 void init_exchange(PyObject* module);
@@ -235,21 +239,22 @@ void init_data(PyObject* module);
 
 // Python functions the core calls for what is rare; set once from gradtape/_src/tensors/hooks.py.
 struct Hooks {
-  PyObject *convert,  // (object, dtype code or -1) -> Tensor
-      *shape,         // tuple of ints -> TensorShape
-      *dtypes,        // tuple of DType by code
-      *reads,         // (op, operands, outputs, attrs) -> list of bit masks
-      *index,         // (tensor, key) -> Tensor: masks and other rare keys
-      *accumulate,    // (g, h) -> g + h, one of them not a Tensor
-      *densify,       // IndexedSlices -> Tensor
-      *errors,        // tuple of exception classes by Code
-      *graph_inputs,  // list of (dtype, shape) -> (graph, symbolic tensors)
-      *graph_program, // (graph, results) -> (Program, descriptions of the results)
-      *not_compiled,  // (exception, whether all rules are ours) -> None: a pass runs by its rules because of it
-      *slices,        // (values, indices, dense shape) -> IndexedSlices
-      *dtype_code,    // anything that names a type -> code
-      *np_empty,      // numpy.empty
-      *np_dtypes;     // tuple of NumPy types by code
+  PyObject *convert,   // (object, dtype code or -1) -> Tensor
+      *shape,          // tuple of ints -> TensorShape
+      *dtypes,         // tuple of DType by code
+      *reads,          // (op, operands, outputs, attrs) -> list of bit masks
+      *index,          // (tensor, key) -> Tensor: masks and other rare keys
+      *accumulate,     // (g, h) -> g + h, one of them not a Tensor
+      *densify,        // IndexedSlices -> Tensor
+      *errors,         // tuple of exception classes by Code
+      *graph_inputs,   // list of (dtype, shape) -> (graph, symbolic tensors)
+      *graph_program,  // (graph, results) -> (Program, descriptions of the results)
+      *not_compiled,   // (exception, whether all rules are ours) -> None: a pass runs by its rules because of
+                       // it
+      *slices,         // (values, indices, dense shape) -> IndexedSlices
+      *dtype_code,     // anything that names a type -> code
+      *np_empty,       // numpy.empty
+      *np_dtypes;      // tuple of NumPy types by code
 };
 extern Hooks hooks;
 // Operands that stand for values of another library (Keras' symbolic inputs) raise `foreign_error` when they
@@ -278,13 +283,13 @@ struct Node {
   int32_t n_in, n_out;
   bool explicit_values;  // closures: called with cotangents, operands and results
   union {
-    uint64_t seq;        // order of recording, a topological order
-    Node* next;          // of a node that nobody holds: the next one to be freed
+    uint64_t seq;  // order of recording, a topological order
+    Node* next;    // of a node that nobody holds: the next one to be freed
   };
-  OpObject* op;          // nullptr: a leaf
+  OpObject* op;  // nullptr: a leaf
   CallAttrs* attrs;
-  PyObject* closure;     // custom gradients: called with the cotangents
-  PyObject** symbols;    // of the values, when the call was traced; owned
+  PyObject* closure;   // custom gradients: called with the cotangents
+  PyObject** symbols;  // of the values, when the call was traced; owned
   uint32_t n_tapes;
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on
@@ -301,8 +306,7 @@ void unref(Node* n);  // needs no memory
 bool on_tape(Node* n, const Tape* t);
 
 struct Tape {
-  PyObject_HEAD
-  Context context;                   // entered while it records
+  PyObject_HEAD Context context;  // entered while it records
   enum class Stage : uint8_t { New, Open, Used } stage;
   bool persistent, watch_accessed;
   bool variables_only;               // takes note of the variables that are read, and records nothing
@@ -318,16 +322,18 @@ void join_tape(Node* n, Tape* t);
 void leave_tape(Node* n, Tape* t);  // a node on no tape lets its values and edges go
 
 // Records a call on every active tape that tracks one of its operands.
-void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out);
+void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
+            int n_out);
 // Results whose gradient is made by a Python function of their cotangents.
-// With `keep` (not -1) the function is called with (cotangents, operands, results), of which it keeps those in the mask.
-void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values = false,
-                    uint64_t keep = 0);
+// With `keep` (not -1) the function is called with (cotangents, operands, results), of which it keeps those
+// in the mask.
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
+                    bool explicit_values = false, uint64_t keep = 0);
 void touch_variable(VariableObject* v);
 
 // ---- errors -------------------------------------------------------------------------------
 
-void raise(const Error& e);  // sets the Python exception
+void raise(const Error& e);          // sets the Python exception
 std::string text_of(PyObject* str);  // for messages: what is no text in UTF-8 is replaced
 // Calls f and turns C++ exceptions into a Python exception and `failed`.
 template <class R, class F> R guarded(R failed, F&& f) noexcept {

@@ -12,7 +12,6 @@ static PyObject* object(TensorObject* t) { return reinterpret_cast<PyObject*>(t)
 // Above this much work (in nanoseconds) other Python threads may run meanwhile.
 constexpr double kWorthReleasing = 20000;
 
-
 // ---- errors -------------------------------------------------------------------------------
 
 // `op: what is wrong; got x: float32[3,4], y: float32[5].`
@@ -23,8 +22,8 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
     while (param < int(op->params.size()) && !is_operand(op->params[param].kind)) ++param;
     if (param == int(op->params.size())) break;
     bool list = op->params[param].kind == ParamKind::Operands;
-    got += (i ? ", " : "") + text_of(op->params[param].name) + (list ? "[" + std::to_string(i) + "]" : "") + ": " +
-           in[i]->value.spec().str();
+    got += (i ? ", " : "") + text_of(op->params[param].name) + (list ? "[" + std::to_string(i) + "]" : "") +
+           ": " + in[i]->value.spec().str();
     if (!list) ++param;
   }
   return {e.code, op->name + ": " + e.text + (got.empty() ? "" : "; got " + got + ".")};
@@ -33,11 +32,13 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
 // ---- running ------------------------------------------------------------------------------
 
 void no_value() {
-  fail(Code::Runtime, "an operand has no value: the gradient rule that called this op reads a value it was not found to read");
+  fail(Code::Runtime,
+       "an operand has no value: the gradient rule that called this op reads a value it was not found to "
+       "read");
 }
 
-// What the results of an op written in Python are: asked of its `infer([(dtype, shape)], attrs) -> [(shape, dtype)]`,
-// which an op that was entered into the table directly gets when it is first needed.
+// What the results of an op written in Python are: asked of its `infer([(dtype, shape)], attrs) -> [(shape,
+// dtype)]`, which an op that was entered into the table directly gets when it is first needed.
 void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs) {
   auto dims = [](const Shape& s) {
     Ref<> t(checked(PyTuple_New(s.rank)));
@@ -54,7 +55,9 @@ void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs,
     infer = Ref<>(checked(PyObject_GetAttrString(self, "infer")));
   }
   Ref<> specs(checked(PyList_New(n)));
-  for (int i = 0; i < n; ++i) PyList_SET_ITEM(specs.get(), i, checked(Py_BuildValue("(iO)", int(in[i]->dtype), dims(in[i]->shape).get())));
+  for (int i = 0; i < n; ++i)
+    PyList_SET_ITEM(specs.get(), i,
+                    checked(Py_BuildValue("(iO)", int(in[i]->dtype), dims(in[i]->shape).get())));
   Ref<> made(checked(PyObject_CallFunctionObjArgs(infer.get(), specs.get(), attrs, nullptr)));
   Ref<> list(checked(PySequence_Fast(made.get(), "infer must return a list")));
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list.get()); ++k) {
@@ -64,7 +67,8 @@ void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs,
     if (!PyTuple_Check(spec)) fail(Code::Type, "infer must return a list of tuples (shape, dtype)");
     if (!PyArg_ParseTuple(spec, "O!i", &PyTuple_Type, &shape, &dtype)) throw PythonError{};
     Shape s;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i) s.push(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i)
+      s.push(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
     if (PyErr_Occurred()) throw PythonError{};
     outs.emplace_back(Spec{dtype_code(dtype), s});
   }
@@ -89,13 +93,15 @@ static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* 
     infer_python(op, values, n, attrs_tuple(attrs), specs);
   Ref<> operands(checked(PyTuple_New(n))), results(checked(PyTuple_New(Py_ssize_t(specs.size()))));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
-  for (size_t k = 0; k < specs.size(); ++k) PyTuple_SET_ITEM(results.get(), Py_ssize_t(k), object(new_tensor(std::move(specs[k]))));
+  for (size_t k = 0; k < specs.size(); ++k)
+    PyTuple_SET_ITEM(results.get(), Py_ssize_t(k), object(new_tensor(std::move(specs[k]))));
   static PyObject* method = PyUnicode_InternFromString("trace");
-  Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)), operands.get(), results.get(),
-                                           attrs_tuple(attrs), nullptr)));
+  Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)),
+                                           operands.get(), results.get(), attrs_tuple(attrs), nullptr)));
   if (!active_tapes().empty()) {
     std::vector<TensorObject*> out;
-    for (size_t k = 0; k < specs.size(); ++k) out.push_back(as_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k))));
+    for (size_t k = 0; k < specs.size(); ++k)
+      out.push_back(as_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k))));
     record(op, attrs, in, n, out.data(), int(out.size()));
   }
   return op->many ? results.release() : Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
@@ -106,7 +112,8 @@ static void check_divisor(const OpObject* op, const Tensor& y) {
   if (!op->no_zero || !is_int(y.dtype)) return;
   bool zero = visit(y.dtype, [&](auto t) {
     using T = decltype(t);
-    if constexpr (std::is_integral_v<T>) return std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel;
+    if constexpr (std::is_integral_v<T>)
+      return std::find(y.as<T>(), y.as<T>() + y.numel, T(0)) != y.as<T>() + y.numel;
     return false;
   });
   if (zero) fail("Integer division by zero");
@@ -153,7 +160,8 @@ static PyObject* run_kernel(OpObject* op, TensorObject* const* in, int n) {
   return object(out.release());
 }
 
-static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, std::vector<Ref<TensorObject>>& results) {
+static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs,
+                        std::vector<Ref<TensorObject>>& results) {
   if (!active_tapes().empty()) {
     std::vector<TensorObject*> out;
     for (auto& r : results) out.push_back(r.get());
@@ -161,7 +169,8 @@ static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs*
   }
   if (!op->many) return object(results[0].release());
   PyObject* tuple = checked(PyTuple_New(Py_ssize_t(results.size())));
-  for (size_t k = 0; k < results.size(); ++k) PyTuple_SET_ITEM(tuple, Py_ssize_t(k), object(results[k].release()));
+  for (size_t k = 0; k < results.size(); ++k)
+    PyTuple_SET_ITEM(tuple, Py_ssize_t(k), object(results[k].release()));
   return tuple;
 }
 
@@ -219,7 +228,8 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   Py_ssize_t n_extra = PyTuple_GET_SIZE(extra);
   Ref<> args(checked(PyTuple_New(n + n_extra)));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(object(in[i])));
-  for (Py_ssize_t i = 0; i < n_extra; ++i) PyTuple_SET_ITEM(args.get(), n + i, Py_NewRef(PyTuple_GET_ITEM(extra, i)));
+  for (Py_ssize_t i = 0; i < n_extra; ++i)
+    PyTuple_SET_ITEM(args.get(), n + i, Py_NewRef(PyTuple_GET_ITEM(extra, i)));
   Ref<> result;
   {
     Quiet quiet(true);
@@ -240,9 +250,11 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   return finish(op, in, n, attrs, results);
 }
 
-// A tensor with a value that was there before the current trace began, or that the trace lifts into its graph.
+// A tensor with a value that was there before the current trace began, or that the trace lifts into its
+// graph.
 static bool is_outside(const ThreadState& here, TensorObject* t) {
-  return !t->symbol && t->value.has_value() && (t->born <= here.trace_start || (here.trace_lifts && is_differentiable(t->value.dtype)));
+  return !t->symbol && t->value.has_value() &&
+         (t->born <= here.trace_start || (here.trace_lifts && is_differentiable(t->value.dtype)));
 }
 
 // In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
@@ -268,7 +280,8 @@ static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, Call
 static void tell_watchers(PyObject* op, PyObject* operands, PyObject* result) {
   std::vector<Ref<>> watchers;
   for (PyObject* w : thread_state().watchers) watchers.push_back(Ref<>::borrow(w));
-  for (auto& w : watchers) Ref<>(checked(PyObject_CallFunctionObjArgs(w.get(), op, operands, result, nullptr)));
+  for (auto& w : watchers)
+    Ref<>(checked(PyObject_CallFunctionObjArgs(w.get(), op, operands, result, nullptr)));
 }
 
 // Shows the call and its result to the watchers.
@@ -295,7 +308,9 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
       if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.has_value()) no_value();
     }
-    PyObject* out = op->kernel ? run_kernel(op, in, n) : op->impl ? run_impl(op, in, n, attrs) : run_python(op, in, n, attrs);
+    PyObject* out = op->kernel ? run_kernel(op, in, n)
+                    : op->impl ? run_impl(op, in, n, attrs)
+                               : run_python(op, in, n, attrs);
     return here.watchers.empty() ? out : watched(op, in, n, out);
   } catch (const Error& e) {
     throw with_operands(e, op, in, n);

@@ -18,16 +18,20 @@ PyTypeObject* OpType;
   std::string allowed;
   for (int i = 0; i < kDtypes; ++i)
     if (op->dtypes >> i & 1) allowed += (allowed.empty() ? "" : ", ") + std::string(dtype_name(Dtype(i)));
-  fail(op->name + ": not defined for " + dtype_name(t) + "; expected one of " + allowed + ". Hint: convert with tf.cast(x, dtype).");
+  fail(op->name + ": not defined for " + dtype_name(t) + "; expected one of " + allowed +
+       ". Hint: convert with tf.cast(x, dtype).");
 }
 
-[[noreturn]] static void mixed_types(const OpObject* op, const std::string& name, int position, Dtype expected, const Spec& got) {
+[[noreturn]] static void mixed_types(const OpObject* op, const std::string& name, int position,
+                                     Dtype expected, const Spec& got) {
   if (op->true_division)  // Python's own division checks first, with another class of error
-    fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) + " != tf." + dtype_name(got.dtype) +
-                         ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
-  fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" + std::to_string(position) +
-       ", zero-based) was expected to be a " + dtype_name(expected) + " tensor but is a " + dtype_name(got.dtype) + " tensor; got " + name +
-       ": " + got.str() + ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
+    fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) +
+                         " != tf." + dtype_name(got.dtype) + ". Hint: tf.cast(" + name + ", tf." +
+                         dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
+  fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" +
+       std::to_string(position) + ", zero-based) was expected to be a " + dtype_name(expected) +
+       " tensor but is a " + dtype_name(got.dtype) + " tensor; got " + name + ": " + got.str() +
+       ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
 }
 
 static int type_of(PyObject* o) {
@@ -50,7 +54,8 @@ static int type_of_values(PyObject* const* items, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     PyObject* o = items[i];
     if (!o) continue;
-    bool array = !PyFloat_CheckExact(o) && !PyLong_CheckExact(o) && !PyBool_Check(o) && !PyList_Check(o) && !PyTuple_Check(o);
+    bool array = !PyFloat_CheckExact(o) && !PyLong_CheckExact(o) && !PyBool_Check(o) && !PyList_Check(o) &&
+                 !PyTuple_Check(o);
     int t = int(to_tensor(o)->value.dtype);
     if (array) return t;
     if (best < 0 || (is_int(Dtype(best)) && !is_int(Dtype(t)))) best = t;
@@ -58,9 +63,11 @@ static int type_of_values(PyObject* const* items, size_t n) {
   return best;
 }
 
-static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyObject* o, int position, int common) {
+static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyObject* o, int position,
+                                         int common) {
   if (o == Py_None) {
-    fail(Code::Value, op->name + ": `" + text_of(p.name) + "` is None; expected a tensor. Hint: a gradient that does not exist is None.");
+    fail(Code::Value, op->name + ": `" + text_of(p.name) +
+                          "` is None; expected a tensor. Hint: a gradient that does not exist is None.");
   }
   switch (p.kind) {
     case ParamKind::Index: {
@@ -68,10 +75,13 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
       if (t->value.dtype == Dtype::I32 || t->value.dtype == Dtype::I64) return t;
       if (t->value.numel == 0 && !is_tensor(o)) return to_tensor(o, int(Dtype::I32));
       if (!is_int(t->value.dtype))
-        fail(op->name + ": `" + text_of(p.name) + "` must hold integers; expected int32 or int64; got " + t->value.spec().str() + ".");
+        fail(op->name + ": `" + text_of(p.name) + "` must hold integers; expected int32 or int64; got " +
+             t->value.spec().str() + ".");
       if (t->symbol) {
         PyObject* dtype = PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(Dtype::I64));
-        return to_tensor(Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.cast), t.get(), dtype, nullptr))).get());
+        return to_tensor(Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.cast),
+                                                                    t.get(), dtype, nullptr)))
+                             .get());
       }
       if (!t->value.has_value()) no_value();
       Tensor cast = empty(Dtype::I64, t->value.shape);
@@ -81,14 +91,16 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
     case ParamKind::Condition: {
       Ref<TensorObject> t = to_tensor(o);
       if (t->value.dtype != Dtype::Bool)
-        fail(op->name + ": `" + text_of(p.name) + "` must be bool; got " + t->value.spec().str() + ". Hint: compare, e.g. x > 0.");
+        fail(op->name + ": `" + text_of(p.name) + "` must be bool; got " + t->value.spec().str() +
+             ". Hint: compare, e.g. x > 0.");
       return t;
     }
     case ParamKind::Free: return to_tensor(o);
     default: {
       int t = type_of(o);
       if (t >= 0 && common >= 0 && t != common)
-        mixed_types(op, text_of(p.name), position, Dtype(common), is_tensor(o) ? as_tensor(o)->value.spec() : as_variable(o)->value.spec());
+        mixed_types(op, text_of(p.name), position, Dtype(common),
+                    is_tensor(o) ? as_tensor(o)->value.spec() : as_variable(o)->value.spec());
       return to_tensor(o, t >= 0 ? -1 : common);
     }
   }
@@ -99,10 +111,12 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
 constexpr size_t kMostParams = 16;
 
 // Puts the arguments of a call in the order of the signature.
-static void bind(OpObject* op, PyObject* const* args, Py_ssize_t n_args, PyObject* kwnames, PyObject** bound) {
+static void bind(OpObject* op, PyObject* const* args, Py_ssize_t n_args, PyObject* kwnames,
+                 PyObject** bound) {
   size_t n = op->params.size();
   if (size_t(n_args) > n)
-    fail(Code::Type, op->name + "() takes at most " + std::to_string(n) + " arguments (" + std::to_string(n_args) + " given)");
+    fail(Code::Type, op->name + "() takes at most " + std::to_string(n) + " arguments (" +
+                         std::to_string(n_args) + " given)");
   for (Py_ssize_t i = 0; i < n_args; ++i) bound[i] = args[i];
   Py_ssize_t n_named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t i = 0; i < n_named; ++i) {
@@ -153,7 +167,8 @@ static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* firs
   for (size_t k = 0; k < op->params.size(); ++k) {
     const Param& p = op->params[k];
     if (!is_attribute(p.kind)) continue;
-    lasting = lasting && n < std::size(key.objects) && p.kind != ParamKind::Reshape && is_lasting(p, bound[k]);
+    lasting =
+        lasting && n < std::size(key.objects) && p.kind != ParamKind::Reshape && is_lasting(p, bound[k]);
     if (lasting) key.objects[n] = bound[k];
     ++n;
   }
@@ -182,7 +197,8 @@ static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* firs
 static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* bound[kMostParams] = {};
   bind(op, args, PyVectorcall_NARGS(nargsf), kwnames, bound);
-  if (op->fallback && wants_fallback(op, bound)) return PyObject_Vectorcall(op->fallback, args, nargsf, kwnames);
+  if (op->fallback && wants_fallback(op, bound))
+    return PyObject_Vectorcall(op->fallback, args, nargsf, kwnames);
 
   size_t n_params = op->params.size();
   int common = -1;
@@ -204,11 +220,14 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
         list = Ref<>(checked(PySequence_Tuple(seq)));  // conversions run Python code, which may change a list
       }
       common = type_of_all(list.get());
-      if (common < 0) common = type_of_values(PySequence_Fast_ITEMS(list.get()), size_t(PySequence_Fast_GET_SIZE(list.get())));
+      if (common < 0)
+        common =
+            type_of_values(PySequence_Fast_ITEMS(list.get()), size_t(PySequence_Fast_GET_SIZE(list.get())));
     }
   }
   // Python values take the only type an op has (bool), if it has one.
-  if (any_common && common < 0) common = std::has_single_bit(op->dtypes) ? std::countr_zero(op->dtypes) : type_of_values(plain, n_params);
+  if (any_common && common < 0)
+    common = std::has_single_bit(op->dtypes) ? std::countr_zero(op->dtypes) : type_of_values(plain, n_params);
   if (common >= 0 && !(op->dtypes >> common & 1)) wrong_type(op, Dtype(common));
 
   std::vector<Ref<TensorObject>> operands;
@@ -219,7 +238,8 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
     if (!is_operand(p.kind)) continue;
     if (p.kind == ParamKind::Operands) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
-        operands.push_back(convert_operand(op, p, PySequence_Fast_GET_ITEM(list.get(), i), position++, common));
+        operands.push_back(
+            convert_operand(op, p, PySequence_Fast_GET_ITEM(list.get(), i), position++, common));
     } else {
       operands.push_back(convert_operand(op, p, bound[k], position++, common));
     }
@@ -252,8 +272,10 @@ static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, P
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     // The usual call of an element-wise op has nothing to parse.
     if (op->kernel && !kwnames) {
-      if (n == 1 && op->kernel->arity == 1 && op->params[0].kind == ParamKind::Operand) return call_unary(op, args[0]);
-      if (n == 2 && op->kernel->arity == 2 && op->params[1].kind == ParamKind::Operand && (type_of(args[0]) >= 0 || type_of(args[1]) >= 0))
+      if (n == 1 && op->kernel->arity == 1 && op->params[0].kind == ParamKind::Operand)
+        return call_unary(op, args[0]);
+      if (n == 2 && op->kernel->arity == 2 && op->params[1].kind == ParamKind::Operand &&
+          (type_of(args[0]) >= 0 || type_of(args[1]) >= 0))
         return call_binary(op, args[0], args[1]);
     }
     return call(op, args, nargsf, kwnames);
@@ -263,7 +285,8 @@ static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, P
 
 PyObject* call_unary(OpObject* op, PyObject* x) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    Ref<TensorObject> t = is_tensor(x) ? Ref<TensorObject>::borrow(as_tensor(x)) : convert_operand(op, op->params[0], x, 0, -1);
+    Ref<TensorObject> t =
+        is_tensor(x) ? Ref<TensorObject>::borrow(as_tensor(x)) : convert_operand(op, op->params[0], x, 0, -1);
     if (!in(t->value.dtype, op->dtypes)) wrong_type(op, t->value.dtype);
     TensorObject* operands[] = {t.get()};
     return run_op(op, operands, 1, nullptr);
@@ -280,8 +303,8 @@ static Ref<TensorObject> to_real(TensorObject* t) {  // integers divide as float
 
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
   PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    if (is_tensor(x) && is_tensor(y) && as_tensor(x)->value.dtype == as_tensor(y)->value.dtype && op->kernel &&
-        in(as_tensor(x)->value.dtype, op->dtypes)) {
+    if (is_tensor(x) && is_tensor(y) && as_tensor(x)->value.dtype == as_tensor(y)->value.dtype &&
+        op->kernel && in(as_tensor(x)->value.dtype, op->dtypes)) {
       TensorObject* operands[] = {as_tensor(x), as_tensor(y)};
       return run_op(op, operands, 2, nullptr);
     }
@@ -290,8 +313,10 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
       return call(op, args, 2, nullptr);
     }
     int common = type_of(x) >= 0 ? type_of(x) : type_of(y);
-    Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common), b = convert_operand(op, op->params[1], y, 1, common);
-    if (op->true_division && is_int(Dtype(common)) && !a->symbol && !b->symbol) a = to_real(a.get()), b = to_real(b.get());
+    Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common),
+                      b = convert_operand(op, op->params[1], y, 1, common);
+    if (op->true_division && is_int(Dtype(common)) && !a->symbol && !b->symbol)
+      a = to_real(a.get()), b = to_real(b.get());
     if (!in(a->value.dtype, op->dtypes)) wrong_type(op, a->value.dtype);
     TensorObject* operands[] = {a.get(), b.get()};
     return run_op(op, operands, 2, nullptr);
@@ -305,7 +330,8 @@ PyObject* attrs_tuple(CallAttrs* a) {
   if (!a) return none;
   if (!a->tuple) {
     a->tuple = checked(PyTuple_New(Py_ssize_t(a->kinds.size())));
-    for (size_t k = 0; k < a->kinds.size(); ++k) PyTuple_SET_ITEM(a->tuple, Py_ssize_t(k), checked(attr_object(a->kinds[k], a->values[k])));
+    for (size_t k = 0; k < a->kinds.size(); ++k)
+      PyTuple_SET_ITEM(a->tuple, Py_ssize_t(k), checked(attr_object(a->kinds[k], a->values[k])));
   }
   return a->tuple;
 }
@@ -342,8 +368,8 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const char *name, *native;
   PyObject *params, *rules, *flags, *python, *fallback, *row;
   unsigned dtypes;
-  if (!PyArg_ParseTuple(args, "ssO!IO!O!OOO", &name, &native, &PyList_Type, &params, &dtypes, &PyList_Type, &rules, &PySet_Type, &flags,
-                        &python, &fallback, &row))
+  if (!PyArg_ParseTuple(args, "ssO!IO!O!OOO", &name, &native, &PyList_Type, &params, &dtypes, &PyList_Type,
+                        &rules, &PySet_Type, &flags, &python, &fallback, &row))
     return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
@@ -377,28 +403,34 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (*native) {
       op->kernel = flag("elementwise") ? find_elementwise(native) : nullptr;
       op->impl = op->kernel ? nullptr : find_impl(native);
-      if (!op->kernel && !op->impl) fail(Code::Lookup, std::string(name) + ": there is no native kernel named " + native);
+      if (!op->kernel && !op->impl)
+        fail(Code::Lookup, std::string(name) + ": there is no native kernel named " + native);
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
       const char* p;
       int kind;
       PyObject* fallback_value;
-      if (!PyArg_ParseTuple(PyList_GET_ITEM(params, i), "siO", &p, &kind, &fallback_value)) throw PythonError{};
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(params, i), "siO", &p, &kind, &fallback_value))
+        throw PythonError{};
       bool required = fallback_value == Py_Ellipsis;
-      if (kind < 0 || kind > int(ParamKind::Extra)) fail(Code::Value, std::string(name) + ": there is no such kind of parameter");
+      if (kind < 0 || kind > int(ParamKind::Extra))
+        fail(Code::Value, std::string(name) + ": there is no such kind of parameter");
       op->params.reserve(op->params.size() + 1);
-      op->params.push_back({checked(PyUnicode_InternFromString(p)), ParamKind(kind), required ? nullptr : Py_NewRef(fallback_value)});
+      op->params.push_back({checked(PyUnicode_InternFromString(p)), ParamKind(kind),
+                            required ? nullptr : Py_NewRef(fallback_value)});
     }
     int operands = 0;
     for (const Param& p : op->params) operands += is_operand(p.kind);
-    if (op->kernel && op->kernel->arity != operands) fail(Code::Value, std::string(name) + ": the kernel has another number of operands");
+    if (op->kernel && op->kernel->arity != operands)
+      fail(Code::Value, std::string(name) + ": the kernel has another number of operands");
     if (op->params.size() > kMostParams) fail(Code::Value, std::string(name) + ": too many parameters");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); ++i) {
       int kind;
       PyObject* function;
       if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "iO", &kind, &function)) throw PythonError{};
       Rule r;
-      if (kind < 0 || kind > int(Rule::Kind::Zero)) fail(Code::Value, std::string(name) + ": there is no such kind of rule");
+      if (kind < 0 || kind > int(Rule::Kind::Zero))
+        fail(Code::Value, std::string(name) + ": there is no such kind of rule");
       r.kind = Rule::Kind(kind);
       if ((r.kind == Rule::Kind::Derivative || r.kind == Rule::Kind::Vjp) && !PyCallable_Check(function))
         fail(Code::Type, std::string(name) + ": a rule must be a function");
@@ -412,9 +444,15 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
 }
 
 static PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(as_op(self)->name.c_str()); }
-static PyObject* get_row(PyObject* self, void*) { return Py_NewRef(as_op(self)->row ? as_op(self)->row : Py_None); }
-static PyObject* get_python(PyObject* self, void*) { return Py_NewRef(as_op(self)->python ? as_op(self)->python : Py_None); }
-static PyObject* get_shares(PyObject* self, void*) { return PyBool_FromLong(as_op(self)->impl && !as_op(self)->impl->allocates); }
+static PyObject* get_row(PyObject* self, void*) {
+  return Py_NewRef(as_op(self)->row ? as_op(self)->row : Py_None);
+}
+static PyObject* get_python(PyObject* self, void*) {
+  return Py_NewRef(as_op(self)->python ? as_op(self)->python : Py_None);
+}
+static PyObject* get_shares(PyObject* self, void*) {
+  return PyBool_FromLong(as_op(self)->impl && !as_op(self)->impl->allocates);
+}
 static PyObject* get_reads(PyObject* self, void*) {
   PyObject* list = PyList_New(0);
   for (const Reads& kind : as_op(self)->reads)
@@ -424,19 +462,24 @@ static PyObject* get_reads(PyObject* self, void*) {
     }
   return list;
 }
-static PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<gradtape op '%s'>", as_op(self)->name.c_str()); }
+static PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<gradtape op '%s'>", as_op(self)->name.c_str());
+}
 
-static PyGetSetDef getset[] = {{"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
-                               {"row", get_row, nullptr, "The op's row of the table.", nullptr},
-                               {"_python", get_python, nullptr, "The function of an op written in Python, or None.", nullptr},
-                               {"_shares", get_shares, nullptr, "Whether a result may be where an operand is.", nullptr},
-                               {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads, for each kind of call so far.", nullptr},
-                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                               {}};
-static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
-                                {"__weaklistoffset__", T_PYSSIZET, offsetof(OpObject, weakrefs), READONLY, nullptr},
-                                {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, call), READONLY, nullptr},
-                                {}};
+static PyGetSetDef getset[] = {
+    {"op_name", get_name, nullptr, "The name of the op in the table.", nullptr},
+    {"row", get_row, nullptr, "The op's row of the table.", nullptr},
+    {"_python", get_python, nullptr, "The function of an op written in Python, or None.", nullptr},
+    {"_shares", get_shares, nullptr, "Whether a result may be where an operand is.", nullptr},
+    {"_reads", get_reads, nullptr, "Bit masks of the values each rule reads, for each kind of call so far.",
+     nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(OpObject, weakrefs), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, call), READONLY, nullptr},
+    {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(op_new)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
                               {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -444,7 +487,8 @@ static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(op_new)},
                               {Py_tp_getset, getset},
                               {Py_tp_members, members},
                               {}};
-static PyType_Spec spec = {"gradtape._core.Op", sizeof(OpObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+static PyType_Spec spec = {"gradtape._core.Op", sizeof(OpObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
 
 void init_op_type(PyObject* module) {
   OpType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));

@@ -14,8 +14,8 @@ struct Visit {
   Node* node;
   bool needed = false;  // leads to a source
   bool source = false;
-  size_t kept = 0;      // where the inputs that stand for its values are listed
-  size_t first = 0;     // index of its first cotangent
+  size_t kept = 0;   // where the inputs that stand for its values are listed
+  size_t first = 0;  // index of its first cotangent
 };
 
 // Python's 0 stands for a gradient that is zero whatever the values are. Nothing is computed
@@ -32,7 +32,8 @@ struct Source {
 };
 struct SourceHash {
   size_t operator()(const Source& s) const {
-    return (reinterpret_cast<uintptr_t>(s.data) >> 6) * 0x9e3779b97f4a7c15ull ^ reinterpret_cast<uintptr_t>(s.node) >> 5 ^ s.output;
+    return (reinterpret_cast<uintptr_t>(s.data) >> 6) * 0x9e3779b97f4a7c15ull ^
+           reinterpret_cast<uintptr_t>(s.node) >> 5 ^ s.output;
   }
 };
 
@@ -56,7 +57,8 @@ class Places {
     uint32_t place = 0;
   };
   size_t probe(const Node* n) const {
-    size_t mask = slots_.size() - 1, i = (reinterpret_cast<uintptr_t>(n) >> 5) * 0x9e3779b97f4a7c15ull >> 20 & mask;
+    size_t mask = slots_.size() - 1,
+           i = (reinterpret_cast<uintptr_t>(n) >> 5) * 0x9e3779b97f4a7c15ull >> 20 & mask;
     while (slots_[i].node && slots_[i].node != n) i = (i + 1) & mask;
     return i;
   }
@@ -94,7 +96,8 @@ class Pass {
       for (int k = 0; k < n->n_in; ++k)
         if (Node* from = n->edges()[k].node) push(from);
     }
-    std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; });
+    std::sort(visits_.begin(), visits_.end(),
+              [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; });
     size_t cotangents = 0;
     for (size_t i = 0; i < visits_.size(); ++i) {
       *places_.find(visits_[i].node) = uint32_t(i);
@@ -151,8 +154,8 @@ class Pass {
     }
   }
 
-  // For each end the seeds that its gradient depends on, as bits of `words` words: seed k is the cotangent of end k of
-  // `from`. No rule is run.
+  // For each end the seeds that its gradient depends on, as bits of `words` words: seed k is the cotangent of
+  // end k of `from`. No rule is run.
   std::vector<uint64_t> reached(const std::vector<Edge>& from, const std::vector<Edge>& to, size_t words) {
     std::vector<uint64_t> bits(cotangents_.size() * words);
     auto at = [&](const Edge& e) { return bits.data() + (visit(e.node)->first + e.output) * words; };
@@ -206,7 +209,8 @@ class Pass {
       if (n->attrs && !describe(s, n->attrs->values)) return false;
       for (int i = 0; i < n->n_in; ++i) {
         Visit* from = visit(n->edges()[i].node);
-        s.query.add(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output : ~0ull);
+        s.query.add(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output
+                                         : ~0ull);
       }
       v.kept = kept_.size();
       for (int k = 0; k < n->n_in + n->n_out; ++k) {
@@ -218,7 +222,8 @@ class Pass {
           Node* owner = k < n->n_in ? n->edges()[k].node : n;
           uint32_t output = k < n->n_in ? n->edges()[k].output : uint32_t(k - n->n_in);
           auto [it, fresh] = classes.try_emplace(Source{t.data, owner, output}, uint32_t(s.inputs.size()));
-          bool same = fresh || (s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype);
+          bool same =
+              fresh || (s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype);
           which = same ? it->second : uint32_t(s.inputs.size());
           if (fresh || !same) {
             s.inputs.push_back(&t);
@@ -357,16 +362,19 @@ class Pass {
       case Rule::Kind::Vjp: {
         PyObject* args[8] = {nullptr, g.get()};
         for (size_t k = 0; k < values.size(); ++k) args[k + 2] = values[k].object();
-        gx = Ref<>(checked(PyObject_Vectorcall(rule.function, args + 1, (values.size() + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
+        gx = Ref<>(checked(PyObject_Vectorcall(
+            rule.function, args + 1, (values.size() + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
         if (gx.get() == Py_None) return gx;
         break;
       }
       case Rule::Kind::Derivative: {
         PyObject* args[8] = {nullptr};
         for (size_t k = 0; k < values.size(); ++k) args[k + 1] = values[k].object();
-        Ref<> d(checked(PyObject_Vectorcall(rule.function, args + 1, values.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
+        Ref<> d(checked(PyObject_Vectorcall(rule.function, args + 1,
+                                            values.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
         if (d.get() == Py_None) return d;
-        if (is_tensor(d.get()) && is_complex(as_tensor(d.get())->value.dtype)) d = Ref<>(checked(call_unary(engine.conj, d.get())));
+        if (is_tensor(d.get()) && is_complex(as_tensor(d.get())->value.dtype))
+          d = Ref<>(checked(call_unary(engine.conj, d.get())));
         gx = op->no_nan ? Ref<>(checked(call_binary(engine.mul_no_nan, d.get(), g.get())))
                         : Ref<>(checked(call_binary(engine.mul, g.get(), d.get())));
       }
@@ -382,7 +390,8 @@ class Pass {
     const Shape& have = as_tensor(gx.get())->value.shape;
     if (have == x.shape || have.rank < x.shape.rank) return gx;
     Ref<> shape(shape_object(x.shape));
-    return Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.sum_to), gx.get(), shape.get(), nullptr)));
+    return Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.sum_to), gx.get(),
+                                                      shape.get(), nullptr)));
   }
 
   // Arguments of an explicit rule: g (a tuple when the op has several results), operands, out, attributes.
@@ -391,12 +400,16 @@ class Pass {
     Py_ssize_t n_attrs = PyTuple_GET_SIZE(attrs), at = 0;
     bool variadic = n->op->params[0].kind == ParamKind::Operands;
     for (int k = 0; k < n->n_out; ++k)
-      if (!g[k]) g[k] = !n->op->gaps && is_differentiable(n->values()[n->n_in + k].dtype) ? zeros(n->values()[n->n_in + k]) : Ref<>::borrow(Py_None);
+      if (!g[k])
+        g[k] = !n->op->gaps && is_differentiable(n->values()[n->n_in + k].dtype)
+                   ? zeros(n->values()[n->n_in + k])
+                   : Ref<>::borrow(Py_None);
     Ref<> args(checked(PyTuple_New(1 + (variadic ? 1 : n->n_in) + 1 + n_attrs)));
     auto put = [&](PyObject* owned) { PyTuple_SET_ITEM(args.get(), at++, checked(owned)); };
     auto pack = [&](auto&& list, size_t from, size_t to) {
       PyObject* t = checked(PyTuple_New(Py_ssize_t(to - from)));
-      for (size_t k = from; k < to; ++k) PyTuple_SET_ITEM(t, Py_ssize_t(k - from), Py_NewRef(reinterpret_cast<PyObject*>(list[k].get())));
+      for (size_t k = from; k < to; ++k)
+        PyTuple_SET_ITEM(t, Py_ssize_t(k - from), Py_NewRef(reinterpret_cast<PyObject*>(list[k].get())));
       return t;
     };
     bool many = n->op->many;
@@ -429,7 +442,10 @@ class Pass {
     Ref<> args(checked(PyTuple_New(n->n_out)));
     for (int k = 0; k < n->n_out; ++k) {
       const Tensor& like = n->values()[n->n_in + k];
-      PyTuple_SET_ITEM(args.get(), k, g[k] ? g[k].release() : is_differentiable(like.dtype) ? zeros(like).release() : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(args.get(), k,
+                       g[k]                            ? g[k].release()
+                       : is_differentiable(like.dtype) ? zeros(like).release()
+                                                       : Py_NewRef(Py_None));
     }
     Ref<> closure = Ref<>::borrow(n->closure);
     give(n, Ref<>(checked(PyObject_CallObject(closure.get(), args.get()))), "custom_gradient");
@@ -438,27 +454,36 @@ class Pass {
   void step_function(Visit& v, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
     Node* n = v.node;
     const bool tells_zeros = bool(connected_of(n));
-    Ref<> gs(checked(PyTuple_New(n->n_out))), ins(checked(PyTuple_New(n->n_in))), outs(checked(PyTuple_New(n->n_out)));
+    Ref<> gs(checked(PyTuple_New(n->n_out))), ins(checked(PyTuple_New(n->n_in))),
+        outs(checked(PyTuple_New(n->n_out)));
     for (int k = 0; k < n->n_out; ++k) {
       const bool zero = tells_zeros && !g[k] && cotangents_[v.first + k];
-      PyTuple_SET_ITEM(gs.get(), k, g[k] ? g[k].release() : zero ? zero_gradient().release() : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(gs.get(), k,
+                       g[k]   ? g[k].release()
+                       : zero ? zero_gradient().release()
+                              : Py_NewRef(Py_None));
       PyTuple_SET_ITEM(outs.get(), k, Py_NewRef(values[size_t(n->n_in + k)].object()));
     }
     for (int i = 0; i < n->n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(values[size_t(i)].object()));
     Ref<> closure = Ref<>::borrow(n->closure);
-    give(n, Ref<>(checked(PyObject_CallFunctionObjArgs(closure.get(), gs.get(), ins.get(), outs.get(), nullptr))), "function");
+    give(
+        n,
+        Ref<>(checked(PyObject_CallFunctionObjArgs(closure.get(), gs.get(), ins.get(), outs.get(), nullptr))),
+        "function");
   }
 
   void give(Node* n, Ref<> all, const std::string& name) {
     Ref<> list(checked(PySequence_Fast(all.get(), "a gradient rule must return one gradient per operand")));
     if (PySequence_Fast_GET_SIZE(list.get()) != n->n_in)
-      fail(Code::Value, name + ": the gradient rule must return " + std::to_string(n->n_in) + " gradients, but returned " +
+      fail(Code::Value, name + ": the gradient rule must return " + std::to_string(n->n_in) +
+                            " gradients, but returned " +
                             std::to_string(PySequence_Fast_GET_SIZE(list.get())));
     for (int i = 0; i < n->n_in; ++i) {
       PyObject* gx = PySequence_Fast_GET_ITEM(list.get(), i);
       if (gx == Py_None || !needs(n->edges()[i])) continue;
       // What a user's own gradient function returns is passed on as it is.
-      add(n->edges()[i].node, n->edges()[i].output, n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->values()[i]));
+      add(n->edges()[i].node, n->edges()[i].output,
+          n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->values()[i]));
     }
   }
 

@@ -1,5 +1,5 @@
-// The Python type Program: made from a description that gradtape/_src/engines/native/lower.py writes, run with
-// tensors.
+// The Python type Program: made from a description that gradtape/_src/engines/native/lower.py writes, run
+// with tensors.
 #include "program_type.h"
 
 #include "../ops/elementwise.h"
@@ -19,7 +19,8 @@ int64_t integer(PyObject* o) {
 // Of a list or a tuple.
 Py_ssize_t size(PyObject* sequence) {
   if (!PyList_Check(sequence) && !PyTuple_Check(sequence))
-    fail(Code::Type, std::string("expected a list or a tuple; got an object of type ") + Py_TYPE(sequence)->tp_name + ".");
+    fail(Code::Type, std::string("expected a list or a tuple; got an object of type ") +
+                         Py_TYPE(sequence)->tp_name + ".");
   return PySequence_Fast_GET_SIZE(sequence);
 }
 PyObject* item(PyObject* sequence, Py_ssize_t i) {
@@ -33,7 +34,8 @@ template <class F> void each(PyObject* sequence, F&& f) {
 // A number below `limit`, such as that of a register.
 template <class T> T number(PyObject* o, uint64_t limit, const char* what) {
   int64_t v = integer(o);
-  if (v < 0 || uint64_t(v) >= limit) fail(Code::Value, std::string("there is no ") + what + " with the number " + std::to_string(v));
+  if (v < 0 || uint64_t(v) >= limit)
+    fail(Code::Value, std::string("there is no ") + what + " with the number " + std::to_string(v));
   return T(v);
 }
 Dtype dtype_of(PyObject* o) { return number<Dtype>(o, kDtypes, "type"); }
@@ -56,15 +58,18 @@ Cluster read_cluster(PyObject* d) {
   c.outer = number<int64_t>(item(d, 0), INT64_MAX, "size");
   c.inner = number<int64_t>(item(d, 1), INT64_MAX, "size");
   int64_t elements;
-  if (__builtin_mul_overflow(c.outer, c.inner, &elements)) fail(Code::Value, "program: a cluster is too large");
+  if (__builtin_mul_overflow(c.outer, c.inner, &elements))
+    fail(Code::Value, "program: a cluster is too large");
   auto register_of = [&](PyObject* o) { return number<uint16_t>(o, c.registers.size(), "register"); };
   each(item(d, 2), [&](PyObject* r) {
-    Register reg{number<Register::Kind>(item(r, 0), 3, "kind of register"), number<Spread>(item(r, 1), 4, "spread"),
-                 number<uint8_t>(item(r, 2), 17, "width"), number<uint32_t>(item(r, 3), UINT32_MAX, "operand")};
+    Register reg{number<Register::Kind>(item(r, 0), 3, "kind of register"),
+                 number<Spread>(item(r, 1), 4, "spread"), number<uint8_t>(item(r, 2), 17, "width"),
+                 number<uint32_t>(item(r, 3), UINT32_MAX, "operand")};
     c.widest = std::max(c.widest, reg.width);
     c.registers.push_back(reg);
   });
-  if (c.registers.size() > UINT16_MAX + size_t(1)) fail(Code::Runtime, "program: a cluster has too many registers");
+  if (c.registers.size() > UINT16_MAX + size_t(1))
+    fail(Code::Runtime, "program: a cluster has too many registers");
   double cost = 0;
   each(item(d, 3), [&](PyObject* o) {
     ClusterOp op;
@@ -85,7 +90,8 @@ Cluster read_cluster(PyObject* d) {
     } else {
       const Elementwise* k = find_elementwise(name);
       if (!k || !k->loop[int(t)] || k->arity != op.arity)
-        fail(Code::Value, "program: there is no kernel " + name + " of " + std::to_string(op.arity) + " operands for " + dtype_name(t));
+        fail(Code::Value, "program: there is no kernel " + name + " of " + std::to_string(op.arity) +
+                              " operands for " + dtype_name(t));
       op.loop = k->loop[int(t)];
       cost += k->cost;
     }
@@ -95,8 +101,9 @@ Cluster read_cluster(PyObject* d) {
     const Reduction* r = find_reduction(text(item(o, 0)));
     Dtype t = dtype_of(item(o, 1));
     if (!r || !r->loop[int(t)]) fail(Code::Value, "program: there is no such reduction");
-    c.tails.push_back({number<Tail::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)], register_of(item(o, 3)),
-                       number<uint32_t>(item(o, 4), UINT32_MAX, "result"), uint8_t(dtype_size(r->out[int(t)]))});
+    c.tails.push_back({number<Tail::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)],
+                       register_of(item(o, 3)), number<uint32_t>(item(o, 4), UINT32_MAX, "result"),
+                       uint8_t(dtype_size(r->out[int(t)]))});
     cost += 0.2;
   });
   c.scratch = number<uint32_t>(item(d, 5), 1 << 16, "number of buffers");
@@ -127,12 +134,14 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
   }
   Ref<> result(checked(PyObject_CallObject(self->callbacks[size_t(which)], args.get())));
   Ref<> results(checked(PySequence_Tuple(result.get())));
-  if (size_t(PyTuple_GET_SIZE(results.get())) < outs.size()) fail(Code::Value, "a callback returns fewer tensors than it has results");
+  if (size_t(PyTuple_GET_SIZE(results.get())) < outs.size())
+    fail(Code::Value, "a callback returns fewer tensors than it has results");
   for (size_t k = 0; k < outs.size(); ++k) {
     Ref<TensorObject> t = to_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k)));
     if (!t->value.has_value()) fail(Code::Type, "a callback returns a symbolic tensor, which has no value");
     if (t->value.dtype != outs[k].dtype || !(t->value.shape == outs[k].shape))
-      fail(Code::Value, "a callback returns " + t->value.spec().str() + " where " + outs[k].spec().str() + " is expected");
+      fail(Code::Value,
+           "a callback returns " + t->value.spec().str() + " where " + outs[k].spec().str() + " is expected");
     outs[k] = t->value;
   }
 }
@@ -147,7 +156,8 @@ CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first) 
     attrs->kinds.push_back(p.kind);
     attrs->values.values.push_back(parse_attr(p.kind, v.get(), op, p, first));
   }
-  if (size(tuple) != Py_ssize_t(attrs->kinds.size())) fail(Code::Value, op->name + ": wrong number of attributes");
+  if (size(tuple) != Py_ssize_t(attrs->kinds.size()))
+    fail(Code::Value, op->name + ": wrong number of attributes");
   return attrs->kinds.empty() ? nullptr : attrs.release();
 }
 
@@ -158,7 +168,8 @@ void check_operands(const OpObject* op, size_t n) {
     list |= p.kind == ParamKind::Operands;
     single += is_operand(p.kind) && p.kind != ParamKind::Operands;
   }
-  if (list ? n < single + 1 : n != single) fail(Code::Value, op->name + ": wrong number of operands; got " + std::to_string(n) + ".");
+  if (list ? n < single + 1 : n != single)
+    fail(Code::Value, op->name + ": wrong number of operands; got " + std::to_string(n) + ".");
 }
 
 // Program(n_inputs, values, steps, results, arena_bytes, in_place=())
@@ -166,7 +177,8 @@ void check_operands(const OpObject* op, size_t n) {
 static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *values, *steps, *results, *in_place = nullptr;
   long long n_inputs, arena;
-  if (!PyArg_ParseTuple(args, "LOOOL|O", &n_inputs, &values, &steps, &results, &arena, &in_place)) return nullptr;
+  if (!PyArg_ParseTuple(args, "LOOOL|O", &n_inputs, &values, &steps, &results, &arena, &in_place))
+    return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   auto* p = reinterpret_cast<ProgramObject*>(self);
@@ -218,15 +230,19 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
         step.impl = op->impl;
         step.name = op->name.c_str();  // ops of the table live as long as the process
         if (!op->kernel && !op->impl) fail(Code::Runtime, "program: " + op->name + " has no native code");
-        if (CallAttrs* a = attrs_from_tuple(op, item(s, 4), step.in.empty() ? nullptr : &prog.values[step.in[0]].form)) {
+        if (CallAttrs* a =
+                attrs_from_tuple(op, item(s, 4), step.in.empty() ? nullptr : &prog.values[step.in[0]].form)) {
           p->attrs.push_back(a);
           step.attrs = &a->values;
         }
       }
       prog.steps.push_back(std::move(step));
     });
-    each(results, [&](PyObject* r) { prog.results.push_back(number<uint32_t>(r, prog.values.size(), "value")); });
-    if (in_place) each(in_place, [&](PyObject* i) { prog.in_place.push_back(int32_t(std::max<int64_t>(-1, integer(i)))); });
+    each(results,
+         [&](PyObject* r) { prog.results.push_back(number<uint32_t>(r, prog.values.size(), "value")); });
+    if (in_place)
+      each(in_place,
+           [&](PyObject* i) { prog.in_place.push_back(int32_t(std::max<int64_t>(-1, integer(i)))); });
     prog.finish();
     return self;
   });
@@ -251,14 +267,16 @@ void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tens
   without_lock([&] { run.compute(outs); });
 }
 
-void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets, std::vector<Tensor>& outs) {
+void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
+                      std::vector<Tensor>& outs) {
   const size_t n_targets = size_t(PyTuple_GET_SIZE(targets)), first = p->program->results.size() - n_targets;
   // Code outside of the program may fail, and may want to read the variables.
   Program::Run run(*p->program, inputs, !p->program->calls() && may_lend());
   Loans loans(run, targets, p->program->results.size());
   without_lock([&] { run.compute(outs); });
   // Nothing else runs before all of them have changed: what they let go of is freed with `outs`.
-  for (size_t k = 0; k < n_targets; ++k) as_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))->value = std::move(outs[first + k]);
+  for (size_t k = 0; k < n_targets; ++k)
+    as_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))->value = std::move(outs[first + k]);
 }
 
 namespace {
@@ -294,7 +312,9 @@ class Inputs {
 
 PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n) {
   Ref<> list(checked(PyList_New(Py_ssize_t(n))));
-  for (size_t k = 0; k < n; ++k) PyList_SET_ITEM(list.get(), Py_ssize_t(k), reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[k]))));
+  for (size_t k = 0; k < n; ++k)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(k),
+                    reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[k]))));
   return list.release();
 }
 
@@ -315,13 +335,15 @@ bool writes_over(const Program& p, PyObject* inputs, PyObject* targets) {
   const size_t n = size_t(PyTuple_GET_SIZE(targets)), first = p.results.size() - n;
   for (size_t k = 0; k < p.in_place.size(); ++k) {
     if (p.in_place[k] < 0) continue;
-    if (k < first || PySequence_Fast_GET_ITEM(inputs, p.in_place[k]) != PyTuple_GET_ITEM(targets, Py_ssize_t(k - first))) return false;
+    if (k < first ||
+        PySequence_Fast_GET_ITEM(inputs, p.in_place[k]) != PyTuple_GET_ITEM(targets, Py_ssize_t(k - first)))
+      return false;
   }
   return true;
 }
 
-// update(inputs, variables) -> list of the results that are not new values of the variables, which are the last
-// results. They are written over the old values where nobody else holds those.
+// update(inputs, variables) -> list of the results that are not new values of the variables, which are the
+// last results. They are written over the old values where nobody else holds those.
 static PyObject* program_update(PyObject* self, PyObject* args) {
   PyObject *list, *targets;
   if (!PyArg_ParseTuple(args, "OO!", &list, &PyTuple_Type, &targets)) return nullptr;
@@ -329,11 +351,14 @@ static PyObject* program_update(PyObject* self, PyObject* args) {
     auto* p = reinterpret_cast<ProgramObject*>(self);
     const Program& program = *p->program;
     const size_t n_targets = size_t(PyTuple_GET_SIZE(targets));
-    if (n_targets > program.results.size()) fail(Code::Value, "program: it has fewer results than variables are to change");
+    if (n_targets > program.results.size())
+      fail(Code::Value, "program: it has fewer results than variables are to change");
     for (size_t k = 0; k < n_targets; ++k)
-      if (!is_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))) fail(Code::Type, "program: only variables can be given new values");
+      if (!is_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
+        fail(Code::Type, "program: only variables can be given new values");
     Inputs in(program, list);
-    if (!writes_over(program, list, targets)) fail(Code::Value, "program: it was made to change other variables");
+    if (!writes_over(program, list, targets))
+      fail(Code::Value, "program: it was made to change other variables");
     std::vector<Tensor> outs;
     update_variables(p, in.get(), targets, outs);
     return tensor_list(outs, outs.size() - n_targets);
@@ -347,7 +372,8 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "Oi", &list, &repeats)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     auto* p = reinterpret_cast<ProgramObject*>(self);
-    if (repeats < 1) fail(Code::Value, "profile: expected at least one run; got repeats=" + std::to_string(repeats) + ".");
+    if (repeats < 1)
+      fail(Code::Value, "profile: expected at least one run; got repeats=" + std::to_string(repeats) + ".");
     std::vector<double> times(p->program->steps.size(), 0.0);
     for (int i = 0; i < repeats; ++i) {
       Inputs in(*p->program, list);
@@ -364,8 +390,8 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
       std::string what = step.name;
       if (step.kind == Step::Kind::Cluster) {
         const Cluster& c = p->program->clusters[size_t(step.cluster)];
-        what += "(" + std::to_string(c.ops.size()) + " ops, " + std::to_string(c.tails.size()) + " tails, " + std::to_string(c.outer) + "x" +
-                std::to_string(c.inner) + ")";
+        what += "(" + std::to_string(c.ops.size()) + " ops, " + std::to_string(c.tails.size()) + " tails, " +
+                std::to_string(c.outer) + "x" + std::to_string(c.inner) + ")";
       } else {
         for (uint32_t v : step.in) what += " " + p->program->values[v].form.shape.str();
       }
@@ -376,9 +402,11 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
   });
 }
 
-static PyMethodDef methods[] = {{"profile", program_profile, METH_VARARGS, "Seconds per step over several runs."},
-                                {"update", program_update, METH_VARARGS, "Runs, and gives variables their new values."},
-                                {"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."}, {}};
+static PyMethodDef methods[] = {
+    {"profile", program_profile, METH_VARARGS, "Seconds per step over several runs."},
+    {"update", program_update, METH_VARARGS, "Runs, and gives variables their new values."},
+    {"run", program_run, METH_O, "Runs the program on a list of tensors; returns the list of results."},
+    {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(program_new)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(program_dealloc)},
                               {Py_tp_methods, methods},
@@ -494,15 +522,18 @@ PyObject* make_scalar(PyObject*, PyObject* args) {
   double number;
   int code;
   if (!PyArg_ParseTuple(args, "di", &number, &code)) return nullptr;
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(number, dtype_code(code)).release()); });
+  return guarded<PyObject*>(
+      nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(number, dtype_code(code)).release()); });
 }
 
-PyMethodDef functions[] = {{"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},
-                           {"apply", apply, METH_VARARGS, "Runs an op on tensors with attributes that are normal already."},
-                           {"record_op", record_call, METH_VARARGS, "Tells the tapes of a call whose results exist already."},
-                           {"recorded_symbols", recorded_symbols, METH_NOARGS, "The tensors of traces that this thread's tapes know."},
-                           {"scalar", make_scalar, METH_VARARGS, "A tensor of one number."},
-                           {}};
+PyMethodDef functions[] = {
+    {"infer", infer, METH_VARARGS, "Shapes and types of an op's results."},
+    {"apply", apply, METH_VARARGS, "Runs an op on tensors with attributes that are normal already."},
+    {"record_op", record_call, METH_VARARGS, "Tells the tapes of a call whose results exist already."},
+    {"recorded_symbols", recorded_symbols, METH_NOARGS,
+     "The tensors of traces that this thread's tapes know."},
+    {"scalar", make_scalar, METH_VARARGS, "A tensor of one number."},
+    {}};
 
 }  // namespace
 

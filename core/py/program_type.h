@@ -8,10 +8,9 @@
 namespace gt {
 
 struct ProgramObject {
-  PyObject_HEAD
-  Program* program;
-  std::vector<CallAttrs*> attrs;      // of the steps; owned
-  std::vector<PyObject*> callbacks;   // owned
+  PyObject_HEAD Program* program;
+  std::vector<CallAttrs*> attrs;     // of the steps; owned
+  std::vector<PyObject*> callbacks;  // owned
 };
 extern PyTypeObject* ProgramType;
 void init_program_type(PyObject* module);
@@ -20,9 +19,10 @@ void init_update_type(PyObject* module);
 
 // Runs without the interpreter's lock; throws what the steps throw.
 void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);
-// Runs, and then all targets, a tuple of variables, have the last results at once. `outs` is left with the other
-// results, and in their places behind those the old values.
-void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets, std::vector<Tensor>& outs);
+// Runs, and then all targets, a tuple of variables, have the last results at once. `outs` is left with the
+// other results, and in their places behind those the old values.
+void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
+                      std::vector<Tensor>& outs);
 // Whether the results of a program that are written over inputs are new values of just those variables.
 bool writes_over(const Program& p, PyObject* inputs, PyObject* targets);
 

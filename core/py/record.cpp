@@ -192,8 +192,8 @@ class Tracking {
   size_t n_ = 0;
 };
 
-static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, uint64_t keep,
-                    const Tracking& tapes) {
+static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
+                    uint64_t keep, const Tracking& tapes) {
   for (int i = 0; i < n_in; ++i) {
     node->edges()[i] = {is_differentiable(in[i]->value.dtype) ? ref(in[i]->node) : nullptr, in[i]->output};
     Tensor* v = new (&node->values()[i]) Tensor;
@@ -233,7 +233,8 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
 static uint64_t kind_of_call(const OpObject* op, const CallAttrs* attrs, TensorObject* const* in, int n_in) {
   uint64_t kind = uint64_t(n_in);
   auto mix = [&](uint64_t v) { kind = (kind ^ v) * 0x9e3779b97f4a7c15ull, kind ^= kind >> 29; };
-  for (int i = 0; i < n_in; ++i) mix(uint64_t(is_complex(in[i]->value.dtype)) << 8 | uint64_t(op->kernel ? 0 : in[i]->value.shape.rank));
+  for (int i = 0; i < n_in; ++i)
+    mix(uint64_t(is_complex(in[i]->value.dtype)) << 8 | uint64_t(op->kernel ? 0 : in[i]->value.shape.rank));
   if (!attrs) return kind;
   for (size_t k = 0; k < attrs->kinds.size(); ++k) {
     const Attr& a = attrs->values[k];
@@ -251,13 +252,16 @@ static const Reads* known_reads(const OpObject* op, uint64_t kind) {
 
 // Which values the rules of the tracked operands read. Found by running each rule once on
 // tensors that note whether their value is used.
-static void find_reads(OpObject* op, uint64_t kind, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+static void find_reads(OpObject* op, uint64_t kind, CallAttrs* attrs, TensorObject* const* in, int n_in,
+                       TensorObject* const* out, int n_out) {
   Ref<> ins(checked(PyTuple_New(n_in))), outs(checked(PyTuple_New(n_out)));
-  for (int i = 0; i < n_in; ++i) PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
-  for (int i = 0; i < n_out; ++i) PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
+  for (int i = 0; i < n_in; ++i)
+    PyTuple_SET_ITEM(ins.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
+  for (int i = 0; i < n_out; ++i)
+    PyTuple_SET_ITEM(outs.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(out[i])));
   Quiet quiet;
-  Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(), outs.get(), attrs_tuple(attrs),
-                                                   nullptr)));
+  Ref<> masks(checked(PyObject_CallFunctionObjArgs(hooks.reads, reinterpret_cast<PyObject*>(op), ins.get(),
+                                                   outs.get(), attrs_tuple(attrs), nullptr)));
   Reads found{kind, {}};
   for (size_t i = 0; i < op->rules.size(); ++i) {
     found.masks.push_back(PyLong_AsUnsignedLongLongMask(PyList_GetItem(masks.get(), Py_ssize_t(i))));
@@ -274,7 +278,8 @@ static uint64_t values_to_keep(const OpObject* op, const Reads& reads, TensorObj
   return keep;
 }
 
-void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
+            int n_out) {
   if (!op->differentiable || Tracking(in, n_in).empty()) return;
   uint64_t kind = kind_of_call(op, attrs, in, n_in);
   if (!known_reads(op, kind)) find_reads(op, kind, attrs, in, n_in, out, n_out);
@@ -289,8 +294,8 @@ void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, T
   unref(node);
 }
 
-void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out, bool explicit_values,
-                    uint64_t keep) {
+void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
+                    bool explicit_values, uint64_t keep) {
   Tracking tapes(in, n_in);
   if (tapes.empty()) return;
   Node* node = new_node(nullptr, n_in, n_out);

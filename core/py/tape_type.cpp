@@ -99,10 +99,12 @@ static PyObject* tape_enter(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Tape* t = as_tape(self);
     if (t->context.entered())
-      fail(Code::Value, "Tape is still recording, This can happen if you try to re-enter an already-active tape.");
+      fail(Code::Value,
+           "Tape is still recording, This can happen if you try to re-enter an already-active tape.");
     if (t->stage != Tape::Stage::Open) forget(t);
     t->stage = Tape::Stage::Open;
-    if (t->context.tracker || thread_state().tracker) Ref<>(checked(PyObject_CallMethod(self, "_entering", nullptr)));
+    if (t->context.tracker || thread_state().tracker)
+      Ref<>(checked(PyObject_CallMethod(self, "_entering", nullptr)));
     t->context.enter();
     return Py_NewRef(self);
   });
@@ -161,7 +163,8 @@ static PyObject* tape_watch(PyObject* self, PyObject* o) {
 
 static PyObject* tape_variables(PyObject* self, PyObject*) {
   auto sorted = as_tape(self)->variables;
-  std::sort(sorted.begin(), sorted.end(), [](PyObject* a, PyObject* b) { return as_variable(a)->uid < as_variable(b)->uid; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](PyObject* a, PyObject* b) { return as_variable(a)->uid < as_variable(b)->uid; });
   PyObject* tuple = PyTuple_New(Py_ssize_t(sorted.size()));
   if (!tuple) return nullptr;
   for (size_t i = 0; i < sorted.size(); ++i) PyTuple_SET_ITEM(tuple, Py_ssize_t(i), Py_NewRef(sorted[i]));
@@ -173,8 +176,11 @@ static PyObject* tape_variables(PyObject* self, PyObject*) {
 static PyObject* tape_backward(PyObject* self, PyObject* args) {
   PyObject *targets, *cotangents, *sources;
   int bare_zeros = 0;
-  if (!PyArg_ParseTuple(args, "O!O!O!|p", &PyList_Type, &targets, &PyList_Type, &cotangents, &PyList_Type, &sources, &bare_zeros)) return nullptr;
-  return guarded<PyObject*>(nullptr, [&] { return backward(as_tape(self), targets, cotangents, sources, bare_zeros).release(); });
+  if (!PyArg_ParseTuple(args, "O!O!O!|p", &PyList_Type, &targets, &PyList_Type, &cotangents, &PyList_Type,
+                        &sources, &bare_zeros))
+    return nullptr;
+  return guarded<PyObject*>(
+      nullptr, [&] { return backward(as_tape(self), targets, cotangents, sources, bare_zeros).release(); });
 }
 
 static PyObject* tape_pullback(PyObject* self, PyObject* args) {
@@ -194,7 +200,8 @@ static PyObject* tape_tracks(PyObject* self, PyObject* o) {
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
 }
 
-// A kept or forgotten value of a record: (tensor, place of its buffer, bytes of the buffer); 0, 0 when only type and shape are known.
+// A kept or forgotten value of a record: (tensor, place of its buffer, bytes of the buffer); 0, 0 when only
+// type and shape are known.
 static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
   Ref<TensorObject> t(new_tensor(value));
   t->node = ref(node);
@@ -204,8 +211,9 @@ static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
                                static_cast<unsigned long long>(value.buffer ? value.buffer->bytes : 0)));
 }
 
-// All records and leaves, oldest first, as (number, op, origins, operands, results, owner): the op is None for leaves and
-// gradients of the user's own, origins are (number of a record or 0, which result), owner is a variable, a gradient function or None.
+// All records and leaves, oldest first, as (number, op, origins, operands, results, owner): the op is None
+// for leaves and gradients of the user's own, origins are (number of a record or 0, which result), owner is a
+// variable, a gradient function or None.
 static PyObject* tape_records(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Tape* t = as_tape(self);
@@ -227,18 +235,23 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
       auto found = variables.find(n);
       bool variable = found != variables.end();
       PyObject* owner = variable ? found->second : n->closure;
-      Ref<> origins(checked(PyTuple_New(n_in))), operands(checked(PyTuple_New(n_in))), results(checked(PyTuple_New(variable ? 1 : n_out)));
+      Ref<> origins(checked(PyTuple_New(n_in))), operands(checked(PyTuple_New(n_in))),
+          results(checked(PyTuple_New(variable ? 1 : n_out)));
       for (int i = 0; i < n_in; ++i) {
         const Edge& e = n->edges()[i];
         bool here = e.node && on_tape(e.node, t);
-        PyTuple_SET_ITEM(origins.get(), i, checked(Py_BuildValue("(KI)", here ? static_cast<unsigned long long>(e.node->seq) : 0ull, e.output)));
+        PyTuple_SET_ITEM(origins.get(), i,
+                         checked(Py_BuildValue(
+                             "(KI)", here ? static_cast<unsigned long long>(e.node->seq) : 0ull, e.output)));
         PyTuple_SET_ITEM(operands.get(), i, value_entry(n->values()[i], e.node, e.output));
       }
-      for (int k = 0; k < n_out; ++k) PyTuple_SET_ITEM(results.get(), k, value_entry(n->values()[n_in + k], n, uint32_t(k)));
+      for (int k = 0; k < n_out; ++k)
+        PyTuple_SET_ITEM(results.get(), k, value_entry(n->values()[n_in + k], n, uint32_t(k)));
       if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(settled(as_variable(owner)), n, 0));
       PyObject* op = n->op ? reinterpret_cast<PyObject*>(n->op) : Py_None;
-      Ref<> record(checked(Py_BuildValue("(KOOOOO)", static_cast<unsigned long long>(n->seq), op, origins.get(), operands.get(), results.get(),
-                                         owner ? owner : Py_None)));
+      Ref<> record(
+          checked(Py_BuildValue("(KOOOOO)", static_cast<unsigned long long>(n->seq), op, origins.get(),
+                                operands.get(), results.get(), owner ? owner : Py_None)));
       if (PyList_Append(list.get(), record.get())) throw PythonError{};
     }
     return list.release();
@@ -246,20 +259,25 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
 }
 
 static PyObject* tape_size(PyObject* self, void*) { return PyLong_FromSize_t(as_tape(self)->nodes.size()); }
-static PyObject* tape_recording(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->context.entered()); }
+static PyObject* tape_recording(PyObject* self, void*) {
+  return PyBool_FromLong(as_tape(self)->context.entered());
+}
 static PyObject* tape_stage(PyObject* self, void*) {
   static const char* const names[] = {"new", "open", "used"};
   return PyUnicode_FromString(names[int(as_tape(self)->stage)]);
 }
 static PyObject* tape_persistent(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->persistent); }
 
-static PyObject* tape_watch_accessed(PyObject* self, void*) { return PyBool_FromLong(as_tape(self)->watch_accessed); }
+static PyObject* tape_watch_accessed(PyObject* self, void*) {
+  return PyBool_FromLong(as_tape(self)->watch_accessed);
+}
 
 static PyMethodDef methods[] = {
     {"_configure", tape_configure, METH_VARARGS, nullptr},
     {"__enter__", tape_enter, METH_NOARGS, "Starts to record."},
     {"__exit__", tape_exit, METH_VARARGS, "Stops recording."},
-    {"_entering", tape_entering, METH_NOARGS, "Called before the tape records, where assignments are followed."},
+    {"_entering", tape_entering, METH_NOARGS,
+     "Called before the tape records, where assignments are followed."},
     {"_use_up", tape_use_up, METH_NOARGS, "Stops recording, for good."},
     {"_follow", tape_follow, METH_O, "Tells a tracker of assignments while the tape records."},
     {"_start", tape_start, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
@@ -270,19 +288,23 @@ static PyMethodDef methods[] = {
     {"_variables", tape_variables, METH_NOARGS, "Watched variables, in order of construction."},
     {"_backward", tape_backward, METH_VARARGS, "Gradients of targets with respect to sources."},
     {"_pullback", tape_pullback, METH_VARARGS, "The graph of a backward pass and its inputs, or None."},
-    {"_reached_by", tape_reached_by, METH_VARARGS, "For each source the targets that its gradient depends on, as bits."},
+    {"_reached_by", tape_reached_by, METH_VARARGS,
+     "For each source the targets that its gradient depends on, as bits."},
     {"_records", tape_records, METH_NOARGS, "What is on the tape, for those who look at it: see above."},
     {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
     {}};
-static PyGetSetDef getset[] = {{"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},
-                               {"_recording", tape_recording, nullptr, nullptr, nullptr},
-                               {"_stage", tape_stage, nullptr, "new, open, or used: by a gradient of a tape that is not persistent.", nullptr},
-                               {"_persistent", tape_persistent, nullptr, nullptr, nullptr},
-                               {"_watch_accessed", tape_watch_accessed, nullptr, nullptr, nullptr},
-                               {}};
-static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Tape, dict), READONLY, nullptr},
-                                {"__weaklistoffset__", T_PYSSIZET, offsetof(Tape, weakrefs), READONLY, nullptr},
-                                {}};
+static PyGetSetDef getset[] = {
+    {"_size", tape_size, nullptr, "Number of live records and leaves.", nullptr},
+    {"_recording", tape_recording, nullptr, nullptr, nullptr},
+    {"_stage", tape_stage, nullptr, "new, open, or used: by a gradient of a tape that is not persistent.",
+     nullptr},
+    {"_persistent", tape_persistent, nullptr, nullptr, nullptr},
+    {"_watch_accessed", tape_watch_accessed, nullptr, nullptr, nullptr},
+    {}};
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Tape, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Tape, weakrefs), READONLY, nullptr},
+    {}};
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(tape_new)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(tape_dealloc)},
                               {Py_tp_traverse, reinterpret_cast<void*>(tape_traverse)},
@@ -291,7 +313,8 @@ static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(tape_new)},
                               {Py_tp_getset, getset},
                               {Py_tp_members, members},
                               {}};
-static PyType_Spec spec = {"gradtape._core.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+static PyType_Spec spec = {"gradtape._core.Tape", sizeof(Tape), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
 void init_tape_type(PyObject* module) {
   TapeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));

@@ -65,28 +65,36 @@ static bool is_ours(PyObject* o) { return is_tensor(o) || is_variable(o); }
 template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
   if (!is_ours(x) ? !converts_quietly(x) : !is_ours(y) && !converts_quietly(y)) {
     if (x != Py_None && y != Py_None) Py_RETURN_NOTIMPLEMENTED;
-    PyErr_SetString(PyExc_ValueError, "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. "
-                                      "Hint: a gradient that does not exist is None." GT_MORE("none-gradients"));
+    PyErr_SetString(
+        PyExc_ValueError,
+        "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. "
+        "Hint: a gradient that does not exist is None." GT_MORE("none-gradients"));
     return nullptr;
   }
   return call_binary(engine.*op, x, y);
 }
 template <OpObject* EngineOps::*op> PyObject* unary(PyObject* x) { return call_unary(engine.*op, x); }
 
-static Dtype dtype_of(PyObject* o) { return is_tensor(o) ? as_tensor(o)->value.dtype : as_variable(o)->value.dtype; }
+static Dtype dtype_of(PyObject* o) {
+  return is_tensor(o) ? as_tensor(o)->value.dtype : as_variable(o)->value.dtype;
+}
 
 // `&`, `|`, `^` are logical on booleans and bitwise on integers.
-template <OpObject* EngineOps::*logical, OpObject* EngineOps::*bitwise> PyObject* bits(PyObject* x, PyObject* y) {
+template <OpObject* EngineOps::*logical, OpObject* EngineOps::*bitwise>
+PyObject* bits(PyObject* x, PyObject* y) {
   Dtype t = dtype_of(is_ours(x) ? x : y);
   return t == Dtype::Bool ? binary<logical>(x, y) : binary<bitwise>(x, y);
 }
-static PyObject* invert(PyObject* x) { return dtype_of(x) == Dtype::Bool ? unary<&EngineOps::logical_not>(x) : unary<&EngineOps::invert>(x); }
+static PyObject* invert(PyObject* x) {
+  return dtype_of(x) == Dtype::Bool ? unary<&EngineOps::logical_not>(x) : unary<&EngineOps::invert>(x);
+}
 static PyObject* positive(PyObject* x) { return Py_NewRef(x); }
 static PyObject* power(PyObject* x, PyObject* y, PyObject*) { return binary<&EngineOps::pow>(x, y); }
 
 PyObject* compare(PyObject* x, PyObject* y, int how) {
   if (!is_ours(x)) Py_RETURN_NOTIMPLEMENTED;
-  OpObject* ops[] = {engine.less, engine.less_equal, engine.equal, engine.not_equal, engine.greater, engine.greater_equal};
+  OpObject* ops[] = {engine.less,      engine.less_equal, engine.equal,
+                     engine.not_equal, engine.greater,    engine.greater_equal};
   bool equality = how == Py_EQ || how == Py_NE;
   if (!is_ours(y) && !converts_quietly(y)) {
     if (equality) return PyBool_FromLong(how == Py_NE);
@@ -95,9 +103,11 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
   PyObject* result = call_binary(ops[how], x, y);
   // Shapes that do not fit are simply not equal; types that do not are an error.
   bool typed = is_ours(y) && dtype_of(x) != dtype_of(y);
-  if (!result && equality && !typed && PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
+  if (!result && equality && !typed &&
+      PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
     PyErr_Clear();
-    return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(how == Py_NE, Dtype::Bool).release()); });
+    return guarded<PyObject*>(
+        nullptr, [&] { return reinterpret_cast<PyObject*>(scalar(how == Py_NE, Dtype::Bool).release()); });
   }
   return result;
 }
@@ -109,10 +119,12 @@ static void not_in_graph(const char* use) {
   Ref<> errors(PyImport_ImportModule("gradtape._src.base.errors"));
   Ref<> type(errors ? PyObject_GetAttrString(errors.get(), "OperatorNotAllowedInGraphError") : nullptr);
   if (type)
-    PyErr_Format(type.get(),
-                 "%s is not allowed: it has no value while a function is traced. Hint: use tf.cond, tf.while_loop or tf.map_fn; AutoGraph "
-                 "does it by itself where it can read the source and is not switched off." GT_MORE("traced-values"),
-                 use);
+    PyErr_Format(
+        type.get(),
+        "%s is not allowed: it has no value while a function is traced. Hint: use tf.cond, tf.while_loop or "
+        "tf.map_fn; AutoGraph "
+        "does it by itself where it can read the source and is not switched off." GT_MORE("traced-values"),
+        use);
 }
 
 static PyObject* item_or_error(PyObject* self, const char* what) {
@@ -120,18 +132,21 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
   if (as_tensor(self)->symbol && std::string_view(what) == "bool")
     not_in_graph("Using a symbolic `tf.Tensor` as a Python `bool`");
   else if (as_tensor(self)->symbol)
-    PyErr_Format(PyTuple_GET_ITEM(hooks.errors, int(Code::Untraceable)), "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
+    PyErr_Format(PyTuple_GET_ITEM(hooks.errors, int(Code::Untraceable)),
+                 "a symbolic tensor has no value yet, so it cannot become a Python %s", what);
   else
     return guarded<PyObject*>(nullptr, [&] {
       if (v->numel != 1)
-        fail(Code::Type, std::string("only tensors with one element can be converted to a Python ") + what + ", got shape " + v->shape.str());
+        fail(Code::Type, std::string("only tensors with one element can be converted to a Python ") + what +
+                             ", got shape " + v->shape.str());
       if (!v->has_value()) fail(Code::Runtime, "the tensor has no value");
       return tensor_item(*v);
     });
   return nullptr;
 }
 static PyObject* to_float(PyObject* self) {
-  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0) return nullptr;
+  if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0)
+    return nullptr;
   Ref<> item(item_or_error(self, "float"));
   return item ? PyNumber_Float(item.get()) : nullptr;
 }
@@ -141,7 +156,8 @@ static PyObject* to_int(PyObject* self) {
 }
 static PyObject* to_index(PyObject* self) {
   if (const Dtype t = as_tensor(self)->value.dtype; !is_int(t)) {
-    PyErr_Format(PyExc_TypeError, "only integer scalar tensors can be used as an index, got %s", dtype_name(t));
+    PyErr_Format(PyExc_TypeError, "only integer scalar tensors can be used as an index, got %s",
+                 dtype_name(t));
     return nullptr;
   }
   return to_int(self);
@@ -150,7 +166,8 @@ static int to_bool(PyObject* self) {
   if (as_tensor(self)->value.numel == 0 && !as_tensor(self)->symbol) return 0;
   if (as_tensor(self)->value.numel != 1 && !as_tensor(self)->symbol) {
     PyErr_SetString(PyExc_ValueError,
-                    "The truth value of an array with more than one element is ambiguous. Use tf.reduce_any(x) or tf.reduce_all(x)");
+                    "The truth value of an array with more than one element is ambiguous. Use "
+                    "tf.reduce_any(x) or tf.reduce_all(x)");
     return -1;
   }
   Ref<> item(item_or_error(self, "bool"));
@@ -194,8 +211,12 @@ static PyObject* iterate(PyObject* self) {
 // ---- attributes ---------------------------------------------------------------------------
 
 static PyObject* get_shape(PyObject* self, void*) { return shape_object(as_tensor(self)->value.shape); }
-static PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_tensor(self)->value.dtype))); }
-static PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_tensor(self)->value.shape.rank); }
+static PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_tensor(self)->value.dtype)));
+}
+static PyObject* get_ndim(PyObject* self, void*) {
+  return PyLong_FromLong(as_tensor(self)->value.shape.rank);
+}
 static PyObject* get_symbol(PyObject* self, void*) {
   PyObject* s = as_tensor(self)->symbol;
   return Py_NewRef(s ? s : Py_None);
@@ -219,8 +240,12 @@ static PyObject* get_dims(PyObject* self, void*) {
   for (int i = 0; dims && i < s.rank; ++i) PyTuple_SET_ITEM(dims, i, PyLong_FromLongLong(s[i]));
   return dims;
 }
-static PyObject* get_born(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(as_tensor(self)->born); }
-static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.nbytes()); }
+static PyObject* get_born(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(as_tensor(self)->born);
+}
+static PyObject* get_nbytes(PyObject* self, void*) {
+  return PyLong_FromLongLong(as_tensor(self)->value.nbytes());
+}
 static PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.numel); }
 static PyObject* numpy(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(as_tensor(self)); });
@@ -237,38 +262,44 @@ static Py_hash_t unhashable(PyObject*) {
   return -1;
 }
 
-static PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "The shape, a TensorShape.", nullptr},
-                               {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
-                               {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-                               {"_symbol", get_symbol, set_symbol, nullptr, nullptr},
-                               {"_id", get_id, nullptr, nullptr, nullptr},
-                               {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
-                               {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
-                               {"_dims", get_dims, nullptr, "The shape as a tuple of ints, quicker than `shape`.", nullptr},
-                               {"_born", get_born, nullptr, "How many tensors were made before this one.", nullptr},
-                               {"_nbytes", get_nbytes, nullptr, nullptr, nullptr},
-                               {"_numel", get_size, nullptr, nullptr, nullptr},
-                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                               {}};
-static PyMethodDef methods[] = {{"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
-                                {"__complex__", to_complex, METH_NOARGS, nullptr},
-                                {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
-                                {}};
-static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
-                                {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
-                                {}};
+static PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "The shape, a TensorShape.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"_symbol", get_symbol, set_symbol, nullptr, nullptr},
+    {"_id", get_id, nullptr, nullptr, nullptr},
+    {"_tracked", get_tracked, nullptr, "Whether a tape knows where this tensor came from.", nullptr},
+    {"_origin", get_origin, nullptr, "(variable, key) of a tensor that was read by variable[key].", nullptr},
+    {"_dims", get_dims, nullptr, "The shape as a tuple of ints, quicker than `shape`.", nullptr},
+    {"_born", get_born, nullptr, "How many tensors were made before this one.", nullptr},
+    {"_nbytes", get_nbytes, nullptr, nullptr, nullptr},
+    {"_numel", get_size, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+static PyMethodDef methods[] = {
+    {"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
+    {"__complex__", to_complex, METH_NOARGS, nullptr},
+    {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
+    {}};
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+    {}};
 
-#define SLOT(slot, f) {slot, reinterpret_cast<void*>(f)}
-#define GT_NUMBER_SLOTS                                                                                              \
-  SLOT(Py_nb_add, (binary<&EngineOps::add>)), SLOT(Py_nb_subtract, (binary<&EngineOps::sub>)),                       \
-      SLOT(Py_nb_multiply, (binary<&EngineOps::mul>)), SLOT(Py_nb_true_divide, (binary<&EngineOps::div>)),           \
-      SLOT(Py_nb_floor_divide, (binary<&EngineOps::floordiv>)), SLOT(Py_nb_remainder, (binary<&EngineOps::mod>)),    \
-      SLOT(Py_nb_power, power), SLOT(Py_nb_negative, (unary<&EngineOps::neg>)), SLOT(Py_nb_positive, positive),      \
-      SLOT(Py_nb_absolute, (unary<&EngineOps::abs>)), SLOT(Py_nb_invert, invert),                                    \
-      SLOT(Py_nb_and, (bits<&EngineOps::logical_and, &EngineOps::bitwise_and>)),                                     \
-      SLOT(Py_nb_or, (bits<&EngineOps::logical_or, &EngineOps::bitwise_or>)),                                        \
-      SLOT(Py_nb_xor, (bits<&EngineOps::logical_xor, &EngineOps::bitwise_xor>)),                                     \
-      SLOT(Py_nb_lshift, (binary<&EngineOps::left_shift>)), SLOT(Py_nb_rshift, (binary<&EngineOps::right_shift>)),   \
+#define SLOT(slot, f) \
+  { slot, reinterpret_cast<void*>(f) }
+#define GT_NUMBER_SLOTS                                                                                    \
+  SLOT(Py_nb_add, (binary<&EngineOps::add>)), SLOT(Py_nb_subtract, (binary<&EngineOps::sub>)),             \
+      SLOT(Py_nb_multiply, (binary<&EngineOps::mul>)), SLOT(Py_nb_true_divide, (binary<&EngineOps::div>)), \
+      SLOT(Py_nb_floor_divide, (binary<&EngineOps::floordiv>)),                                            \
+      SLOT(Py_nb_remainder, (binary<&EngineOps::mod>)), SLOT(Py_nb_power, power),                          \
+      SLOT(Py_nb_negative, (unary<&EngineOps::neg>)), SLOT(Py_nb_positive, positive),                      \
+      SLOT(Py_nb_absolute, (unary<&EngineOps::abs>)), SLOT(Py_nb_invert, invert),                          \
+      SLOT(Py_nb_and, (bits<&EngineOps::logical_and, &EngineOps::bitwise_and>)),                           \
+      SLOT(Py_nb_or, (bits<&EngineOps::logical_or, &EngineOps::bitwise_or>)),                              \
+      SLOT(Py_nb_xor, (bits<&EngineOps::logical_xor, &EngineOps::bitwise_xor>)),                           \
+      SLOT(Py_nb_lshift, (binary<&EngineOps::left_shift>)),                                                \
+      SLOT(Py_nb_rshift, (binary<&EngineOps::right_shift>)),                                               \
       SLOT(Py_nb_matrix_multiply, (binary<&EngineOps::matmul>)), SLOT(Py_tp_richcompare, compare)
 
 static PyType_Slot slots[] = {GT_NUMBER_SLOTS,
@@ -308,12 +339,15 @@ void set_engine_op(const char* name, PyObject* op) {
     OpObject* EngineOps::*slot;
   } table[] = {
 #define GT_ENGINE(n) {#n, &EngineOps::n}
-      GT_ENGINE(add), GT_ENGINE(sub), GT_ENGINE(mul), GT_ENGINE(div), GT_ENGINE(floordiv), GT_ENGINE(mod), GT_ENGINE(pow),
-      GT_ENGINE(neg), GT_ENGINE(abs), GT_ENGINE(invert), GT_ENGINE(logical_not), GT_ENGINE(matmul), GT_ENGINE(equal),
-      GT_ENGINE(not_equal), GT_ENGINE(less), GT_ENGINE(less_equal), GT_ENGINE(greater), GT_ENGINE(greater_equal),
-      GT_ENGINE(logical_and), GT_ENGINE(logical_or), GT_ENGINE(logical_xor), GT_ENGINE(bitwise_and), GT_ENGINE(bitwise_or),
-      GT_ENGINE(bitwise_xor), GT_ENGINE(left_shift), GT_ENGINE(right_shift), GT_ENGINE(sum_to), GT_ENGINE(conj), GT_ENGINE(real),
-      GT_ENGINE(mul_no_nan), GT_ENGINE(zero), GT_ENGINE(index), GT_ENGINE(index_update), GT_ENGINE(cast)
+      GT_ENGINE(add),          GT_ENGINE(sub),           GT_ENGINE(mul),         GT_ENGINE(div),
+      GT_ENGINE(floordiv),     GT_ENGINE(mod),           GT_ENGINE(pow),         GT_ENGINE(neg),
+      GT_ENGINE(abs),          GT_ENGINE(invert),        GT_ENGINE(logical_not), GT_ENGINE(matmul),
+      GT_ENGINE(equal),        GT_ENGINE(not_equal),     GT_ENGINE(less),        GT_ENGINE(less_equal),
+      GT_ENGINE(greater),      GT_ENGINE(greater_equal), GT_ENGINE(logical_and), GT_ENGINE(logical_or),
+      GT_ENGINE(logical_xor),  GT_ENGINE(bitwise_and),   GT_ENGINE(bitwise_or),  GT_ENGINE(bitwise_xor),
+      GT_ENGINE(left_shift),   GT_ENGINE(right_shift),   GT_ENGINE(sum_to),      GT_ENGINE(conj),
+      GT_ENGINE(real),         GT_ENGINE(mul_no_nan),    GT_ENGINE(zero),        GT_ENGINE(index),
+      GT_ENGINE(index_update), GT_ENGINE(cast)
 #undef GT_ENGINE
   };
   for (auto& row : table)

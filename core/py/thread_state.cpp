@@ -85,8 +85,7 @@ namespace {
 PyTypeObject *ScopeType = nullptr, *SettingType = nullptr;
 
 struct SettingObject {
-  PyObject_HEAD
-  PyObject *otherwise, *join;
+  PyObject_HEAD PyObject *otherwise, *join;
 };
 SettingObject* as_setting(PyObject* o) { return reinterpret_cast<SettingObject*>(o); }
 
@@ -101,13 +100,14 @@ PyObject* value_now(PyObject* setting) {
 struct Entry {
   Ref<> value;  // of the setting
   Context context;
-  Entry(const Change& change, Ref<> now) : value(std::move(now)), context(change) { context.value = value.get(); }
+  Entry(const Change& change, Ref<> now) : value(std::move(now)), context(change) {
+    context.value = value.get();
+  }
 };
 
 // It can be entered several times, inside itself and in several threads.
 struct ScopeObject {
-  PyObject_HEAD
-  Change change;
+  PyObject_HEAD Change change;
   std::vector<std::unique_ptr<Entry>> entries;
 };
 ScopeObject* as_scope(PyObject* o) { return reinterpret_cast<ScopeObject*>(o); }
@@ -137,11 +137,14 @@ Ref<> empty_scope(PyTypeObject* type) {
 }
 
 PyObject* scope_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"recording", "tapes", "trace", "tracker", "watcher", "setting", "value", nullptr};
+  static const char* names[] = {"recording", "tapes",   "trace", "tracker",
+                                "watcher",   "setting", "value", nullptr};
   int recording = 1;
-  PyObject *tapes = nullptr, *trace = nullptr, *tracker = nullptr, *watcher = nullptr, *setting = nullptr, *value = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO!OOOO!O:Scope", const_cast<char**>(names), &recording, &PyTuple_Type, &tapes,
-                                   &trace, &tracker, &watcher, SettingType, &setting, &value))
+  PyObject *tapes = nullptr, *trace = nullptr, *tracker = nullptr, *watcher = nullptr, *setting = nullptr,
+           *value = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO!OOOO!O:Scope", const_cast<char**>(names), &recording,
+                                   &PyTuple_Type, &tapes, &trace, &tracker, &watcher, SettingType, &setting,
+                                   &value))
     return nullptr;
   return guarded<PyObject*>(nullptr, [&] {
     Ref<> self = empty_scope(type);
@@ -166,7 +169,8 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
     const Change& change = as_scope(self)->change;
     PyObject* join = change.setting ? as_setting(change.setting)->join : nullptr;
     Ref<> value = !join ? Ref<>::borrow(change.value)
-                        : Ref<>(checked(PyObject_CallFunctionObjArgs(join, value_now(change.setting), change.value, nullptr)));
+                        : Ref<>(checked(PyObject_CallFunctionObjArgs(join, value_now(change.setting),
+                                                                     change.value, nullptr)));
     Ref<> result = Ref<>::borrow(change.setting ? value.get() : self);
     auto& entries = as_scope(self)->entries;
     entries.push_back(std::make_unique<Entry>(change, std::move(value)));
@@ -183,7 +187,8 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
 // Leaves what this thread entered last, or else what another did.
 PyObject* scope_exit(PyObject* self, PyObject*) {
   auto& entries = as_scope(self)->entries;
-  auto here = std::find_if(entries.rbegin(), entries.rend(), [](auto& e) { return e->context.thread == &thread_state(); });
+  auto here = std::find_if(entries.rbegin(), entries.rend(),
+                           [](auto& e) { return e->context.thread == &thread_state(); });
   if (here == entries.rend()) here = entries.rbegin();
   if (here != entries.rend()) {
     std::unique_ptr<Entry> left = std::move(*here);
@@ -227,25 +232,32 @@ void scope_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMethodDef scope_methods[] = {{"__enter__", scope_enter, METH_NOARGS, nullptr}, {"__exit__", scope_exit, METH_VARARGS, nullptr}, {}};
-PyType_Slot scope_slots[] = {{Py_tp_new, reinterpret_cast<void*>(scope_new)},
-                             {Py_tp_dealloc, reinterpret_cast<void*>(scope_dealloc)},
-                             {Py_tp_traverse, reinterpret_cast<void*>(scope_traverse)},
-                             {Py_tp_clear, reinterpret_cast<void*>(scope_clear)},
-                             {Py_tp_methods, scope_methods},
-                             {Py_tp_doc, const_cast<char*>("Scope(*, recording=True, tapes=(), trace=..., tracker=..., watcher=..., "
-                                                           "setting=..., value=None)\n--\n\n"
-                                                           "While entered, this thread records on `tapes` and, with recording=True, on those it had entered "
-                                                           "before; writes `trace`; tells `tracker` and `watcher`; `setting` has a value, which entering gives.")},
-                             {}};
-PyType_Spec scope_spec = {"gradtape._core.Scope", sizeof(ScopeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, scope_slots};
+PyMethodDef scope_methods[] = {
+    {"__enter__", scope_enter, METH_NOARGS, nullptr}, {"__exit__", scope_exit, METH_VARARGS, nullptr}, {}};
+PyType_Slot scope_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(scope_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(scope_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(scope_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(scope_clear)},
+    {Py_tp_methods, scope_methods},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Scope(*, recording=True, tapes=(), trace=..., tracker=..., watcher=..., "
+         "setting=..., value=None)\n--\n\n"
+         "While entered, this thread records on `tapes` and, with recording=True, on those it had entered "
+         "before; writes `trace`; tells `tracker` and `watcher`; `setting` has a value, which entering "
+         "gives.")},
+    {}};
+PyType_Spec scope_spec = {"gradtape._core.Scope", sizeof(ScopeObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, scope_slots};
 
 // ---- Setting ------------------------------------------------------------------------------
 
 PyObject* setting_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"default", "join", nullptr};
   PyObject *otherwise = nullptr, *join = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Setting", const_cast<char**>(names), &otherwise, &join)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Setting", const_cast<char**>(names), &otherwise, &join))
+    return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   as_setting(self)->otherwise = Py_NewRef(otherwise);
@@ -283,14 +295,18 @@ void setting_dealloc(PyObject* self) {
 PyMethodDef setting_methods[] = {{"now", setting_now, METH_NOARGS, "The value in this thread."},
                                  {"to", setting_to, METH_O, "A scope that sets the value."},
                                  {}};
-PyType_Slot setting_slots[] = {{Py_tp_new, reinterpret_cast<void*>(setting_new)},
-                               {Py_tp_dealloc, reinterpret_cast<void*>(setting_dealloc)},
-                               {Py_tp_traverse, reinterpret_cast<void*>(setting_traverse)},
-                               {Py_tp_methods, setting_methods},
-                               {Py_tp_doc, const_cast<char*>("Setting(default, join=None)\n--\n\n"
-                                                             "A value of each thread that scopes set. With `join` it becomes join(value before, value given).")},
-                               {}};
-PyType_Spec setting_spec = {"gradtape._core.Setting", sizeof(SettingObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, setting_slots};
+PyType_Slot setting_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(setting_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(setting_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(setting_traverse)},
+    {Py_tp_methods, setting_methods},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Setting(default, join=None)\n--\n\n"
+         "A value of each thread that scopes set. With `join` it becomes join(value before, value given).")},
+    {}};
+PyType_Spec setting_spec = {"gradtape._core.Setting", sizeof(SettingObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, setting_slots};
 
 PyObject* or_none(PyObject* o) { return Py_NewRef(o ? o : Py_None); }
 PyObject* current_trace(PyObject*, PyObject*) { return or_none(thread_state().trace); }
@@ -320,7 +336,8 @@ PyMethodDef functions[] = {
     {"current_trace", current_trace, METH_NOARGS, "The trace this thread is writing, or None."},
     {"assign_tracker", assign_tracker, METH_NOARGS, "Who is told of assignments on this thread, or None."},
     {"op_watcher", op_watcher, METH_NOARGS, "Who was told last to watch the ops of this thread, or None."},
-    {"is_watching", is_watching, METH_NOARGS, "Whether somebody watches ops of this thread, so that each has to run by itself."},
+    {"is_watching", is_watching, METH_NOARGS,
+     "Whether somebody watches ops of this thread, so that each has to run by itself."},
     {"is_recording", is_recording, METH_NOARGS, "Whether a tape of this thread records."},
     {"recording_tapes", recording_tapes, METH_NOARGS, "The tapes of this thread that record now."},
     {"may_differentiate_again", may_differentiate_again, METH_NOARGS,

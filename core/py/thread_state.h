@@ -1,6 +1,6 @@
 // What a thread is doing: which tapes record, which trace is being written, who is told of
-// assignments and of ops, what settings of Python's are. All of it follows from the contexts that the thread has entered and not
-// left; there is no other way to change it.
+// assignments and of ops, what settings of Python's are. All of it follows from the contexts that the thread
+// has entered and not left; there is no other way to change it.
 #pragma once
 #include <Python.h>
 
@@ -20,10 +20,12 @@ struct Change {
   bool sets_trace = false, sets_tracker = false, sets_watcher = false;
   PyObject *trace = nullptr, *tracker = nullptr;
   PyObject* watcher = nullptr;  // told beside those that were entered before; nullptr: nobody is told
-  uint64_t trace_start = 0;     // of the trace: tensors made before this count come from outside (0: it takes none)
-  bool trace_lifts = false;     // of the trace: numbers made during it are values of its graph too
+  uint64_t trace_start =
+      0;  // of the trace: tensors made before this count come from outside (0: it takes none)
+  bool trace_lifts = false;  // of the trace: numbers made during it are values of its graph too
   PyObject *setting = nullptr, *value = nullptr;
-  ThreadState* thread = nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
+  ThreadState* thread =
+      nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
 };
 
 // A change that is entered and left: by a tape, or a scope (Scope in Python, Quiet here). It leaves by itself
@@ -42,11 +44,13 @@ struct Context : Change {
 struct ThreadState {
   std::vector<Context*> contexts;  // entered and not left, oldest first
   // What follows from them. Borrowed from the contexts.
-  std::vector<Tape*> tapes;     // that record, outermost first
-  PyObject* trace = nullptr;    // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
-  PyObject* tracker = nullptr;  // told of each assignment, and asked for values, while a tape follows assignments
+  std::vector<Tape*> tapes;  // that record, outermost first
+  PyObject* trace =
+      nullptr;  // a gradtape._src.graph.trace.Trace, or nullptr: variables are read and set through it
+  PyObject* tracker =
+      nullptr;  // told of each assignment, and asked for values, while a tape follows assignments
   std::vector<PyObject*> watchers;  // called after every op that runs by itself
-  bool watching = false;            // there are some, though they may not be told now: every op has to run by itself
+  bool watching = false;  // there are some, though they may not be told now: every op has to run by itself
   uint64_t trace_start = 0;
   bool trace_lifts = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running

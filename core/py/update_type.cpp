@@ -16,9 +16,9 @@ struct Rows {  // an input that holds numbers of rows, and how many rows there a
 };
 
 struct UpdateObject {
-  PyObject_HEAD
-  ProgramObject* program;
-  PyObject* variables;  // tuple: of the pairs (gradient, variable), in order; Keras' variables are objects of its own
+  PyObject_HEAD ProgramObject* program;
+  PyObject* variables;  // tuple: of the pairs (gradient, variable), in order; Keras' variables are objects of
+                        // its own
   PyObject* externals;  // tuple: variables and tensors, the inputs behind the gradients
   PyObject* targets;    // tuple: the variables that get the results
   std::vector<const Value*> forms;  // of the inputs
@@ -35,14 +35,15 @@ bool every_is(PyObject* tuple, bool (*test)(PyObject*)) {
 // Update(program, variables, externals, targets, rows): rows are pairs (input, number of rows).
 PyObject* update_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *program, *variables, *externals, *targets, *rows;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!", ProgramType, &program, &PyTuple_Type, &variables, &PyTuple_Type, &externals, &PyTuple_Type,
-                        &targets, &PyTuple_Type, &rows))
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!", ProgramType, &program, &PyTuple_Type, &variables, &PyTuple_Type,
+                        &externals, &PyTuple_Type, &targets, &PyTuple_Type, &rows))
     return nullptr;
   const Program& p = *reinterpret_cast<ProgramObject*>(program)->program;
   auto variable = [](PyObject* o) { return is_variable(o); };
   auto input = [](PyObject* o) { return is_variable(o) || is_tensor(o); };
   if (!every_is(targets, variable) || !every_is(externals, input) ||
-      size_t(PyTuple_GET_SIZE(targets)) != p.results.size() || PyTuple_GET_SIZE(externals) > Py_ssize_t(p.n_inputs)) {
+      size_t(PyTuple_GET_SIZE(targets)) != p.results.size() ||
+      PyTuple_GET_SIZE(externals) > Py_ssize_t(p.n_inputs)) {
     PyErr_SetString(PyExc_TypeError, "Update: the variables do not fit the program");
     return nullptr;
   }
@@ -62,7 +63,8 @@ PyObject* update_new(PyTypeObject* type, PyObject* args, PyObject*) {
     const size_t given = p.n_inputs - size_t(PyTuple_GET_SIZE(externals));
     for (size_t k = 0; k < p.in_place.size(); ++k) {
       const int32_t i = p.in_place[k];
-      if (i >= 0 && (size_t(i) < given || PyTuple_GET_ITEM(externals, i - Py_ssize_t(given)) != PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
+      if (i >= 0 && (size_t(i) < given || PyTuple_GET_ITEM(externals, i - Py_ssize_t(given)) !=
+                                              PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
         fail(Code::Value, "Update: the program was made to change other variables");
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); ++i) {
@@ -72,7 +74,8 @@ PyObject* update_new(PyTypeObject* type, PyObject* args, PyObject*) {
       if (!PyArg_ParseTuple(row, "LL", &at, &count)) throw PythonError{};
       const bool fits = at >= 0 && size_t(at) < p.n_inputs && u->forms[size_t(at)];
       const Dtype t = fits ? u->forms[size_t(at)]->form.dtype : Dtype::Bool;
-      if (t != Dtype::I32 && t != Dtype::I64) fail(Code::Value, "Update: the numbers of rows are not an input of integers");
+      if (t != Dtype::I32 && t != Dtype::I64)
+        fail(Code::Value, "Update: the numbers of rows are not an input of integers");
       u->rows.push_back({size_t(at), count});
     }
     return self;
@@ -132,7 +135,8 @@ struct Inputs {
   }
 };
 
-// Runs with the given gradients; false, with nothing changed, if something does not fit. The variables are settled.
+// Runs with the given gradients; false, with nothing changed, if something does not fit. The variables are
+// settled.
 bool run(UpdateObject* u, Inputs& in, size_t given) {
   const Program& p = *u->program->program;
   size_t n_externals = size_t(PyTuple_GET_SIZE(u->externals));
@@ -159,12 +163,14 @@ PyObject* update_step(PyObject* self, PyObject* pairs) {
     settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
     size_t n = size_t(PyList_GET_SIZE(pairs));
-    if (n > u->program->program->n_inputs || n != size_t(PyTuple_GET_SIZE(u->variables))) return Py_NewRef(Py_False);
+    if (n > u->program->program->n_inputs || n != size_t(PyTuple_GET_SIZE(u->variables)))
+      return Py_NewRef(Py_False);
     for (size_t i = 0; i < n; ++i) {
       PyObject* pair = PyList_GET_ITEM(pairs, Py_ssize_t(i));
       if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return Py_NewRef(Py_False);
       PyObject* g = PyTuple_GET_ITEM(pair, 0);
-      if (!is_tensor(g) || PyTuple_GET_ITEM(pair, 1) != PyTuple_GET_ITEM(u->variables, Py_ssize_t(i))) return Py_NewRef(Py_False);
+      if (!is_tensor(g) || PyTuple_GET_ITEM(pair, 1) != PyTuple_GET_ITEM(u->variables, Py_ssize_t(i)))
+        return Py_NewRef(Py_False);
       in.at[i] = &as_tensor(g)->value;
     }
     return PyBool_FromLong(run(u, in, n));
@@ -192,16 +198,19 @@ PyObject* update_run(PyObject* self, PyObject* list) {
   });
 }
 
-PyMethodDef methods[] = {{"step", update_step, METH_O, "Runs on a list of pairs (gradient, variable); False if it is not for them."},
-                         {"run", update_run, METH_O, "Runs on a list of tensors; False if it is not for them."},
-                         {}};
+PyMethodDef methods[] = {
+    {"step", update_step, METH_O,
+     "Runs on a list of pairs (gradient, variable); False if it is not for them."},
+    {"run", update_run, METH_O, "Runs on a list of tensors; False if it is not for them."},
+    {}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(update_new)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(update_dealloc)},
                        {Py_tp_traverse, reinterpret_cast<void*>(update_traverse)},
                        {Py_tp_clear, reinterpret_cast<void*>(update_clear)},
                        {Py_tp_methods, methods},
                        {}};
-PyType_Spec spec = {"gradtape._core.Update", sizeof(UpdateObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+PyType_Spec spec = {"gradtape._core.Update", sizeof(UpdateObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                    slots};
 
 }  // namespace
 

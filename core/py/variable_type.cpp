@@ -23,7 +23,8 @@ static TensorObject* assigned_value(VariableObject* v) {
 // Tells a tape that follows assignments about a new value. The variable has it too.
 static void note_assigned(PyObject* self, PyObject* t) {
   static PyObject* method = PyUnicode_InternFromString("assign");
-  if (!is_tensor(t) || !as_tensor(t)->value.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
+  if (!is_tensor(t) || !as_tensor(t)->value.has_value())
+    fail(Code::Type, "a symbolic tensor has no value yet");
   replace(as_variable(self), as_tensor(t)->value);
   Ref<>(checked(PyObject_CallMethodObjArgs(thread_state().tracker, method, self, t, nullptr)));
 }
@@ -90,13 +91,15 @@ static void variable_dealloc(PyObject* self) {
 }
 
 static PyObject* read(PyObject* self, PyObject*) {
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(read_variable(as_variable(self)).release()); });
+  return guarded<PyObject*>(
+      nullptr, [&] { return reinterpret_cast<PyObject*>(read_variable(as_variable(self)).release()); });
 }
 
 // The value without telling any tape.
 static PyObject* peek(PyObject* self, PyObject*) {
   if (thread_state().trace) return PyObject_CallMethod(thread_state().trace, "read", "O", self);
-  return guarded<PyObject*>(nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(settled(as_variable(self)))); });
+  return guarded<PyObject*>(
+      nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(settled(as_variable(self)))); });
 }
 
 static PyObject* trace_assign(PyObject* self, PyObject* t) {
@@ -125,7 +128,9 @@ static PyObject* set(PyObject* self, PyObject* t) {
   }
   if (thread_state().trace) return trace_assign(self, t);
   if (as_tensor(t)->symbol) {
-    PyErr_SetString(PyExc_TypeError, "a symbolic tensor is out of scope: it was made while a function was traced and has no value here");
+    PyErr_SetString(
+        PyExc_TypeError,
+        "a symbolic tensor is out of scope: it was made while a function was traced and has no value here");
     return nullptr;
   }
   return guarded<PyObject*>(nullptr, [&] {
@@ -143,7 +148,8 @@ static void apply(Tensor& value, const OpObject* op, const Tensor& delta) {
   if (!value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
   const Tensor* in[] = {&value, &delta};
   Spec s = infer_elementwise(*op->kernel, in);
-  if (value.is_sole() && s.dtype == value.dtype && s.shape == value.shape) return run_elementwise(*op->kernel, in, value);
+  if (value.is_sole() && s.dtype == value.dtype && s.shape == value.shape)
+    return run_elementwise(*op->kernel, in, value);
   Tensor next(s);
   next.allocate();
   run_elementwise(*op->kernel, in, next);
@@ -163,17 +169,21 @@ struct AssignArguments {
 };
 
 // (value, use_locking=None, name=None, read_value=True)
-static AssignArguments parse_assign(const char* method, const char* first, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+static AssignArguments parse_assign(const char* method, const char* first, PyObject* const* args,
+                                    Py_ssize_t n, PyObject* kwnames) {
   const char* names[] = {first, "use_locking", "name", "read_value"};
   PyObject* bound[4] = {};
-  if (n > 4) fail(Code::Type, std::string(method) + "() takes at most 4 arguments (" + std::to_string(n) + " given)");
+  if (n > 4)
+    fail(Code::Type, std::string(method) + "() takes at most 4 arguments (" + std::to_string(n) + " given)");
   for (Py_ssize_t i = 0; i < n; ++i) bound[i] = args[i];
   for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     int k = 0;
     while (k < 4 && PyUnicode_CompareWithASCIIString(name, names[k]) != 0) ++k;
-    if (k == 4) fail(Code::Type, std::string(method) + "() got an unexpected keyword argument '" + text_of(name) + "'");
-    if (bound[k]) fail(Code::Type, std::string(method) + "() got multiple values for argument '" + names[k] + "'");
+    if (k == 4)
+      fail(Code::Type, std::string(method) + "() got an unexpected keyword argument '" + text_of(name) + "'");
+    if (bound[k])
+      fail(Code::Type, std::string(method) + "() got multiple values for argument '" + names[k] + "'");
     bound[k] = args[n + i];
   }
   if (!bound[0]) fail(Code::Type, std::string(method) + "() missing required argument: '" + first + "'");
@@ -207,7 +217,8 @@ static PyObject* assign(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
   });
 }
 
-template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+template <OpObject* EngineOps::*op>
+PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   const char* method = op == &EngineOps::add ? "assign_add" : "assign_sub";
   return guarded<PyObject*>(nullptr, [&] {
     AssignArguments a = parse_assign(method, "delta", args, n, kwnames);
@@ -216,7 +227,9 @@ template <OpObject* EngineOps::*op> PyObject* assign_by(PyObject* self, PyObject
     if (thread_state().trace)
       trace_update(self, engine.*op, t.object());
     else if (thread_state().tracker)
-      note_assigned(self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object()))).get());
+      note_assigned(
+          self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object())))
+                    .get());
     else
       apply(settled(as_variable(self)), engine.*op, t->value);
     return Py_NewRef(a.read ? self : Py_None);
@@ -248,8 +261,12 @@ static PyObject* put(PyObject* self, PyObject* args) {
       CallAttrs* p;
       ~Owner() { unref(p); }
     } attrs{index_attrs(as_variable(self)->value.shape, key)};
-    if (!attrs.p) fail(Code::Type, "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or v.assign(tf.where(mask, x, v)).");
-    attrs.p->values.values.pop_back(), attrs.p->kinds.pop_back();  // the shape of the slice, which an update does not have
+    if (!attrs.p)
+      fail(Code::Type,
+           "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or "
+           "v.assign(tf.where(mask, x, v)).");
+    attrs.p->values.values.pop_back(),
+        attrs.p->kinds.pop_back();  // the shape of the slice, which an update does not have
     if (thread_state().trace) {
       trace_change(self, [&] {
         TensorObject* operands[] = {read_variable(as_variable(self)).release(), as_tensor(update)};
@@ -276,13 +293,17 @@ static PyObject* put(PyObject* self, PyObject* args) {
 static PyObject* scatter(PyObject* self, PyObject* args) {
   int mode, rows;
   PyObject *indices, *updates;
-  if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iO!O!p", &mode, TensorType, &indices, TensorType, &updates, &rows))
+    return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    if (thread_state().trace || thread_state().tracker) fail(Code::Runtime, "a scatter in a trace is made of ops");
+    if (thread_state().trace || thread_state().tracker)
+      fail(Code::Runtime, "a scatter in a trace is made of ops");
     Tensor& value = settled(as_variable(self));
     Tensor at = as_tensor(indices)->value;
-    if (at.dtype != Dtype::I32 && at.dtype != Dtype::I64) fail(Code::Type, "scatter: indices must be int32 or int64");
-    if (as_tensor(updates)->value.dtype != value.dtype) fail(Code::Type, "scatter: the type of the updates differs from the variable's");
+    if (at.dtype != Dtype::I32 && at.dtype != Dtype::I64)
+      fail(Code::Type, "scatter: indices must be int32 or int64");
+    if (as_tensor(updates)->value.dtype != value.dtype)
+      fail(Code::Type, "scatter: the type of the updates differs from the variable's");
     if (rows) at.shape.push(1);
     Attrs attrs;
     attrs.values.emplace_back();
@@ -318,11 +339,15 @@ static PyObject* update(PyObject* self, PyObject* args) {
       Py_RETURN_NONE;
     }
     const Tensor& d = as_tensor(delta)->value;
-    if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2) fail(Code::Type, "_update: expected an element-wise op of two operands");
-    if (d.dtype != as_variable(self)->value.dtype) fail(Code::Value, "the type of the change differs from the variable's");
+    if (!as_op(op)->kernel || as_op(op)->kernel->arity != 2)
+      fail(Code::Type, "_update: expected an element-wise op of two operands");
+    if (d.dtype != as_variable(self)->value.dtype)
+      fail(Code::Value, "the type of the change differs from the variable's");
     if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
     if (thread_state().tracker) {
-      note_assigned(self, Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
+      note_assigned(
+          self,
+          Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
       Py_RETURN_NONE;
     }
     apply(settled(as_variable(self)), as_op(op), d);
@@ -337,7 +362,9 @@ static PyObject* touch(PyObject* self, PyObject*) {
   });
 }
 
-static PyObject* get_value_shape(PyObject* self, void*) { return shape_object(as_variable(self)->value.shape); }
+static PyObject* get_value_shape(PyObject* self, void*) {
+  return shape_object(as_variable(self)->value.shape);
+}
 static PyObject* get_shape(PyObject* self, void*) {
   PyObject* declared = as_variable(self)->declared;
   return declared ? Py_NewRef(declared) : get_value_shape(self, nullptr);
@@ -350,9 +377,15 @@ static int set_declared(PyObject* self, PyObject* shape, void*) {
   Py_XSETREF(as_variable(self)->declared, shape && shape != Py_None ? Py_NewRef(shape) : nullptr);
   return 0;
 }
-static PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_variable(self)->value.dtype))); }
-static PyObject* get_uid(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(as_variable(self)->uid); }
-static PyObject* get_trainable(PyObject* self, void*) { return PyBool_FromLong(as_variable(self)->trainable); }
+static PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_variable(self)->value.dtype)));
+}
+static PyObject* get_uid(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(as_variable(self)->uid);
+}
+static PyObject* get_trainable(PyObject* self, void*) {
+  return PyBool_FromLong(as_variable(self)->trainable);
+}
 static int set_trainable(PyObject* self, PyObject* value, void*) {
   int truth = value ? PyObject_IsTrue(value) : 0;
   if (truth < 0) return -1;
@@ -360,39 +393,47 @@ static int set_trainable(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 static Py_hash_t unhashable(PyObject*) {
-  PyErr_SetString(PyExc_TypeError, "Variable is unhashable. Instead, use variable.ref() as the key. (Variable: use `is` to compare identity)");
+  PyErr_SetString(PyExc_TypeError,
+                  "Variable is unhashable. Instead, use variable.ref() as the key. (Variable: use `is` to "
+                  "compare identity)");
   return -1;
 }
 
 using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 static PyCFunction fast(FastCall f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
 
-static PyMethodDef methods[] = {{"assign", fast(assign), METH_FASTCALL | METH_KEYWORDS,
-                                 "assign(value, use_locking=None, name=None, read_value=True)\n\nReplaces the value; returns the variable."},
-                                {"assign_add", fast(assign_by<&EngineOps::add>), METH_FASTCALL | METH_KEYWORDS,
-                                 "assign_add(delta, use_locking=None, name=None, read_value=True)\n\nAdds to the value; returns the variable."},
-                                {"assign_sub", fast(assign_by<&EngineOps::sub>), METH_FASTCALL | METH_KEYWORDS,
-                                 "assign_sub(delta, use_locking=None, name=None, read_value=True)\n\nSubtracts from the value; returns the variable."},
-                                {"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
-                                {"_put", put, METH_VARARGS, "Replaces a slice of the value."},
-                                {"_scatter", scatter, METH_VARARGS, "Combines slices of the value with updates."},
-                                {"_read", read, METH_NOARGS, "The value, seen by the active tapes."},
-                                {"_peek", peek, METH_NOARGS, "The value, unseen by tapes."},
-                                {"_set", set, METH_O, "Replaces the value."},
-                                {"_update", update, METH_VARARGS, "Changes the value by an element-wise op."},
-                                {"_touch", touch, METH_NOARGS, "Tells the active tapes that the variable is used."},
-                                {}};
-static PyGetSetDef getset[] = {{"_value_shape", get_value_shape, nullptr, nullptr, nullptr},
-                               {"shape", get_shape, nullptr, "The shape, a TensorShape; what is not fixed is None.", nullptr},
-                               {"_declared", get_declared, set_declared, "The shape with unknown sizes, or None.", nullptr},
-                               {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
-                               {"_uid", get_uid, nullptr, "Grows with the order of construction.", nullptr},
-                               {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable by themselves.", nullptr},
-                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                               {}};
-static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(VariableObject, dict), READONLY, nullptr},
-                                {"__weaklistoffset__", T_PYSSIZET, offsetof(VariableObject, weakrefs), READONLY, nullptr},
-                                {}};
+static PyMethodDef methods[] = {
+    {"assign", fast(assign), METH_FASTCALL | METH_KEYWORDS,
+     "assign(value, use_locking=None, name=None, read_value=True)\n\nReplaces the value; returns the "
+     "variable."},
+    {"assign_add", fast(assign_by<&EngineOps::add>), METH_FASTCALL | METH_KEYWORDS,
+     "assign_add(delta, use_locking=None, name=None, read_value=True)\n\nAdds to the value; returns the "
+     "variable."},
+    {"assign_sub", fast(assign_by<&EngineOps::sub>), METH_FASTCALL | METH_KEYWORDS,
+     "assign_sub(delta, use_locking=None, name=None, read_value=True)\n\nSubtracts from the value; returns "
+     "the variable."},
+    {"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
+    {"_put", put, METH_VARARGS, "Replaces a slice of the value."},
+    {"_scatter", scatter, METH_VARARGS, "Combines slices of the value with updates."},
+    {"_read", read, METH_NOARGS, "The value, seen by the active tapes."},
+    {"_peek", peek, METH_NOARGS, "The value, unseen by tapes."},
+    {"_set", set, METH_O, "Replaces the value."},
+    {"_update", update, METH_VARARGS, "Changes the value by an element-wise op."},
+    {"_touch", touch, METH_NOARGS, "Tells the active tapes that the variable is used."},
+    {}};
+static PyGetSetDef getset[] = {
+    {"_value_shape", get_value_shape, nullptr, nullptr, nullptr},
+    {"shape", get_shape, nullptr, "The shape, a TensorShape; what is not fixed is None.", nullptr},
+    {"_declared", get_declared, set_declared, "The shape with unknown sizes, or None.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type, a DType.", nullptr},
+    {"_uid", get_uid, nullptr, "Grows with the order of construction.", nullptr},
+    {"trainable", get_trainable, set_trainable, "Whether tapes watch the variable by themselves.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(VariableObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(VariableObject, weakrefs), READONLY, nullptr},
+    {}};
 
 void init_variable_type(PyObject* module) {
   std::vector<PyType_Slot> slots;

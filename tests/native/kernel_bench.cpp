@@ -44,12 +44,13 @@ static void bench_loop(const Elementwise& e, Dtype t, int64_t large) {
   if (!e.loop[int(t)]) return;
   std::vector<char> in[3], out(size_t(large) * 16 + 64);
   const double scale = std::strcmp(e.name, "acosh") ? 1 : 40;
-  for (int k = 0; k < e.arity; ++k) fill(in[k], k == 0 && !std::strcmp(e.name, "select") ? Dtype::Bool : t, large, scale);
+  for (int k = 0; k < e.arity; ++k)
+    fill(in[k], k == 0 && !std::strcmp(e.name, "select") ? Dtype::Bool : t, large, scale);
   const void* p[3] = {in[0].data(), in[1].data(), in[2].data()};
   const uint8_t step[3] = {1, 1, 1};
   auto run = [&](int64_t n) { return time_of([&] { e.loop[int(t)](out.data(), p, step, n); }); };
-  std::printf("%-20s %-10s n=1 %7.1f ns   n=1000 %7.3f ns/el   n=%lld %7.3f ns/el\n", e.name, dtype_name(t), run(1), run(1000) / 1000,
-              (long long)large, run(large) / double(large));
+  std::printf("%-20s %-10s n=1 %7.1f ns   n=1000 %7.3f ns/el   n=%lld %7.3f ns/el\n", e.name, dtype_name(t),
+              run(1), run(1000) / 1000, (long long)large, run(large) / double(large));
 }
 
 int main(int argc, char** argv) {
@@ -57,20 +58,24 @@ int main(int argc, char** argv) {
   std::printf("%s, %d threads\n", isa_name(), num_threads());
   if (only.empty() || only == "memory")
     for (size_t bytes : {size_t(4), size_t(4096), size_t(1) << 20, size_t(64) << 20})
-      std::printf("allocate + recycle %9zu bytes %8.1f ns\n", bytes, time_of([&] { unref(allocate(bytes)); }));
+      std::printf("allocate + recycle %9zu bytes %8.1f ns\n", bytes,
+                  time_of([&] { unref(allocate(bytes)); }));
   if (only.empty() || only == "threads")
     for (int64_t n : {1, 2, 16}) {
       std::function<void(int64_t, int64_t)> f = [](int64_t, int64_t) {};
-      std::printf("parallel_for %3lld empty pieces %8.1f ns\n", (long long)n, time_of([&] { parallel_for(n, 1, f); }));
+      std::printf("parallel_for %3lld empty pieces %8.1f ns\n", (long long)n,
+                  time_of([&] { parallel_for(n, 1, f); }));
     }
   if (only == "memory" || only == "threads") return 0;
-  const Dtype some[] = {Dtype::F32, Dtype::F64, Dtype::BF16, Dtype::F16, Dtype::I32, Dtype::I8, Dtype::C64, Dtype::Bool};
+  const Dtype some[] = {Dtype::F32, Dtype::F64, Dtype::BF16, Dtype::F16,
+                        Dtype::I32, Dtype::I8,  Dtype::C64,  Dtype::Bool};
   for (const auto& rows : kernels().elementwise)
     for (int k = 0; k < rows.count; ++k) {
       const Elementwise& e = rows.first[k];
       if (!only.empty() && only != e.name) continue;
       for (Dtype t : some)
-        if (!only.empty() || t == Dtype::F32 || t == Dtype::F64 || !e.loop[int(Dtype::F32)]) bench_loop(e, t, 1000000);
+        if (!only.empty() || t == Dtype::F32 || t == Dtype::F64 || !e.loop[int(Dtype::F32)])
+          bench_loop(e, t, 1000000);
     }
   for (const auto& rows : kernels().reductions)
     for (int k = 0; k < rows.count; ++k) {

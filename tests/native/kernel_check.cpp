@@ -25,9 +25,11 @@ template <class T> static int min_exponent() { return std::is_same_v<T, float> ?
 template <class T> static double ulps(T got, ld ref) {
   if (std::isnan(got) || std::isnan(ref)) return std::isnan(got) && std::isnan(ref) ? 0 : INFINITY;
   if (std::isinf(got) && T(ref) == got) return 0;
-  if (std::isinf(got)) got = std::copysign(std::numeric_limits<T>::max(), got);  // one step beyond the largest
+  if (std::isinf(got))
+    got = std::copysign(std::numeric_limits<T>::max(), got);  // one step beyond the largest
   if (std::isinf(T(ref))) ref = std::copysign(ld(std::numeric_limits<T>::max()), ref);
-  const int e = std::max(ref == 0 ? -20000 : int(std::ilogb(ref)) - std::numeric_limits<T>::digits + 1, min_exponent<T>());
+  const int e = std::max(ref == 0 ? -20000 : int(std::ilogb(ref)) - std::numeric_limits<T>::digits + 1,
+                         min_exponent<T>());
   return double(std::fabs(ld(got) - ref) / std::ldexp(ld(1), e));
 }
 
@@ -47,7 +49,9 @@ static ld digamma_ref(ld x) {
   ld s = 0;
   for (; x < 30; x += 1) s -= 1 / x;
   ld q = 1 / (x * x);
-  return s + logl(x) - 0.5L / x - q * (1 / 12.0L - q * (1 / 120.0L - q * (1 / 252.0L - q * (1 / 240.0L - q * (1 / 132.0L - q * 691 / 32760.0L)))));
+  return s + logl(x) - 0.5L / x -
+         q * (1 / 12.0L -
+              q * (1 / 120.0L - q * (1 / 252.0L - q * (1 / 240.0L - q * (1 / 132.0L - q * 691 / 32760.0L)))));
 }
 static ld erfinv_ref(ld x) {
   if (!(fabsl(x) <= 1)) return NAN;
@@ -66,14 +70,18 @@ static ld erfinv_ref(ld x) {
 static const std::map<std::string, Spec1> unary_specs = {
     {"neg", {[](ld x) { return -x; }, 0.5, 0.5}},
     {"abs", {fabsl, 0.5, 0.5}},
-    {"sign", {[](ld x) -> ld { return x > 0 ? 1 : x < 0 ? -1 : x; }, 0.5, 0.5}},
+    {"sign", {[](ld x) -> ld { return x > 0   ? 1
+                                      : x < 0 ? -1
+                                              : x; }, 0.5, 0.5}},
     {"square", {[](ld x) { return x * x; }, 0.51, 0.51}},
     {"sqrt", {sqrtl, 0.51, 0.51}},
     {"rsqrt", {[](ld x) { return 1 / sqrtl(x); }, 1.6, 1.6}},
     {"reciprocal", {[](ld x) { return 1 / x; }, 0.51, 0.51}},
     {"positive", {[](ld x) -> ld { return x > 0; }, 0.5, 0.5}},
     {"relu", {[](ld x) -> ld { return x < 0 ? 0 : x; }, 0.5, 0.5}},
-    {"relu6", {[](ld x) -> ld { return x < 0 ? 0 : x > 6 ? 6 : x; }, 0.5, 0.5}},
+    {"relu6", {[](ld x) -> ld { return x < 0   ? 0
+                                       : x > 6 ? 6
+                                               : x; }, 0.5, 0.5}},
     {"floor", {floorl, 0.5, 0.5}},
     {"ceil", {ceill, 0.5, 0.5}},
     {"round", {rintl, 0.5, 0.5}},
@@ -102,12 +110,24 @@ static const std::map<std::string, Spec1> unary_specs = {
     {"lgamma", {lgammal, 4, 4, 0, INFINITY}},
     {"digamma", {digamma_ref, 1, 20, 0, INFINITY, 0.5}},
     {"elu", {[](ld x) { return x < 0 ? expm1l(x) : x; }}},
-    {"selu", {[](ld x) { return 1.0507009873554804934193349852946L * (x < 0 ? 1.6732632423543772848170429916717L * expm1l(x) : x); }, 6, 6}},
-    {"softplus", {[](ld x) { return std::isinf(x) ? (x > 0 ? x : 0) : x > 100 ? x : log1pl(expl(x)); }, 6, 6, -80, INFINITY}},
+    {"selu",
+     {[](ld x) {
+        return 1.0507009873554804934193349852946L *
+               (x < 0 ? 1.6732632423543772848170429916717L * expm1l(x) : x);
+      },
+      6, 6}},
+    {"softplus",
+     {[](ld x) { return std::isinf(x) ? (x > 0 ? x : 0)
+                        : x > 100     ? x
+                                      : log1pl(expl(x)); }, 6, 6, -80,
+      INFINITY}},
     {"softsign", {[](ld x) { return std::isinf(x) ? ld(NAN) : x / (1 + fabsl(x)); }, 2, 2}},
     {"silu", {[](ld x) { return x * sigm(x); }, 5, 5, -80, INFINITY}},
-    {"gelu", {[](ld x) { return x / 2 * erfcl(-x * 0.70710678118654752440084436210485L); }, 120, 120, -8, INFINITY}},
-    {"gelu_tanh", {[](ld x) { return x * sigm(2 * 0.79788456080286535587989211986876L * (x + 0.044715L * x * x * x)); }, 100, 200, -8, 1e10}},
+    {"gelu",
+     {[](ld x) { return x / 2 * erfcl(-x * 0.70710678118654752440084436210485L); }, 120, 120, -8, INFINITY}},
+    {"gelu_tanh",
+     {[](ld x) { return x * sigm(2 * 0.79788456080286535587989211986876L * (x + 0.044715L * x * x * x)); },
+      100, 200, -8, 1e10}},
 };
 
 struct Spec2 {
@@ -119,8 +139,12 @@ static const std::map<std::string, Spec2> binary_specs = {
     {"sub", {[](ld x, ld y) { return x - y; }, 0.51, 0.51}},
     {"mul", {[](ld x, ld y) { return x * y; }, 0.51, 0.51}},
     {"div", {[](ld x, ld y) { return x / y; }, 0.51, 0.51}},
-    {"maximum", {[](ld x, ld y) -> ld { return x != x || y != y ? NAN : x > y ? x : y; }, 0.5, 0.5}},
-    {"minimum", {[](ld x, ld y) -> ld { return x != x || y != y ? NAN : x < y ? x : y; }, 0.5, 0.5}},
+    {"maximum", {[](ld x, ld y) -> ld { return x != x || y != y ? NAN
+                                               : x > y          ? x
+                                                                : y; }, 0.5, 0.5}},
+    {"minimum", {[](ld x, ld y) -> ld { return x != x || y != y ? NAN
+                                               : x < y          ? x
+                                                                : y; }, 0.5, 0.5}},
     {"pow", {powl, 4, 4}},
     {"atan2", {atan2l, 4, 4}},
     {"hypot", {hypotl, 2, 2}},
@@ -134,11 +158,50 @@ static const std::map<std::string, Spec2> binary_specs = {
 };
 
 template <class T> static std::vector<T> inputs() {
-  const T inf = INFINITY, big = std::numeric_limits<T>::max(), small = std::numeric_limits<T>::min(), tiny = std::numeric_limits<T>::denorm_min();
-  std::vector<T> x = {0, -T(0), inf, -inf, T(NAN), big, -big, small, -small, tiny, -tiny, 1, -1, 2, -2, T(0.5), T(-0.5), 3, T(1.5), T(2.5), T(-2.5),
-                      T(88.7), T(-88.7), T(88.8), T(-104), T(-87.4), T(709.7), T(709.9), T(-745), T(-746), T(1e5), T(-1e5), T(1e10), T(1e15),
-                      T(1e22), T(-1e30),
-                      std::nextafter(T(1), T(0)), std::nextafter(T(1), T(2)), std::nextafter(T(-1), T(0)), T(M_PI), T(M_PI_2), T(-M_PI)};
+  const T inf = INFINITY, big = std::numeric_limits<T>::max(), small = std::numeric_limits<T>::min(),
+          tiny = std::numeric_limits<T>::denorm_min();
+  std::vector<T> x = {0,
+                      -T(0),
+                      inf,
+                      -inf,
+                      T(NAN),
+                      big,
+                      -big,
+                      small,
+                      -small,
+                      tiny,
+                      -tiny,
+                      1,
+                      -1,
+                      2,
+                      -2,
+                      T(0.5),
+                      T(-0.5),
+                      3,
+                      T(1.5),
+                      T(2.5),
+                      T(-2.5),
+                      T(88.7),
+                      T(-88.7),
+                      T(88.8),
+                      T(-104),
+                      T(-87.4),
+                      T(709.7),
+                      T(709.9),
+                      T(-745),
+                      T(-746),
+                      T(1e5),
+                      T(-1e5),
+                      T(1e10),
+                      T(1e15),
+                      T(1e22),
+                      T(-1e30),
+                      std::nextafter(T(1), T(0)),
+                      std::nextafter(T(1), T(2)),
+                      std::nextafter(T(-1), T(0)),
+                      T(M_PI),
+                      T(M_PI_2),
+                      T(-M_PI)};
   std::mt19937_64 r(1);
   std::uniform_real_distribution<double> u(-1, 1);
   for (int k = 0; k < 20000; ++k) {
@@ -153,7 +216,9 @@ template <class T> static std::vector<T> inputs() {
 }
 
 // The loop one element at a time, repeated, and in place must give what it gives at once.
-template <class T> static void consistent(const Elementwise& e, const std::vector<T>& x, const std::vector<T>& y, const std::vector<T>& out) {
+template <class T>
+static void consistent(const Elementwise& e, const std::vector<T>& x, const std::vector<T>& y,
+                       const std::vector<T>& out) {
   const Loop loop = e.loop[int(DtypeOf<T>::value)];
   const uint8_t ones[2] = {1, 1}, zeros[2] = {0, 0};
   auto same_bits = [](T a, T b) { return std::memcmp(&a, &b, sizeof(T)) == 0 || (a != a && b != b); };
@@ -163,7 +228,8 @@ template <class T> static void consistent(const Elementwise& e, const std::vecto
     loop(&one, p, ones, 1);
     loop(many, p, zeros, 37);
     // pow treats one exponent for all by itself.
-    if (!std::strcmp(e.name, "pow") && (y[i] == 2 || y[i] == 3 || y[i] == -1 || y[i] == T(0.5))) many[0] = many[36] = one;
+    if (!std::strcmp(e.name, "pow") && (y[i] == 2 || y[i] == 3 || y[i] == -1 || y[i] == T(0.5)))
+      many[0] = many[36] = one;
     if (!same_bits(one, out[i]) || !same_bits(many[0], one) || !same_bits(many[36], one))
       wrong(std::string(e.name) + " depends on the place: x=" + std::to_string(x[i]));
   }
@@ -174,7 +240,8 @@ template <class T> static void consistent(const Elementwise& e, const std::vecto
     if (guard[n] != T(77)) wrong(std::string(e.name) + " writes past the end");
     loop(a.data(), p, ones, int64_t(n));
     for (size_t i = 0; i < n; ++i)
-      if (!same_bits(a[i], out[i]) || !same_bits(guard[i], out[i])) wrong(std::string(e.name) + " in place, n=" + std::to_string(n));
+      if (!same_bits(a[i], out[i]) || !same_bits(guard[i], out[i]))
+        wrong(std::string(e.name) + " in place, n=" + std::to_string(n));
   }
 }
 
@@ -187,7 +254,10 @@ template <class T> static void check_floats() {
   const void* p[2] = {x.data(), y.data()};
   for (const auto& [name, spec] : unary_specs) {
     const Elementwise* e = find_elementwise(name);
-    if (!e || !e->loop[t]) { wrong("no loop " + name); continue; }
+    if (!e || !e->loop[t]) {
+      wrong("no loop " + name);
+      continue;
+    }
     e->loop[t](out.data(), p, ones, int64_t(x.size()));
     double worst = 0, at = 0;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -196,10 +266,12 @@ template <class T> static void check_floats() {
       double u = ulps(out[i], ref);
       if (std::fabs(ref) < spec.near) u *= double(std::ldexp(ld(1), std::ilogb(ref) - std::ilogb(spec.near)));
       if (inside && u > worst) worst = u, at = double(x[i]);
-      if (!inside && std::isnan(out[i]) && !std::isinf(x[i]) && !std::isnan(spec.f(ld(x[i])))) wrong(name + " is NaN at " + std::to_string(x[i]));
+      if (!inside && std::isnan(out[i]) && !std::isinf(x[i]) && !std::isnan(spec.f(ld(x[i]))))
+        wrong(name + " is NaN at " + std::to_string(x[i]));
     }
     const bool bad = worst > (single ? spec.tol32 : spec.tol64);
-    std::printf("%-12s %-8s worst %8.2f ulp at %-24.17g%s\n", name.c_str(), dtype_name(Dtype(t)), worst, at, bad ? "  <-- too much" : "");
+    std::printf("%-12s %-8s worst %8.2f ulp at %-24.17g%s\n", name.c_str(), dtype_name(Dtype(t)), worst, at,
+                bad ? "  <-- too much" : "");
     failures += bad;
     consistent(*e, x, x, out);
   }
@@ -207,7 +279,10 @@ template <class T> static void check_floats() {
   for (size_t i = 42; i < y.size(); ++i) std::swap(y[i], y[42 + r() % (y.size() - 42)]);
   for (const auto& [name, spec] : binary_specs) {
     const Elementwise* e = find_elementwise(name);
-    if (!e || !e->loop[t]) { wrong("no loop " + name); continue; }
+    if (!e || !e->loop[t]) {
+      wrong("no loop " + name);
+      continue;
+    }
     double worst = 0, ax = 0, ay = 0;
     auto look = [&](T a, T b, T got) {
       const double u = ulps(got, spec.f(ld(a), ld(b)));
@@ -224,7 +299,8 @@ template <class T> static void check_floats() {
       for (size_t j = 0; j < 42; ++j) look(x[i], x[j], some[j]);
     }
     const bool bad = worst > (single ? spec.tol32 : spec.tol64);
-    std::printf("%-12s %-8s worst %8.2f ulp at %.9g, %.9g%s\n", name.c_str(), dtype_name(Dtype(t)), worst, ax, ay, bad ? "  <-- too much" : "");
+    std::printf("%-12s %-8s worst %8.2f ulp at %.9g, %.9g%s\n", name.c_str(), dtype_name(Dtype(t)), worst, ax,
+                ay, bad ? "  <-- too much" : "");
     failures += bad;
   }
 }
@@ -241,7 +317,10 @@ template <class H> static void check_halves() {
     const Elementwise* e = find_elementwise(name);
     if (!e) continue;
     const void *p[1] = {x.data()}, *q[1] = {wide.data()};
-    if (!e->loop[t]) { wrong(name + " has no 16-bit loop"); continue; }
+    if (!e->loop[t]) {
+      wrong(name + " has no 16-bit loop");
+      continue;
+    }
     e->loop[t](got.data(), p, ones, 65536);
     e->loop[f](out.data(), q, ones, 65536);
     for (int i = 0; i < 65536; ++i)
@@ -258,19 +337,38 @@ template <class R> static void check_complex() {
   using L = std::complex<ld>;
   const int t = int(DtypeOf<Z>::value);
   const std::map<std::string, L (*)(L)> unary = {
-      {"neg", [](L z) { return -z; }}, {"square", [](L z) { return z * z; }}, {"sqrt", [](L z) { return std::sqrt(z); }},
-      {"rsqrt", [](L z) { return L(1) / std::sqrt(z); }}, {"reciprocal", [](L z) { return L(1) / z; }}, {"exp", [](L z) { return std::exp(z); }},
-      {"expm1", [](L z) { return std::exp(z) - L(1); }}, {"log", [](L z) { return std::log(z); }}, {"log1p", [](L z) { return std::log(L(1) + z); }},
-      {"sin", [](L z) { return std::sin(z); }}, {"cos", [](L z) { return std::cos(z); }}, {"tan", [](L z) { return std::tan(z); }},
-      {"asin", [](L z) { return std::asin(z); }}, {"acos", [](L z) { return std::acos(z); }}, {"atan", [](L z) { return std::atan(z); }},
-      {"sinh", [](L z) { return std::sinh(z); }}, {"cosh", [](L z) { return std::cosh(z); }}, {"tanh", [](L z) { return std::tanh(z); }},
-      {"asinh", [](L z) { return std::asinh(z); }}, {"acosh", [](L z) { return std::acosh(z); }}, {"atanh", [](L z) { return std::atanh(z); }},
-      {"sigmoid", [](L z) { return L(1) / (L(1) + std::exp(-z)); }}, {"sign", [](L z) { return z / std::abs(z); }},
+      {"neg", [](L z) { return -z; }},
+      {"square", [](L z) { return z * z; }},
+      {"sqrt", [](L z) { return std::sqrt(z); }},
+      {"rsqrt", [](L z) { return L(1) / std::sqrt(z); }},
+      {"reciprocal", [](L z) { return L(1) / z; }},
+      {"exp", [](L z) { return std::exp(z); }},
+      {"expm1", [](L z) { return std::exp(z) - L(1); }},
+      {"log", [](L z) { return std::log(z); }},
+      {"log1p", [](L z) { return std::log(L(1) + z); }},
+      {"sin", [](L z) { return std::sin(z); }},
+      {"cos", [](L z) { return std::cos(z); }},
+      {"tan", [](L z) { return std::tan(z); }},
+      {"asin", [](L z) { return std::asin(z); }},
+      {"acos", [](L z) { return std::acos(z); }},
+      {"atan", [](L z) { return std::atan(z); }},
+      {"sinh", [](L z) { return std::sinh(z); }},
+      {"cosh", [](L z) { return std::cosh(z); }},
+      {"tanh", [](L z) { return std::tanh(z); }},
+      {"asinh", [](L z) { return std::asinh(z); }},
+      {"acosh", [](L z) { return std::acosh(z); }},
+      {"atanh", [](L z) { return std::atanh(z); }},
+      {"sigmoid", [](L z) { return L(1) / (L(1) + std::exp(-z)); }},
+      {"sign", [](L z) { return z / std::abs(z); }},
       {"conj", [](L z) { return std::conj(z); }}};
   const std::map<std::string, L (*)(L, L)> binary = {
-      {"add", [](L x, L y) { return x + y; }}, {"sub", [](L x, L y) { return x - y; }}, {"mul", [](L x, L y) { return x * y; }},
-      {"div", [](L x, L y) { return x / y; }}, {"pow", [](L x, L y) { return std::pow(x, y); }},
-      {"squared_difference", [](L x, L y) { return L(std::norm(x - y)); }}, {"xlogy", [](L x, L y) { return x * std::log(y); }}};
+      {"add", [](L x, L y) { return x + y; }},
+      {"sub", [](L x, L y) { return x - y; }},
+      {"mul", [](L x, L y) { return x * y; }},
+      {"div", [](L x, L y) { return x / y; }},
+      {"pow", [](L x, L y) { return std::pow(x, y); }},
+      {"squared_difference", [](L x, L y) { return L(std::norm(x - y)); }},
+      {"xlogy", [](L x, L y) { return x * std::log(y); }}};
   std::mt19937_64 r(4);
   std::normal_distribution<R> g;
   std::vector<Z> x(1003), y(1003), out(1003);
@@ -284,8 +382,11 @@ template <class R> static void check_complex() {
     const Elementwise* e = find_elementwise(name);
     e->loop[t](out.data(), p, ones, 1003);
     for (size_t i = 0; i < x.size(); ++i)
-      if (const L want = ref(i); std::isfinite(std::abs(want)) && !(std::abs(L(out[i].real(), out[i].imag()) - want) <= tol * (1 + std::abs(want)))) {
-        wrong(name + " " + dtype_name(Dtype(t)) + " at " + std::to_string(x[i].real()) + ", " + std::to_string(x[i].imag()));
+      if (const L want = ref(i);
+          std::isfinite(std::abs(want)) &&
+          !(std::abs(L(out[i].real(), out[i].imag()) - want) <= tol * (1 + std::abs(want)))) {
+        wrong(name + " " + dtype_name(Dtype(t)) + " at " + std::to_string(x[i].real()) + ", " +
+              std::to_string(x[i].imag()));
         break;
       }
   };
@@ -297,7 +398,10 @@ template <class R> static void check_complex() {
     find_elementwise(name)->loop[t](real.data(), p, ones, 1003);
     for (size_t i = 0; i < x.size(); ++i) {
       const L z = wide(x[i]);
-      const ld want = name[1] == 'b' ? std::abs(z) : name[1] == 'n' ? std::arg(z) : name[0] == 'r' ? z.real() : z.imag();
+      const ld want = name[1] == 'b'   ? std::abs(z)
+                      : name[1] == 'n' ? std::arg(z)
+                      : name[0] == 'r' ? z.real()
+                                       : z.imag();
       if (std::fabs(real[i] - want) > tol * (1 + std::fabs(want))) wrong(name);
     }
   }
@@ -309,7 +413,8 @@ template <class T> static void check_ints() {
   std::vector<T> v = {0, 1, 2, 3, 7, T(-1), T(-2), T(-7), lo, T(lo + 1), hi, T(hi - 1), 5, 64, 31};
   using big = __int128;
   auto floor_div = [](big a, big b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); };
-  for (const char* name : {"add", "sub", "mul", "floordiv", "floormod", "truncatediv", "truncatemod", "maximum", "minimum", "squared_difference"}) {
+  for (const char* name : {"add", "sub", "mul", "floordiv", "floormod", "truncatediv", "truncatemod",
+                           "maximum", "minimum", "squared_difference"}) {
     const Elementwise* e = find_elementwise(name);
     const std::string s = name;
     for (T a : v)
@@ -322,26 +427,41 @@ template <class T> static void check_ints() {
         for (int k = 0; k < n; ++k) {
           const big x = a, b = y[k];
           big want = 0;
-          if (s == "add") want = x + b;
-          else if (s == "sub") want = x - b;
-          else if (s == "mul") want = big((unsigned __int128)x * (unsigned __int128)b);
-          else if (s == "maximum") want = std::max(x, b);
-          else if (s == "minimum") want = std::min(x, b);
-          else if (s == "squared_difference") { const big d = big(T(x - b)); want = big((unsigned __int128)d * (unsigned __int128)d); }
-          else if (b == 0) want = 0;
-          else if (s == "floordiv") want = floor_div(x, b);
-          else if (s == "floormod") want = x - floor_div(x, b) * b;
-          else if (s == "truncatediv") want = x / b;
-          else want = x % b;
-          if (T(want) != out[k]) wrong(s + " " + dtype_name(Dtype(t)) + " " + std::to_string(a) + ", " + std::to_string(y[k]));
+          if (s == "add")
+            want = x + b;
+          else if (s == "sub")
+            want = x - b;
+          else if (s == "mul")
+            want = big((unsigned __int128)x * (unsigned __int128)b);
+          else if (s == "maximum")
+            want = std::max(x, b);
+          else if (s == "minimum")
+            want = std::min(x, b);
+          else if (s == "squared_difference") {
+            const big d = big(T(x - b));
+            want = big((unsigned __int128)d * (unsigned __int128)d);
+          } else if (b == 0)
+            want = 0;
+          else if (s == "floordiv")
+            want = floor_div(x, b);
+          else if (s == "floormod")
+            want = x - floor_div(x, b) * b;
+          else if (s == "truncatediv")
+            want = x / b;
+          else
+            want = x % b;
+          if (T(want) != out[k])
+            wrong(s + " " + dtype_name(Dtype(t)) + " " + std::to_string(a) + ", " + std::to_string(y[k]));
         }
       }
   }
 }
 
 static void check_casts() {
-  const double values[] = {0, 1, -1, 2.5, -2.5, 127, 128, -129, 255, 256, 65504, 1e6, 2147483647.0, 2147483648.0,
-                           -2147483649.0, 9.3e18, -9.3e18, 1.9e19, INFINITY, -INFINITY, NAN};
+  const double values[] = {
+      0,       1,      -1,       2.5,       -2.5,         127,          128,           -129,
+      255,     256,    65504,    1e6,       2147483647.0, 2147483648.0, -2147483649.0, 9.3e18,
+      -9.3e18, 1.9e19, INFINITY, -INFINITY, NAN};
   for (int k = 0; k < kDtypes; ++k)
     for (int m = 0; m < kDtypes; ++m)
       if (!find_cast(Dtype(k), Dtype(m))) wrong("no cast");
@@ -356,11 +476,13 @@ static void check_casts() {
         visit(Dtype(to), [&](auto zero) {
           using T = decltype(zero);
           if constexpr (std::is_integral_v<T>) {
-            const ld x = from == Dtype::F32 ? ld(float(v)) : ld(v), lo = std::numeric_limits<T>::min(), hi = std::numeric_limits<T>::max();
+            const ld x = from == Dtype::F32 ? ld(float(v)) : ld(v), lo = std::numeric_limits<T>::min(),
+                     hi = std::numeric_limits<T>::max();
             const T want = std::isnan(v) ? T(0) : x >= hi ? T(hi) : x <= lo ? T(lo) : T(x);
             for (int k : {0, 7, 39})
               if (T got; std::memcpy(&got, out + k * sizeof(T), sizeof(T)), got != want)
-                wrong(std::string("cast ") + dtype_name(from) + " to " + dtype_name(Dtype(to)) + " of " + std::to_string(v));
+                wrong(std::string("cast ") + dtype_name(from) + " to " + dtype_name(Dtype(to)) + " of " +
+                      std::to_string(v));
           }
         });
         find_cast(Dtype(to), Dtype::Bool)(back, out, 40);
@@ -375,7 +497,9 @@ static void check_reductions() {
       std::vector<float> x(size_t(size * inner)), out(size_t(inner), -1);
       for (float& v : x) v = g(r) + 1;
       std::vector<int64_t> at(size_t(inner), -1);
-      auto column = [&](int64_t j, auto f) { for (int64_t i = 0; i < size; ++i) f(x[size_t(i * inner + j)], i); };
+      auto column = [&](int64_t j, auto f) {
+        for (int64_t i = 0; i < size; ++i) f(x[size_t(i * inner + j)], i);
+      };
       const std::string where = " size " + std::to_string(size) + " inner " + std::to_string(inner);
       const int t = int(Dtype::F32);
       find_reduction("sum")->loop[t](out.data(), x.data(), size, inner);

@@ -46,7 +46,8 @@ static Outs call(const char* name, const std::vector<Tensor>& operands, const st
   for (const Tensor& x : specs) without.push_back(&x);
   impl->infer(Call{without.data(), int(without.size()), attrs}, again);
   CHECK(outs.size() == again.size());
-  for (size_t i = 0; i < outs.size(); ++i) CHECK(outs[i].dtype == again[i].dtype && outs[i].shape == again[i].shape);
+  for (size_t i = 0; i < outs.size(); ++i)
+    CHECK(outs[i].dtype == again[i].dtype && outs[i].shape == again[i].shape);
   if (impl->allocates)
     for (Tensor& o : outs) o.allocate();
   impl->run(c, outs);
@@ -60,7 +61,8 @@ static Tensor floats(const List& dims, uint64_t seed) {
 }
 static Tensor indices(int64_t n, int64_t limit) {
   Tensor x = empty(Dtype::I64, Shape(&n, 1));
-  for (int64_t i = 0; i < n; ++i) x.as<int64_t>()[i] = int64_t(Philox{9, 9, uint64_t(i)}()[0] % uint64_t(limit));
+  for (int64_t i = 0; i < n; ++i)
+    x.as<int64_t>()[i] = int64_t(Philox{9, 9, uint64_t(i)}()[0] % uint64_t(limit));
   return x;
 }
 static bool equal(const Outs& x, const Outs& y) {
@@ -70,7 +72,8 @@ static bool equal(const Outs& x, const Outs& y) {
 }
 
 static void same_on_any_number_of_threads() {
-  Tensor a = floats({700, 900}, 1), b = floats({900, 300}, 2), tall = floats({60000, 20}, 3), flat = floats({1500000}, 4);
+  Tensor a = floats({700, 900}, 1), b = floats({900, 300}, 2), tall = floats({60000, 20}, 3),
+         flat = floats({1500000}, 4);
   Tensor rows = indices(60000, 100);
   struct Case {
     const char* name;
@@ -97,7 +100,8 @@ static void same_on_any_number_of_threads() {
     Outs one = call(k.name, k.operands, k.attrs);
     for (int n : {2, 5}) {
       set_num_threads(n);
-      if (!equal(one, call(k.name, k.operands, k.attrs))) ++failures, std::printf("%s depends on the number of threads\n", k.name);
+      if (!equal(one, call(k.name, k.operands, k.attrs)))
+        ++failures, std::printf("%s depends on the number of threads\n", k.name);
     }
   }
   set_num_threads(0);
@@ -106,7 +110,9 @@ static void same_on_any_number_of_threads() {
 // Values of TensorFlow 2.21: set_seed(42), then normal([2]) twice; uniform(seed=1) after
 // set_seed(42); stateless_normal([2], [1, 2]); Generator.from_seed(1).normal([2]).
 static void tensorflows_random_numbers() {
-  auto check = [](const Outs& out, float x, float y) { CHECK(out[0].as<float>()[0] == x && out[0].as<float>()[1] == y); };
+  auto check = [](const Outs& out, float x, float y) {
+    CHECK(out[0].as<float>()[0] == x && out[0].as<float>()[1] == y);
+  };
   const std::vector<Attr> none = {attr(List{2}), attr(int64_t(Dtype::F32)), attr(0), attr(0), attr(0)};
   auto seeded = [](int64_t seed, int64_t seed2, int64_t offset) {
     return std::vector<Attr>{attr(List{2}), attr(int64_t(Dtype::F32)), attr(seed), attr(seed2), attr(offset)};
@@ -126,8 +132,11 @@ static void tensorflows_random_numbers() {
 static void buffers_are_shared() {
   Tensor x = floats({6, 4}, 1);
   CHECK(call("reshape", {x}, {attr(List{24})})[0].data == x.data);
-  CHECK(call("transpose", {call("reshape", {x}, {attr(List{6, 1, 4})})[0]}, {attr(List{1, 0, 2})})[0].data == x.data);
-  CHECK(call("index", {x}, {attr(List{2, 0}), attr(List{1, 1}), attr(List{3, 4}), attr(List{3, 4})})[0].data == x.data + 2 * 4 * 4);
+  CHECK(call("transpose", {call("reshape", {x}, {attr(List{6, 1, 4})})[0]}, {attr(List{1, 0, 2})})[0].data ==
+        x.data);
+  CHECK(
+      call("index", {x}, {attr(List{2, 0}), attr(List{1, 1}), attr(List{3, 4}), attr(List{3, 4})})[0].data ==
+      x.data + 2 * 4 * 4);
   Outs parts = call("split", {x}, {attr(0), attr(List{1, 5})});
   CHECK(parts[0].data == x.data && parts[1].data == x.data + 16);
   CHECK(call("sum_to", {x}, {attr(List{6, 4})})[0].data == x.data);
@@ -146,8 +155,10 @@ static void errors_say_why() {
   five.as<int64_t>()[0] = 5;
   CHECK(text("gather", {x, five}, {attr(0), attr(0)}) == "indices[0] = 5 is not in [0, 2)");
   CHECK(text("matmul", {x, x}, {attr(0), attr(0)}) == "Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3]");
-  CHECK(text("reshape", {x}, {attr(List{5})}) == "Input to reshape is a tensor with 6 values, but the requested shape has 5");
-  CHECK(text("index", {x}, {attr(List{5, 0}), attr(List{1, 1}), attr(List{1, 3}), attr(List{3})}) == "slice index 5 of dimension 0 out of bounds.");
+  CHECK(text("reshape", {x}, {attr(List{5})}) ==
+        "Input to reshape is a tensor with 6 values, but the requested shape has 5");
+  CHECK(text("index", {x}, {attr(List{5, 0}), attr(List{1, 1}), attr(List{1, 3}), attr(List{3})}) ==
+        "slice index 5 of dimension 0 out of bounds.");
 }
 
 int main(int argc, char** argv) {

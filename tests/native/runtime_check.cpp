@@ -17,8 +17,8 @@
 using namespace gt;
 
 static int failures = 0;
-#define CHECK(...)                                                                  \
-  do {                                                                              \
+#define CHECK(...)                                                                          \
+  do {                                                                                      \
     if (!(__VA_ARGS__)) ++failures, std::printf("%d: wrong: %s\n", __LINE__, #__VA_ARGS__); \
   } while (0)
 
@@ -26,7 +26,8 @@ static void memory_counts() {
   const MemoryInfo before = memory_info();
   std::vector<Buffer*> all;
   int64_t bytes = 0;
-  for (size_t n : std::initializer_list<size_t>{0, 1, 64, 65, 512, 513, 5000, 65536, 65537, 1 << 20, 5 << 20}) {
+  for (size_t n :
+       std::initializer_list<size_t>{0, 1, 64, 65, 512, 513, 5000, 65536, 65537, 1 << 20, 5 << 20}) {
     Buffer* b = allocate(n);
     CHECK(b->bytes >= n && reinterpret_cast<uintptr_t>(b->data) % 64 == 0);
     CHECK(n < 1024 || double(b->bytes) <= 1.26 * double(n));
@@ -68,10 +69,13 @@ static void memory_foreign() {
   const MemoryInfo before = memory_info();
   static int released = 0;
   char data[100];
-  Buffer* b = adopt(data, 100, [](void* n) { *static_cast<int*>(n) += 1; }, &released);
-  CHECK(b->data == data && memory_info().live_tensors == before.live_tensors + 1 && memory_info().live_bytes == before.live_bytes);
+  Buffer* b = adopt(
+      data, 100, [](void* n) { *static_cast<int*>(n) += 1; }, &released);
+  CHECK(b->data == data && memory_info().live_tensors == before.live_tensors + 1 &&
+        memory_info().live_bytes == before.live_bytes);
   unref(b);
-  CHECK(released == 1 && memory_info().live_tensors == before.live_tensors && memory_info().live_bytes == before.live_bytes);
+  CHECK(released == 1 && memory_info().live_tensors == before.live_tensors &&
+        memory_info().live_bytes == before.live_bytes);
 }
 
 // Blocks made on one thread and freed on others, which then end.
