@@ -26,34 +26,16 @@ import gradtape as tf
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
-from gradtape._src.engines.native.lower import compile_graph
-from gradtape._src.graph.ir import symbolic
-from gradtape._src.graph.trace import Trace
 from gradtape._src.optimizers import step as native
+from gradtape._src.optimizers.programs import Programs, flattened, held
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 from keras_gradtape.src.ops.numpy import multiply
 
 Base = base_optimizer.BaseOptimizer
 
-_MOST_PROGRAMS = 64
 # What a subclass may define and still be traced: the rest takes part in a step.
 _HARMLESS = frozenset(("build", "get_config", "from_config", "name", "variables"))
-
-
-class _Programs:
-    """The programs of an optimizer. Copies and pickles of the optimizer start without any."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, Any] = {}
-        self.last: Any = None  # the program of the last step, if nothing is to be done around it
-        self.rates: list | None = None
-
-    def __deepcopy__(self, memo: dict) -> _Programs:
-        return _Programs()
-
-    def __reduce__(self) -> tuple:
-        return _Programs, ()
 
 
 # ---- methods of Keras' optimizers ---------------------------------------------------------------
@@ -197,25 +179,23 @@ def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
         return
     programs = self.__dict__.get("_programs")
     if programs is None:
-        programs = self.__dict__["_programs"] = _Programs()
-    if programs.rates is None:
-        programs.rates = _python_rates(self)
-    for owner in programs.rates:
+        programs = self.__dict__["_programs"] = Programs()
+    rates = _python_rates(self)
+    for owner in rates:
         _set_rate_now(owner)
-    flat: list[Any] = []
-    for g in grads:
-        flat += (g.values, g.indices) if isinstance(g, IndexedSlices) else (g,)
-    key = (*map(id, variables), *[(t.dtype._code, t._dims) for t in flat])
-    update = programs.known.get(key)
+    flat = flattened(grads)
+    update = programs.find(variables, flat)
     if update is None:
-        if len(programs.known) >= _MOST_PROGRAMS:
-            programs.known.clear()
-        update = programs.known[key] = _compiled(self, programs, grads, variables)
-    if update is False or not update.run(flat):
+        try:
+            update = programs.make(lambda symbols: self.apply(symbols, variables), grads, variables)
+        except (TypeError, ValueError, AttributeError, NotImplementedError, Untraceable):
+            # It cannot be traced: a constraint in NumPy, for example.
+            update = False
+            programs.keep(update, variables, flat)
+    alone = not rates and len(flat) == len(grads)
+    if not update or not programs.run(update, flat, alone):
+        programs.last = None
         _eagerly(self, grads, variables)
-        update = None
-    simple = update is not None and not programs.rates and len(flat) == len(grads)
-    programs.last = update if simple else None
 
 
 def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -243,38 +223,6 @@ def _build(self: Any, variables: Any) -> None:
 
 def _eagerly(self: Any, grads: Sequence[Any], variables: Sequence[Any]) -> None:
     Base.apply(self, _dense_unless_rows(self, grads), variables)
-
-
-def _compiled(self: Any, programs: _Programs, grads: Sequence[Any], variables: Sequence[Any]) -> Any:
-    """The program of a step, or False if it cannot be traced (a constraint in NumPy, for example)."""
-    trace = Trace()
-
-    def symbol_of(t: Any) -> Any:
-        return symbolic(trace.input(t._dims, t.dtype._code))
-
-    symbols = [
-        IndexedSlices(symbol_of(g.values), symbol_of(g.indices), tuple(native.held(v)._value_shape))
-        if isinstance(g, IndexedSlices)
-        else symbol_of(g)
-        for g, v in zip(grads, variables, strict=True)
-    ]
-    n = len(trace.inputs)
-    try:
-        with aside(trace):
-            self.apply(symbols, variables)
-            trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
-    except (TypeError, ValueError, AttributeError, NotImplementedError, Untraceable):
-        return False
-    read = {id(e): n + i for i, e in enumerate(trace.externals)}
-    program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned], checked=True)
-    rows, at = [], 0
-    for g, v in zip(grads, variables, strict=True):
-        at += 1
-        if isinstance(g, IndexedSlices):
-            rows.append((at, native.held(v)._value_shape[0]))
-            at += 1
-    targets = tuple(trace.assigned.values())
-    return _core.Update(program, tuple(variables), tuple(trace.externals), targets, tuple(rows))
 
 
 # ---- learning rates that Python computes ----------------------------------------------------------
@@ -324,7 +272,7 @@ def _dense_unless_rows(self: Any, grads: Sequence[Any]) -> Sequence[Any]:
 
 def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any) -> None:
     """The update of SGD and Adagrad for some rows of a variable; rows that occur twice add up."""
-    v = native.held(variable)
+    v = held(variable)
     g = IndexedSlices(tf.cast(g.values, v.dtype), g.indices, g._dense_shape)
     rate = tf.cast(convert_to_tensor(learning_rate), v.dtype)
     if type(self) is sgd.SGD:

@@ -15,13 +15,11 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.optimizers import step
+from gradtape._src.optimizers.programs import Programs, held
 from gradtape._src.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from gradtape._src.state import initializers
 from gradtape._src.state.variable import Variable
 from gradtape._src.tapes.tape import GradientTape
-
-# Programs kept for different sets of variables; a loop that always makes new variables forgets them.
-_MOST_PROGRAMS = 64
 
 
 class Optimizer:
@@ -74,8 +72,7 @@ class Optimizer:
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        self._programs: dict[Any, Any] = {}
-        self._last: Any = None
+        self._forget_programs()
         learning_rate = kwargs.pop("lr", learning_rate)
         self._decay = kwargs.pop("decay", None) or 0.0
         if kwargs:
@@ -131,8 +128,8 @@ class Optimizer:
         object.__setattr__(self, name, value)
 
     def _forget_programs(self) -> None:
-        self._programs.clear()
-        self._last = None
+        self._programs = Programs()
+        self._constrain_after = False  # constraints that are no tensor arithmetic run behind the program
 
     # ---- what a subclass says ------------------------------------------------------------------
 
@@ -244,7 +241,7 @@ class Optimizer:
 
     def build(self, var_list: Iterable[Any]) -> None:
         """Makes the slots of the variables that have none yet."""
-        var_list = [step.held(v) for v in var_list]
+        var_list = [held(v) for v in var_list]
         step.require_variables(var_list)
         for v in var_list:
             if id(v) not in self._slots:
@@ -337,7 +334,7 @@ class Optimizer:
     def __getstate__(self) -> dict[str, Any]:
         # Slots are found by the identity of variables, which a copy has others of.
         slots = [self._slots[id(v)] for v in self._trainable_variables]
-        return {**self.__dict__, "_slots": slots, "_programs": {}, "_last": None}
+        return {**self.__dict__, "_slots": slots}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -402,7 +399,8 @@ class Optimizer:
         """
         pairs = list(grads_and_vars)
         # The usual case in one native call: the same variables as in the last step.
-        if self._last is None or not self._last.step(pairs):
+        last = self._programs.last
+        if last is None or not last.step(pairs):
             grads, variables = zip(*pairs)  # noqa: B905  (the error for no pairs is TensorFlow's)
             self.apply(grads, variables)
         return self._iterations
@@ -411,14 +409,9 @@ class Optimizer:
         """Takes one step; without variables those it was built with are meant, in order."""
         if trainable_variables is None:
             trainable_variables = self._known_variables(grads)
-        trainable_variables = [step.held(v) for v in trainable_variables]
+        trainable_variables = [held(v) for v in trainable_variables]
         if _core.current_trace() is None and _core.assign_tracker() is None:
-            key = (*map(id, trainable_variables), *map(type, grads))
-            programs = self._programs.get(key)
-            if programs is None:
-                self._first_step(grads, trainable_variables)
-            else:
-                programs.run(grads)
+            step.run(self, grads, trainable_variables)
             return
         grads, variables = self._prepare(grads, trainable_variables)
         step.take(self, grads, variables, inline=True)
@@ -445,17 +438,6 @@ class Optimizer:
         if not self.built or any(id(v) not in self._slots for v in variables):
             self.build(variables)
         return grads, kept
-
-    def _first_step(self, grads: Sequence[Any], variables: Sequence[Any]) -> None:
-        """A step for which no program is known by the arguments as they are."""
-        grads, variables = self._prepare(grads, variables)
-        key = (*map(id, variables), *map(type, grads))
-        programs = self._programs.get(key)
-        if programs is None:
-            if len(self._programs) >= _MOST_PROGRAMS:
-                self._forget_programs()
-            programs = self._programs[key] = step.Programs(self, variables)
-        programs.run(grads)
 
     def minimize(
         self, loss: Any, var_list: Any, grad_loss: Any = None, name: str | None = None, tape: Any = None

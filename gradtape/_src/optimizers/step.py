@@ -2,7 +2,7 @@
 
 `take` is the step in tensor arithmetic: scaling, accumulation, clipping, decay, the rule, averages,
 constraints, the counter. It runs while a trace is open: that of a user's `tf.function`, or one
-of its own, of which `Programs` makes the program that later steps run; or at once and seen by the
+of its own, of which `run` makes the program that later steps run; or at once and seen by the
 tapes, when one of them follows assignments.
 """
 
@@ -19,19 +19,13 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
-from gradtape._src.base.contexts import aside, unrecorded
-from gradtape._src.engines.native.lower import compile_graph
-from gradtape._src.graph.ir import symbolic
-from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors.conversion import as_tensor, leaf_of
+from gradtape._src.base.contexts import unrecorded
+from gradtape._src.optimizers.programs import flattened, held
+from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape._src.optimizers.base import Optimizer
-
-
-# Programs kept for different numbers of rows of sparse gradients.
-_MOST_PROGRAMS = 64
 
 
 # ---- gradients ----------------------------------------------------------------------------------
@@ -86,12 +80,6 @@ def present(
             stacklevel=stacklevel,
         )
     return [g for g, _ in kept], [v for _, v in kept]
-
-
-def held(variable: Any) -> Any:
-    """The `tf.Variable` in a variable: Keras has variables of its own, which hold one."""
-    leaf = leaf_of(variable)
-    return variable if leaf is None else leaf
 
 
 def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
@@ -185,7 +173,7 @@ def _summed(g: Any) -> Any:
 
 
 def take(
-    opt: Optimizer, grads: list[Any], variables: list[Any], updating: bool | None = None,
+    opt: Optimizer, grads: list[Any], variables: Sequence[Any], updating: bool | None = None,
     inline: bool = False,
     constrain: bool = True,
 ) -> None:  # fmt: skip
@@ -213,7 +201,7 @@ def take(
         opt._iterations.assign_add(1)
 
 
-def _constrain(variables: list[Any]) -> None:
+def _constrain(variables: Sequence[Any]) -> None:
     for v in variables:
         if v.constraint is not None:
             v.assign(v.constraint(v))
@@ -232,7 +220,7 @@ def _rate(opt: Optimizer, inline: bool) -> Any:
     return rate
 
 
-def _update(opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any) -> None:
+def _update(opt: Optimizer, grads: list[Any], variables: Sequence[Any], lr: Any) -> None:
     grads = _clipped(opt, grads)
     for v in variables:
         if opt.weight_decay is not None and _decays(opt, v):
@@ -294,7 +282,7 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
 
 
 def _accumulate(
-    opt: Optimizer, grads: list[Any], variables: list[Any], lr: Any, updating: bool | None
+    opt: Optimizer, grads: list[Any], variables: Sequence[Any], lr: Any, updating: bool | None
 ) -> None:
     """Adds the gradients up; every k-th time their mean makes an update."""
     k = opt.gradient_accumulation_steps or 1
@@ -338,82 +326,44 @@ def _average(opt: Optimizer) -> None:
             v.assign(ops.select(now, average._read(), v._read()))
 
 
-# ---- programs -------------------------------------------------------------------------------------
+# ---- its program ----------------------------------------------------------------------------------
 
 
-class Programs:
-    """The programs of an optimizer for one list of variables and kinds of gradients.
+def run(opt: Optimizer, grads: Sequence[Any], variables: Sequence[Any]) -> None:
+    """Takes a step with a program. With accumulation there is one that updates and one that does not."""
+    programs, k = opt._programs, opt.gradient_accumulation_steps
+    updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
+    flat = flattened(grads)
+    update = programs.find(variables, flat, (updating, opt._constrain_after))
+    if update is None:
+        grads, variables = opt._prepare(grads, variables)
+        flat = flattened(grads)
+        update = programs.find(variables, flat, (updating, opt._constrain_after))
+    if opt._rate_now is not None:
+        opt._rate_now.assign(opt._called_rate())
+    alone = not k and opt._rate_now is None and len(flat) == len(grads) and not opt._constrain_after
+    if update is None or not programs.run(update, flat, alone):
+        # Not seen before, or something is wrong with a gradient, or a variable has another shape now.
+        grads, variables = opt._prepare(grads, variables)
+        update = _compiled(opt, grads, variables, updating)
+        if not programs.run(update, flat, alone and not opt._constrain_after):
+            raise RuntimeError("apply_gradients: a gradient changed while its step was prepared.")
+    if opt._constrain_after:
+        _constrain(variables)
 
-    There is one for each number of rows of sparse gradients, and with accumulation one that
-    updates and one that does not.
-    """
 
-    def __init__(self, opt: Optimizer, variables: list[Any]) -> None:
-        self.opt = opt
-        self.variables = variables
-        self.known: dict[Any, Any] = {}
-        self.constrain_after = False  # constraints that are no tensor arithmetic run behind the program
+def _compiled(opt: Optimizer, grads: Sequence[Any], variables: Sequence[Any], updating: bool | None) -> Any:
+    def traced() -> Any:
+        def step(symbols: list[Any]) -> None:
+            take(opt, symbols, variables, updating, constrain=not opt._constrain_after)
 
-    def run(self, grads: Sequence[Any]) -> None:
-        """Takes a step."""
-        opt = self.opt
-        flat: list[Any] = []
-        for g in grads:
-            flat += (as_tensor(g._values), as_tensor(g._indices)) if isinstance(g, IndexedSlices) else (g,)
-        k = opt.gradient_accumulation_steps
-        updating = (int(opt._iterations.numpy()) + 1) % k == 0 if k else None
-        if opt._rate_now is not None:
-            opt._rate_now.assign(opt._called_rate())
-        key = (updating, *[(t.dtype._code, tuple(t.shape)) for t in flat])
-        update = self.known.get(key)
-        if update is None or not update.run(flat):
-            # Not seen before, or something is wrong with a gradient, or a variable has another shape now.
-            if len(self.known) >= _MOST_PROGRAMS:
-                self.known.clear()
-            update = self.known[key] = self.compile(
-                [fit(g, v) for g, v in zip(grads, self.variables, strict=True)], updating
-            )
-            if not update.run(flat):
-                raise RuntimeError("apply_gradients: a gradient changed while its step was prepared.")
-        if self.constrain_after:
-            _constrain(self.variables)
-        simple = not k and opt._rate_now is None and len(flat) == len(grads) and not self.constrain_after
-        opt._last = update if simple else None
+        return opt._programs.make(step, grads, variables, (updating, opt._constrain_after))
 
-    def compile(self, grads: Sequence[Any], updating: bool | None) -> Any:
-        """The update for gradients of this kind."""
-        try:
-            return self._traced(grads, updating)
-        except Exception:
-            if self.constrain_after or all(v.constraint is None for v in self.variables):
-                raise
-            # Perhaps a constraint that computes with NumPy.
-            self.constrain_after = True
-            return self._traced(grads, updating)
-
-    def _traced(self, grads: Sequence[Any], updating: bool | None) -> Any:
-        trace = Trace()
-
-        def symbol_of(t: Any) -> Any:
-            return symbolic(trace.input(tuple(t.shape), t.dtype._code))
-
-        symbols = [
-            IndexedSlices(symbol_of(g.values), symbol_of(g.indices), tuple(v._value_shape))
-            if isinstance(g, IndexedSlices)
-            else symbol_of(g)
-            for g, v in zip(grads, self.variables, strict=True)
-        ]
-        n = len(trace.inputs)
-        with aside(trace):
-            take(self.opt, symbols, self.variables, updating, constrain=not self.constrain_after)
-            trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
-        read = {id(e): n + i for i, e in enumerate(trace.externals)}
-        program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned], checked=True)
-        rows, at = [], 0
-        for g, v in zip(grads, self.variables, strict=True):
-            at += 1
-            if isinstance(g, IndexedSlices):
-                rows.append((at, v._value_shape[0]))
-                at += 1
-        targets = tuple(trace.assigned.values())
-        return _core.Update(program, tuple(self.variables), tuple(trace.externals), targets, tuple(rows))
+    try:
+        return traced()
+    except Exception:
+        if opt._constrain_after or all(v.constraint is None for v in variables):
+            raise
+        # Perhaps a constraint that computes with NumPy: it runs behind the program.
+        opt._constrain_after = True
+        return traced()
