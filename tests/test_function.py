@@ -483,9 +483,9 @@ def test_check_passes_on_right_programs_and_names_the_op_that_differs(monkeypatc
 
     def wrong(cluster, leaving):
         step = right(cluster, leaving)
-        outer, inner, registers, ops, tails, scratch = step.object
+        outer, inner, registers, ops, epilogues, scratch = step.object
         ops = [("sigmoid", *op[1:]) if op[0] == "tanh" else op for op in ops]
-        step.object = (outer, inner, registers, ops, tails, scratch)
+        step.object = (outer, inner, registers, ops, epilogues, scratch)
         return step
 
     monkeypatch.setattr(lower, "_cluster_step", wrong)

@@ -16,7 +16,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
-from gradtape._src.batching.batch import spread
+from gradtape._src.batching.batch import broadcast_rows
 from gradtape._src.graph.ir import Callback
 from gradtape._src.tensors.conversion import read
 from gradtape.data.failures import Failure, attempt
@@ -43,8 +43,8 @@ class RowFunction:
         concrete = None if spec is None else function.concrete(arguments(spec))
         if concrete is None or concrete._assigned or _has_callback(concrete.graph):
             return None
-        made = RowFunction(concrete)
-        return None if _has_callback(made._batched(2)[0].graph) else made
+        row_function = RowFunction(concrete)
+        return None if _has_callback(row_function._batched(2)[0].graph) else row_function
 
     def _batched(self, n: int) -> tuple[Any, list[bool]]:
         marks = (
@@ -71,12 +71,12 @@ class RowFunction:
         return [ops.concat(list(column), 0) for column in zip(*parts, strict=True)]
 
     def _run(self, columns: Sequence[Any], n: int) -> list:
-        known = self._sizes.get(n)
-        if known is None:
-            known = self._sizes[n] = self._batched(n)
-        function, marks = known
+        cached = self._sizes.get(n)
+        if cached is None:
+            cached = self._sizes[n] = self._batched(n)
+        function, marks = cached
         outs = function.program.run([*columns, *self._externals()])
-        outs = [o if m else spread(o, n) for o, m in zip(outs, marks, strict=True)]
+        outs = [o if m else broadcast_rows(o, n) for o, m in zip(outs, marks, strict=True)]
         return [outs[place[1]] for place in self._concrete._places]
 
     def _one(self, row: list) -> list:
@@ -123,7 +123,7 @@ def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> I
     for chunk in chunks:
         for at in blocks(chunk, _PIECE, _PIECE_BYTES, table.row_bytes):
             try:
-                found = _true(table, at, predicate)
+                chosen = _true(table, at, predicate)
             except Exception:
                 for k in range(len(at)):
                     row = at[k : k + 1]
@@ -134,7 +134,7 @@ def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> I
                     else:
                         yield from _true(table, row, predicate)
             else:
-                yield from found
+                yield from chosen
 
 
 def _true(table: Table, at: Chunk, predicate: RowFunction) -> list[Chunk]:

@@ -49,7 +49,7 @@ def mode(name):
     before = implementation._forward_is_cheaper
 
     def forced(pull, y, sources):
-        reached = [s for s, f in zip(sources, pull.found, strict=True) if f is not None]
+        reached = [s for s, f in zip(sources, pull.places, strict=True) if f is not None]
         real = not any(x.dtype.is_complex for x in (y, *reached))
         possible = real and bool(reached) and all(0 not in s.shape for s in reached)
         return name == "forward" and possible and is_linear(pull.function)

@@ -64,9 +64,9 @@ def test_ten_thousand_dimensions_in_three_passes(monkeypatch):
     n = 10_000
     x = tf.constant(np.random.default_rng(0).normal(size=n))
     passes = []
-    run = engine.in_pieces
+    run = engine.in_chunks
     monkeypatch.setattr(
-        "gradtape._src.autodiff.sparse.in_pieces",
+        "gradtape._src.autodiff.sparse.in_chunks",
         lambda function, kept, rows_of, rows: passes.append(rows) or run(function, kept, rows_of, rows),
     )
     j = tf.autodiff.sparse_jacobian(tridiagonal, x)

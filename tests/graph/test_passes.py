@@ -89,7 +89,7 @@ def check_order(graph, steps):
             for v in node.operands:
                 assert v.node is None or v.node in done or v.node in inside, f"{node} runs too early"
                 if isinstance(step, Cluster):
-                    assert v.node not in step.tails, "a tail is read before all tiles are done"
+                    assert v.node not in step.epilogues, "an epilogue is read before all tiles are done"
             assert node not in done and node not in inside
             inside.add(node)
         done |= inside
@@ -411,7 +411,7 @@ def test_several_tails_of_one_cluster(shape, dtype):
 def test_tails_are_in_the_cluster(over, inner):
     graph = trace(lambda x: tf.reduce_sum(tf.exp(x) * x, axis=over), *numbers(17, (7, 13)))
     (cluster,) = steps_of(graph)
-    assert len(cluster.tails) == 1 and cluster.inner == inner
+    assert len(cluster.epilogues) == 1 and cluster.inner == inner
 
 
 def _kernels(graph):
@@ -502,7 +502,7 @@ def test_clusters_with_tails_become_one():
 
     x = numbers(25, (6, 5))
     (cluster,) = steps_of(trace(f, *x))
-    assert len(cluster.tails) == 2
+    assert len(cluster.epilogues) == 2
     check(f, *x)
 
 

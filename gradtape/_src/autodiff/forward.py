@@ -117,11 +117,11 @@ class ForwardAccumulator:
           `unconnected_gradients="zero"`).
         """
         zero = _unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
-        found = [self._pushed(p) for p in nest.flatten(primals)]
+        tangents = [self._pushed(p) for p in nest.flatten(primals)]
         leaves = nest.flatten(primals)
         return nest.pack_sequence_as(
             primals,
-            [ops.zeros_like(p) if t is None and zero else t for p, t in zip(leaves, found, strict=True)],
+            [ops.zeros_like(p) if t is None and zero else t for p, t in zip(leaves, tangents, strict=True)],
         )
 
     def _pushed(self, y: Any) -> Any:

@@ -109,13 +109,13 @@ class _Problem:
     def _residual(self, ys: Sequence[Any], xs: Sequence[Any]) -> Any:
         """The condition as one vector."""
         y, args = nest.pack_sequence_as(self.result, ys), nest.pack_sequence_as(self.args, xs)
-        found = [ops.convert_to_tensor(r) for r in nest.flatten(self.condition(y, *args))]
-        if [tuple(r.shape) for r in found] != [tuple(y.shape) for y in ys]:
+        residuals = [ops.convert_to_tensor(r) for r in nest.flatten(self.condition(y, *args))]
+        if [tuple(r.shape) for r in residuals] != [tuple(y.shape) for y in ys]:
             raise ValueError(
                 "autodiff.implicit: the condition must have the shapes of the solution; expected "
-                f"{[tuple(y.shape) for y in ys]}; got {[tuple(r.shape) for r in found]}."
+                f"{[tuple(y.shape) for y in ys]}; got {[tuple(r.shape) for r in residuals]}."
             )
-        return _flat(found)
+        return _flat(residuals)
 
     def gradients(self, gs: tuple, ins: tuple, outs: tuple) -> list:
         """With F(y, x) = 0: solves (dF/dy)' w = g; the gradient is -(dF/dx)' w."""
@@ -135,8 +135,8 @@ class _Problem:
                 return tape.gradient(residual, flat, output_gradients=v, unconnected_gradients="zero")
 
             w = conjugate_gradients(times, g) if self.linear_solve == "cg" else self.linear_solve(times, g)
-        found = iter(tape.gradient(residual, sources, output_gradients=-w, unconnected_gradients="zero"))
-        return [next(found) if w else None for w in wanted]
+        grads = iter(tape.gradient(residual, sources, output_gradients=-w, unconnected_gradients="zero"))
+        return [next(grads) if w else None for w in wanted]
 
 
 def _solve(matrix: Any, right: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src import ops
 from gradtape._src.autodiff.functions import _call, _place, _watching
-from gradtape._src.batching.jacobian import Pullback, in_pieces, pullback, transposed
+from gradtape._src.batching.jacobian import Pullback, in_chunks, pullback, transposed
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.sparsity import colours, pattern
 from gradtape._src.tapes.tape import _differentiable
@@ -62,7 +62,7 @@ def sparse_jacobian(f: Callable, x: Any) -> Any:
     if pull is None:
         dense = tape.jacobian(y, x, unconnected_gradients="zero")
         return sparse.csr_matrix(dense.numpy().reshape(shape))
-    if pull.found[0] is None:
+    if pull.places[0] is None:
         return sparse.csr_matrix(shape, dtype=y.dtype.as_numpy_dtype)
     return _compressed(pull, y, leaf, shape)
 
@@ -71,7 +71,7 @@ class Sparsity:
     """The pattern of a Jacobian and its colours."""
 
     def __init__(self, pull: Pullback) -> None:
-        p = pattern(pull.function.graph, pull.kept, pull.found[0]).T.tocsr()  # rows: y, columns: x
+        p = pattern(pull.function.graph, pull.residuals, pull.places[0]).T.tocsr()  # rows: y, columns: x
         p.sum_duplicates()
         p.sort_indices()
         self.pattern = p
@@ -88,13 +88,13 @@ class Sparsity:
 
 def _sparsity(pull: Pullback) -> Sparsity:
     """Remembered with the structure of the pass, as long as the indices in it are the same."""
-    indices = [np.asarray(t) for t in pull.kept if t.dtype.is_integer or t.dtype.is_bool]
-    known = pull.function.sparsity
-    if known is not None and all(np.array_equal(a, b) for a, b in zip(known[0], indices, strict=True)):
-        return known[1]
-    made = Sparsity(pull)
-    pull.function.sparsity = (indices, made)
-    return made
+    indices = [np.asarray(t) for t in pull.residuals if t.dtype.is_integer or t.dtype.is_bool]
+    cached = pull.function.sparsity
+    if cached is not None and all(np.array_equal(a, b) for a, b in zip(cached[0], indices, strict=True)):
+        return cached[1]
+    sparsity = Sparsity(pull)
+    pull.function.sparsity = (indices, sparsity)
+    return sparsity
 
 
 def _compressed(pull: Pullback, y: Any, x: Any, shape: tuple[int, int]) -> Any:
@@ -104,11 +104,11 @@ def _compressed(pull: Pullback, y: Any, x: Any, shape: tuple[int, int]) -> Any:
     if not s.passes:
         return sparse.csr_matrix(shape, dtype=y.dtype.as_numpy_dtype)
     seeds = s.seeds(*((x.dtype, x.shape) if s.forward else (y.dtype, y.shape)))
-    place = pull.found[0]
+    place = pull.places[0]
     function = transposed(pull.function, place) if s.forward else pull.function
-    rows = in_pieces(function, pull.kept, lambda start, count: seeds[start : start + count], s.passes)
-    found = rows[0 if s.forward else place].numpy().reshape(s.passes, -1)
+    rows = in_chunks(function, pull.residuals, lambda start, count: seeds[start : start + count], s.passes)
+    compressed = rows[0 if s.forward else place].numpy().reshape(s.passes, -1)
     p = s.pattern
     at = np.repeat(np.arange(shape[0]), np.diff(p.indptr))
-    data = found[s.colours[p.indices], at] if s.forward else found[s.colours[at], p.indices]
+    data = compressed[s.colours[p.indices], at] if s.forward else compressed[s.colours[at], p.indices]
     return sparse.csr_matrix((data, p.indices.copy(), p.indptr.copy()), shape=shape)

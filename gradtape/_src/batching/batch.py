@@ -46,11 +46,11 @@ def replay_batched(
 
     An input may also be `Units`: rows of the identity, if the graph is linear in it.
     """
-    now: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
+    env: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
     marked = {v for v, b in zip(graph.inputs, batched, strict=True) if b}
 
     def tensor(v: Value) -> Any:
-        return now[v] if v.constant is None else v.constant
+        return env[v] if v.constant is None else v.constant
 
     for node in graph.nodes:
         operands = [tensor(v) for v in node.operands]
@@ -66,7 +66,7 @@ def replay_batched(
             results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
         else:
             results = _core.apply(node.op, operands, node.attrs)
-        now.update(zip(node.results, results, strict=True))
+        env.update(zip(node.results, results, strict=True))
     outs = [tensor(v) for v in graph.outputs]
     return [y.dense() if isinstance(y, units.Units) else y for y in outs], [
         v in marked for v in graph.outputs
@@ -98,13 +98,13 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
             return op.batch(size, node.results[0].shape, node.results[0].dtype)
         from gradtape._src.batching.batch_control import RULES
 
-        known = RULES.get(type(op))
-        return known(node, operands, marks, size) if known else Rows.of(node, marks, size)(operands)
+        rule = RULES.get(type(op))
+        return rule(node, operands, marks, size) if rule else Rows.of(node, marks, size)(operands)
     rule = op.row.batch
     if rule == "aligned":
         return _core.apply(op, aligned(operands, marks), node.attrs)
     if rule == "leading":
-        xs = [x if b else spread(x, size) for x, b in zip(operands, marks, strict=True)]
+        xs = [x if b else broadcast_rows(x, size) for x, b in zip(operands, marks, strict=True)]
         return _core.apply(op, xs, shifted(op.row, node.attrs, size))
     if rule is not None and size:  # rules of the user's and ours need not think of no rows at all
         results = rule(size, marks, operands, node.attrs)
@@ -137,8 +137,8 @@ def aligned(operands: Sequence[Any], marks: Sequence[bool]) -> list:
     ]
 
 
-def spread(x: Any, size: int) -> Any:
-    """A tensor with a new leading axis along which it does not change."""
+def broadcast_rows(x: Any, size: int) -> Any:
+    """A tensor broadcast over a new leading axis."""
     return ops.broadcast_to(x, [size, *x.shape])
 
 
@@ -194,7 +194,7 @@ class Rows(Control):
             if new and not old:
                 x = ops.repeat(x, self.size, axis=0)
             elif old:
-                x = x if new else spread(x, size)
+                x = x if new else broadcast_rows(x, size)
                 x = ops.reshape(x, [size * self.size, *x.shape[2:]])
             folded.append(x)
         both = [new or old for new, old in zip(marks, self.marks, strict=True)]
@@ -206,12 +206,12 @@ class Rows(Control):
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
             wanted = [k for k, g in enumerate(gs) if g is not None]
-            backward, found = self._backward(tracked, wanted)
+            backward, places = self._backward(tracked, wanted)
             marks = [*self.marks, *(True for _ in wanted)]
             grads = Rows(backward, marks, self.size)([*ins, *(gs[k] for k in wanted)])
             return [
-                None if f is None else grads[f] if m else ops.reduce_sum(grads[f], 0)
-                for f, m in zip(found, self.marks, strict=True)
+                None if p is None else grads[p] if m else ops.reduce_sum(grads[p], 0)
+                for p, m in zip(places, self.marks, strict=True)
             ]
 
         _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
@@ -221,7 +221,7 @@ class Rows(Control):
         """The gradients of one row from its operands and cotangents; where they are among the results."""
         graph = self.function.graph
         n = len(graph.inputs)
-        found: list = []
+        places: list = []
 
         def run(xs: list) -> list:
             gs: list = [None] * len(graph.outputs)
@@ -231,10 +231,10 @@ class Rows(Control):
             grads = [zeros(specs[i]) if isinstance(g, int) else g for i, g in enumerate(grads)]
             flat: list = []
             for g in grads:
-                found.append(None if g is None else len(flat))
+                places.append(None if g is None else len(flat))
                 if g is not None:
                     flat.append(densify(g))
             return flat
 
         specs = [*specs_of(graph.inputs), *specs_of([graph.outputs[k] for k in wanted])]
-        return build(specs, run, f"gradient of {self.function.name}"), found
+        return build(specs, run, f"gradient of {self.function.name}"), places

@@ -12,13 +12,13 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.batching.batch import Rows, replay_batched, spread
+from gradtape._src.batching.batch import Rows, broadcast_rows, replay_batched
 from gradtape._src.control.control_ops import (
     Branches,
     Control,
-    KeepingLoop,
     Loop,
     LoopGradient,
+    LoopWithResiduals,
     Spec,
     build,
     repeated,
@@ -43,7 +43,7 @@ def _all_batched(function: GraphFunction, marks: Sequence[bool], size: int) -> G
 
     def run(xs: list) -> list:
         ys, has = replay_batched(function.graph, xs, marks, size)
-        return [y if h else spread(y, size) for y, h in zip(ys, has, strict=True)]
+        return [y if h else broadcast_rows(y, size) for y, h in zip(ys, has, strict=True)]
 
     return build(_specs(function, marks, size), run, function.name)
 
@@ -88,7 +88,7 @@ class BatchedLoop:
 
     def _rows(self, graph: Any, xs: list) -> list:
         ys, has = replay_batched(graph, xs, self.marks, self.size)
-        return [y if h else spread(y, self.size) for y, h in zip(ys, has, strict=True)]
+        return [y if h else broadcast_rows(y, self.size) for y, h in zip(ys, has, strict=True)]
 
     def _test(self, xs: list) -> list:
         if self.masked:
@@ -99,22 +99,23 @@ class BatchedLoop:
         plain = [*xs[: self.n], *xs[self.n + self.masked :]]
         ys, has = replay_batched(self.body, plain, self.marks, self.size)
         new = [
-            y if h or not m else spread(y, self.size) for y, h, m in zip(ys, has, self.marks, strict=False)
+            y if h or not m else broadcast_rows(y, self.size)
+            for y, h, m in zip(ys, has, self.marks, strict=False)
         ]
         if not self.masked:
             return new
         running = xs[self.n]
-        kept = [
+        masked = [
             ops.where(ops.reshape(running, [self.size, *([1] * (y.ndim - 1))]), y, x)
             for x, y in zip(xs, new, strict=False)
         ]
-        go = self._rows(self.cond, [*kept, *plain[self.n :]])[0]
-        return [*kept, ops.logical_and(running, go)]
+        go = self._rows(self.cond, [*masked, *plain[self.n :]])[0]
+        return [*masked, ops.logical_and(running, go)]
 
     def operands(self, operands: Sequence[Any], marks: Sequence[bool]) -> list:
         """The operands of the plain loop as those of this one."""
         xs = [
-            spread(x, self.size) if want and not have else x
+            broadcast_rows(x, self.size) if want and not have else x
             for x, want, have in zip(operands, self.marks, marks, strict=True)
         ]
         if self.masked:
@@ -123,11 +124,11 @@ class BatchedLoop:
 
 
 def _batched_loop(loop: Loop, marks: Sequence[bool], size: int) -> BatchedLoop:
-    known: dict = loop.__dict__.setdefault("_batched", {})
+    cache: dict = loop.__dict__.setdefault("_batched", {})
     key = (tuple(marks), size)
-    if key not in known:
-        known[key] = BatchedLoop(loop, marks, size)
-    return known[key]
+    if key not in cache:
+        cache[key] = BatchedLoop(loop, marks, size)
+    return cache[key]
 
 
 def _loop(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
@@ -153,8 +154,8 @@ def _gradient_of(
     return batched, batched.loop.derivative(batched.loop.active(wanted))
 
 
-def _keeping_loop(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
-    op: KeepingLoop = node.op
+def _loop_with_residuals(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
+    op: LoopWithResiduals = node.op
     batched, gradient = _gradient_of(op.gradient, marks, size)
     results = gradient.forward(batched.operands(operands, marks))
     return [*results[: op.n], results[-1]]
@@ -173,14 +174,14 @@ def _loop_gradient(node: Node, operands: list, marks: list[bool], size: int) -> 
     xs = batched.operands(ins, marks[1 : 1 + count])
     every = dict(zip(op.variables, _marked(gs, g_marks, size), strict=True))
     cotangents = [every[i] if i in every else zeros(batched.inputs[i]) for i in gradient.variables]
-    found = dict(zip(gradient.targets, gradient([token, *xs, *cotangents]), strict=True))
+    grads = dict(zip(gradient.targets, gradient([token, *xs, *cotangents]), strict=True))
     # Constants come behind the row of flags that a masked loop carries.
     place = {i: i + (batched.masked and i >= batched.n) for i in op.targets}
-    return [found[place[i]] if place[i] in found else zeros(batched.inputs[place[i]]) for i in op.targets]
+    return [grads[place[i]] if place[i] in grads else zeros(batched.inputs[place[i]]) for i in op.targets]
 
 
 def _marked(xs: Sequence[Any], marks: Sequence[bool], size: int) -> list:
-    return [x if m else spread(x, size) for x, m in zip(xs, marks, strict=True)]
+    return [x if m else broadcast_rows(x, size) for x, m in zip(xs, marks, strict=True)]
 
 
 class _ManyGradients(Control):
@@ -195,14 +196,16 @@ class _ManyGradients(Control):
     def step(self) -> Any:
         if self._step is None:
             one = self.one
-            marks = [False] * len(one.kept) + [True] * len(one.state) + [False] * len(one.constants)
-            self._step = repeated(_all_batched(one.back, marks, self.size), len(one.kept), len(one.state))
+            marks = [False] * len(one.residuals) + [True] * len(one.state) + [False] * len(one.constants)
+            self._step = repeated(
+                _all_batched(one.back, marks, self.size), len(one.residuals), len(one.state)
+            )
         return self._step
 
     def _execute(self, token: Any, *rest: Any) -> Sequence[Any]:
         one = self.one
         ins, gs = rest[: len(one.marks)], rest[len(one.marks) :]
-        start = [spread(s, self.size) for s in one.start]
+        start = [broadcast_rows(s, self.size) for s in one.start]
         return _core.loop_back(self.step, token, [*gs, *start], [ins[i] for i in one.constants])
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
@@ -215,12 +218,12 @@ class _ManyGradients(Control):
 
 def _custom_gradient(node: Node, operands: list, marks: list[bool], size: int) -> Sequence[Any]:
     op: CustomGradient = node.op
-    found: list = []
+    places: list = []
 
     def dense(xs: list) -> list:
         flat: list = []
-        for g in unpack(op.found, replay(op.backward.graph, xs)):
-            found.append(None if g is None else len(flat))
+        for g in unpack(op.places, replay(op.backward.graph, xs)):
+            places.append(None if g is None else len(flat))
             if g is not None:
                 flat.append(densify(g))
         return flat
@@ -228,14 +231,14 @@ def _custom_gradient(node: Node, operands: list, marks: list[bool], size: int) -
     one = build(specs_of(op.backward.graph.inputs), dense, op.op_name)
     many = _all_batched(one, [True] * len(one.graph.inputs), size)
     specs = [((size, *v.shape), v.dtype) for v in node.results]
-    batched = CustomGradient(many, op.n_outputs, op.n_inputs, op.wanted, found)
+    batched = CustomGradient(many, op.n_outputs, op.n_inputs, op.wanted, places)
     return batched(_marked(operands, marks, size), specs)
 
 
 RULES: dict[type, Callable[[Node, list, list[bool], int], Sequence[Any]]] = {
     Branches: _branches,
     Loop: _loop,
-    KeepingLoop: _keeping_loop,
+    LoopWithResiduals: _loop_with_residuals,
     LoopGradient: _loop_gradient,
     CustomGradient: _custom_gradient,
 }

@@ -1,9 +1,9 @@
 """Jacobians: the backward pass as a graph, run over all rows of the identity at once.
 
-`pullback` gives the graph: inputs are what the tape kept and one cotangent, outputs are gradients.
+`pullback` gives the graph: its inputs are the residuals of the tape and one cotangent, its outputs gradients.
 `jacobian` runs it over a batch of unit cotangents (reverse mode), or its transpose, which maps
 tangents of a source to the tangent of the target, over unit tangents (forward mode), whichever
-needs fewer rows. Rows that do not fit into `config.jacobian_memory` together run in pieces.
+needs fewer rows. Rows that do not all fit into `config.jacobian_memory` run in chunks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES
-from gradtape._src.batching.batch import replay_batched, spread
+from gradtape._src.batching.batch import broadcast_rows, replay_batched
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.units import Units
 from gradtape._src.control.control_ops import build, specs_of, zeros
@@ -45,7 +45,7 @@ class Seed(NamedTuple):
     def units(self) -> Units:
         return Units.identity(self.shape, self.dtype, self.batch)
 
-    def piece(self, start: int, count: int) -> Any:
+    def chunk(self, start: int, count: int) -> Any:
         """Some of the rows as a tensor."""
         flat = ops.one_hot(ops.range_(start, start + count), self.rows, dtype=self.dtype)
         if self.batch is None:
@@ -56,34 +56,34 @@ class Seed(NamedTuple):
 class Pullback(NamedTuple):
     """A backward pass that was not run."""
 
-    function: GraphFunction  # inputs: what was kept, then the cotangent; outputs: dense gradients
-    kept: list
-    found: list  # for each source where its gradient is among the outputs, or None
+    function: GraphFunction  # inputs: the residuals, then the cotangent; outputs: dense gradients
+    residuals: list
+    places: list  # where among the outputs the gradient of each source is, or None
 
 
 def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
-    """The backward pass from `y`: remembered when the tape knows its structure, else traced.
+    """The backward pass from `y`: from the cache if the tape has seen its structure, else traced.
 
     None when a gradient of the user's own on the way needs values and cannot be traced.
     """
-    known = tape._pullback([y], sources)
-    if known is not None:
-        function, kept = known
-        return Pullback(function, kept, function.found)
+    compiled = tape._pullback([y], sources)
+    if compiled is not None:
+        function, residuals = compiled
+        return Pullback(function, residuals, function.places)
     outer = _core.current_trace()
     trace = Trace(outer if isinstance(outer, Trace) else None)
     seed = symbolic(trace.input(tuple(y.shape), y.dtype._code))
     try:
         with aside(trace):
             grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
-            found, flat = pack(grads)
+            places, flat = pack(grads)
             trace.outputs = [trace.value_of(t) for t in flat]
     except Exception:  # row by row it may work; if not, the error is raised there, about values
         return None
-    kept = [read(e) for e in trace.externals]
+    residuals = [read(e) for e in trace.externals]
     trace.externals.clear()  # the trace is a circle of objects, which may live on for a while; what it saw must not
     graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
-    return Pullback(GraphFunction(graph, "gradient"), kept, found)
+    return Pullback(GraphFunction(graph, "gradient"), residuals, places)
 
 
 def transposed(function: GraphFunction, output: int) -> GraphFunction:
@@ -92,12 +92,12 @@ def transposed(function: GraphFunction, output: int) -> GraphFunction:
     A backward pass is linear in its cotangent, so its own backward pass with respect to the
     cotangent is the forward pass, wherever the cotangent is taken: zeros.
     """
-    known = function.tangents.get(output)
-    if known is None:
+    cached = function.tangents.get(output)
+    if cached is None:
         graph = function.graph
         out = Graph()
         with aside(out):
-            kept = [symbolic(out.input(v.shape, v.dtype)) for v in graph.inputs[:-1]]
+            residuals = [symbolic(out.input(v.shape, v.dtype)) for v in graph.inputs[:-1]]
             target = graph.outputs[output]
             tangent = symbolic(out.input(target.shape, target.dtype))
             seed = out.constant_symbol(zeros((graph.inputs[-1].shape, graph.inputs[-1].dtype)))
@@ -106,11 +106,11 @@ def transposed(function: GraphFunction, output: int) -> GraphFunction:
             tape._configure(True, False)
             with tape:
                 tape._watch(seed)
-                y = replay(graph, [*kept, seed])[output]
+                y = replay(graph, [*residuals, seed])[output]
             (g,) = tape._backward([y], [tangent], [seed])
         out.outputs = [out.value_of(seed if g is None else densify(g))]  # zeros, if there is no way
-        known = function.tangents[output] = GraphFunction(simplify(out), "tangent")
-    return known
+        cached = function.tangents[output] = GraphFunction(simplify(out), "tangent")
+    return cached
 
 
 def jacobians_of(tape: Any, y: Any, sources: list) -> list:
@@ -130,7 +130,7 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
 def _forward_is_cheaper(pull: Pullback, y: Any, sources: list) -> bool:
     """Whether the sources have fewer elements than the target, and forward mode gives the same. Gradients
     of complex numbers are conjugates, tangents are not; a gradient of the user's own may do anything."""
-    reached = [s for s, f in zip(sources, pull.found, strict=True) if f is not None]
+    reached = [s for s, p in zip(sources, pull.places, strict=True) if p is not None]
     if any(x.dtype.is_complex for x in (y, *reached)):
         return False
     return 0 < sum(_count(s.shape) for s in reached) < y._numel and is_linear(pull.function)
@@ -172,7 +172,7 @@ def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
         once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
         pairs = zip(once, sources, strict=True)
         return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]
-    seeds = ops.unstack(seed.piece(0, seed.rows), axis=0)
+    seeds = ops.unstack(seed.chunk(0, seed.rows), axis=0)
     columns = zip(*(tape._backward([y], [seed], list(sources)) for seed in seeds), strict=True)
     return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]
 
@@ -181,64 +181,66 @@ def _pulled(pull: Pullback | None, tape: Any, y: Any, sources: list, seed: Seed)
     """For each source the gradients `[rows, *source.shape]` of unit cotangents, or None: reverse mode."""
     if pull is None:
         return _row_by_row(tape, y, sources, seed)
-    if all(f is None for f in pull.found):
-        return [None] * len(pull.found)
-    outs = _all_rows(pull.function, pull.kept, seed)
-    return [None if f is None else outs[f] for f in pull.found]
+    if all(p is None for p in pull.places):
+        return [None] * len(pull.places)
+    outs = _all_rows(pull.function, pull.residuals, seed)
+    return [None if p is None else outs[p] for p in pull.places]
 
 
 def _pushed(pull: Pullback, which: int, seed: Seed) -> Any:
     """The tangents `[rows, *y.shape]` of unit tangents of one source, or None: forward mode."""
-    place = pull.found[which]
+    place = pull.places[which]
     if place is None:
         return None
     function = transposed(pull.function, place)
-    return _all_rows(function, pull.kept, seed)[0]
+    return _all_rows(function, pull.residuals, seed)[0]
 
 
-def _all_rows(function: GraphFunction, kept: list, seed: Seed) -> list:
+def _all_rows(function: GraphFunction, residuals: list, seed: Seed) -> list:
     """The outputs of a function whose last input is a row of the identity, for all rows."""
     if _rows_that_fit(function, seed.rows) < seed.rows or not is_linear(function):
-        return in_pieces(function, kept, seed.piece, seed.rows)
-    marks = (*(False for _ in kept), True)
+        return in_chunks(function, residuals, seed.chunk, seed.rows)
+    marks = (*(False for _ in residuals), True)
     function.seen += 1
     if function.seen < _core.sightings_needed(len(function.graph.nodes)) or any(
-        t._symbol is not None for t in kept
+        t._symbol is not None for t in residuals
     ):
-        outs, has = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
+        outs, has = replay_batched(function.graph, [*residuals, seed.units()], marks, seed.rows)
     else:
-        outs, has = _compiled(function, marks, seed)(kept)
-    return [o if h else spread(o, seed.rows) for o, h in zip(outs, has, strict=True)]
+        outs, has = _compiled(function, marks, seed)(residuals)
+    return [o if h else broadcast_rows(o, seed.rows) for o, h in zip(outs, has, strict=True)]
 
 
 def _compiled(function: GraphFunction, marks: tuple[bool, ...], seed: Seed) -> Callable[[list], tuple]:
-    """The function of what was kept alone: the rows of the identity are part of the program."""
+    """The same as a function of the residuals alone: the rows of the identity are part of the program."""
     key = (seed.shape, seed.batch)
-    known = function.jacobians.get(key)
-    if known is None:
+    cached = function.jacobians.get(key)
+    if cached is None:
         has: list = []
 
-        def run(kept: list) -> list:
-            outs, marked = replay_batched(function.graph, [*kept, seed.units()], marks, seed.rows)
+        def run(residuals: list) -> list:
+            outs, marked = replay_batched(function.graph, [*residuals, seed.units()], marks, seed.rows)
             has[:] = marked
             return outs
 
-        made = build(specs_of(function.graph.inputs[:-1]), run, function.name)
-        made = GraphFunction(simplify(made.graph), function.name)
-        known = function.jacobians[key] = lambda kept: (made(kept), has)
-    return known
+        program = build(specs_of(function.graph.inputs[:-1]), run, function.name)
+        program = GraphFunction(simplify(program.graph), function.name)
+        cached = function.jacobians[key] = lambda residuals: (program(residuals), has)
+    return cached
 
 
-def in_pieces(function: GraphFunction, kept: list, rows_of: Callable[[int, int], Any], rows: int) -> list:
+def in_chunks(
+    function: GraphFunction, residuals: list, rows_of: Callable[[int, int], Any], rows: int
+) -> list:
     """The same with `rows_of(start, count)` as the last input, as many rows at a time as fit into memory."""
     if not rows:
-        return _run(function, [*kept, rows_of(0, 0)], 0)
-    piece = _rows_that_fit(function, rows)
+        return _run(function, [*residuals, rows_of(0, 0)], 0)
+    chunk = _rows_that_fit(function, rows)
     parts = []
-    for start in range(0, rows, piece):
-        # The last piece begins earlier rather than being shorter: it can use the same program.
-        first = min(start, rows - piece)
-        outs = _run(function, [*kept, rows_of(first, piece)], piece)
+    for start in range(0, rows, chunk):
+        # The last chunk starts earlier instead of being shorter, so that it can use the same program.
+        first = min(start, rows - chunk)
+        outs = _run(function, [*residuals, rows_of(first, chunk)], chunk)
         parts.append([o[start - first :] for o in outs] if start > first else outs)
     return [
         column[0] if len(column) == 1 else ops.concat(list(column), 0) for column in zip(*parts, strict=True)
@@ -255,7 +257,7 @@ def _run(function: GraphFunction, given: list, rows: int) -> list:
     else:
         batched, has = function.batched(marks, rows)
         outs = batched(given)
-    return [o if h else spread(o, rows) for o, h in zip(outs, has, strict=True)]
+    return [o if h else broadcast_rows(o, rows) for o, h in zip(outs, has, strict=True)]
 
 
 def _rows_that_fit(function: GraphFunction, rows: int) -> int:
@@ -274,12 +276,12 @@ def _peak(graph: Graph) -> int:
             last[v] = i
         if any(v in depends for v in node.operands):
             depends.update((r, _bytes(r)) for r in node.results)
-    now = peak = sum(depends[v] for v in graph.inputs if v in depends)
+    alive = peak = sum(depends[v] for v in graph.inputs if v in depends)
     outputs = set(graph.outputs)
     for i, node in enumerate(graph.nodes):
-        now += sum(depends.get(r, 0) for r in node.results if r not in outputs)
-        peak = max(peak, now)
-        now -= sum(depends.get(v, 0) for v in set(node.operands) if last[v] == i and v not in outputs)
+        alive += sum(depends.get(r, 0) for r in node.results if r not in outputs)
+        peak = max(peak, alive)
+        alive -= sum(depends.get(v, 0) for v in set(node.operands) if last[v] == i and v not in outputs)
     return peak
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.batching.batch import Rows
-from gradtape._src.control.control_ops import Branches, Eager, KeepingLoop, Loop, LoopGradient
+from gradtape._src.control.control_ops import Branches, Eager, Loop, LoopGradient, LoopWithResiduals
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 from gradtape._src.ops.table import NO_RULE, Row
@@ -98,9 +98,9 @@ def _callback_is_linear(op: Callback, on: list[bool]) -> bool:
         count = len(op.marks)
         if any(on[: 1 + count]):
             return False
-        marks = [False] * len(op.kept) + [True] * len(op.state) + [False] * len(op.constants)
+        marks = [False] * len(op.residuals) + [True] * len(op.state) + [False] * len(op.constants)
         return _linear(op.back.graph, marks)
-    if isinstance(op, Loop) and not isinstance(op, KeepingLoop):
+    if isinstance(op, Loop) and not isinstance(op, LoopWithResiduals):
         floats = [i < op.n and dtype in DIFFERENTIABLE for i, (_, dtype) in enumerate(op.inputs)]
         marks = [m or f for m, f in zip(on, floats, strict=True)]
         return not _reaches(op.cond.graph, marks) and _linear(op.body.graph, marks)

@@ -18,12 +18,12 @@ from gradtape._src.graph.ir import Callback, symbolic
 def _loop(count: int, skip: int, reverse: bool, values: Sequence[Any], body: Callable) -> list:
     """`values = body(i, values)` for the rows from `skip` on, or from the last but `skip` down."""
 
-    def step(now: list) -> list:
-        place = count - 1 - now[0] if reverse else now[0]
-        return [now[0] + 1, *body(place, now[1:])]
+    def step(carry: list) -> list:
+        place = count - 1 - carry[0] if reverse else carry[0]
+        return [carry[0] + 1, *body(place, carry[1:])]
 
     first, *init = [skip, *values]
-    return control.loop([first, *init], None, lambda now: now[0] < count, step, iterates=count > skip)[1:]
+    return control.loop([first, *init], None, lambda carry: carry[0] < count, step, iterates=count > skip)[1:]
 
 
 def _row(elems: Any, tensors: Sequence[Any], i: Any) -> Any:
@@ -38,10 +38,10 @@ def map_rows(fn: Callable, elems: Any, signature: Any, arrays: list[TensorArray]
     """`tf.map_fn`: the results of each row go into `arrays`."""
     tensors = _tensors(elems)
 
-    def body(i: Any, now: list) -> list:
+    def body(i: Any, carry: list) -> list:
         result = fn(_row(elems, tensors, i))
         nest.assert_same_structure(signature, result)
-        return [array.write(i, value) for array, value in zip(now, nest.flatten(result), strict=True)]
+        return [array.write(i, value) for array, value in zip(carry, nest.flatten(result), strict=True)]
 
     done = _loop(tensors[0].shape[0], 0, False, arrays, body)
     return nest.pack_sequence_as(signature, [array.stack() for array in done])
@@ -65,11 +65,11 @@ def scan_rows(fn: Callable, elems: Any, initializer: Any, reverse: bool, keep: b
             else []
         )
 
-    def body(i: Any, now: list) -> list:
-        result = fn(nest.pack_sequence_as(structure, now[:n]), _row(elems, tensors, i))
+    def body(i: Any, carry: list) -> list:
+        result = fn(nest.pack_sequence_as(structure, carry[:n]), _row(elems, tensors, i))
         nest.assert_same_structure(structure, result)
         flat = _tensors(result)
-        return [*flat, *(a.write(i, v) for a, v in zip(now[n:], flat if keep else [], strict=True))]
+        return [*flat, *(a.write(i, v) for a, v in zip(carry[n:], flat if keep else [], strict=True))]
 
     done = _loop(count, 0 if initializer is not None else 1, reverse, [*value, *arrays], body)
     flat = [a.stack() for a in done[n:]] if keep else done[:n]

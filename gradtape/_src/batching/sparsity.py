@@ -20,11 +20,11 @@ from gradtape._src.graph.ir import Callback, Graph, Node, Value
 from gradtape._src.tensors.conversion import densify
 
 
-def pattern(graph: Graph, kept: list, output: int) -> Any:
+def pattern(graph: Graph, residuals: list, output: int) -> Any:
     """The pattern of an output with respect to the last input, as a `scipy.sparse` matrix."""
     import scipy.sparse as sparse
 
-    known: dict[Value, Any] = dict(zip(graph.inputs, kept, strict=False))
+    known: dict[Value, Any] = dict(zip(graph.inputs, residuals, strict=False))
     seed = graph.inputs[-1]
     depends = {seed: sparse.identity(seed.size, dtype=bool, format="csr")}
     for node in graph.nodes:

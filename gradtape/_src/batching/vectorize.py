@@ -11,7 +11,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
-from gradtape._src.batching.batch import replay_batched, spread
+from gradtape._src.batching.batch import broadcast_rows, replay_batched
 from gradtape._src.graph.callable import extract
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
@@ -42,7 +42,7 @@ def vectorized(fn: Callable[[list], Any], tensors: Sequence[Any], size: int) -> 
     graph = extract(trace.nodes, trace.inputs, trace.outputs)
     outs, has = replay_batched(graph, [*given, *externals], marks, size)
     return nest.pack_sequence_as(
-        result, [o if h else spread(o, size) for o, h in zip(outs, has, strict=True)]
+        result, [o if h else broadcast_rows(o, size) for o, h in zip(outs, has, strict=True)]
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.base import errors
-from gradtape._src.batching.jacobian import Seed, _all_rows, in_pieces, pullback, transposed
+from gradtape._src.batching.jacobian import Seed, _all_rows, in_chunks, pullback, transposed
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.vectorize import vectorized
 from gradtape._src.contract.batching import other_operands
@@ -87,19 +87,19 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
     tangents = _rows_like(s.xs, case.rng(6))
     seeds = tensor(cotangents, out.dtype)
     expected = [tape.gradient(out, s.xs, output_gradients=seeds[i]) for i in range(_SIZE)]
-    connected = any(f is not None for f in pull.found)
+    connected = any(f is not None for f in pull.places)
     small = out._numel * max((x._numel for x in s.xs), default=0) <= _MOST_ELEMENTS
-    found = in_pieces(pull.function, pull.kept, _always(seeds), _SIZE) if connected else []
-    whole = _all_rows(pull.function, pull.kept, Seed.of(out)) if connected and small else []
-    for i, (name, x, f) in enumerate(zip(s.names, s.xs, pull.found, strict=True)):
+    chunked = in_chunks(pull.function, pull.residuals, _always(seeds), _SIZE) if connected else []
+    whole = _all_rows(pull.function, pull.residuals, Seed.of(out)) if connected and small else []
+    for i, (name, x, f) in enumerate(zip(s.names, s.xs, pull.places, strict=True)):
         one_by_one = np.stack([_arrays([_dense(e[i])], [x])[0] for e in expected])
-        got = np.zeros_like(one_by_one) if f is None else array_of(found[f])
+        got = np.zeros_like(one_by_one) if f is None else array_of(chunked[f])
         what = f"gradient of {name} from result {k}"
         yield from differences(f"rows of the {what}", case, got, one_by_one, limit)
         if f is None:
             continue
         forward = transposed(pull.function, f)
-        pushed = array_of(in_pieces(forward, pull.kept, _always(tensor(tangents[i], x.dtype)), _SIZE)[0])
+        pushed = array_of(in_chunks(forward, pull.residuals, _always(tensor(tangents[i], x.dtype)), _SIZE)[0])
         # <u, Jv> = <J'u, v>, where both sides were made of several rows at once.
         left = np.sum(np.real(np.conj(cotangents) * pushed))
         right = np.sum(np.real(np.conj(one_by_one) * tangents[i]))
@@ -119,7 +119,9 @@ def _rows_of(s: _Setting, tape: Any, pull: Any, k: int, out: Any) -> Iterator[st
                 one_by_one,
                 limit,
             )
-            columns = array_of(_all_rows(forward, pull.kept, Seed.of(x))[0]).reshape(x._numel, out._numel)
+            columns = array_of(_all_rows(forward, pull.residuals, Seed.of(x))[0]).reshape(
+                x._numel, out._numel
+            )
             yield from differences(f"Jacobian in forward mode of the {what}", case, columns.T, reverse, limit)
 
 

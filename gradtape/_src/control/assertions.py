@@ -275,7 +275,7 @@ def assert_shapes(
     >>> tf.debugging.assert_shapes([(x, ("N", 2)), (y, ("N",))])
     """
     pairs = list(shapes.items() if isinstance(shapes, dict) else shapes)
-    known: dict[Any, tuple[int, str]] = {}
+    sizes: dict[Any, tuple[int, str]] = {}
     for value, given in pairs:
         x = _tensor(value.deref() if hasattr(value, "deref") else value)
         for axis, symbol in _described(x, given, message):
@@ -284,7 +284,7 @@ def assert_shapes(
                 expected, source = symbol, "Specified explicitly"
             else:
                 where = f"Specified by tensor shape={x.shape} dtype={x.dtype.name} dimension {axis}"
-                expected, source = known.setdefault(symbol, (size, where))
+                expected, source = sizes.setdefault(symbol, (size, where))
             if size != expected:
                 raise ValueError(
                     f"{_prefix(message)}{source}.  Tensor shape={x.shape} dtype={x.dtype.name} dimension "

@@ -17,8 +17,8 @@ from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE, int32
 from gradtape._src.base.dtypes import bool as bool_
-from gradtape._src.control import values as state
 from gradtape._src.control.control_ops import Branches, Loop, spec_of
+from gradtape._src.control.values import Choice, Layout, choose, settle, tensor_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
 from gradtape._src.graph.trace import REREAD, Trace
@@ -54,16 +54,16 @@ def _within(trace: Trace, f: Callable) -> Any:
 def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:
     """Gives traces the same inputs: `n` arguments, then everything they read from outside, which is
     returned. What is in `first` comes first."""
-    known = {id(e): e for e in first}
+    externals = {id(e): e for e in first}
     for trace in traces:
-        known.update((id(e), e) for e in trace.externals)
+        externals.update((id(e), e) for e in trace.externals)
     for trace in traces:
         mine = dict(zip(map(id, trace.externals), trace.inputs[n:], strict=True))
         trace.inputs[n:] = [
-            mine[key] if key in mine else Value(trace, *_external_spec(e)) for key, e in known.items()
+            mine[key] if key in mine else Value(trace, *_external_spec(e)) for key, e in externals.items()
         ]
         trace.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
-    return list(known.values())
+    return list(externals.values())
 
 
 def _external_spec(e: Any) -> tuple:
@@ -94,27 +94,23 @@ def branch(
     """The values of one of the functions, chosen when the graph runs.
 
     `join(results)` is given a list of values per function and says what comes out: for each value
-    either an object, the same in all of them, or a `state.Layout` per function.
+    either an object, the same in all of them, or a `Choice`.
     """
     done = [_traced(f) for f in functions]
     traces = [t for t, _ in done]
-    results = [_within(t, lambda r=r: [state.settle(v) for v in r]) for t, r in done]
+    results = [_within(t, lambda r=r: [settle(v) for v in r]) for t, r in done]
     merged = join(results)
     for trace in traces[1:]:
         traces[0].assigned.update(trace.assigned)
     assigned = traces[0].assigned
     for k, trace in enumerate(traces):
-        leaves = [x for m in merged if isinstance(m, state.Choice) for x in m.tensors[k]]
-        tensors = _within(
-            trace, lambda leaves=leaves: [state.tensor_of(x) for x in (*leaves, *assigned.values())]
-        )
+        leaves = [x for m in merged if isinstance(m, Choice) for x in m.tensors[k]]
+        tensors = _within(trace, lambda leaves=leaves: [tensor_of(x) for x in (*leaves, *assigned.values())])
         trace.outputs = [trace.value_of(x) for x in tensors]
     operands = [read(e) for e in _align(traces, 0)]
     op = Branches([GraphFunction(t, name) for t in traces], name)
     given = iter(op([which, *operands]))
-    out = [
-        m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, state.Choice) else m for m in merged
-    ]
+    out = [m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, Choice) else m for m in merged]
     for variable in assigned.values():
         variable._set(next(given))
     return out
@@ -125,7 +121,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
     chosen = predicate(pred, "cond")
 
     def join(results: list) -> list:
-        return [state.choose(None, [r[0] for r in results], ("false_fn", "true_fn"))]
+        return [choose(None, [r[0] for r in results], ("false_fn", "true_fn"))]
 
     return branch(chosen, [lambda: [false_fn()], lambda: [true_fn()]], join, "cond")[0]
 
@@ -145,7 +141,7 @@ def switch_case(branch_index: Any, branches: dict[int, Callable], default: Calla
     names = [f"branch {n}" for n in numbers] + ["default"]
 
     def join(results: list) -> list:
-        return [state.choose(None, [r[0] for r in results], names)]
+        return [choose(None, [r[0] for r in results], names)]
 
     return branch(index, [_listed(f) for f in functions], join, "switch_case")[0]
 
@@ -169,12 +165,12 @@ def loop(
     Values that are None or undefined before the loop get the shape that one iteration gives them;
     `iterates` says that there is at least one.
     """
-    start = [state.settle(v) for v in init]
-    made: list[str] = []
+    start = [settle(v) for v in init]
+    initialized: list[str] = []
     for _ in range(_MOST_ATTEMPTS):
-        layout = state.Layout(start)
+        layout = Layout(start)
         inner, result = _traced(lambda *xs, layout=layout: _settled(body(layout.rebuild(xs))), layout.specs)
-        again = layout.revise(result, names, made)
+        again = layout.revise(result, names, initialized)
         if again is None:
             break
         start = again
@@ -195,8 +191,8 @@ def loop(
     results = op([*layout.tensors, *map(read, (*externals, *anchors))])
     for variable, value in zip(assigned, results[n:], strict=True):
         variable._set(value)
-    if made and not iterates:
-        _check_iterated(layout, test, start, made)
+    if initialized and not iterates:
+        _check_iterated(layout, test, start, initialized)
     return layout.rebuild(results[:n])
 
 
@@ -221,10 +217,10 @@ def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any])
 
 
 def _settled(values: Sequence[Any]) -> list:
-    return [state.settle(v) for v in values]
+    return [settle(v) for v in values]
 
 
-def _check_iterated(layout: state.Layout, test: Callable, start: list, made: list[str]) -> None:
+def _check_iterated(layout: Layout, test: Callable, start: list, initialized: list[str]) -> None:
     """Values that only exist after an iteration: a loop without one is an error when it happens."""
     first = predicate(test(layout.rebuild(layout.tensors)), "while loop")
 
@@ -233,7 +229,7 @@ def _check_iterated(layout: state.Layout, test: Callable, start: list, made: lis
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"assertion failed: [loop must iterate at least once to initialize {', '.join(made)}]",
+                f"assertion failed: [loop must iterate at least once to initialize {', '.join(initialized)}]",
             )
         return []
 

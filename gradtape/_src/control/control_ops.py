@@ -2,7 +2,7 @@
 
 `Branches` runs one of several graphs, `Loop` runs a graph again and again. Both are callbacks of
 a program, and both know how to be recorded on a tape: the derivative of branches is branches over
-the derivatives; the derivative of a loop walks over what the iterations kept, last to first.
+the derivatives; the derivative of a loop walks over the residuals of its iterations, last to first.
 A loop's second derivative is made by `Eager`, which runs tapes inside the program.
 """
 
@@ -117,10 +117,10 @@ class Branches(Control):
 
     def _derivative(self, tracked: tuple[bool, ...]) -> _BranchesDerivative:
         key = tracked, _core.assign_tracker() is not None
-        known = self._derivatives.get(key)
-        if known is None:
-            known = self._derivatives[key] = _BranchesDerivative(self, tracked)
-        return known
+        cached = self._derivatives.get(key)
+        if cached is None:
+            cached = self._derivatives[key] = _BranchesDerivative(self, tracked)
+        return cached
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
         d = self._derivative(tracked[1:])
@@ -144,45 +144,50 @@ class Branches(Control):
 
 
 class _BranchesDerivative:
-    """The branches with what their backward passes read as further results, and the backward passes."""
+    """The branches with their residuals as further results, and the backward passes."""
 
     def __init__(self, op: Branches, tracked: tuple[bool, ...]) -> None:
         with aside():
             ds = [f.derivative(tracked) for f in op.functions]
         inputs = specs_of(op.functions[0].graph.inputs)
         n = len(op.specs)
-        # Branches share the places of what they keep: only one of them runs.
+        # Branches share the slots of their residuals: only one of them runs.
         slots: list[Spec] = []
-        places = [_take_slots(slots, specs_of(d.forward.graph.outputs[n:])) for d in ds]
+        slots_of = [_take_slots(slots, specs_of(d.forward.graph.outputs[n:])) for d in ds]
 
         def forward_of(d: Derivative, at: list[int]) -> GraphFunction:
             def run(xs: list) -> list:
                 ys = replay(d.forward.graph, xs)
-                kept: list = [None] * len(slots)
+                residuals: list = [None] * len(slots)
                 for place, y in zip(at, ys[n:], strict=True):
-                    kept[place] = y
-                return [*ys[:n], *(zeros(s) if k is None else k for k, s in zip(kept, slots, strict=True))]
+                    residuals[place] = y
+                return [
+                    *ys[:n],
+                    *(zeros(s) if k is None else k for k, s in zip(residuals, slots, strict=True)),
+                ]
 
             return build(inputs, run, op.op_name)
 
-        self.forward = Branches([forward_of(d, at) for d, at in zip(ds, places, strict=True)], op.op_name)
+        self.forward = Branches([forward_of(d, at) for d, at in zip(ds, slots_of, strict=True)], op.op_name)
         reads = [
             [(where, i if where == "in" or i < n else n + at[i - n]) for where, i in d.reads]
-            for d, at in zip(ds, places, strict=True)
+            for d, at in zip(ds, slots_of, strict=True)
         ]
         self.reads = sorted({r for of in reads for r in of})
         self.cotangents = sorted({k for d in ds for k in d.cotangents})
-        self.targets = [i for i in range(len(inputs)) if any(d.found[i] is not None for d in ds)]
+        self.targets = [i for i in range(len(inputs)) if any(d.places[i] is not None for d in ds)]
         self.count = len(inputs)
         kinds = [inputs[i] if where == "in" else self.forward.specs[i] for where, i in self.reads]
         kinds += [op.specs[k] for k in self.cotangents]
 
         def backward_of(d: Derivative, mine: list) -> GraphFunction:
             def run(xs: list) -> list:
-                known = dict(zip(self.reads, xs, strict=False))
+                residuals = dict(zip(self.reads, xs, strict=False))
                 gs = dict(zip(self.cotangents, xs[len(self.reads) :], strict=True))
-                flat = replay(d.backward.graph, [*(known[r] for r in mine), *(gs[k] for k in d.cotangents)])
-                grads = unpack(d.found, flat)
+                flat = replay(
+                    d.backward.graph, [*(residuals[r] for r in mine), *(gs[k] for k in d.cotangents)]
+                )
+                grads = unpack(d.places, flat)
                 return [zeros(inputs[i]) if grads[i] is None else _dense(grads[i]) for i in self.targets]
 
             return build(kinds, run, f"gradient of {op.op_name}")
@@ -196,8 +201,8 @@ class _BranchesDerivative:
         grads: list = [None] * (1 + self.count)
         if self.backward is not None:
             given = [ins[1 + i] if where == "in" else outs[i] for where, i in self.reads]
-            found = self.backward([ins[0], *given, *_given(gs, outs, self.cotangents)])
-            for i, g in zip(self.targets, found, strict=True):
+            target_grads = self.backward([ins[0], *given, *_given(gs, outs, self.cotangents)])
+            for i, g in zip(self.targets, target_grads, strict=True):
                 grads[1 + i] = g
         return grads
 
@@ -246,10 +251,10 @@ class Loop(Control):
 
     def eagerly(self, xs: list) -> list:
         """The loop in Python, for tapes that differentiate more than once."""
-        now, rest = list(xs[: self.n]), list(xs[self.n :])
-        while bool(self.cond.program.run([*now, *rest])[0]):
-            now = self.body([*now, *rest])
-        return now
+        carry, constants = list(xs[: self.n]), list(xs[self.n :])
+        while bool(self.cond.program.run([*carry, *constants])[0]):
+            carry = self.body([*carry, *constants])
+        return carry
 
     def active(self, tracked: Sequence[bool]) -> tuple[bool, ...]:
         """Which inputs of the body depend on the tracked ones, in any iteration."""
@@ -266,11 +271,11 @@ class Loop(Control):
 
     def derivative(self, active: tuple[bool, ...]) -> LoopGradient:
         key = active, _core.assign_tracker() is not None
-        known = self._derivatives.get(key)
-        if known is None:
+        cached = self._derivatives.get(key)
+        if cached is None:
             with aside():
-                known = self._derivatives[key] = LoopGradient(self, active)
-        return known
+                cached = self._derivatives[key] = LoopGradient(self, active)
+        return cached
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
         d = self.derivative(self.active(tracked))
@@ -279,8 +284,8 @@ class Loop(Control):
         return outputs[: self.n]
 
 
-class KeepingLoop(Loop):
-    """A loop that keeps what its backward pass reads; its last result is the token of that."""
+class LoopWithResiduals(Loop):
+    """A loop that keeps the residuals of its iterations; its last result is the token they are found by."""
 
     def __init__(self, plain: Loop, d: Derivative, gradient: LoopGradient) -> None:
         super().__init__(plain.cond, plain.body, plain.n, plain.op_name)
@@ -289,8 +294,8 @@ class KeepingLoop(Loop):
 
     def _iterate(self, xs: list) -> list:
         ys = replay(self._derivative.forward.graph, xs)
-        kept = self.gradient.kept
-        return [*self._next(xs, ys), *(xs[i] if where == "in" else ys[i] for where, i in kept)]
+        residuals = self.gradient.residuals
+        return [*self._next(xs, ys), *(xs[i] if where == "in" else ys[i] for where, i in residuals)]
 
     def _execute(self, *inputs: Any) -> Sequence[Any]:
         return _core.loop(self.cond.program, self.step, inputs, self.n, True)
@@ -301,7 +306,7 @@ class KeepingLoop(Loop):
             outputs = self.apply(operands)
             _core.record(tuple(outputs), tuple(operands), self.gradient.gradients, _EVERYTHING)
             return outputs
-        # More is asked for now than when the loop was traced: another loop keeps that.
+        # More gradients are asked for than when the loop was traced: another loop keeps residuals for them.
         return [*self.plain._recorded(operands, tracked), self.apply(operands)[-1]]
 
 
@@ -312,24 +317,24 @@ class LoopGradient(Control):
         d = loop.body.derivative(marks)
         n = loop.n
         self.loop, self.marks, self._derivative = loop, marks, d
-        self.kept = [r for r in d.reads if r[0] == "out" or r[1] < n]
+        self.residuals = [r for r in d.reads if r[0] == "out" or r[1] < n]
         self.constants = [i for where, i in d.reads if where == "in" and i >= n]
         self.variables = [i for i in range(n) if marks[i]]
         # Gradients of constants are sums over the iterations; those of some rows are put together at the end.
-        found = [i for i in range(n, len(marks)) if d.found[i] is not None]
-        self.sparse = [i for i in found if isinstance(d.found[i], tuple)]
-        self.state = self.variables + [i for i in found if i not in self.sparse]
+        connected = [i for i in range(n, len(marks)) if d.places[i] is not None]
+        self.sparse = [i for i in connected if isinstance(d.places[i], tuple)]
+        self.state = self.variables + [i for i in connected if i not in self.sparse]
         self.targets = self.state + self.sparse
         super().__init__(f"gradient of {loop.op_name}", [loop.inputs[i] for i in self.targets])
-        self.forward = KeepingLoop(loop, d, self)
+        self.forward = LoopWithResiduals(loop, d, self)
         self._step: Any = None
         self.start = [zeros(loop.inputs[i]) for i in self.state[len(self.variables) :]]
 
     @functools.cached_property
     def back(self) -> GraphFunction:
-        """One iteration backwards: of what was kept, the state, and the constants."""
+        """One iteration backwards, as a function of the residuals, the state, and the constants."""
         results = specs_of(self._derivative.forward.graph.outputs)
-        kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.kept]
+        kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.residuals]
         kinds += [self.loop.inputs[i] for i in (*self.state, *self.constants)]
         return build(kinds, self._iterate, self.op_name)
 
@@ -337,17 +342,17 @@ class LoopGradient(Control):
     def step(self) -> Any:
         """The program of one iteration backwards."""
         if self._step is None:
-            self._step = repeated(self.back, len(self.kept), len(self.state))
+            self._step = repeated(self.back, len(self.residuals), len(self.state))
         return self._step
 
     def _iterate(self, xs: list) -> list:
         """New cotangents of the variables, sums of those of the constants, parts of the sparse ones."""
         d = self._derivative
-        kept = dict(zip(self.kept, xs, strict=False))
-        state = dict(zip(self.state, xs[len(self.kept) :], strict=False))
-        fixed = dict(zip(self.constants, xs[len(self.kept) + len(self.state) :], strict=True))
-        read = [kept[r] if r in kept else fixed[r[1]] for r in d.reads]
-        grads = unpack(d.found, replay(d.backward.graph, [*read, *(state[k] for k in d.cotangents)]))
+        residuals = dict(zip(self.residuals, xs, strict=False))
+        state = dict(zip(self.state, xs[len(self.residuals) :], strict=False))
+        fixed = dict(zip(self.constants, xs[len(self.residuals) + len(self.state) :], strict=True))
+        read = [residuals[r] if r in residuals else fixed[r[1]] for r in d.reads]
+        grads = unpack(d.places, replay(d.backward.graph, [*read, *(state[k] for k in d.cotangents)]))
         out = []
         for i in self.state:
             g = None if grads[i] is None else _dense(grads[i])
@@ -370,8 +375,8 @@ class LoopGradient(Control):
     def gradients(self, gs: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any]) -> list:
         """What a tape asks for: gradients of the loop's operands."""
         grads: list = [None] * len(self.marks)
-        found = self([outs[-1], *ins, *_given(gs, outs, self.variables)])
-        for i, g in zip(self.targets, found, strict=True):
+        target_grads = self([outs[-1], *ins, *_given(gs, outs, self.variables)])
+        for i, g in zip(self.targets, target_grads, strict=True):
             grads[i] = g
         return grads
 
@@ -386,8 +391,8 @@ class LoopGradient(Control):
         )
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            found = iter(again([*ins[1:], *_given(gs, outs, range(len(outs)))]))
-            return [None, *(next(found) if m else None for m in marks)]
+            grads = iter(again([*ins[1:], *_given(gs, outs, range(len(outs)))]))
+            return [None, *(next(grads) if m else None for m in marks)]
 
         _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
         return outputs
@@ -404,7 +409,7 @@ class LoopGradient(Control):
 
 
 def differentiate(f: Callable[[list], list], marks: Sequence[bool]) -> Callable[[list], list]:
-    """The gradient of `f` by its marked arguments: a function of all arguments and the cotangents."""
+    """The gradient of `f` with respect to its marked arguments: a function of all arguments and the cotangents."""
 
     def gradient(given: list) -> list:
         from gradtape._src.tapes.tape import GradientTape
@@ -443,8 +448,8 @@ class Eager(Control):
         gradient = Eager(f"gradient of {self.op_name}", differentiate(self.f, tracked), specs)
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            found = iter(gradient([*ins, *_given(gs, outs, range(len(outs)))]))
-            return [next(found) if t else None for t in tracked]
+            grads = iter(gradient([*ins, *_given(gs, outs, range(len(outs)))]))
+            return [next(grads) if t else None for t in tracked]
 
         _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
         return outputs

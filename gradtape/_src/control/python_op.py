@@ -69,14 +69,14 @@ class PythonOp:
         """Called by the core: for each result its (shape, number of the type)."""
         key = (tuple(specs), attrs)
         try:
-            known = self._inferred.get(key)
+            cached = self._inferred.get(key)
         except TypeError:
             raise TypeError(
                 f"{self.name}: attributes must be hashable where a function is traced; got {attrs}."
             ) from None
-        if known is None:
-            known = self._inferred[key] = self._infer(specs, attrs)
-        return known
+        if cached is None:
+            cached = self._inferred[key] = self._infer(specs, attrs)
+        return cached
 
     def _infer(self, specs: Sequence[Spec], attrs: tuple) -> list[tuple]:
         if self.shape is not None:
@@ -117,8 +117,8 @@ def traced(f: Callable[[list], Any], specs: Sequence[Spec], many: bool) -> Graph
     xs = [symbolic(graph.input(shape, dtype)) for dtype, shape in specs]
     try:
         with aside(graph):
-            made = f(xs)
-            graph.outputs = [graph.value_of(conversion.densify(y)) for y in (made if many else [made])]
+            result = f(xs)
+            graph.outputs = [graph.value_of(conversion.densify(y)) for y in (result if many else [result])]
     except Exception:
         return None
     return graph

@@ -263,14 +263,14 @@ class TensorArray:
         return self
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """Fills the array with pieces of `value` of the given lengths along the first axis."""
-        pieces = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
-        if len(pieces) > len(self._tensors) and not self._dynamic_size:
+        """Fills the array with chunks of `value`, split along the first axis into the given lengths."""
+        chunks = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
+        if len(chunks) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
                 f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. "
-                f"{len(pieces)}), and the TensorArray is not marked as dynamically resizeable."
+                f"{len(chunks)}), and the TensorArray is not marked as dynamically resizeable."
             )
-        self._tensors = list(pieces)
+        self._tensors = list(chunks)
         return self
 
     def _rows(self, value: Any) -> list:

@@ -103,7 +103,9 @@ class Layout:
             out.append(nest.pack_sequence_as(value, flat) if nest.is_nested(value) else flat[0])
         return out
 
-    def revise(self, result: Sequence[Any], names: Sequence[str] | None, made: list[str]) -> list | None:
+    def revise(
+        self, result: Sequence[Any], names: Sequence[str] | None, initialized: list[str]
+    ) -> list | None:
         """Other values to start with, if an iteration shows that these are of the wrong kind."""
         revised, changed = [], False
         for k, (before, after) in enumerate(zip(self.values, result, strict=True)):
@@ -119,7 +121,7 @@ class Layout:
                 revised.append(_placeholder(after))
                 changed = True
                 if INTERNAL not in name:
-                    made.append(name)
+                    initialized.append(name)
                 continue
             _check_structure(before, after, name, names is not None)
             pairs = zip(nest.flatten(before), nest.flatten(after), strict=True)
@@ -253,8 +255,8 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
 
 def filled(values: Sequence[Any]) -> list:
     """The values of a variable with something of the same kind where it is undefined."""
-    known = next((v for v in values if v is not UNDEFINED), UNDEFINED)
-    return [_placeholder(known) if v is UNDEFINED else v for v in values]
+    example = next((v for v in values if v is not UNDEFINED), UNDEFINED)
+    return [_placeholder(example) if v is UNDEFINED else v for v in values]
 
 
 def _leaf_tensor(name: str | None, leaf: Any) -> Any:

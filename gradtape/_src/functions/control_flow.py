@@ -427,8 +427,8 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     if _core.current_trace() is not None:
 
         def run(xs: list) -> list:
-            now = py_function(func, xs, Tout)
-            return now if many else [now]
+            result = py_function(func, xs, Tout)
+            return result if many else [result]
 
         out = _tracing_rows().python_op(
             "py_function",

@@ -505,8 +505,8 @@ def _kinds(key: Any) -> list[str]:
     ]
 
 
-def _difference(before: list[str], now: list[str]) -> str:
-    for i, (a, b) in enumerate(zip(before, now, strict=False)):
+def _difference(before: list[str], after: list[str]) -> str:
+    for i, (a, b) in enumerate(zip(before, after, strict=False)):
         if a != b:
             return f"argument {i}: {a} before, {b} now"
     return "the structure of the arguments changed"
@@ -532,8 +532,8 @@ def function(func: Callable | None = None, **options: Any) -> Any:
       >>> f(tf.constant(3.0)).numpy()
       np.float32(10.0)
     """
-    known = {"input_signature", "autograph", "jit_compile", "reduce_retracing", "check"}
-    chosen = {k: v for k, v in options.items() if k in known}
+    supported = {"input_signature", "autograph", "jit_compile", "reduce_retracing", "check"}
+    chosen = {k: v for k, v in options.items() if k in supported}
     if options.get("experimental_relax_shapes"):
         chosen["reduce_retracing"] = True
 

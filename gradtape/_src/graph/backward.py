@@ -23,11 +23,11 @@ def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
     if dense:
         results = [None if g is None else conversion.densify(g) for g in results]
-    found, flat = pack(results)
+    places, flat = pack(results)
     graph.outputs = [graph.value_of(t) for t in flat]
     function = GraphFunction(simplify(graph), "gradient")
-    function.found = found
-    return function, found
+    function.places = places
+    return function, places
 
 
 above.backward = sys.modules[__name__]

@@ -17,17 +17,21 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _EVERYTHING = (1 << 64) - 1
 _MOST_SEEDS = 1024  # results whose cotangents are told apart
-_ZERO = -2  # in `found`: a gradient that is zero whatever the values are
+_ZERO = -2  # in `places`: a gradient that is zero whatever the values are
 
 
 class Derivative(NamedTuple):
     """How a graph is run so that it can be differentiated, and its derivative."""
 
-    forward: GraphFunction  # the results, then what the backward pass reads beside the inputs
+    forward: GraphFunction  # the results, then the residuals that are not among its inputs
     backward: GraphFunction
-    reads: list[tuple[str, int]]  # what `backward` is given before the cotangents: ("in" | "out", which)
+    reads: list[
+        tuple[str, int]
+    ]  # the residuals, which `backward` is given before the cotangents: ("in" | "out", which)
     cotangents: list[int]  # the results whose cotangents it is given
-    found: list  # for each input: None, a number, _ZERO, or (values, indices, dense shape)
+    places: (
+        list  # where the gradient of each input is: None, an index, _ZERO, or (values, indices, dense shape)
+    )
     reached_by: list[int]  # for each input: the cotangents that its gradient depends on, as bits
 
 
@@ -38,7 +42,7 @@ class GraphFunction:
         self.graph = graph
         self.updates = updates  # for each output the input it is a new value of, or -1
         self.name = name
-        self.found: list = []  # of a backward pass: where the gradient of each source is among the outputs
+        self.places: list = []  # of a backward pass: where among the outputs the gradient of each source is
         self.seen = 0  # how often a Jacobian asked for it
         self.row_bytes = -1  # what one row of a Jacobian needs, once known
         self.jacobians: dict[tuple, Any] = {}  # by the rows that seed it: see jacobian.py
@@ -83,7 +87,7 @@ class GraphFunction:
         return outputs[: len(self.graph.outputs)]
 
     def _rule(self, d: Derivative, tracked: tuple[bool, ...]) -> Any:
-        connected = tuple(f is not None for f in d.found)
+        connected = tuple(p is not None for p in d.places)
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
             # The number 0 is a cotangent that is zero whatever the values are.
@@ -103,7 +107,7 @@ class GraphFunction:
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
         for k in d.cotangents:
             given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))
-        grads = unpack(d.found, d.backward(given), zero=0)
+        grads = unpack(d.places, d.backward(given), zero=0)
         missing = [gs[k] is None for k in d.cotangents]
         if not any(missing):
             return grads
@@ -119,13 +123,13 @@ class GraphFunction:
 
     def batched(self, batched: tuple[bool, ...], size: int) -> tuple[GraphFunction, list[bool]]:
         """The same function over a new leading axis of the marked inputs, and which outputs have it."""
-        known = self._batched.get((batched, size))
-        if known is None:
+        cached = self._batched.get((batched, size))
+        if cached is None:
             from gradtape._src.batching.batch import batched_graph
 
             graph, marks = batched_graph(self.graph, batched, size)
-            known = self._batched[batched, size] = (GraphFunction(simplify(graph), self.name), marks)
-        return known
+            cached = self._batched[batched, size] = (GraphFunction(simplify(graph), self.name), marks)
+        return cached
 
     # ---- derivatives ------------------------------------------------------------------------
 
@@ -133,12 +137,12 @@ class GraphFunction:
         """The derivative with respect to the inputs marked in `tracked`."""
         # To a tape that follows assignments the derivative is another one.
         key = tracked, _core.assign_tracker() is not None
-        known = self._derivatives.get(key)
-        if known is None:
+        cached = self._derivatives.get(key)
+        if cached is None:
             joint = Graph()
             with aside(joint):
-                known = self._derivatives[key] = self._differentiate(tracked, joint)
-        return known
+                cached = self._derivatives[key] = self._differentiate(tracked, joint)
+        return cached
 
     def _differentiate(self, tracked: tuple[bool, ...], joint: Graph) -> Derivative:
         xs = [symbolic(joint.input(v.shape, v.dtype)) for v in self.graph.inputs]
@@ -152,12 +156,12 @@ class GraphFunction:
         wanted = [k for k, y in enumerate(ys) if tape._tracks(y)]
         seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
         grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))
-        found, flat = pack([next(grads) if t else None for t in tracked])
+        places, flat = pack([next(grads) if t else None for t in tracked])
         n_y = len(ys)
         joint.outputs = [joint.value_of(t) for t in (*ys, *flat)]
         reached = iter(self._reached_by(tape, [ys[k] for k in wanted], sources))
         reached_by = [next(reached) if t else 0 for t in tracked]
-        return self._split(simplify(joint), len(xs), n_y, wanted, found, reached_by)
+        return self._split(simplify(joint), len(xs), n_y, wanted, places, reached_by)
 
     @staticmethod
     def _reached_by(tape: Any, targets: list, sources: list) -> list[int]:
@@ -167,7 +171,7 @@ class GraphFunction:
         return tape._reached_by(targets, sources)
 
     def _split(
-        self, joint: Graph, n_x: int, n_y: int, wanted: list[int], found: list, reached_by: list[int]
+        self, joint: Graph, n_x: int, n_y: int, wanted: list[int], places: list, reached_by: list[int]
     ) -> Derivative:
         """Cuts the joint graph into the part before and the part behind the cotangents."""
         xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
@@ -184,13 +188,13 @@ class GraphFunction:
         read.update(dict.fromkeys(v for v in grads if v not in behind and v.constant is None))
         later = set(backward)
         forward_nodes = [n for n in joint.nodes if n not in later]
-        place = {v: ("in", i) for i, v in enumerate(xs)}
+        source = {v: ("in", i) for i, v in enumerate(xs)}
         outputs = list(ys)
         for k, v in enumerate(ys):
-            place.setdefault(v, ("out", k))
+            source.setdefault(v, ("out", k))
         for v in read:
-            if v not in place:
-                place[v] = ("out", len(outputs))
+            if v not in source:
+                source[v] = ("out", len(outputs))
                 outputs.append(v)
         parts = extract(forward_nodes, xs, outputs), extract(backward, [*read, *seeds], grads)
         for part in parts:
@@ -198,9 +202,9 @@ class GraphFunction:
         return Derivative(
             GraphFunction(parts[0], self.name),
             GraphFunction(parts[1], f"gradient of {self.name}"),
-            [place[v] for v in read],
+            [source[v] for v in read],
             wanted,
-            found,
+            places,
             reached_by,
         )
 
@@ -209,42 +213,42 @@ def pack(results: list) -> tuple[list, list]:
     """Gradients as a flat list of tensors, and where each of them is in it.
 
     The number 0 is a gradient too: zero whatever the values are."""
-    found: list = []
+    places: list = []
     flat: list = []
     for g in results:
         if g is None:
-            found.append(None)
+            places.append(None)
         elif isinstance(g, int):
-            found.append(_ZERO)
+            places.append(_ZERO)
         elif isinstance(g, IndexedSlices):
-            found.append((len(flat), len(flat) + 1, g._dense_shape))
+            places.append((len(flat), len(flat) + 1, g._dense_shape))
             flat += [g.values, g.indices]
         else:
-            found.append(len(flat))
+            places.append(len(flat))
             flat.append(g)
-    return found, flat
+    return places, flat
 
 
-def unpack(found: list, flat: list, zero: Any = None) -> list:
+def unpack(places: list, flat: list, zero: Any = None) -> list:
     """The opposite of `pack`; `zero` stands for gradients that need no computing."""
     return [
         None
-        if f is None
+        if p is None
         else zero
-        if f == _ZERO
-        else IndexedSlices(flat[f[0]], flat[f[1]], f[2])
-        if isinstance(f, tuple)
-        else flat[f]
-        for f in found
+        if p == _ZERO
+        else IndexedSlices(flat[p[0]], flat[p[1]], p[2])
+        if isinstance(p, tuple)
+        else flat[p]
+        for p in places
     ]
 
 
 def replay(graph: Graph, tensors: Sequence[Any]) -> list:
     """Applies the ops of a graph, one after the other, to other tensors: real ones or symbols."""
-    now: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
+    env: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
 
     def tensor(v: Value) -> Any:
-        return now[v] if v.constant is None else v.constant
+        return env[v] if v.constant is None else v.constant
 
     for node in graph.nodes:
         operands = [tensor(v) for v in node.operands]
@@ -252,7 +256,7 @@ def replay(graph: Graph, tensors: Sequence[Any]) -> list:
             results = _core.apply(node.op, operands, node.attrs)
         else:
             results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
-        now.update(zip(node.results, results, strict=True))
+        env.update(zip(node.results, results, strict=True))
     return [tensor(v) for v in graph.outputs]
 
 
@@ -269,11 +273,11 @@ def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Va
     for node in nodes:
         if any(v not in new and v.constant is None for v in node.operands):
             continue  # not reachable from these inputs: then no output needs it either
-        made = graph.add(
+        results = graph.add(
             node.op, [renew(v) for v in node.operands], node.attrs, [(r.shape, r.dtype) for r in node.results]
         )
         graph.nodes[-1].line = node.line
-        new.update(zip(node.results, made, strict=True))
+        new.update(zip(node.results, results, strict=True))
     graph.outputs = [renew(v) for v in outputs]
     graph.nodes = live(graph)
     return graph

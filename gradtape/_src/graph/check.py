@@ -50,23 +50,23 @@ def _as(tensor: Any, value: Value) -> Any:
 
 
 def _compare(graph: Graph, tensors: Sequence[Any], where: str) -> None:
-    now: dict[Value, Any] = {}
+    env: dict[Value, Any] = {}
     for v, t in zip(graph.inputs, tensors, strict=True):
-        now[v] = read(t)
-    made: list[Value] = []
+        env[v] = read(t)
+    computed: list[Value] = []
     for node in graph.nodes:
-        operands = [now[v] if v.constant is None else v.constant for v in node.operands]
+        operands = [env[v] if v.constant is None else v.constant for v in node.operands]
         if isinstance(node.op, Callback):
             results = node.op(operands, [(v.shape, v.dtype) for v in node.results])
         else:
             results = _core.apply(node.op, operands, node.attrs)
-        now.update(zip(node.results, results, strict=True))
-        made += node.results
-    if not made:
+        env.update(zip(node.results, results, strict=True))
+        computed += node.results
+    if not computed:
         return
-    program = compile_graph(extract(graph.nodes, graph.inputs, made))
-    for value, got in zip(made, program.run([now[v] for v in graph.inputs]), strict=True):
-        _same(value, now[value], got, where)
+    program = compile_graph(extract(graph.nodes, graph.inputs, computed))
+    for value, got in zip(computed, program.run([env[v] for v in graph.inputs]), strict=True):
+        _same(value, env[value], got, where)
 
 
 def _same(value: Value, expected: Any, got: Any, where: str) -> None:

@@ -31,14 +31,14 @@ class CustomGradient(Callback):
     passes_on = True
 
     def __init__(
-        self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], found: list
+        self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], places: list
     ) -> None:
         super().__init__("custom_gradient", lambda *tensors: [t._detach() for t in tensors[:n_outputs]])
         self.backward = backward
         self.n_outputs = n_outputs
         self.n_inputs = n_inputs
         self.wanted = wanted  # the results that have a cotangent
-        self.found = found
+        self.places = places
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         results = super().__call__(operands, specs)
@@ -46,7 +46,7 @@ class CustomGradient(Callback):
         captured = list(operands[self.n_outputs + self.n_inputs :])
 
         def gradients(*gs: Any) -> list:
-            return unpack(self.found, self.backward([*(gs[k] for k in self.wanted), *captured]))
+            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *captured]))
 
         _core.record(tuple(results), tuple(inputs), gradients)
         return results
@@ -60,12 +60,12 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
     with aside(sub):
         given = gradients(*(seeds.get(k) for k in range(len(outputs))))
-        found, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
+        places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
     sub.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
     reads = [read(x) for x in inputs]
-    op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, found)
+    op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places)
     results = Callback.__call__(
         op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
     )

@@ -40,10 +40,10 @@ def deferred(function: Callable, always: bool = False) -> Callable:
         places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
 
         def run(*tensors: Any) -> list:
-            now = list(leaves)
+            filled = list(leaves)
             for i, t in zip(places, tensors, strict=True):
-                now[i] = t
-            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), now)
+                filled[i] = t
+            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), filled)
             function(*later_args, **later_kwargs)
             return []
 

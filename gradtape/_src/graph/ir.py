@@ -47,7 +47,7 @@ class Value:
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         """Called by the core when an op is applied to this value."""
-        self.graph.here().trace(op, operands, results, attrs)
+        self.graph.write_target().trace(op, operands, results, attrs)
 
     def __repr__(self) -> str:
         return f"{'const ' if self.constant is not None else ''}{self.dtype}{list(self.shape)}"
@@ -112,7 +112,7 @@ class Graph:
 
     # ---- writing ----------------------------------------------------------------------------
 
-    def here(self) -> Graph:
+    def write_target(self) -> Graph:
         """The graph that ops on values of this one are written to."""
         return self
 
@@ -123,26 +123,26 @@ class Graph:
 
     def constant(self, tensor: Any) -> Value:
         """A value that is known; the same tensor, and the same number, is the same value."""
-        known = self._constants.get(id(tensor))
-        if known is None and tensor._numel == 1:
+        value = self._constants.get(id(tensor))
+        if value is None and tensor._numel == 1:
             # Python numbers become a new tensor each time they are used.
             number = (tensor.dtype._code, tuple(tensor.shape), np.asarray(tensor).tobytes())
-            known = self._constants.get(number)
-            if known is None:
-                known = self._constants[number] = Value(self, number[1], number[0], constant=tensor)
-        if known is None:
+            value = self._constants.get(number)
+            if value is None:
+                value = self._constants[number] = Value(self, number[1], number[0], constant=tensor)
+        if value is None:
             # The value keeps the tensor alive, and with it the meaning of its id.
-            known = self._constants[id(tensor)] = Value(
+            value = self._constants[id(tensor)] = Value(
                 self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
             )
-        return known
+        return value
 
     def constant_symbol(self, tensor: Any) -> Any:
         """A tensor of the trace that stands for a constant, so that what is done with it is written down."""
         return symbolic(self.constant(tensor))
 
     def ones_like(self, tensor: Any) -> Any:
-        """Ones, as one number that is spread: products with them vanish. Called by the core."""
+        """Ones, as a broadcast scalar, so that products with them are simplified away. Called by the core."""
         one = self.constant(_core.scalar(1.0, tensor.dtype._code))
         shape = tuple(tensor.shape)
         if shape:
@@ -163,8 +163,8 @@ class Graph:
         if depends is True or (depends and depends(*attrs)):
             raise Untraceable(f"{op.op_name}: the shape of the result depends on values")
         values = [self.value_of(x) for x in operands]
-        made = self.add(op, values, attrs, [(tuple(r.shape), r.dtype._code) for r in results])
-        for tensor, value in zip(results, made, strict=True):
+        added = self.add(op, values, attrs, [(tuple(r.shape), r.dtype._code) for r in results])
+        for tensor, value in zip(results, added, strict=True):
             tensor._symbol = value
 
     def value_of(self, tensor: Any) -> Value:
@@ -211,7 +211,7 @@ class Graph:
 
 def written_to(operands: Sequence[Any]) -> Graph | None:
     """The graph that an op on these tensors is written to; None if they all have values."""
-    return next((x._symbol.graph.here() for x in operands if x._symbol is not None), None)
+    return next((x._symbol.graph.write_target() for x in operands if x._symbol is not None), None)
 
 
 def is_symbolic(x: Any) -> bool:
@@ -228,12 +228,12 @@ def symbolic(value: Value) -> Any:
 
 def verify(graph: Graph) -> None:
     """Raises AssertionError unless the graph is well formed: run after every pass in tests."""
-    known = set(graph.inputs)
+    defined = set(graph.inputs)
     for node in graph.nodes:
         for v in node.operands:
-            assert v.constant is not None or v in known, f"{node}: an operand is not defined yet"
+            assert v.constant is not None or v in defined, f"{node}: an operand is not defined yet"
         for v in node.results:
-            assert v.node is node and v not in known, f"{node}: a result is defined twice"
-            known.add(v)
+            assert v.node is node and v not in defined, f"{node}: a result is defined twice"
+            defined.add(v)
     for v in graph.outputs:
-        assert v.constant is not None or v in known, "an output is not defined"
+        assert v.constant is not None or v in defined, "an output is not defined"

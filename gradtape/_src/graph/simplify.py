@@ -54,9 +54,9 @@ class Builder:
             if simpler is not None:
                 return (simpler,)
         key = (op, tuple(map(id, operands)), attrs)
-        known = self.seen.get(key)
-        if known is not None:
-            return known
+        cached = self.seen.get(key)
+        if cached is not None:
+            return cached
         if specs is None:
             specs = infer(op, operands, attrs)
         results = self.seen[key] = self._write(op, operands, attrs, specs)
@@ -140,15 +140,15 @@ def _written_out(node: Node) -> Graph | None:
 
 
 def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Value, ...]:
-    now = dict(zip(graph.inputs, operands, strict=True))
+    env = dict(zip(graph.inputs, operands, strict=True))
 
     def renew(v: Value) -> Value:
-        return now[v] if v.constant is None else builder.graph.constant(v.constant)
+        return env[v] if v.constant is None else builder.graph.constant(v.constant)
 
     for node in graph.nodes:
         specs = [(v.shape, v.dtype) for v in node.results]
         results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
-        now.update(zip(node.results, results, strict=True))
+        env.update(zip(node.results, results, strict=True))
     return tuple(renew(v) for v in graph.outputs)
 
 
@@ -162,12 +162,12 @@ def _checked(b: Builder, y: Value) -> Value:
 def live(graph: Graph) -> list[Node]:
     """The nodes that an output depends on, in order."""
     needed = set(graph.outputs)
-    kept = []
+    alive = []
     for node in reversed(graph.nodes):
         if any(v in needed for v in node.results) or (isinstance(node.op, Callback) and node.op.effect):
-            kept.append(node)
+            alive.append(node)
             needed.update(node.operands)
-    return kept[::-1]
+    return alive[::-1]
 
 
 def _narrow(b: Builder, v: Value) -> Value:

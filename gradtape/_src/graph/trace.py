@@ -26,20 +26,20 @@ class Holdings:
     that a trace with tensors of its own would never be freed.
     """
 
-    __slots__ = ("_now",)
+    __slots__ = ("_values",)
 
     def __init__(self) -> None:
-        self._now: dict[int, Any] = {}
+        self._values: dict[int, Any] = {}
 
     def get(self, key: int) -> Any:
-        held = self._now.get(key)
-        return symbolic(held) if isinstance(held, Value) else held
+        value = self._values.get(key)
+        return symbolic(value) if isinstance(value, Value) else value
 
     def __getitem__(self, key: int) -> Any:
         return self.get(key)
 
     def __setitem__(self, key: int, tensor: Any) -> None:
-        self._now[key] = tensor if tensor._symbol is None else tensor._symbol
+        self._values[key] = tensor if tensor._symbol is None else tensor._symbol
 
 
 class Reread(Callback):
@@ -111,24 +111,24 @@ class Trace(Graph):
 
     def read(self, variable: Any) -> Any:
         """A tensor that stands for what the variable holds at this point of the function."""
-        now = self.state.get(id(variable))
-        if now is None:
-            now = self.state[id(variable)] = symbolic(self._first_value(variable))
+        current = self.state.get(id(variable))
+        if current is None:
+            current = self.state[id(variable)] = symbolic(self._first_value(variable))
         if id(variable) in self.assigned and variable.dtype._code in DIFFERENTIABLE:
             before = self._first_value(variable)
-            if before.shape == tuple(now.shape):
-                values = [self.value_of(now), before]
+            if before.shape == tuple(current.shape):
+                values = [self.value_of(current), before]
                 return symbolic(self.add(REREAD, values, (), [(before.shape, before.dtype)])[0])
-        return now if now._symbol is not None else now._detach()
+        return current if current._symbol is not None else current._detach()
 
     def _first_value(self, variable: Any) -> Value:
         """What the variable held before the function: an input."""
-        known = self._first.get(id(variable))
-        if known is None:
-            known = self.input(tuple(variable._value_shape), variable.dtype._code)
-            self._first[id(variable)] = known
+        value = self._first.get(id(variable))
+        if value is None:
+            value = self.input(tuple(variable._value_shape), variable.dtype._code)
+            self._first[id(variable)] = value
             self.externals.append(variable)
-        return known
+        return value
 
     def assign(self, variable: Any, tensor: Any) -> None:
         self.state[id(variable)] = tensor
@@ -157,10 +157,14 @@ class Trace(Graph):
 
     # ---- tensors ------------------------------------------------------------------------------
 
-    def here(self) -> Graph:
+    def write_target(self) -> Graph:
         """Inside a branch or loop body, ops on tensors from outside are part of the branch."""
-        now = _core.current_trace()
-        return now if isinstance(now, Trace) and now is not self and now._encloses(self) else self
+        current = _core.current_trace()
+        return (
+            current
+            if isinstance(current, Trace) and current is not self and current._encloses(self)
+            else self
+        )
 
     def value_of(self, tensor: Any) -> Value:
         symbol = tensor._symbol
@@ -189,12 +193,12 @@ class Trace(Graph):
 
     def lift(self, tensor: Any) -> Value:
         """A tensor made during the trace as a constant of its own."""
-        known = self._lifted.get(id(tensor))
-        if known is None:
-            known = self._lifted[id(tensor)] = Value(
+        value = self._lifted.get(id(tensor))
+        if value is None:
+            value = self._lifted[id(tensor)] = Value(
                 self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
             )
-        return known
+        return value
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         current = _core.current_trace()
@@ -207,11 +211,11 @@ class Trace(Graph):
 
     def capture(self, tensor: Any) -> Value:
         """A tensor from outside as an input."""
-        known = self._captured.get(id(tensor))
-        if known is None:
-            known = self._captured[id(tensor)] = self.input(tuple(tensor.shape), tensor.dtype._code)
+        value = self._captured.get(id(tensor))
+        if value is None:
+            value = self._captured[id(tensor)] = self.input(tuple(tensor.shape), tensor.dtype._code)
             self.externals.append(tensor)
-        return known
+        return value
 
 
 def is_tracing() -> bool:

@@ -1,8 +1,8 @@
 """Groups element-wise nodes, and the reductions behind them, into clusters.
 
 A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
-other never reaches memory. Members have results of one shape; operands fill that shape, or
-repeat along rows, along columns, or everywhere. Reductions of a member can end a cluster.
+other never reaches memory. Members have results of one shape; operands have that shape, or
+are broadcast along rows, columns, or both. Reductions of a member can be epilogues of a cluster.
 
 Members may run together if nothing they read from outside waits for one of them. That is read off sets of
 ancestors, as bits of an integer, which grow with the square of what is looked at. So the nodes are looked at
@@ -51,7 +51,7 @@ class Cluster:
         self.needs = 0  # bits of those and of all that they depend on
         self.read = False  # whether a node elsewhere reads a member
         self.inner = 0  # 0: undecided, any split will do
-        self.tails: set[Node] = set()
+        self.epilogues: set[Node] = set()
 
 
 def fuse(graph: Graph) -> list[Node | Cluster]:
@@ -73,8 +73,8 @@ def _is_member(node: Node) -> bool:
     return node.op.row.fuses and len(node.operands) <= 4
 
 
-def spread_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
-    """How an operand of `shape` fills `whole`: (kind, inner), or None when it cannot be said."""
+def broadcast_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
+    """How an operand of `shape` is broadcast to `whole`: (kind, inner), or None if it is none of the kinds."""
     size = _size(shape)
     if size == 1:
         return SCALAR, 0
@@ -101,15 +101,15 @@ def _inner_of(node: Node) -> int | None:
     """The length of a row that the operands ask for: 0 for any, None when they disagree."""
     inner = 0
     for v in node.operands:
-        spread = spread_of(v.shape, node.results[0].shape)
-        if spread is None or (spread[1] and inner and spread[1] != inner):
+        broadcast = broadcast_of(v.shape, node.results[0].shape)
+        if broadcast is None or (broadcast[1] and inner and broadcast[1] != inner):
             return None
-        inner = inner or spread[1]
+        inner = inner or broadcast[1]
     return inner
 
 
-def tail_over(node: Node) -> tuple[int, int] | None:
-    """What a reduction sums over, and the row length it needs; None when it cannot be a tail."""
+def epilogue_over(node: Node) -> tuple[int, int] | None:
+    """What a reduction sums over, and the row length it needs; None when it cannot be an epilogue."""
     (x,) = node.operands
     out = node.results[0]
     if _size(x.shape) == 0:
@@ -117,13 +117,13 @@ def tail_over(node: Node) -> tuple[int, int] | None:
     if out.size == 1:
         return OVER_ALL, 0
     if node.op.row.attributes[0].kind == "Shape":
-        spread = spread_of(out.shape, x.shape)
+        broadcast = broadcast_of(out.shape, x.shape)
     else:
         axes = node.attrs[0]
-        spread = spread_of(tuple(1 if i in axes else d for i, d in enumerate(x.shape)), x.shape)
-    if spread is None or spread[0] == FULL or spread[1] > _LONGEST_ROW:
+        broadcast = broadcast_of(tuple(1 if i in axes else d for i, d in enumerate(x.shape)), x.shape)
+    if broadcast is None or broadcast[0] == FULL or broadcast[1] > _LONGEST_ROW:
         return None
-    return (OVER_ROWS, spread[1]) if spread[0] == ROW else (OVER_COLUMNS, spread[1])
+    return (OVER_ROWS, broadcast[1]) if broadcast[0] == ROW else (OVER_COLUMNS, broadcast[1])
 
 
 class _Window:
@@ -148,7 +148,7 @@ class _Window:
             if _is_member(node):
                 self._join(node, i)
             elif node.op.row.epilogue:
-                self._join_tail(node, i)
+                self._join_epilogue(node, i)
             for n in reads:
                 home = self.of.get(n)
                 if home is not None and home is not self.of.get(node):
@@ -166,7 +166,7 @@ class _Window:
             cluster = self._cluster_of(v)
             if cluster is None or cluster is home or cluster.shape != shape:
                 continue
-            if any(u.node in cluster.tails for u in node.operands):  # known only when all tiles are done
+            if any(u.node in cluster.epilogues for u in node.operands):  # known only when all tiles are done
                 continue
             if cluster.inner and inner and cluster.inner != inner:
                 continue
@@ -175,7 +175,7 @@ class _Window:
                     continue
                 home = cluster
                 inner = home.inner = home.inner or inner
-            elif not self._reads_tail(home, cluster) and not self._reads_tail(cluster, home):
+            elif not self._reads_epilogue(home, cluster) and not self._reads_epilogue(cluster, home):
                 members = home.members | cluster.members
                 outside = (home.outside | cluster.outside) & ~members
                 crossing = home.outside & cluster.members or cluster.outside & home.members
@@ -190,11 +190,11 @@ class _Window:
             home.inner = inner
         self._enter(node, i, home)
 
-    def _join_tail(self, node: Node, i: int) -> None:
+    def _join_epilogue(self, node: Node, i: int) -> None:
         (x,) = node.operands
         cluster = self._cluster_of(x)
-        over = tail_over(node)
-        if cluster is None or x.node in cluster.tails or over is None or cluster.shape != x.shape:
+        over = epilogue_over(node)
+        if cluster is None or x.node in cluster.epilogues or over is None or cluster.shape != x.shape:
             return
         if over[1] and cluster.inner and over[1] != cluster.inner:
             return
@@ -203,7 +203,7 @@ class _Window:
         cluster.inner = cluster.inner or over[1]
         if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
             return
-        cluster.tails.add(node)
+        cluster.epilogues.add(node)
         self._enter(node, i, cluster)
 
     def _cluster_of(self, v: Value) -> Cluster | None:
@@ -216,7 +216,7 @@ class _Window:
             home, cluster = cluster, home
         home.inner = home.inner or cluster.inner
         home.nodes += cluster.nodes
-        home.tails |= cluster.tails
+        home.epilogues |= cluster.epilogues
         home.above |= cluster.above
         home.read |= cluster.read
         del self.clusters[cluster]
@@ -255,9 +255,9 @@ class _Window:
             bits &= ~(self.ancestors[i] | 1 << i)
         return out
 
-    def _reads_tail(self, reader: Cluster, cluster: Cluster) -> bool:
+    def _reads_epilogue(self, reader: Cluster, cluster: Cluster) -> bool:
         """Whether a cluster reads what another one reduces: that is known only when all tiles are done."""
-        return any(reader.outside >> self.index[tail] & 1 for tail in cluster.tails)
+        return any(reader.outside >> self.index[epilogue] & 1 for epilogue in cluster.epilogues)
 
     def _reaches(self, needs: int, members: int) -> bool:
         """Whether what is needed from outside depends on the members: then they cannot run together.
@@ -317,7 +317,7 @@ def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) ->
 
     for node in graph.nodes:
         place(of.get(node, node))
-    # A cluster of one element-wise node without a tail is just that node.
+    # A cluster of one element-wise node without an epilogue is just that node.
     return [s.nodes[0] if isinstance(s, Cluster) and len(s.nodes) == 1 else s for s in steps]
 
 
@@ -332,7 +332,7 @@ def used_outside(steps: list[Node | Cluster], outputs: list[Value]) -> dict[Clus
     return {
         step: [
             r for node in step.nodes for r in node.results
-            if r in leaving or node in step.tails or readers.get(r, set()) - {number}
+            if r in leaving or node in step.epilogues or readers.get(r, set()) - {number}
         ]
         for number, step in enumerate(steps)
         if isinstance(step, Cluster)

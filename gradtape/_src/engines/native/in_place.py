@@ -34,7 +34,7 @@ def in_place(
     called = {v for s in steps if s.what == "call" for v in s.operands}
     if not local and any(s.what == "call" for s in steps):
         return []  # Python code may fail half-way, and then no variable may have changed
-    made = {v: i for i, s in enumerate(steps) for v in s.results}
+    producer = {v: i for i, s in enumerate(steps) for v in s.results}
     last_read = last_reads(graph, steps, aliases)
     last_risk = -1 if local or checked else max((i for i, s in enumerate(steps) if _may_fail(s)), default=-1)
     outside = {*graph.outputs, *aliases.values()}
@@ -42,7 +42,7 @@ def in_place(
     orders: dict[int, _Order] = {}  # of clusters that were asked about
 
     def safe(out: Value, x: Value) -> bool:
-        at = made.get(out)
+        at = producer.get(out)
         if (
             at is None
             or (x.shape, x.dtype) != (out.shape, out.dtype)
@@ -86,11 +86,11 @@ class _Order:
     """Which operation of a cluster is the last to read an operand, and which writes a result."""
 
     def __init__(self, step: Any) -> None:
-        outer, inner, registers, ops, tails, _ = step.object
+        outer, inner, registers, ops, epilogues, _ = step.object
         operand = {
             n: step.operands[which]
-            for n, (kind, spread, _, which) in enumerate(registers)
-            if kind == _INPUT and (spread == fuse.FULL or outer * inner == 1)
+            for n, (kind, broadcast, _, which) in enumerate(registers)
+            if kind == _INPUT and (broadcast == fuse.FULL or outer * inner == 1)
         }
         self.reads: dict[Value, float] = {}
         self.writes: dict[Value, int] = {}
@@ -99,7 +99,7 @@ class _Order:
             kind, _, _, which = registers[into]
             if kind == _OUTPUT:
                 self.writes.setdefault(step.results[which], k)
-        self.reads.update((operand[t[3]], inf) for t in tails if t[3] in operand)
+        self.reads.update((operand[e[3]], inf) for e in epilogues if e[3] in operand)
 
     def reads_before_writing(self, x: Value, out: Value) -> bool:
         return x in self.reads and out in self.writes and self.reads[x] <= self.writes[out]

@@ -100,28 +100,28 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
 
     def of(v: Value) -> int:
         if v not in register:
-            spread = fuse.spread_of(v.shape, cluster.shape)
-            assert spread is not None  # fuse made sure of it
+            broadcast = fuse.broadcast_of(v.shape, cluster.shape)
+            assert broadcast is not None  # fuse made sure of it
             register[v] = len(registers)
-            registers.append((_INPUT, spread[0], SIZES[v.dtype], len(operands)))
+            registers.append((_INPUT, broadcast[0], SIZES[v.dtype], len(operands)))
             operands.append(v)
         return register[v]
 
     def is_scratch(v: Value) -> bool:
         return v in inside and registers[register[v]][0] == _SCRATCH
 
-    # Tails come after all other members of a tile, so what they reduce stays where it is.
-    reduced = {node.operands[0] for node in cluster.tails}
+    # Epilogues come after all other members of a tile, so what they reduce stays where it is.
+    reduced = {node.operands[0] for node in cluster.epilogues}
     free: list[int] = []
     scratch = 0
-    ops, tails = [], []
+    ops, epilogues = [], []
     for i, (kernel, node, inputs) in enumerate(loops):
         ins = [of(v) for v in inputs]
         out = node.results[0]
-        if node in cluster.tails:
-            over = fuse.tail_over(node)
+        if node in cluster.epilogues:
+            over = fuse.epilogue_over(node)
             assert over is not None
-            tails.append((node.op.row.epilogue, out.dtype, over[0], ins[0], results[out]))
+            epilogues.append((node.op.row.epilogue, out.dtype, over[0], ins[0], results[out]))
             continue
         dying = [v for v in dict.fromkeys(inputs) if last_use[v] == i and v not in reduced and is_scratch(v)]
         # A result may take the place of an operand that dies, unless its elements are larger.
@@ -138,7 +138,7 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         register[out] = len(registers)
         registers.append(place)
         ops.append((kernel, inputs[-1].dtype, out.dtype, register[out], ins))
-    description = (size // inner, inner, registers, ops, tails, scratch)
+    description = (size // inner, inner, registers, ops, epilogues, scratch)
     return Step("cluster", description, operands, leaving, (), tuple(cluster.nodes))
 
 

@@ -20,7 +20,7 @@ def plan(
     """The place of every value, and the size of the arena in bytes. `aliases` are of values that are none."""
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
-    kept = {aliases.get(v, v) for v in graph.outputs}
+    returned = {aliases.get(v, v) for v in graph.outputs}
     last = last_reads(graph, steps, aliases)
     for v in [*(v for s in steps for v in s.operands), *graph.outputs, *aliases.values()]:
         if v.constant is not None:
@@ -32,7 +32,7 @@ def plan(
     sizes: dict[Value, tuple[int, int]] = {}
     for i, step in enumerate(steps):
         for v in step.results:
-            if v in kept:
+            if v in returned:
                 places[v] = (FRESH, 0)
                 continue
             nbytes = max(_ALIGNMENT, -(-v.size * SIZES[v.dtype] // _ALIGNMENT) * _ALIGNMENT)
@@ -54,7 +54,7 @@ def last_reads(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> d
     def root(v: Value) -> Value:
         return aliases.get(v, v)
 
-    kept = {root(v) for v in graph.outputs}
+    returned = {root(v) for v in graph.outputs}
     last: dict[Value, int] = {}
     for i, step in enumerate(steps):
         for v in step.operands:
@@ -63,7 +63,7 @@ def last_reads(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> d
     for i in reversed(range(len(steps))):
         step = steps[i]
         if step.what == "call" or (step.what == "op" and step.object._shares):
-            end = max((len(steps) if r in kept else last.get(r, i) for r in step.results), default=i)
+            end = max((len(steps) if r in returned else last.get(r, i) for r in step.results), default=i)
             for v in step.operands:
                 last[root(v)] = max(last[root(v)], end)
     return last
