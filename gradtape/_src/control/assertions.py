@@ -451,7 +451,7 @@ def disable_check_numerics() -> None:
     numerics.disable_as_tensorflow()
 
 
-# ---- accepted, without a meaning here -----------------------------------------------------------
+# ---- accepted, without effect ------------------------------------------------------------------
 
 _flags = {"filtering": True, "placement": False}
 

@@ -46,7 +46,7 @@ def _traced(f: Callable, specs: Sequence[tuple] = ()) -> tuple[Trace, Any]:
 
 
 def _within(trace: Trace, f: Callable) -> Any:
-    """Goes on with a trace."""
+    """Runs `f` as a continuation of a trace."""
     with aside(trace):
         return f()
 
@@ -62,7 +62,7 @@ def _align(traces: Sequence[Trace], n: int, first: Sequence[Any] = ()) -> list:
         trace.inputs[n:] = [
             mine[key] if key in mine else Value(trace, *_external_spec(e)) for key, e in externals.items()
         ]
-        trace.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
+        trace.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
     return list(externals.values())
 
 
@@ -197,8 +197,8 @@ def loop(
 
 
 def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any]) -> list:
-    """What an iteration assigned is, to a tape, the variable itself for the next one: gradients do not run back
-    through assignments. Gives the variables that this makes further inputs of both graphs."""
+    """Gradients do not flow back through assignments: to a tape, what one iteration assigned is, for the next, the
+    variable itself. Returns the variables that become further inputs of both graphs."""
     anchors = []
     for k, variable in enumerate(assigned):
         carried = body.inputs[n + k]
@@ -221,7 +221,7 @@ def _settled(values: Sequence[Any]) -> list:
 
 
 def _check_iterated(layout: Layout, test: Callable, start: list, initialized: list[str]) -> None:
-    """Values that only exist after an iteration: a loop without one is an error when it happens."""
+    """Raises, when the graph runs, if a loop that has to initialize values does not iterate."""
     first = predicate(test(layout.rebuild(layout.tensors)), "while loop")
 
     def check(ran: Any) -> list:

@@ -12,7 +12,7 @@ _counters = stack()  # the symbol that counts, from 0, and the number of iterati
 
 
 def trips(index: Any) -> int:
-    """How often the loop runs that counts with `index`."""
+    """The number of iterations of the loop whose counter is `index`."""
     for symbol, count in reversed(_counters.now()):
         if isinstance(index, _core.Tensor) and index._symbol is symbol and count is not None:
             return count
@@ -20,5 +20,5 @@ def trips(index: Any) -> int:
 
 
 def counting(index: Any, count: int | None) -> _core.Scope:
-    """While the body of a loop over `count` numbers is traced; None if that is not known."""
+    """A scope to trace the body of a loop in; `count` is its number of iterations, None if unknown."""
     return _counters.to((index._symbol, count))

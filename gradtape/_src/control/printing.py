@@ -21,7 +21,7 @@ _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
 
 
 def get_logger() -> logging.Logger:
-    """The logger of gradtape's own words, "gradtape".
+    """The logger of gradtape's own messages, "gradtape".
 
     >>> import gradtape as tf
     >>> tf.get_logger().setLevel("ERROR")

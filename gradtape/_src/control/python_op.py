@@ -1,7 +1,7 @@
 """Ops written in Python, in graphs: how they run in a program, and what is known before they run.
 
-`lower` makes them steps that call Python, unless their forward is made of ops: then `simplify` writes
-it out. Their gradients are no matter of this file, but of their rows (`gradtape/_src/tapes/primitive.py`).
+`lower` makes them steps that call Python, unless their forward is composed of ops: then `simplify`
+inlines it. Their gradients belong to their rows (`gradtape/_src/tapes/primitive.py`).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PythonOp:
         return [(tuple(r.shape), r.dtype._code) for r in results]
 
     def expand(self, specs: Sequence[Spec], attrs: tuple) -> Graph | None:
-        """The forward as a graph; None when it is not made of ops."""
+        """The forward as a graph; None if it is not composed of ops."""
         key = (tuple(specs), attrs)
         if key not in self._graphs:
             self._graphs[key] = traced(lambda xs: self.call(xs, attrs), specs, self.row.many)

@@ -29,7 +29,7 @@ def _symbolic(*values: Any) -> bool:
 class TensorArray:
     """A list of tensors; `write` returns the array to go on with.
 
-    Gradients pass through `write`, `read`, `stack` and the others like through any op.
+    Gradients pass through `write`, `read`, `stack` and the others as through any op.
 
     >>> import gradtape as tf
     >>> ta = tf.TensorArray(tf.float32, size=2)
@@ -40,7 +40,7 @@ class TensorArray:
     Args:
       dtype: the type of the elements.
       size: the number of elements.
-      dynamic_size: whether writing behind the end makes the array longer.
+      dynamic_size: whether writing past the end makes the array longer.
       clear_after_read: whether an element can be read once only (the default).
       infer_shape: whether all elements must have the same shape.
       element_shape: the shape of the elements, as far as it is known.
@@ -84,7 +84,7 @@ class TensorArray:
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether writing behind the end makes the array longer."""
+        """Whether writing past the end makes the array longer."""
         return self._dynamic_size
 
     @property
@@ -160,7 +160,7 @@ class TensorArray:
         """Puts `value` at `index`.
 
         Raises:
-          OutOfRangeError: behind the end, unless `dynamic_size`.
+          OutOfRangeError: past the end, unless `dynamic_size`.
           InvalidArgumentError: for a value of another type.
           ValueError: for a value of another shape than the elements before.
         """
@@ -321,7 +321,7 @@ class TensorArray:
         return new._with_tensor(rows)
 
     def _grow(self, index: Any) -> None:
-        """An array that grows in a loop gets the size it will have behind the loop."""
+        """An array that grows in a loop gets the size it will have after the loop."""
         size = trips(index)
         if self._buffer is None:
             self._tensors += [None] * (size - len(self._tensors))

@@ -1,7 +1,7 @@
 """What branches return and loops carry, as tensors: nests of tensors, numbers and TensorArrays.
 
 A value is a nest. Its leaves are tensors (numbers count as such), TensorArrays (carried as one
-tensor), or other objects, which must be the same whichever way the program takes.
+tensor), or other objects, which must be the same on every path.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _empty(leaf: Any) -> Any:
-    """What stands for a leaf before the iteration that makes it."""
+    """A placeholder for a leaf before the iteration that makes it."""
     if _kind(leaf) == "object":
         return leaf._with_zeros() if isinstance(leaf, TensorArray) else leaf
     return _like(leaf, zeros(spec_of(tensor_of(leaf))))
@@ -225,7 +225,7 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
     Without a name it is what `tf.cond` returns, whose numbers become tensors.
     """
     if name == RESULT:
-        # Nothing was returned this way yet; a flag beside it says so.
+        # Nothing was returned on this path yet; a flag beside it says so.
         values = filled(values)
     first = values[0]
     if all(v is first for v in values) and not (name is None and _kind(first) == "tensor"):

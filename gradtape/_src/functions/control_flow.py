@@ -378,7 +378,7 @@ def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
         return _tracing_rows().scan_rows(conv(fn), elems, initializer, reverse, keep=False)
     value, rows, order, _ = _start(elems, initializer, reverse)
     if initializer is not None:
-        value = initializer  # a Python number takes the type of what it meets
+        value = initializer  # a Python number takes the type of the tensor it is combined with
     for i in order:
         value = fn(value, nest.pack_sequence_as(elems, [r[i] for r in rows]))
     return nest.map_structure(_loop_result, value)

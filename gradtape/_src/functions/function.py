@@ -39,7 +39,7 @@ _ONCE = (
     "created once or created outside tf.function." + more("variables-in-functions")
 )
 _MOST_RETRACES = 5
-_MOST_TRACES = 10_000  # of one function; the one used longest ago is forgotten
+_MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
 # Stands in the cache for calls that cannot be traced.
 _EAGER: Any = object()
 
@@ -71,7 +71,7 @@ class ConcreteFunction:
         self._assigned = tuple(trace.assigned.values())  # their new values are the last outputs
         outputs += [trace.state[key] for key in trace.assigned]
         trace.outputs = [trace.value_of(t) for t in outputs]
-        # Values read for the first time just now are inputs too.
+        # Values that were first read in the line above are inputs too.
         self.externals = list(trace.externals)
         place = {id(e): self.n_arguments + i for i, e in enumerate(self.externals)}
         updates = [-1] * (len(outputs) - len(self._assigned)) + [place.get(id(v), -1) for v in self._assigned]
@@ -230,7 +230,7 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
-            # Inside another trace a function is written out.
+            # Inside another trace a function is inlined.
             return self._python(*args, **kwargs)
         if self.input_signature is not None:
             args, kwargs = self._apply_signature(args, kwargs)
@@ -247,7 +247,7 @@ class Function:
         return concrete.call(tensors)
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
-        """What a call is recognised by, and its tensors. Tensors count by type and shape; see core/py/key.h."""
+        """The key of a call, and its tensors. Tensors count by type and shape; see core/py/key.h."""
         if not kwargs and all(type(a) is _core.Tensor for a in args):
             return args, list(args)
         leaves = nest.flatten((args, kwargs))
@@ -297,7 +297,7 @@ class Function:
             return concrete, tensors
 
     def _note_eager(self, cause: Exception) -> None:
-        """Says once why this function cannot be compiled: the first cause, without what Keras wrote around it."""
+        """Logs why this function cannot be compiled: the original cause, without what Keras wrapped around it."""
         while isinstance(cause.__context__, Untraceable):
             cause = cause.__context__
         line = line_of(cause)
@@ -477,7 +477,7 @@ def _result(value: Any) -> Any:
 
 
 def _lasting(leaf: Any) -> Any:
-    """A Python argument as what a trace is found by: what can change is taken as it is now."""
+    """A Python argument as part of the key of a trace; of what can change, a copy."""
     if type(leaf) is bool or (type(leaf) is float and leaf.is_integer()):
         return int(leaf)  # numbers compare by value, whatever their type, as in TensorFlow
     if isinstance(leaf, (set, frozenset)):
@@ -497,7 +497,7 @@ def _shape_of_nest(structure: Any) -> Any:
 
 
 def _kinds(key: Any) -> list[str]:
-    """The arguments of a call in words, for those who wonder why it is traced."""
+    """Descriptions of the arguments of a call, for messages about retracing."""
     structured = len(key) == 2 and isinstance(key[0], tuple) and isinstance(key[0][0], type)
     return [
         f"{part.dtype.name}{list(part._dims)}" if isinstance(part, _core.Tensor) else repr(part)

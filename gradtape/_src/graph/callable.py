@@ -1,5 +1,5 @@
-"""A graph that can be called: on values it runs a program, in a trace it is written out, and on
-a tape it is one record whose derivative is again such a graph. So every order compiles.
+"""A graph that can be called: on values it runs a program, in a trace it is inlined, and on
+a tape it is one record whose derivative is again such a graph. So derivatives of every order compile.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class GraphFunction:
             zero = any(isinstance(g, int) for g in gs)
             gs = tuple(None if isinstance(g, int) else g for g in gs) if zero else gs
             if any(g is not None for g in gs[len(self.graph.outputs) :]):
-                # Somebody differentiated the backward pass: what it read has cotangents too.
+                # The backward pass was differentiated: its residuals have cotangents too.
                 grads = d.forward.gradients(tracked, gs, ins, outs)
             else:
                 grads = self._backward(d, gs, ins, outs)
@@ -116,7 +116,7 @@ class GraphFunction:
         return [g if reached & present else None for g, reached in zip(grads, d.reached_by, strict=True)]
 
     def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
-        """Gradients of the inputs when all that is known are inputs and results: runs forward again."""
+        """Gradients of the inputs from inputs and results alone; runs the forward pass again."""
         d = self.derivative(tracked)
         again = d.forward(list(ins)) if len(d.forward.graph.outputs) > len(outs) else list(outs)
         return self._backward(d, gs, ins, tuple(again))
@@ -135,7 +135,7 @@ class GraphFunction:
 
     def derivative(self, tracked: tuple[bool, ...]) -> Derivative:
         """The derivative with respect to the inputs marked in `tracked`."""
-        # To a tape that follows assignments the derivative is another one.
+        # A tape that follows assignments needs another derivative.
         key = tracked, _core.assign_tracker() is not None
         cached = self._derivatives.get(key)
         if cached is None:
@@ -173,7 +173,7 @@ class GraphFunction:
     def _split(
         self, joint: Graph, n_x: int, n_y: int, wanted: list[int], places: list, reached_by: list[int]
     ) -> Derivative:
-        """Cuts the joint graph into the part before and the part behind the cotangents."""
+        """Cuts the joint graph into the part before and the part after the cotangents."""
         xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
         behind = set(seeds)
         backward: list[Node] = []
@@ -261,7 +261,7 @@ def replay(graph: Graph, tensors: Sequence[Any]) -> list:
 
 
 def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-    """A graph of its own made of some nodes of another."""
+    """A new graph made of some nodes of another."""
     graph = Graph()
     new: dict[Value, Value] = {}
     for v in inputs:

@@ -1,14 +1,14 @@
-"""Gradients of the user's own in graphs, and barriers.
+"""Custom gradients in graphs, and barriers.
 
 A `CustomGradient` passes results on unchanged and says what their gradient is: a graph made by
 tracing the user's function once, with the values it captured as further operands. So a tape
-outside of a function, and a derivative of a derivative, find it again. Programs have no trace
-of it: it is gone when the graph is lowered.
+outside of a function, and a derivative of a derivative, find it again. Lowering
+removes it.
 
-A `barrier` passes values on, too. What is computed from its results is not the same to
-simplification as what was computed from its operands, and waits for all of them: so the forward
-pass that `recompute_grad` repeats is not merged with the first, and starts when its cotangent is
-there. Programs have no trace of it either; the order of their steps does.
+A `barrier` passes values on, too. What is computed from its results is never merged by
+simplification with what was computed from its operands, and waits for all of them. So the forward
+pass that `recompute_grad` repeats stays separate from the first, and starts only when its cotangent
+is there. Lowering removes it too; the order of the steps remains.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
-    sub.externals.clear()  # tensors of the trace around, in a circle that Python's collector does not see
+    sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
     reads = [read(x) for x in inputs]
     op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places)
     results = Callback.__call__(
@@ -99,5 +99,5 @@ _BARRIER = Barrier()
 
 
 def barrier(tensors: Sequence[Any]) -> list:
-    """The same tensors, hidden from simplification, and there when the last of them is."""
+    """The same tensors, hidden from simplification, and available only once all of them are."""
     return _BARRIER(tensors, [(tuple(t.shape), t.dtype._code) for t in tensors])

@@ -54,21 +54,21 @@ def deferred(function: Callable, always: bool = False) -> Callable:
 
 
 def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int) -> Any:
-    """A tensor made by `make()`: now, or in a trace each time the graph runs."""
+    """The tensor that `make()` returns: called at once, or, in a trace, each time the graph runs."""
     if _core.current_trace() is None:
         return make()
     return Draw(name, make)([], [(shape, dtype)])[0]
 
 
 class Draw(Callback):
-    """A node whose result is another one each time: the rows of a batch have one each."""
+    """A node whose result differs on every run; in a batch, every row draws its own."""
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
         super().__init__(name, lambda: [make()], effect=True)
         self.make = make
 
     def batch(self, size: int, shape: tuple[int, ...], dtype: int) -> list:
-        """The results for so many rows."""
+        """The results for `size` rows."""
 
         def rows() -> Any:
             if not size:

@@ -74,9 +74,9 @@ class Node:
 
 
 class Callback:
-    """An op of a graph that is Python code: control flow, printing, functions of the user's.
+    """An op of a graph that is Python code: control flow, printing, user functions.
 
-    `run(*tensors)` gives the results as a list. With `effect` it runs though nobody reads them.
+    `run(*tensors)` gives the results as a list. With `effect` it runs even if nothing reads them.
     """
 
     row: Any = SimpleNamespace(kind="callback", native="", no_zero=False, **Facts()._asdict())
@@ -215,7 +215,7 @@ def written_to(operands: Sequence[Any]) -> Graph | None:
 
 
 def is_symbolic(x: Any) -> bool:
-    """Whether `x` is a tensor without a value, or a variable whose value is one now."""
+    """Whether `x` is a tensor without a value, or a variable that would be read as one."""
     if isinstance(x, _core.Variable):
         return _core.current_trace() is not None
     return isinstance(x, _core.Tensor) and x._symbol is not None

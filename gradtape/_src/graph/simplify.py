@@ -92,8 +92,8 @@ def infer(op: Any, operands: list[Value], attrs: tuple) -> list[tuple]:
 def simplify(graph: Graph, final: bool = False) -> Graph:
     """The graph after constant folding, algebra, common subexpressions and dead code.
 
-    A `final` graph will not be differentiated: gradients of the user's own are left out of it. A graph that
-    was simplified before is looked through again only if it has nodes that a final one has not.
+    A `final` graph will not be differentiated, so custom gradients are left out of it. A simplified graph is
+    walked again only if it has nodes that a final graph must not have.
     """
     if graph.simplified and not (final and any(map(_is_replaced, graph.nodes))):
         return graph
@@ -125,14 +125,14 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
 
 
 def _is_replaced(node: Node) -> bool:
-    """Whether a final graph has something else, or more, in place of a node."""
+    """Whether a final graph has other nodes in place of this one."""
     if isinstance(node.op, Callback):
         return node.op.passes_on
     return node.op.row.no_zero or _written_out(node) is not None
 
 
 def _written_out(node: Node) -> Graph | None:
-    """The ops that an op of the user's own consists of, if it does."""
+    """The graph of a user-defined op that is composed of ops; None for any other op."""
     if isinstance(node.op, Callback) or node.op.row.native:
         return None
     expand = getattr(node.op, "expand", None)
@@ -153,7 +153,7 @@ def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Valu
 
 
 def _checked(b: Builder, y: Value) -> Value:
-    """An integer divisor that must not be zero: as eager ops do, a program says so."""
+    """An integer divisor, checked for zero at run time, as eager ops check it."""
     if y.dtype in DIFFERENTIABLE or (y.constant is not None and np.all(np.asarray(y.constant))):
         return y
     return b.add("divisor", y)
@@ -171,7 +171,7 @@ def live(graph: Graph) -> list[Node]:
 
 
 def _narrow(b: Builder, v: Value) -> Value:
-    """What a value is a broadcast of; of a constant of one number that number."""
+    """What a value is a broadcast of; for a constant with equal elements, that number."""
     while v.node is not None and v.node.name == "broadcast_to":
         v = v.node.operands[0]
     if v.constant is not None and v.size > 1 and number_of(v) is not None:

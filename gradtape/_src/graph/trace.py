@@ -22,8 +22,8 @@ from gradtape._src.tensors import protocol
 class Holdings:
     """What variables hold at this point of a trace, as tensors, by id of the variable.
 
-    Symbols are kept as the values they stand for: a tensor hides its symbol from Python's garbage collector, so
-    that a trace with tensors of its own would never be freed.
+    Symbols are kept as the values they stand for: a tensor hides its symbol from Python's garbage collector, and
+    a trace that held its own tensors would never be freed.
     """
 
     __slots__ = ("_values",)
@@ -45,9 +45,9 @@ class Holdings:
 class Reread(Callback):
     """A variable that is read after an assignment: operands are the assigned value and what the variable was.
 
-    The result is the assigned value. To a tape around the function it is the variable, as it is in eager mode: an
-    assignment is the end of a value's history. Only a tape that follows assignments goes on through them. Programs
-    have no trace of it.
+    The result is the assigned value. A tape around the function sees the variable, as in eager mode: an assignment
+    ends a value's history. Only a tape that follows assignments differentiates through them. Lowering removes this
+    node.
     """
 
     passes_on = True
@@ -91,7 +91,7 @@ class Trace(Graph):
         self._lifted: dict[int, Value] = {}
         self.externals: list[
             Any
-        ] = []  # variables and tensors from outside, one per input behind the arguments
+        ] = []  # variables and tensors from outside, one per input after the arguments
         self.state = Holdings()
         self._first: dict[int, Value] = {}  # by id of a variable: the input that it is
         self.assigned: dict[int, Any] = {}  # by id: the variable

@@ -1,13 +1,13 @@
-"""Groups element-wise nodes, and the reductions behind them, into clusters.
+"""Groups element-wise nodes, and the reductions after them, into clusters.
 
 A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
 other never reaches memory. Members have results of one shape; operands have that shape, or
 are broadcast along rows, columns, or both. Reductions of a member can be epilogues of a cluster.
 
 Members may run together if nothing they read from outside waits for one of them. That is read off sets of
-ancestors, as bits of an integer, which grow with the square of what is looked at. So the nodes are looked at
-one window after the other: no cluster reaches over the edge of a window, and then no path from one of its
-members to another leaves the window either.
+ancestors, kept as bits of an integer, whose total size grows with the square of the number of nodes. So the nodes
+are processed in windows: no cluster crosses the edge of a window, and then no path from one of its members to
+another leaves the window either.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class _Window:
         first = (members & -members).bit_length() - 1
         pending = []
         for c in reversed(self.clusters):
-            if c.last < first:  # like all that come now: older than every member, so it waits for none
+            if c.last < first:  # it and all before it are older than every member, so they wait for none
                 break
             if not c.members & members:
                 pending.append(c)

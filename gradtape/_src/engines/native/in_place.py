@@ -1,7 +1,7 @@
 """Finds results that may be written over an input: the new value of a variable over the old one.
 
 The result must come from the last step that reads the input. An element-wise step reads and
-writes the same element, so it may; in a cluster, nothing behind the operation that writes the
+writes the same element, so it may; in a cluster, nothing after the operation that writes the
 result may read the input, since operations work on a tile one after the other.
 """
 
@@ -28,8 +28,8 @@ def in_place(
 ) -> list[int]:
     """For each result the input it may be written over, out of the `wanted` ones, or -1.
 
-    `local`: nobody sees the inputs again, also when the program fails. `checked`: the caller made sure
-    that no index is out of range; else a step that may still fail must not find a variable changed.
+    `local`: nothing else sees the inputs, even if the program fails. `checked`: the caller made sure that
+    no index is out of range; otherwise no variable may be overwritten before the last step that can fail.
     """
     called = {v for s in steps if s.what == "call" for v in s.operands}
     if not local and any(s.what == "call" for s in steps):
@@ -70,10 +70,10 @@ def in_place(
 def _may_fail(step: Any) -> bool:
     """Whether a step looks at values that can be wrong, or needs memory while it runs.
 
-    A scatter looks before it writes. Element-wise steps need none but for their tiles (core/program.cpp).
+    A scatter checks before it writes. Element-wise steps need no memory but their tiles (core/program.cpp).
     """
     if step.what == "cluster":
-        return bool(step.object[4])  # reductions
+        return bool(step.object[4])  # epilogues
     return step.what == "op" and step.object.row.kind != "elementwise"
 
 

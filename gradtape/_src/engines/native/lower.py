@@ -42,7 +42,7 @@ def compile_graph(
     """The program that computes the outputs of `graph` from its inputs.
 
     `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
-    `local`: those inputs are nobody else's, as the variables of a loop. `checked`: no index can be wrong.
+    `local`: nothing else refers to those inputs, as with the variables of a loop. `checked`: no index is out of range.
     """
     return _write(*lowered(graph, updates, local, checked))
 
@@ -50,7 +50,7 @@ def compile_graph(
 def lowered(
     graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
 ) -> tuple[Graph, list[Step], dict[Value, Value], list[int]]:
-    """The graph as it is in the end, the steps of its program, which values are others, and the updates."""
+    """The final graph, the steps of its program, the aliases among its values, and the in-place updates."""
     graph = simplify.simplify(graph, final=True)
     order = fuse.fuse(graph)
     leaving = fuse.used_outside(order, graph.outputs)
@@ -161,7 +161,7 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
             if before is None or before not in loops:
                 continue
             name, _, operands = loops[before]
-            # One that runs with the one before it already is no first of a pair.
+            # A node that is already paired with the one before it cannot start another pair.
             if name == before.op.row.native and before.op.row.first and uses[v] == 1 and v not in leaving:
                 x, y = operands[0], operands[-1]  # both are the operand of a square
                 pair = f"{before.op.row.first}.{node.op.row.second[side]}"

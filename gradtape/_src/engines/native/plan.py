@@ -17,7 +17,7 @@ _ALIGNMENT = 64
 def plan(
     graph: Graph, steps: list[Any], aliases: dict[Value, Value]
 ) -> tuple[dict[Value, tuple[int, Any]], int]:
-    """The place of every value, and the size of the arena in bytes. `aliases` are of values that are none."""
+    """The place of every value, and the size of the arena in bytes. `aliases` maps values to those they are."""
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
     returned = {aliases.get(v, v) for v in graph.outputs}
