@@ -24,17 +24,17 @@ int64_t tile_length(int64_t arrays, int64_t widest) {
 void Cluster::choose_tiles() {
   bool two_dimensional = false;
   for (const Register& r : registers)
-    two_dimensional |=
-        r.kind == Register::Kind::Input && (r.spread == Spread::Row || r.spread == Spread::Column);
+    two_dimensional |= r.kind == Register::Kind::Input &&
+                       (r.broadcast == Broadcast::Row || r.broadcast == Broadcast::Column);
   bool by_rows = false;
-  for (const Tail& t : tails) by_rows |= t.over != Tail::Over::All;
+  for (const Epilogue& t : epilogues) by_rows |= t.over != Epilogue::Over::All;
   if (!two_dimensional && !by_rows) {
     inner *= outer;
     outer = 1;
   }
   int64_t arrays = scratch;
   for (const Register& r : registers)
-    arrays += r.kind != Register::Kind::Scratch && r.spread != Spread::Scalar;
+    arrays += r.kind != Register::Kind::Scratch && r.broadcast != Broadcast::Scalar;
   const int64_t length = tile_length(arrays, widest);
   if (outer == 1 || (inner > length && !by_rows)) {
     tile_columns = length;
@@ -95,11 +95,11 @@ class TileRunner {
       if (r.kind == Register::Kind::Scratch) at_[i] = memory + stride * r.index;
       if (expands(r)) {
         at_[i] = memory + stride * next++;
-        if (r.spread == Spread::Row)
+        if (r.broadcast == Broadcast::Row)
           repeat_row(at_[i], inputs_[r.index], c.inner * r.width, std::min(c.tile_rows, c.outer));
-      } else if (r.kind == Register::Kind::Input && r.spread == Spread::Scalar) {
+      } else if (r.kind == Register::Kind::Input && r.broadcast == Broadcast::Scalar) {
         at_[i] = const_cast<char*>(inputs_[r.index]);
-      } else if (r.kind == Register::Kind::Input && r.spread == Spread::Full &&
+      } else if (r.kind == Register::Kind::Input && r.broadcast == Broadcast::Full &&
                  space * r.width >= kFetchedBytes) {
         fetched_.push_back(i);
       }
@@ -124,14 +124,14 @@ class TileRunner {
       if (r.kind == Register::Kind::Scratch) continue;
       if (r.kind == Register::Kind::Output) {
         at_[i] = outputs_[r.index] + begin * r.width;
-      } else if (r.spread == Spread::Full) {
+      } else if (r.broadcast == Broadcast::Full) {
         at_[i] = const_cast<char*>(inputs_[r.index]) + begin * r.width;
-      } else if (r.spread == Spread::Column) {
+      } else if (r.broadcast == Broadcast::Column) {
         if (expands(r))
           write_column(at_[i], inputs_[r.index] + row * r.width, r.width, rows, c_.inner);
         else
           at_[i] = const_cast<char*>(inputs_[r.index]) + row * r.width;
-      } else if (r.spread == Spread::Row && !expands(r)) {
+      } else if (r.broadcast == Broadcast::Row && !expands(r)) {
         at_[i] = const_cast<char*>(inputs_[r.index]) + column * r.width;
       }
     }
@@ -142,22 +142,23 @@ class TileRunner {
         fetch(at_[i] + bytes, bytes * o / ops, bytes * (o + 1) / ops);
       }
     });
-    for (size_t t = 0; t < c_.tails.size(); ++t) reduce(c_.tails[t], partials_[t], tile, row, rows, length);
+    for (size_t t = 0; t < c_.epilogues.size(); ++t)
+      reduce(c_.epilogues[t], partials_[t], tile, row, rows, length);
   }
 
  private:
   // With whole rows in a tile a repeating operand is written out once per tile.
   bool expands(const Register& r) const {
     return r.kind == Register::Kind::Input && !c_.tile_columns &&
-           (r.spread == Spread::Row || r.spread == Spread::Column);
+           (r.broadcast == Broadcast::Row || r.broadcast == Broadcast::Column);
   }
 
-  void reduce(const Tail& t, char* partial, int64_t tile, int64_t row, int64_t rows, int64_t length) {
+  void reduce(const Epilogue& t, char* partial, int64_t tile, int64_t row, int64_t rows, int64_t length) {
     const char* x = at_[t.in];
     switch (t.over) {
-      case Tail::Over::All: t.loop(partial + tile * t.width, x, length, 1); break;
-      case Tail::Over::Rows: t.loop(partial + tile * c_.inner * t.width, x, rows, c_.inner); break;
-      case Tail::Over::Columns:
+      case Epilogue::Over::All: t.loop(partial + tile * t.width, x, length, 1); break;
+      case Epilogue::Over::Rows: t.loop(partial + tile * c_.inner * t.width, x, rows, c_.inner); break;
+      case Epilogue::Over::Columns:
         for (int64_t i = 0; i < rows; ++i)
           t.loop(partial + (row + i) * t.width, x + i * c_.inner * t.width, c_.inner, 1);
     }
@@ -177,15 +178,15 @@ void Cluster::run(const char* const* inputs, char* const* outputs) const {
   if (outer * inner == 0) return;
   // Each tile leaves its share of a reduction in a place of its own; they are put together in
   // the order of the tiles, whoever computed them.
-  std::vector<char*> partials(tails.size());
+  std::vector<char*> partials(epilogues.size());
   std::vector<std::unique_ptr<char[]>> owned;
-  for (size_t t = 0; t < tails.size(); ++t) {
-    const Tail& tail = tails[t];
-    int64_t each = tail.over == Tail::Over::All ? 1 : inner;
-    if (tail.over == Tail::Over::Columns || count == 1) {
-      partials[t] = outputs[tail.out];
+  for (size_t t = 0; t < epilogues.size(); ++t) {
+    const Epilogue& epilogue = epilogues[t];
+    int64_t each = epilogue.over == Epilogue::Over::All ? 1 : inner;
+    if (epilogue.over == Epilogue::Over::Columns || count == 1) {
+      partials[t] = outputs[epilogue.out];
     } else {
-      owned.emplace_back(new char[size_t(count * each * tail.width)]);
+      owned.emplace_back(new char[size_t(count * each * epilogue.width)]);
       partials[t] = owned.back().get();
     }
   }
@@ -195,15 +196,16 @@ void Cluster::run(const char* const* inputs, char* const* outputs) const {
   }
   int64_t per_tile = tile_columns ? tile_columns : tile_rows * inner;
   int64_t grain =
-      std::max<int64_t>(1, int64_t(kPieceNanoseconds / (std::max(cost, 0.05) * double(per_tile))));
+      std::max<int64_t>(1, int64_t(kChunkNanoseconds / (std::max(cost, 0.05) * double(per_tile))));
   parallel_for(count, grain, [&](int64_t begin, int64_t end) {
     TileRunner runner(*this, inputs, outputs, partials.data());
     for (int64_t tile = begin; tile < end; ++tile) runner.run(tile);
   });
-  for (size_t t = 0; t < tails.size(); ++t) {
-    const Tail& tail = tails[t];
-    if (tail.over != Tail::Over::Columns)
-      tail.loop(outputs[tail.out], partials[t], count, tail.over == Tail::Over::All ? 1 : inner);
+  for (size_t t = 0; t < epilogues.size(); ++t) {
+    const Epilogue& epilogue = epilogues[t];
+    if (epilogue.over != Epilogue::Over::Columns)
+      epilogue.loop(outputs[epilogue.out], partials[t], count,
+                    epilogue.over == Epilogue::Over::All ? 1 : inner);
   }
 }
 

@@ -1,4 +1,4 @@
-// A cluster: element-wise operations (and reductions behind them) that run as one loop over
+// A cluster: element-wise operations (and reductions after them) that run as one loop over
 // tiles, so that what one of them computes is still in the cache when the next one reads it.
 #pragma once
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace gt {
 
-// The iteration space of a cluster is [outer, inner]. An operand fills it, or repeats.
-enum class Spread : uint8_t {
+// The iteration space of a cluster is [outer, inner]. An operand has that shape, or is broadcast to it.
+enum class Broadcast : uint8_t {
   Full,    // outer * inner elements
   Scalar,  // one element
   Row,     // inner elements, the same for every row
@@ -19,7 +19,7 @@ enum class Spread : uint8_t {
 // A place operations read from or write to while they work on a tile.
 struct Register {
   enum class Kind : uint8_t { Input, Output, Scratch } kind;
-  Spread spread = Spread::Full;
+  Broadcast broadcast = Broadcast::Full;
   uint8_t width;       // bytes an element
   uint32_t index = 0;  // Input, Output: which operand or result; Scratch: which tile buffer
 };
@@ -34,7 +34,7 @@ struct ClusterOp {
 };
 
 // A reduction of a register at the end of each tile.
-struct Tail {
+struct Epilogue {
   enum class Over : uint8_t { All, Rows, Columns } over;  // Rows: -> [inner]; Columns: -> [outer]
   ReduceLoop loop;
   uint16_t in;
@@ -46,14 +46,14 @@ struct Cluster {
   int64_t outer = 1, inner = 1;
   std::vector<Register> registers;
   std::vector<ClusterOp> ops;
-  std::vector<Tail> tails;
+  std::vector<Epilogue> epilogues;
   uint32_t scratch = 0;  // number of tile buffers
   uint8_t widest = 4;    // bytes of the widest element in a tile buffer
   double cost = 1;       // nanoseconds an element, roughly, of all operations together
 
   // How the space is cut; depends on the shape only.
   int64_t tile_rows = 1;     // rows in a tile, when a tile holds whole rows
-  int64_t tile_columns = 0;  // elements in a tile, when a tile is a piece of a row (or of the flat space)
+  int64_t tile_columns = 0;  // elements in a tile, when a tile is a chunk of a row (or of the flat space)
   void choose_tiles();       // call once, when everything above is set
   int64_t tiles() const;
 
@@ -62,9 +62,9 @@ struct Cluster {
 
 // ---- what cluster.cpp and alike.cpp share -------------------------------------------------------
 
-constexpr double kPieceNanoseconds = 20000;  // of work, for a thread to take at a time
+constexpr double kChunkNanoseconds = 20000;  // of work, for a thread to take at a time
 int64_t tile_length(int64_t arrays,
-                    int64_t widest);  // elements in a tile that reads and writes so many arrays
+                    int64_t widest);  // elements in a tile that reads and writes `arrays` arrays
 char* scratch_memory(
     size_t bytes);  // of this thread, for tile buffers; grows to what the largest cluster needs
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "blas.h"
-#include "ops/pieces.h"
+#include "ops/chunks.h"
 
 namespace gt {
 

@@ -123,7 +123,7 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
 static bool same_scalars(const Program& p, const Step& a, const Step& b) {
   const Cluster& c = p.clusters[size_t(a.cluster)];
   for (const Register& r : c.registers) {
-    if (r.kind != Register::Kind::Input || r.spread != Spread::Scalar || a.in[r.index] == b.in[r.index])
+    if (r.kind != Register::Kind::Input || r.broadcast != Broadcast::Scalar || a.in[r.index] == b.in[r.index])
       continue;
     const Value &x = p.values[a.in[r.index]], &y = p.values[b.in[r.index]];
     if (x.place != Place::Constant || y.place != Place::Constant || x.form.dtype != y.form.dtype)

@@ -40,7 +40,7 @@ struct Step {
   bool may_share() const { return kind == Kind::Call || (kind == Kind::Op && !impl->allocates); }
 };
 
-// Throws if the user has interrupted the process. Set by the Python layer; asked between pieces of long work.
+// Throws if the user has interrupted the process. Set by the Python layer; asked between chunks of long work.
 extern void (*check_interrupt)();
 
 // Asks `check_interrupt` some ten times a second. The clock is not read more often than once in `most` steps

@@ -94,11 +94,11 @@ class Checker {
   }
 
   void check_cluster(const Cluster& c, const Step& step) {
-    auto spans = [&](Spread s) {
-      return s == Spread::Full     ? c.outer * c.inner
-             : s == Spread::Row    ? c.inner
-             : s == Spread::Column ? c.outer
-                                   : 1;
+    auto spans = [&](Broadcast s) {
+      return s == Broadcast::Full     ? c.outer * c.inner
+             : s == Broadcast::Row    ? c.inner
+             : s == Broadcast::Column ? c.outer
+                                      : 1;
     };
     for (const Register& r : c.registers) {
       if (r.kind == Register::Kind::Scratch) {
@@ -108,13 +108,15 @@ class Checker {
       const auto& values = r.kind == Register::Kind::Input ? step.in : step.out;
       if (r.index >= values.size()) wrong("a cluster has no such operand");
       const Tensor& x = p_.values[values[r.index]].form;
-      if (x.numel != spans(r.spread) || dtype_size(x.dtype) != r.width)
+      if (x.numel != spans(r.broadcast) || dtype_size(x.dtype) != r.width)
         wrong("an operand of a cluster has another size");
     }
-    for (const Tail& t : c.tails) {
+    for (const Epilogue& t : c.epilogues) {
       if (t.out >= step.out.size()) wrong("a cluster has no such result");
       const Tensor& y = p_.values[step.out[t.out]].form;
-      const int64_t n = t.over == Tail::Over::All ? 1 : t.over == Tail::Over::Rows ? c.inner : c.outer;
+      const int64_t n = t.over == Epilogue::Over::All    ? 1
+                        : t.over == Epilogue::Over::Rows ? c.inner
+                                                         : c.outer;
       if (y.numel != n || dtype_size(y.dtype) != t.width) wrong("a reduction of a cluster has another size");
     }
   }

@@ -70,17 +70,17 @@ bool has_room() {
 }
 
 struct Pool {
-  std::mutex calls;             // held by the one caller whose pieces the workers take
+  std::mutex calls;             // held by the one caller whose chunks the workers take
   int wanted = 0, workers = 0;  // the system may refuse to start as many as were wanted
 
-  // The work of that call. A worker that has won a piece (`left` went down by its own hand) may
-  // read the rest, because the call cannot return before the piece is done.
+  // The work of that call. A worker that has won a chunk (`left` went down by its own hand) may
+  // read the rest, because the call cannot return before the chunk is done.
   const Body* body = nullptr;
-  int64_t n = 0, grain = 1, pieces = 0;
+  int64_t n = 0, grain = 1, chunks = 0;
   alignas(64) std::atomic<int64_t> left{0};
-  alignas(64) std::atomic<int64_t> done{0};  // the caller may sleep on it; the last piece wakes it
+  alignas(64) std::atomic<int64_t> done{0};  // the caller may sleep on it; the last chunk wakes it
   std::atomic<bool> failed{false};
-  std::exception_ptr error;  // of the first piece that failed; for the caller, when all are done
+  std::exception_ptr error;  // of the first chunk that failed; for the caller, when all are done
 
   alignas(64) std::atomic<int> crew{0};  // workers of an earlier crew go home
   std::atomic<int> asleep{0};
@@ -88,13 +88,13 @@ struct Pool {
   std::condition_variable wake;
   std::atomic<bool> started{false};  // the worker that was hired last
 
-  bool run_piece() {
+  bool run_chunk() {
     int64_t mine = left.load(std::memory_order_acquire);
     do {
       if (mine <= 0) return false;
     } while (
         !left.compare_exchange_weak(mine, mine - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-    const int64_t all = pieces, begin = (all - mine) * grain;
+    const int64_t all = chunks, begin = (all - mine) * grain;
     int64_t over = 1;
     try {
       (*body)(begin, std::min(begin + grain, n));
@@ -123,7 +123,7 @@ struct Pool {
   }
 };
 
-thread_local bool inside = false;  // this thread is running a piece
+thread_local bool inside = false;  // this thread is running a chunk
 // Neither the pool nor its threads are ever destroyed: they may be needed by, and may outlive,
 // anything else. After a fork the child has no workers, so it leaves the old pool behind.
 std::atomic<Pool*> the_pool{nullptr};
@@ -138,7 +138,7 @@ void Pool::work(int hired) {
     return left.load(std::memory_order_relaxed) > 0 || crew.load(std::memory_order_relaxed) != hired;
   };
   while (crew.load() == hired) {
-    while (run_piece()) {}
+    while (run_chunk()) {}
     if (spin(busy)) continue;
     std::unique_lock hold(mutex);
     asleep.fetch_add(1);  // before the look at `left`: a caller publishes first and looks here second
@@ -221,24 +221,24 @@ void parallel_for(int64_t n, int64_t grain, const Body& f) {
   }
 
   inside = true;
-  p.body = &f, p.n = n, p.grain = grain, p.pieces = (n - 1) / grain + 1;
-  const int64_t pieces = p.pieces;
+  p.body = &f, p.n = n, p.grain = grain, p.chunks = (n - 1) / grain + 1;
+  const int64_t chunks = p.chunks;
   p.done.store(0, std::memory_order_relaxed);
   p.failed.store(false, std::memory_order_relaxed);
-  p.left.store(pieces);
+  p.left.store(chunks);
   if (p.asleep.load() > 0) {
     { std::lock_guard hold(p.mutex); }
-    if (pieces == 2)
+    if (chunks == 2)
       p.wake.notify_one();
     else
       p.wake.notify_all();
   }
-  while (p.run_piece()) {}
-  auto finished = [&] { return p.done.load(std::memory_order_acquire) == pieces; };
-  // A worker that has lost its core in the middle of a piece gets it back sooner when nobody here
+  while (p.run_chunk()) {}
+  auto finished = [&] { return p.done.load(std::memory_order_acquire) == chunks; };
+  // A worker that has lost its core in the middle of a chunk gets it back sooner when nobody here
   // spins or yields for it.
   if (!spin(finished))
-    for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != pieces;)
+    for (int64_t seen; (seen = p.done.load(std::memory_order_acquire)) != chunks;)
       p.done.wait(seen, std::memory_order_acquire);
   inside = false;
   if (p.failed.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(p.error, nullptr));

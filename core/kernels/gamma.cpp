@@ -8,7 +8,7 @@ namespace gt {
 
 namespace {
 
-// The derivatives of igamma by a.
+// The derivatives of igamma with respect to a.
 template <int order> constexpr Elementwise by_a(const char* name) {
   return binary_single<kFloat>(name, 800, [](auto a, auto x) {
     return decltype(x)(gamma::igamma_derivative(order, double(a), double(x)));

@@ -1,5 +1,5 @@
 // The gamma family in double: logarithm and derivatives of gamma, zeta, the incomplete gamma function
-// with its derivatives by the shape parameter, the incomplete beta function.
+// with its derivatives with respect to the shape parameter, the incomplete beta function.
 #pragma once
 #include <math.h>
 
@@ -108,7 +108,7 @@ inline double gamma_power(double a, double x) {
   return ::exp(a * log1p_minus((x - a) / a) - stirling_rest(a)) / ::sqrt(2 * M_PI * a);
 }
 
-// A number and its derivatives by a parameter, divided by factorials: a Taylor polynomial.
+// A number and its derivatives with respect to a parameter, divided by factorials: a Taylor polynomial.
 constexpr int kOrders = 5;
 struct Jet {
   double c[kOrders] = {};
@@ -206,14 +206,15 @@ inline Jet power_jet(double a, double x) {
     for (int j = 1; j <= k; ++j) out.c[k] += j * exponent.c[j] * out.c[k - j] / k;
   return out;
 }
-// igamma's derivatives by a divided by `power`: the Taylor polynomial, exact from the first order on.
+// igamma's derivatives with respect to a, divided by `power`: the Taylor polynomial, exact from the first
+// order on.
 inline Jet igamma_jet(double a, double x) {
   Jet at(a);
   at.c[1] = 1;
   if (use_series(a, x)) return power_jet(a, x) * lower_series<Jet>(at, x);
   return Jet(0) - power_jet(a, x) * at * upper_fraction<Jet>(at, x);
 }
-// The derivative of igamma by a, of order 1 to kOrders - 1.
+// The derivative of igamma with respect to a, of order 1 to kOrders - 1.
 inline double igamma_derivative(int order, double a, double x) {
   if (!(a > 0) || !(x >= 0)) return NAN;
   if (x == 0 || x == INFINITY || a == INFINITY) return 0;

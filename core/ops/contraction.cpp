@@ -128,7 +128,7 @@ template <class T> bool run_depth_parts(const Product<T>& p, double total) {
     const int64_t length = parts * size;
     Tensor sums = empty(DtypeOf<T>::value, Shape(&length, 1));
     T* part = sums.as<T>();
-    each_piece(parts, 1, [&](int64_t begin, int64_t end) {
+    each_chunk(parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         call(p.depth(i * step, std::min(step, p.k - i * step), part + i * size));
     });
@@ -180,7 +180,7 @@ template <class T> void run_product(const Product<T>& p) {
   const auto [tm, tn] = tile_of(p, total);
   int64_t down = (p.m + tm - 1) / tm, across = (p.n + tn - 1) / tn;
   if (down * across < 4 && run_depth_parts(p, total)) return;
-  each_piece(down * across, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(down * across, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       int64_t i = t / across * tm, j = t % across * tn;
       call(p.rows(i, std::min(tm, p.m - i)).columns(j, std::min(tn, p.n - j)));
@@ -261,7 +261,7 @@ template <class T> void run_typed(const Tensor& a, const Tensor& b, Tensor& out,
     for (int64_t i = 0; i < batch; ++i) run_product(matrix(i));
     return;
   }
-  each_piece(batch, std::max<int64_t>(1, int64_t(kWorthAThread / each)), [&](int64_t begin, int64_t end) {
+  each_chunk(batch, std::max<int64_t>(1, int64_t(kWorthAThread / each)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) small ? run_product(matrix(i)) : call(matrix(i));
   });
 }

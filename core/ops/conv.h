@@ -54,8 +54,8 @@ struct Side {
   int64_t size = 1, src_step = 1;
   int64_t taps = 1, at = 0, at_step = 1, tap = 0, tap_step = 1;
 };
-// The axis of the result itself, and of the gradient by x at the places `phase`, `phase + stride`, ...:
-// between them they make the transpose a sum over taps as well. The latter may have no taps.
+// The axis of the result itself, and of the gradient with respect to x at the places `phase`, `phase +
+// stride`, ...: between them they make the transpose a sum over taps as well. The latter may have no taps.
 Side forward_side(const Geometry& f, int axis);
 Side input_side(const Geometry& f, int axis, int64_t phase);
 
@@ -87,7 +87,7 @@ template <class T> struct Scratch {
   explicit Scratch(int64_t n) : room(empty(DtypeOf<T>::value, Shape(&n, 1))), at(room.as<T>()) {}
 };
 // The geometry with so many groups side by side as one that their `results` channels fill `lanes`; the
-// filter of such a convolution, and the part of a gradient by it that belongs to the groups.
+// filter of such a convolution, and the part of a gradient with respect to it that belongs to the groups.
 Geometry joined_groups(const Geometry& f, int64_t results, int64_t lanes);
 template <class T> Scratch<T> join_filter(const Geometry& f, const Geometry& joined, const T* w);
 template <class T> void part_filter(const Geometry& f, const Geometry& joined, const T* from, T* w);

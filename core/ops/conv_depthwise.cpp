@@ -23,7 +23,7 @@ void run_lines(const Side (&side)[3], int64_t n, int64_t channels, const T* src,
   // Blocks of channels whose filters stay in the first-level cache from one stretch of a line to the next.
   const int64_t step = 4 * loops.lanes,
                 block = std::max(step, kFilterBytes / (taps * int64_t(sizeof(T))) / step * step);
-  each_piece(lines_of(side, n), grain_rows(work, 1 << 17), [&](int64_t begin, int64_t end) {
+  each_chunk(lines_of(side, n), grain_rows(work, 1 << 17), [&](int64_t begin, int64_t end) {
     std::vector<DepthwiseRow> rows;
     std::vector<const void*> from, filter;
     from.reserve(size_t(taps * side[2].count)),
@@ -63,7 +63,7 @@ void run_lines(const Side (&side)[3], int64_t n, int64_t channels, const T* src,
 // x with each channel `times` times.
 template <class T> Scratch<T> repeated(const T* x, int64_t n, int64_t times) {
   Scratch<T> room(n * times);
-  each_piece(n, grain_rows(times), [&](int64_t begin, int64_t end) {
+  each_chunk(n, grain_rows(times), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) std::fill_n(room.at + i * times, times, x[i]);
   });
   return room;
@@ -96,7 +96,7 @@ template <class T> void depthwise_by_input(const Geometry& f, const T* g, const 
         if (side[0].taps && side[1].taps && side[2].taps) run_lines(side, f.n, channels, g, w, f.k, to, f.in);
       }
   if (f.o == 1) return;
-  each_piece(count, grain_rows(f.o), [&](int64_t begin, int64_t end) {
+  each_chunk(count, grain_rows(f.o), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T s = 0;
       for (int64_t m = 0; m < f.o; ++m) s += to[i * f.o + m];
@@ -117,7 +117,7 @@ template <class T> void depthwise_by_filter(const Geometry& f, const T* x, const
       std::clamp<int64_t>(int64_t(f.work() / (1 << 17)), 1, std::min<int64_t>(lines, 16));
   const int64_t part = (lines + parts_wanted - 1) / parts_wanted, parts = (lines + part - 1) / part;
   Scratch<T> sums(parts * size);
-  each_piece(parts, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(parts, 1, [&](int64_t begin, int64_t end) {
     std::vector<const void*> from;
     std::vector<void*> to;
     for (int64_t q = begin; q < end; ++q) {

@@ -111,7 +111,7 @@ template <class T> Scratch<T> widen(Product<T>& p, int64_t pixels, int64_t lanes
   Scratch<T> room;
   if (wide == p.o) return room;
   room = Scratch<T>(pixels * p.groups * wide);
-  each_piece(pixels * p.groups, grain_rows(wide), [&](int64_t begin, int64_t end) {
+  each_chunk(pixels * p.groups, grain_rows(wide), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       std::memcpy(room.at + i * wide, p.g + i * p.o, size_t(p.o) * sizeof(T));
       std::fill_n(room.at + i * wide + p.o, wide - p.o, T(0));
@@ -168,7 +168,7 @@ template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g
   p.channels = f.c;
   p.cut_lines();
   if (joins_taps(p.groups, p.c, p.side[2])) p.join();
-  // Pieces: shares of the panels, and parts of the sum, which are added up afterwards.
+  // Chunks: shares of the panels, and parts of the sum, which are added up afterwards.
   const int64_t width = 2 * loops.lanes, panels = (p.o + width - 1) / width * p.groups, lines = p.stretches();
   const int64_t size = f.taps() * f.c * f.groups * f.o;
   const int64_t wanted = std::clamp<int64_t>(int64_t(f.work() / (4 * kWorthAThread)), 1, 16);
@@ -180,7 +180,7 @@ template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g
   parts = (lines + part - 1) / part;
   Scratch<T> sums;
   if (parts > 1) sums = Scratch<T>(parts * size);
-  each_piece(parts * shares, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(parts * shares, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t q = i / shares, first = i % shares * share;
       run_part(p, loops, q * part, std::min(lines, (q + 1) * part), first, std::min(panels, first + share),
@@ -188,7 +188,7 @@ template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g
     }
   });
   if (parts == 1) return;
-  each_piece(size, 1 << 14, [&](int64_t begin, int64_t end) {
+  each_chunk(size, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T s = sums.at[i];
       for (int64_t q = 1; q < parts; ++q) s += sums.at[q * size + i];

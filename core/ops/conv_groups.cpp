@@ -21,7 +21,7 @@ namespace {
 // zero.
 template <class F> void each_run(const Geometry& f, const Geometry& joined, F&& run) {
   const int64_t many = f.groups / joined.groups;
-  each_piece(f.taps(), grain_rows(f.c * f.groups * f.o), [&](int64_t begin, int64_t end) {
+  each_chunk(f.taps(), grain_rows(f.c * f.groups * f.o), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       for (int64_t g = 0; g < f.groups; ++g)
         for (int64_t c = 0; c < f.c; ++c) run(t * joined.c + g % many * f.c + c, t * f.c + c, g * f.o);

@@ -1,5 +1,6 @@
-// Convolutions whose results have few channels: the gradient by images of 1 or 3 channels, layers that
-// end in a picture. A vector of channels would be mostly empty, so vectors run along the pixels here.
+// Convolutions whose results have few channels: the gradient with respect to images of 1 or 3 channels,
+// layers that end in a picture. A vector of channels would be mostly empty, so vectors run along the pixels
+// here.
 //
 // For each line of the source, its pixels times the filter gives what each of them adds to the result
 // at each tap: a matrix [tap and channel, pixel]. Its rows are then added where they belong, in a
@@ -12,7 +13,7 @@
 namespace gt {
 namespace {
 
-// The pieces of a result: whole images, or blocks of lines [begin, end) of them.
+// The chunks of a result: whole images, or blocks of lines [begin, end) of them.
 struct Block {
   int64_t image, begin, end;
 };
@@ -125,7 +126,7 @@ template <class T> void narrow_by_input(const Geometry& f, const T* g, const T* 
   const int64_t wanted =
       std::clamp<int64_t>((8 + f.n - 1) / f.n, 1, std::max<int64_t>(1, f.in[1] / (4 * f.k[1])));
   const int64_t block = (f.in[1] + wanted - 1) / wanted, blocks = (f.in[1] + block - 1) / block;
-  each_piece(f.n * blocks, std::max<int64_t>(1, int64_t(kWorthAThread * double(f.n * blocks) / f.work())),
+  each_chunk(f.n * blocks, std::max<int64_t>(1, int64_t(kWorthAThread * double(f.n * blocks) / f.work())),
              [&](int64_t begin, int64_t end) {
                Lines<T> lines(f, g, w, gx);
                for (int64_t i = begin; i < end; ++i)

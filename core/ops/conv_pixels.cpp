@@ -1,4 +1,4 @@
-// Convolutions as sums over taps, pixel by pixel: the result itself, and the gradient by x.
+// Convolutions as sums over taps, pixel by pixel: the result itself, and the gradient with respect to x.
 //
 // A tile of pixels meets a panel of filters (kernels/conv.cpp). The elements of the source are read
 // where they are, through a table that says, for each tap and pixel, where its channels begin; taps
@@ -85,7 +85,7 @@ struct Inside {
   const int64_t* at(int64_t tap, int64_t place) const { return &mask[size_t(tap * count + place)]; }
 };
 
-// What the pieces of a sum share.
+// What the chunks of a sum share.
 template <class T> struct Frame {
   const Sum<T>& s;
   bool joined;               // the taps of a row are one run
@@ -236,7 +236,7 @@ template <class T> void run_sum(const Sum<T>& s) {
                 segments = frame.segments, length = frame.length;
   const int64_t block =
       std::clamp<int64_t>(kPanelBytes / (length * panels.width * int64_t(sizeof(T))), 1, segments);
-  // Pieces: some tiles, by all panels or some of them when there are few tiles.
+  // Chunks: some tiles, by all panels or some of them when there are few tiles.
   int64_t chunk = std::clamp<int64_t>(kTableBytes / (block * rows * 8), 1, 16);
   chunk = (tiles + (tiles + chunk - 1) / chunk - 1) / ((tiles + chunk - 1) / chunk);
   const int64_t chunks = (tiles + chunk - 1) / chunk, all = panels.count() * s.groups;
@@ -245,13 +245,13 @@ template <class T> void run_sum(const Sum<T>& s) {
   const double work = double(chunk * rows) * double(segments * length) * double(share * panels.width);
   const int64_t grain = std::max<int64_t>(1, int64_t(kWorthAThread / work));
 
-  each_piece(chunks * parts, grain, [&](int64_t begin, int64_t end) {
+  each_chunk(chunks * parts, grain, [&](int64_t begin, int64_t end) {
     Places<T> places(frame, rows);
     ConvTile t;
     t.stride = rows, t.length = length;
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t tile = piece / parts * chunk, many = std::min(chunk, tiles - tile);
-      const int64_t first = piece % parts * share, last = std::min(all, first + share);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t tile = item / parts * chunk, many = std::min(chunk, tiles - tile);
+      const int64_t first = item % parts * share, last = std::min(all, first + share);
       for (int64_t seg = 0; seg < segments; seg += block) {
         t.segments = std::min(block, segments - seg), t.add = seg > 0;
         places.find(tile, many, seg, t.segments);

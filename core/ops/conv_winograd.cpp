@@ -93,7 +93,7 @@ struct FilterPoints {
       : lanes(lanes_), width(2 * lanes_), full(o / width), tail(o % width), c(c_) {
     room = Scratch<float>(kPoints * c * (full * width + last()));
     const auto transform = conv_loops_of<float>().winograd.filter;
-    each_piece(panels() * c, grain_rows(width * kPoints * 4), [&](int64_t begin, int64_t end) {
+    each_chunk(panels() * c, grain_rows(width * kPoints * 4), [&](int64_t begin, int64_t end) {
       std::vector<float> filled(size_t(9 * width), 0.0f);
       WinogradTile t;
       for (int64_t i = begin; i < end; ++i) {
@@ -125,21 +125,21 @@ void run(const Tiles& s, const float* x, const FilterPoints& filter, float* out)
   int64_t blocks = std::max<int64_t>(1, (total + least * rows - 1) / (least * rows));
   const int64_t block = ((total + blocks - 1) / blocks + rows - 1) / rows * rows;
   blocks = (total + block - 1) / block;
-  // Pieces: blocks of tiles, by all panels, or some when there are few blocks.
+  // Chunks: blocks of tiles, by all panels, or some when there are few blocks.
   const int64_t parts = std::min(panels, blocks >= 8 ? 1 : (8 + blocks - 1) / blocks),
                 share = (panels + parts - 1) / parts;
   const int64_t in_step = apart(block * s.c), out_step = apart(block * filter.width);
   const Scratch<float> zeros(s.c);
   std::fill_n(zeros.at, s.c, 0.0f);
 
-  each_piece(blocks * parts, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(blocks * parts, 1, [&](int64_t begin, int64_t end) {
     const Scratch<float> points(kPoints * in_step), sums(kPoints * out_step);
     std::vector<const void*> from(static_cast<size_t>(block));
     std::vector<void*> to(static_cast<size_t>(block));
     for (int64_t i = 0; i < block; ++i) from[size_t(i)] = points.at + i * s.c;
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t tile = piece / parts * block, count = std::min(block, total - tile),
-                    first = piece % parts * share;
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t tile = chunk / parts * block, count = std::min(block, total - tile),
+                    first = chunk % parts * share;
       transform_input(s, x, tile, count, zeros.at, points.at, in_step, s.c);
       for (int64_t panel = first; panel < std::min(panels, first + share); ++panel) {
         const int64_t wide = filter.wide(panel);
@@ -237,7 +237,7 @@ void winograd_by_input(const Geometry& f, const float* g, const float* w, float*
 void winograd_by_filter(const Geometry& f, const float* x, const float* g, float* gw) {
   const Tiles s(f, false);
   const ConvLoops& loops = conv_loops_of<float>();
-  // Pieces: shares of the results, of at least two panels, and parts of the sum.
+  // Chunks: shares of the results, of at least two panels, and parts of the sum.
   const int64_t panel = 2 * loops.lanes, panels = (f.o + panel - 1) / panel,
                 shares = std::max<int64_t>(1, panels / 2);
   const int64_t share = (panels + shares - 1) / shares * panel, total = s.count();
@@ -246,9 +246,9 @@ void winograd_by_filter(const Geometry& f, const float* x, const float* g, float
   const int64_t part = (total + parts_wanted - 1) / parts_wanted, parts = (total + part - 1) / part;
   auto channels = [&](int64_t k) { return std::min(share, f.o - k * share); };
   auto width = [&](int64_t k) { return (channels(k) + loops.lanes - 1) / loops.lanes * loops.lanes; };
-  const int64_t size = kPoints * f.c * share;  // of the sums of a piece, at most
+  const int64_t size = kPoints * f.c * share;  // of the sums of a chunk, at most
   const Scratch<float> sums(shares * parts * size);
-  each_piece(shares * parts, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(shares * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i / parts, q = i % parts;
       if (channels(k) > 0)
@@ -256,7 +256,7 @@ void winograd_by_filter(const Geometry& f, const float* x, const float* g, float
                   sums.at + i * size);
     }
   });
-  each_piece(shares * f.c, grain_rows(kPoints * share * parts), [&](int64_t begin, int64_t end) {
+  each_chunk(shares * f.c, grain_rows(kPoints * share * parts), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i / f.c, c = i % f.c, wide = width(k);
       if (channels(k) <= 0) continue;

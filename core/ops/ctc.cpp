@@ -85,7 +85,7 @@ void run_loss(const Call& c, Outs& outs) {
   const CtcLoops& loops = kernels().ctc[c[0].dtype == Dtype::F64];
   auto run = [&](auto t) {
     using T = decltype(t);
-    each_piece(batch_of(c), 1, [&](int64_t begin, int64_t end) {
+    each_chunk(batch_of(c), 1, [&](int64_t begin, int64_t end) {
       std::vector<T> room;
       for (int64_t b = begin; b < end; ++b) {
         const Example& e = all[size_t(b)];
@@ -200,7 +200,7 @@ void run_grad(const Call& c, Outs& outs) {
   const int64_t classes = c[0].shape[2], stride = batch_of(c) * classes;
   auto run = [&](auto t) {
     using T = decltype(t);
-    each_piece(batch_of(c), 1, [&](int64_t begin, int64_t end) {
+    each_chunk(batch_of(c), 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         sequence_grad(c[0].as<T>() + b * classes, c[4].as<T>() + b * classes, outs[0].as<T>() + b * classes,
                       all[size_t(b)], classes, stride, int32_t(c.integer(0)));

@@ -120,7 +120,7 @@ void run_search(const Call& c, Outs& outs) {
   std::fill_n(labels, outs[0].numel, -1);
   auto run = [&](auto t) {
     using T = decltype(t);
-    each_piece(batch, 1, [&](int64_t begin, int64_t end) {
+    each_chunk(batch, 1, [&](int64_t begin, int64_t end) {
       std::vector<double> row(static_cast<size_t>(classes));
       for (int64_t b = begin; b < end; ++b) {
         Search search(classes, width);

@@ -22,7 +22,7 @@ Spec infer_elementwise(const Elementwise& k, const Tensor* const* in) {
 
 // About 10 us of work, in whole cache lines, whatever the number of threads. Cheap loops wait for
 // memory however little they do with it (0.14 ns an element from the level-3 cache, more beyond):
-// 0.3 makes their pieces 32768 elements, so that 100000 are shared by two threads.
+// 0.3 makes their chunks 32768 elements, so that 100000 are shared by two threads.
 static int64_t grain_of(double cost) {
   int64_t n = int64_t(10000 / std::max(cost, 0.3));
   return std::max<int64_t>(n / 1024 * 1024, 1024);
@@ -91,7 +91,7 @@ static bool run_short_rows(const Elementwise& k, Loop loop, const Tensor* const*
   const int out_width = dtype_size(out.dtype);
   const int64_t group = std::min(rows, std::max<int64_t>(1, kGroupBytes / widest / inner)),
                 groups = (rows + group - 1) / group;
-  each_piece(blocks * groups, std::max<int64_t>(1, grain_of(k.cost) / (group * inner)),
+  each_chunk(blocks * groups, std::max<int64_t>(1, grain_of(k.cost) / (group * inner)),
              [&](int64_t begin, int64_t end) {
                alignas(64) char room[kMaxArity][kGroupBytes];
                int64_t held = -1;  // the block whose rows are written out
@@ -149,13 +149,13 @@ static void run_broadcast(const Elementwise& k, Loop loop, const Tensor* const* 
     }
   };
   if (outer == 1) {
-    each_piece(inner, grain, [&](int64_t begin, int64_t end) {
+    each_chunk(inner, grain, [&](int64_t begin, int64_t end) {
       const void* p[kMaxArity];
       for (int i = 0; i < k.arity; ++i) p[i] = in[i]->data + begin * step[i] * width[i];
       loop(out.data + begin * out_width, p, step, end - begin);
     });
   } else {
-    each_piece(outer, std::max<int64_t>(1, grain / inner), rows);
+    each_chunk(outer, std::max<int64_t>(1, grain / inner), rows);
   }
 }
 
@@ -173,7 +173,7 @@ void run_elementwise(const Elementwise& k, const Tensor* const* in, Tensor& out)
   int64_t grain = grain_of(k.cost);
   if (n <= grain) return loop(out.data, p, step, n);
   int out_width = dtype_size(out.dtype);
-  each_piece(n, grain, [&](int64_t begin, int64_t end) {
+  each_chunk(n, grain, [&](int64_t begin, int64_t end) {
     const void* q[kMaxArity];
     for (int i = 0; i < k.arity; ++i) q[i] = in[i]->data + begin * step[i] * dtype_size(in[i]->dtype);
     loop(out.data + begin * out_width, q, step, end - begin);
@@ -184,7 +184,7 @@ void run_cast(const Tensor& x, Tensor& out) {
   CastLoop loop = find_cast(x.dtype, out.dtype);
   constexpr int64_t grain = 65536;
   if (x.numel <= grain) return loop(out.data, x.data, x.numel);
-  each_piece(x.numel, grain, [&](int64_t begin, int64_t end) {
+  each_chunk(x.numel, grain, [&](int64_t begin, int64_t end) {
     loop(out.data + begin * dtype_size(out.dtype), x.data + begin * dtype_size(x.dtype), end - begin);
   });
 }

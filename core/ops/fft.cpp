@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "../kernels/loops.h"
-#include "pieces.h"
+#include "chunks.h"
 
 namespace gt {
 namespace {

@@ -1,4 +1,4 @@
-// Overlapping pieces of a signal along the last axis, and their sum: each is the other's transpose.
+// Overlapping chunks of a signal along the last axis, and their sum: each is the other's transpose.
 #include "indices.h"
 
 namespace gt {
@@ -59,7 +59,7 @@ void run_overlap(const Call& c, Outs& outs) {
   visit(x.dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (!std::is_same_v<T, bool>)
-      each_piece(out.numel / size, grain_rows(count * length), [&](int64_t begin, int64_t end) {
+      each_chunk(out.numel / size, grain_rows(count * length), [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b)
           for (int64_t f = 0; f < count; ++f) {
             const T* from = x.as<T>() + (b * count + f) * length;

@@ -52,7 +52,7 @@ void infer_gather(const Call& c, Outs& outs) {
 }
 template <class W, class I> void gather_rows(W* out, const W* x, const I* indices, const Gather& v) {
   int64_t blocks = v.batch * v.outer;
-  each_piece(blocks * v.count, grain_rows(v.inner, 1 << 15), [&](int64_t begin, int64_t end) {
+  each_chunk(blocks * v.count, grain_rows(v.inner, 1 << 15), [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end;) {
       int64_t block = at / v.count, k = at % v.count, stop = std::min(v.count, k + end - at);
       const W* from = x + block * v.size * v.inner;
@@ -106,7 +106,7 @@ void add_back(const Tensor& g, const Tensor& indices, Tensor& out, const Gather&
     };
     if (blocks == 1)
       return each_column_block(v.count, v.inner, [&](int64_t column, int64_t n) { block(0, column, n); });
-    each_piece(blocks, grain_rows(v.count * v.inner), [&](int64_t begin, int64_t end) {
+    each_chunk(blocks, grain_rows(v.count * v.inner), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) block(b, 0, v.inner);
     });
   });
@@ -152,7 +152,7 @@ void run_take_along(const Call& c, Outs& outs) {
     check_indices(p, indices, from.size);
     visit_width(dtype_size(x.dtype), [&](auto w) {
       using W = decltype(w);
-      each_piece(out.numel ? to.outer : 0, grain_rows(to.size * to.inner, 1 << 14),
+      each_chunk(out.numel ? to.outer : 0, grain_rows(to.size * to.inner, 1 << 14),
                  [&](int64_t begin, int64_t end) {
                    const auto* index = p + begin * to.size * to.inner;
                    W* o = out.as<W>() + begin * to.size * to.inner;
@@ -183,7 +183,7 @@ void run_put_along_add(const Call& c, Outs& outs) {
     check_indices(p, indices, to.size);
     visit(g.dtype, [&](auto t) {
       using T = decltype(t);
-      each_piece(g.numel ? from.outer : 0, grain_rows(from.size * from.inner, 1 << 14),
+      each_chunk(g.numel ? from.outer : 0, grain_rows(from.size * from.inner, 1 << 14),
                  [&](int64_t begin, int64_t end) {
                    const auto* index = p + begin * from.size * from.inner;
                    const T* v = g.as<T>() + begin * from.size * from.inner;

@@ -124,7 +124,7 @@ inline DtypeSet combine_dtypes(Combine how) {
 // one thread, in the order of the indices: the result does not depend on the threads.
 template <class F> void each_column_block(int64_t rows, int64_t n, F&& f) {
   int64_t block = rows * n < (1 << 16) ? n : std::max<int64_t>(64, (n + 15) / 16);
-  each_piece((n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+  each_chunk((n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) f(b * block, std::min(block, n - b * block));
   });
 }

@@ -148,7 +148,7 @@ void run_add_n(const Call& c, Outs& outs) {
   Loop loop = add->loop[int(out.dtype)];
   int64_t w = dtype_size(out.dtype);
   constexpr int64_t block = 4096;  // stays in the first-level cache while all operands pass over it
-  each_piece((out.numel + block - 1) / block, 8, [&](int64_t begin, int64_t end) {
+  each_chunk((out.numel + block - 1) / block, 8, [&](int64_t begin, int64_t end) {
     uint8_t step[2] = {1, 1};
     for (int64_t b = begin; b < end; ++b) {
       int64_t at = b * block, n = std::min(block, out.numel - at);

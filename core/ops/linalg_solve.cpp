@@ -92,8 +92,8 @@ void run_triangular(const Call& c, Outs& outs) {
     using T = decltype(t);
     auto trsm = trsm_of<T>();
     const T one = 1;
-    each_item(batch * parts, double(n) * double(n) * double(width), 0, [&](int64_t piece, char*) {
-      const int64_t i = piece / parts, from = piece % parts * width, to = std::min(from + width, k);
+    each_item(batch * parts, double(n) * double(n) * double(width), 0, [&](int64_t chunk, char*) {
+      const int64_t i = chunk / parts, from = chunk % parts * width, to = std::min(from + width, k);
       if (from >= to) return;
       T* y = out.as<T>() + i * n * k + from;
       const T* rhs = b.as<T>() + offset_of(b.shape, out.shape, i) + from;

@@ -317,7 +317,7 @@ void run_band_part(const Call& c, Outs& outs) {
           cols = x.shape[x.shape.rank - 1], w = width(x);
   if (lower < 0 || lower > rows) lower = rows;
   if (upper < 0 || upper > cols) upper = cols;
-  each_piece(x.numel / cols, grain_rows(cols), [&](int64_t begin, int64_t end) {
+  each_chunk(x.numel / cols, grain_rows(cols), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       int64_t i = r % rows, from = std::clamp<int64_t>(i - lower, 0, cols),
               to = std::clamp<int64_t>(i + upper + 1, from, cols);

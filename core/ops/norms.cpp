@@ -15,7 +15,7 @@ namespace {
 
 const NormLoops& loops(Dtype t) { return kernels().norms[t == Dtype::F64]; }
 constexpr DtypeSet kPlain = set_of(Dtype::F32) | set_of(Dtype::F64);
-constexpr int64_t kPiece = 1 << 15;  // elements of a piece of work
+constexpr int64_t kChunk = 1 << 15;  // elements of a chunk of work
 constexpr int64_t kNarrow = 64;      // fewer columns are taken several rows at a time
 
 void want_float(const Call& c, const char* what) {
@@ -50,11 +50,11 @@ struct Fold {
 // Calls f(first row, rows, sums, dots) over blocks of rows of a matrix: f fills two numbers a column.
 // join(column, rows, sum, dot) then gets what each block (or fold of it) found, in order.
 template <class F, class J> void each_block(int64_t rows, int64_t columns, F&& f, J&& join) {
-  const int64_t block = std::max<int64_t>(kNarrow, kPiece / std::max<int64_t>(columns, 1)),
+  const int64_t block = std::max<int64_t>(kNarrow, kChunk / std::max<int64_t>(columns, 1)),
                 blocks = (rows + block - 1) / block;
   const int64_t width = std::max<int64_t>(columns, 256 + columns);
   std::vector<double> found(size_t(blocks * 4 * width));
-  each_piece(blocks, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       double* to = found.data() + b * 4 * width;
       const int64_t first = b * block, count = std::min(block, rows - first);
@@ -88,9 +88,9 @@ void add_columns(const NormLoops& k, const char* x, int64_t rows, int64_t column
 // The moments of each of `lines` lines of n elements: found[line].
 void line_moments(const NormLoops& k, const char* x, int64_t lines, int64_t n, int width, Moments* found) {
   // A long line is cut, so that several threads have something to do.
-  const int64_t part = std::min<int64_t>(n, 4 * kPiece), parts = n ? (n + part - 1) / part : 0;
+  const int64_t part = std::min<int64_t>(n, 4 * kChunk), parts = n ? (n + part - 1) / part : 0;
   std::vector<double> partial(size_t(lines * parts * 2));
-  each_piece(lines * parts, grain_rows(part, kPiece), [&](int64_t begin, int64_t end) {
+  each_chunk(lines * parts, grain_rows(part, kChunk), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t line = i / parts, at = i % parts * part;
       k.row_moments(x + (line * n + at) * width, std::min(part, n - at), &partial[2 * i],
@@ -203,7 +203,7 @@ template <bool centered> void run_rows(const Call& c, Outs& outs) {
               n,
               c.number(0)};
   const NormLoops& k = loops(x.dtype);
-  each_piece(x.numel / n, grain_rows(n, kPiece), [&](int64_t begin, int64_t end) {
+  each_chunk(x.numel / n, grain_rows(n, kChunk), [&](int64_t begin, int64_t end) {
     RowNorm part = job;
     part.begin = begin, part.end = end;
     k.rows(part);
@@ -230,25 +230,25 @@ template <bool centered> void run_rows_grad(const Call& c, Outs& outs) {
   for (int k = 1; k <= sums; ++k) std::fill_n(outs[size_t(k)].data, outs[size_t(k)].nbytes(), char(0));
   if (x.numel == 0) return;
   const NormLoops& k = loops(x.dtype);
-  // Each piece sums for itself; one piece writes where the sum belongs. More pieces would spend their time on
+  // Each chunk sums for itself; one chunk writes where the sum belongs. More chunks would spend their time on
   // sums.
-  const int64_t grain = std::max(grain_rows(n, kPiece), (rows + 15) / 16),
-                pieces = (rows + grain - 1) / grain;
-  std::vector<char> room(pieces > 1 ? size_t((pieces - 1) * sums * n * width) : 0);
-  auto sum_of = [&](int64_t piece, int which) {
-    return piece ? room.data() + ((piece - 1) * sums + which) * n * width : outs[size_t(which + 1)].data;
+  const int64_t grain = std::max(grain_rows(n, kChunk), (rows + 15) / 16),
+                chunks = (rows + grain - 1) / grain;
+  std::vector<char> room(chunks > 1 ? size_t((chunks - 1) * sums * n * width) : 0);
+  auto sum_of = [&](int64_t chunk, int which) {
+    return chunk ? room.data() + ((chunk - 1) * sums + which) * n * width : outs[size_t(which + 1)].data;
   };
-  each_piece(pieces, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
       k.rows_grad({c[0].data, x.data, c[2].data, centered ? c[3].data : nullptr, c[centered ? 4 : 3].data,
                    outs[0].data, sum_of(p, 0), centered ? sum_of(p, 1) : nullptr, p * grain,
                    std::min(rows, (p + 1) * grain), n});
   });
-  if (pieces == 1) return;
+  if (chunks == 1) return;
   const Loop add = find_elementwise("add")->loop[int(x.dtype)];
-  each_piece(sums * n, kPiece / pieces, [&](int64_t begin, int64_t end) {
+  each_chunk(sums * n, kChunk / chunks, [&](int64_t begin, int64_t end) {
     constexpr uint8_t step[2] = {1, 1};
-    for (int64_t p = 1; p < pieces; ++p)
+    for (int64_t p = 1; p < chunks; ++p)
       for (int64_t i = begin; i < end;) {
         const int64_t which = i / n, count = std::min(end - i, n - i % n);
         char* to = sum_of(0, int(which)) + i % n * width;
@@ -279,7 +279,7 @@ template <class T>
 void apply_channels(void (*loop)(const ColumnNorm&), const Split& v, const T* x, const T* g, T* out,
                     int count, const std::vector<T>* params) {
   if (v.inner > 1) {
-    each_piece(v.outer * v.size, grain_rows(v.inner, kPiece), [&](int64_t begin, int64_t end) {
+    each_chunk(v.outer * v.size, grain_rows(v.inner, kChunk), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         ColumnNorm job{x + i * v.inner, g ? g + i * v.inner : nullptr, out + i * v.inner, 1, v.inner, 0, {}};
         for (int p = 0; p < count; ++p) job.params[p] = params[p].data() + i % v.size;
@@ -298,7 +298,7 @@ void apply_channels(void (*loop)(const ColumnNorm&), const Split& v, const T* x,
     for (int p = 0; p < count; ++p) j.params[p] = repeated[p].data();
     loop(j);
   };
-  each_piece(v.outer / times, grain_rows(wide, kPiece),
+  each_chunk(v.outer / times, grain_rows(wide, kChunk),
              [&](int64_t begin, int64_t end) { job(begin * times, end - begin, wide); });
   if (v.outer % times) job(v.outer / times * times, v.outer % times, v.size);
 }
@@ -366,7 +366,7 @@ void run_batch_grad(const Call& c, Outs& outs) {
           [&](int64_t i, int64_t, double s, double d) { sum[size_t(i)] += s, dot[size_t(i)] += d; });
     } else {
       std::vector<double> lines(size_t(v.outer * v.size * 2));
-      each_piece(v.outer * v.size, grain_rows(v.inner, kPiece), [&](int64_t begin, int64_t end) {
+      each_chunk(v.outer * v.size, grain_rows(v.inner, kChunk), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           k.row_dots(g.as<T>() + i * v.inner, x.as<T>() + i * v.inner, double(mean[i % v.size]), v.inner,
                      &lines[size_t(2 * i)], &lines[size_t(2 * i + 1)]);

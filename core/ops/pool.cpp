@@ -134,7 +134,7 @@ int64_t line_work(const Windows& w) {
 }
 
 void each_line(const Windows& w, const Rows& rows, PoolLoop loop) {
-  each_piece(lines_of(w.side, w.n), grain_rows(line_work(w), 1 << 17), [&](int64_t begin, int64_t end) {
+  each_chunk(lines_of(w.side, w.n), grain_rows(line_work(w), 1 << 17), [&](int64_t begin, int64_t end) {
     Rows mine = rows;
     for (int64_t r = begin; r < end; ++r) mine.line(r, 0, w.channels, loop, false);
   });
@@ -146,7 +146,7 @@ void each_line_back(const Windows& w, const Rows& rows, PoolLoop loop, Tensor& o
   if (!(w.apart && w.covered)) zero(out.data, out.nbytes());
   const int64_t lines = lines_of(w.side, w.n), image = lines / w.n;
   if (w.apart) {
-    each_piece(lines, grain_rows(line_work(w), 1 << 17), [&](int64_t begin, int64_t end) {
+    each_chunk(lines, grain_rows(line_work(w), 1 << 17), [&](int64_t begin, int64_t end) {
       Rows mine = rows;
       for (int64_t r = begin; r < end; ++r) mine.line(r, 0, w.channels, loop, false);
     });
@@ -154,7 +154,7 @@ void each_line_back(const Windows& w, const Rows& rows, PoolLoop loop, Tensor& o
   }
   const int64_t blocks = w.n >= 8 ? 1 : std::max<int64_t>(1, std::min<int64_t>(8, w.channels / 64)),
                 block = ((w.channels + blocks - 1) / blocks + 15) / 16 * 16;
-  each_piece(w.n * blocks, grain_rows(line_work(w) * image / blocks, 1 << 17),
+  each_chunk(w.n * blocks, grain_rows(line_work(w) * image / blocks, 1 << 17),
              [&](int64_t begin, int64_t end) {
                Rows mine = rows;
                for (int64_t p = begin; p < end; ++p) {

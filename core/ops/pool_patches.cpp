@@ -82,7 +82,7 @@ void run_patches(const Call& c, Outs& outs) {
   const int64_t w = dtype_size(c[0].dtype), line = p.side[2].count * p.taps * p.channels;
   const char* x = c[0].data;
   char* out = outs[0].data;
-  each_piece(lines_of(p.side, p.n), grain_rows(line), [&](int64_t begin, int64_t end) {
+  each_chunk(lines_of(p.side, p.n), grain_rows(line), [&](int64_t begin, int64_t end) {
     std::memset(out + begin * line * w, 0, size_t((end - begin) * line * w));
     for (int64_t r = begin; r < end; ++r)
       each_run(p, r, [&](int64_t to, int64_t from) {
@@ -106,7 +106,7 @@ void run_unpatches(const Call& c, Outs& outs) {
   const Patches p = patches_of(c, 1, out.shape);
   const int64_t w = dtype_size(out.dtype), image = lines_of(p.side, 1);
   const RowLoop add(out.dtype, Combine::Add);
-  each_piece(p.n, grain_rows(c[0].numel / p.n),
+  each_chunk(p.n, grain_rows(c[0].numel / p.n),
              [&](int64_t begin, int64_t end) {  // patches of an image overlap
                for (int64_t r = begin * image; r < end * image; ++r)
                  each_run(p, r, [&](int64_t from, int64_t to) {

@@ -44,7 +44,7 @@ template <DtypeSet types, int operands> void infer_random(const Call& c, Outs& o
 template <int G, class T, class F> void fill_groups(Tensor& out, double cost, F&& make) {
   T* to = out.as<T>();
   int64_t n = out.numel, groups = (n + G - 1) / G;
-  each_piece(groups, int64_t(20000 / cost), [&](int64_t begin, int64_t end) {
+  each_chunk(groups, int64_t(20000 / cost), [&](int64_t begin, int64_t end) {
     int64_t whole = std::min(end, n / G);
     for (int64_t g = begin; g < whole; ++g) make(uint64_t(g), to + g * G);
     if (whole < end) {
@@ -59,7 +59,7 @@ template <int G, class T, class F> void fill_groups(Tensor& out, double cost, F&
 void fill_floats(Tensor& out, const Philox& gen) {
   float* to = out.as<float>();
   const int64_t whole = out.numel / 4;
-  each_piece(whole, 8192, [&](int64_t begin, int64_t end) {
+  each_chunk(whole, 8192, [&](int64_t begin, int64_t end) {
     const Philox at = gen.skip(uint64_t(begin));
     kernels().philox->uniform(at.key, at.high, at.low, end - begin, to + 4 * begin);
   });
@@ -101,7 +101,7 @@ template <class T> void fill_normal(Tensor& out, const Philox& gen) {
   constexpr int64_t block = 64;  // groups whose bits are made together
   T* to = out.as<T>();
   const int64_t n = out.numel, groups = (n + 3) / 4;
-  each_piece(groups, 512, [&](int64_t begin, int64_t end) {
+  each_chunk(groups, 512, [&](int64_t begin, int64_t end) {
     uint32_t bits[4 * block];
     for (int64_t g = begin; g < end; g += block) {
       const Philox at = gen.skip(uint64_t(g));
@@ -216,7 +216,7 @@ void run_dropout(const Call& c, Outs& outs) {
   const Philox gen = philox_of(c, 1, 1);
   const float rate = float(c.number(0));
   const double scale = 1 / (1 - c.number(0));
-  each_piece((c[0].numel + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
+  each_chunk((c[0].numel + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
     const Philox at = gen.skip(uint64_t(begin));
     const int64_t first = 4 * begin, count = std::min(4 * end, c[0].numel) - first;
     if (c[0].dtype == Dtype::F32)

@@ -1,6 +1,6 @@
 // Reductions over any set of axes. Neighbouring axes that are both reduced or both kept are
 // merged; each run of reduced axes is then the middle of [outer, size, inner]. The work is cut
-// into pieces that depend on the sizes only.
+// into chunks that depend on the sizes only.
 #include "reduction.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ uint32_t axes_mask(const Call& c, int k, const Shape& x) {
 
 namespace {
 
-constexpr int64_t kPieceElements = 1 << 16;  // worth a thread
+constexpr int64_t kChunkElements = 1 << 16;  // worth a thread
 constexpr int64_t kScratchBytes = 1 << 16;
 
 // One reduction of the middle of [outer, size, inner].
@@ -87,7 +87,7 @@ struct PartReducer {
 constexpr int64_t kShortRow = 32, kRowBlock = 512;
 
 void reduce_short_rows(const PartReducer& part, char* out, const char* in, int64_t rows, int64_t size) {
-  each_piece((rows + kRowBlock - 1) / kRowBlock, grain_rows(kRowBlock * size, kPieceElements),
+  each_chunk((rows + kRowBlock - 1) / kRowBlock, grain_rows(kRowBlock * size, kChunkElements),
              [&](int64_t begin, int64_t end) {
                alignas(64) char side[kShortRow * kRowBlock * 16];
                for (int64_t b = begin; b < end; ++b) {
@@ -106,20 +106,20 @@ void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, 
   if (v.inner == 1 && v.size < kShortRow && v.outer >= 16 && !part.cast)
     return reduce_short_rows(part, out, in, v.outer, v.size);
   bool copies = part.cast != nullptr;
-  if (v.inner == 1 && !copies && (v.outer >= 16 || v.size <= 2 * kPieceElements)) {  // whole rows
-    each_piece(v.outer, grain_rows(v.size, kPieceElements), [&](int64_t begin, int64_t end) {
+  if (v.inner == 1 && !copies && (v.outer >= 16 || v.size <= 2 * kChunkElements)) {  // whole rows
+    each_chunk(v.outer, grain_rows(v.size, kChunkElements), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) part.first(out + o * w, in + o * v.size * w, v.size, 1);
     });
     return;
   }
   // Blocks of columns: as wide as the scratch allows, or narrow enough to share the work.
   int64_t columns = v.inner;
-  if (columns > 2048 && (copies || (v.outer < 16 && block > 2 * kPieceElements))) columns = 2048;
+  if (columns > 2048 && (copies || (v.outer < 16 && block > 2 * kChunkElements))) columns = 2048;
   int64_t across = (v.inner + columns - 1) / columns;
   // Parts of a long reduction; the partial results are reduced once more.
   int64_t rows = v.size;
-  if (v.outer * across < 16 && v.size * columns > 2 * kPieceElements)
-    rows = std::max<int64_t>({16, kPieceElements / columns / 16 * 16, (v.size + 255) / 256});
+  if (v.outer * across < 16 && v.size * columns > 2 * kChunkElements)
+    rows = std::max<int64_t>({16, kChunkElements / columns / 16 * 16, (v.size + 255) / 256});
   int64_t parts = (v.size + rows - 1) / rows;
   Tensor partial;
   char* to = out;
@@ -128,7 +128,7 @@ void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, 
     partial = empty(t, Shape(&n, 1));
     to = partial.data;
   }
-  each_piece(v.outer * parts * across, grain_rows(rows * columns, kPieceElements),
+  each_chunk(v.outer * parts * across, grain_rows(rows * columns, kChunkElements),
              [&](int64_t begin, int64_t end) {
                for (int64_t i = begin; i < end; ++i) {
                  int64_t c = i % across, p = i / across % parts, o = i / across / parts;
@@ -285,7 +285,7 @@ void run_arg(const Reduction& r, const Call& c, Tensor& out) {
   Split v(x.shape, int(c.integer(0)));
   Tensor wide = out.dtype == Dtype::I64 ? out : empty(Dtype::I64, out.shape);
   int64_t w = dtype_size(x.dtype);
-  each_piece(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
+  each_chunk(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o)
       loop(wide.as<int64_t>() + o * v.inner, x.data + o * v.size * v.inner * w, v.size, v.inner);
   });

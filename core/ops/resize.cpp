@@ -72,7 +72,7 @@ template <class T> void resample(const Call& c, Tensor& out) {
   const int64_t blocks = (out_height + block - 1) / block;
   const int64_t room = task.columns_first ? out_row * row_taps : in_row + 4;
   const ResampleLoop loop = kernels().resample[sizeof(T) == 8].resample;
-  each_piece(x.shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
+  each_chunk(x.shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
     std::vector<T> scratch(static_cast<size_t>(room));
     std::vector<const void*> lines(static_cast<size_t>(row_taps));
     Resample r = task;

@@ -88,7 +88,7 @@ template <class T> void sample(const Call& c, Tensor& out) {
   visit_indices(c[1], [&](auto* p) { check_indices(p, c[1], x.shape[0], "box_indices"); });
   const BlendLoop blend = kernels().resample[sizeof(T) == 8].blend;
   const int64_t channels = x.shape[3], grid = out.numel / std::max<int64_t>(out.shape[0], 1);
-  each_piece(
+  each_chunk(
       out.shape[0], grain_rows(4 * grid + 32 * grid / std::max<int64_t>(channels, 1), 1 << 16),
       [&](int64_t begin, int64_t end) {
         each_point<T>(

@@ -54,7 +54,7 @@ void run_categorical(const Call& c, Outs& outs) {
   Philox gen = philox_of(c, 2, 1);
   int64_t rows = x.shape[0], n = x.shape[1], samples = out.shape[1];
   Tensor sums = empty(Dtype::F64, x.shape);
-  each_piece(rows, grain_rows(n * 8 + samples * 16, 1 << 14), [&](int64_t begin, int64_t end) {
+  each_chunk(rows, grain_rows(n * 8 + samples * 16, 1 << 14), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       double* cdf = sums.as<double>() + r * n;
       visit(x.dtype, [&](auto t) {
@@ -109,7 +109,7 @@ template <class P, class T, class F>
 void fill_samples(const Tensor& parameter, Tensor& out, const Philox& gen, F&& sample) {
   if (out.numel == 0) return;
   int64_t count = parameter.numel, samples = out.numel / count;
-  each_piece(out.numel, 256, [&](int64_t begin, int64_t end) {
+  each_chunk(out.numel, 256, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       out.as<T>()[i % samples * count + i / samples] =
           T(sample(double(parameter.as<P>()[i / samples]), gen.skip(uint64_t(i) * kReserved)));
@@ -293,7 +293,7 @@ void run_binomial(const Call& c, Outs& outs) {
   auto fill = [&](auto p, auto t) {
     using P = decltype(p);
     using T = decltype(t);
-    each_piece(out.numel, 256, [&](int64_t begin, int64_t end) {
+    each_chunk(out.numel, 256, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         out.as<T>()[i % samples * parameters + i / samples] =
             T(binomial_sample(c[0].as<P>()[i / samples], c[1].as<P>()[i / samples], gen, uint64_t(i)));

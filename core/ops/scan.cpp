@@ -75,7 +75,7 @@ template <class F> void run_scan(const Call& c, Outs& outs) {
   visit(x.dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (!std::is_same_v<T, bool> && (is_real<T> || !std::is_same_v<F, LogSumExp>))
-      each_piece(v.outer * across, grain_rows(v.size * columns, 1 << 14), [&](int64_t begin, int64_t end) {
+      each_chunk(v.outer * across, grain_rows(v.size * columns, 1 << 14), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           int64_t column = i % across * columns, at = i / across * v.size * v.inner + column + start;
           scan_lines<F>(out.as<T>() + at, x.as<T>() + at, v.size, step, std::min(columns, v.inner - column),
@@ -106,7 +106,7 @@ void run_recurrence(const Call& c, Outs& outs) {
     using T = decltype(t);
     using A = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat>, float, T>;
     if constexpr (!std::is_same_v<T, bool>)
-      each_piece(v.outer * across, grain_rows(v.size * columns, 1 << 14), [&](int64_t begin, int64_t end) {
+      each_chunk(v.outer * across, grain_rows(v.size * columns, 1 << 14), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           int64_t column = i % across * columns, at = i / across * v.size * v.inner + column + start;
           int64_t n = std::min(columns, v.inner - column);

@@ -85,7 +85,7 @@ void run_gather_nd(const Call& c, Outs& outs) {
   Coordinates v(x.shape, indices.shape, batch);
   auto at = v.offsets(indices, x.shape, batch, "param shape");
   int64_t bytes = v.slice * dtype_size(x.dtype), w = dtype_size(x.dtype);
-  each_piece(out.numel ? v.rows : 0, grain_rows(v.slice, 1 << 14), [&](int64_t begin, int64_t end) {
+  each_chunk(out.numel ? v.rows : 0, grain_rows(v.slice, 1 << 14), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       std::memcpy(out.data + r * bytes, x.data + at[size_t(r)] * w, size_t(bytes));
   });

@@ -110,7 +110,7 @@ void run_mask(const Call& c, Outs& outs) {
   if (outs[0].numel == 0) return;
   Split v(s, axis);
   int64_t bytes = v.inner * dtype_size(x.dtype);
-  each_piece(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
+  each_chunk(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
     char* out = outs[0].data + begin * v.size * bytes;
     for (int64_t o = begin; o < end; ++o)
       for (int64_t k : at) {
@@ -127,7 +127,7 @@ void infer_unmask(const Call& c, Outs& outs) {
   const Shape& mask = c[1].shape;
   if (c[1].dtype != Dtype::Bool || c[0].shape.rank != s.shape.rank - mask.rank + 1 ||
       axis + mask.rank > s.shape.rank)
-    fail("a mask " + mask.str() + " cannot spread " + c[0].shape.str() + " over " + s.shape.str());
+    fail("a mask " + mask.str() + " cannot scatter " + c[0].shape.str() + " into " + s.shape.str());
   outs.emplace_back(s);
 }
 void run_unmask(const Call& c, Outs& outs) {
@@ -140,7 +140,7 @@ void run_unmask(const Call& c, Outs& outs) {
     fail("the mask selects " + std::to_string(at.size()) + " places, but there are " +
          std::to_string(v.size) + " values");
   int64_t bytes = v.inner * dtype_size(out.dtype);
-  each_piece(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
+  each_chunk(v.outer, grain_rows(v.size * v.inner), [&](int64_t begin, int64_t end) {
     const char* from = c[0].data + begin * v.size * bytes;
     for (int64_t o = begin; o < end; ++o)
       for (int64_t k : at) {

@@ -89,7 +89,7 @@ template <class T> struct Rows {
 // Calls f(first row, rows) over blocks of rows, on all threads.
 template <class F> void each_block(int64_t rows, int64_t n, F&& f) {
   int64_t block = std::max<int64_t>(1, kBlock / std::max<int64_t>(n, 1));
-  each_piece((rows + block - 1) / block, grain_rows(block * n, 4 * kBlock), [&](int64_t begin, int64_t end) {
+  each_chunk((rows + block - 1) / block, grain_rows(block * n, 4 * kBlock), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) f(b * block, std::min(block, rows - b * block));
   });
 }

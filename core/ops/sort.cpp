@@ -34,7 +34,7 @@ void want_int32(int64_t n) {
 template <class T, class F> void each_lane(const Tensor& x, int axis, F&& f) {
   Split v(x.shape, axis);
   if (x.numel == 0) return;
-  each_piece(v.outer * v.inner, grain_rows(v.size, 1 << 12), [&](int64_t begin, int64_t end) {
+  each_chunk(v.outer * v.inner, grain_rows(v.size, 1 << 12), [&](int64_t begin, int64_t end) {
     std::unique_ptr<Key<T>[]> lane(new Key<T>[size_t(v.size)]);
     std::unique_ptr<int32_t[]> order(new int32_t[size_t(v.size)]);
     for (int64_t i = begin; i < end; ++i) {
@@ -153,7 +153,7 @@ void run_searchsorted(const Call& c, Outs& outs) {
   visit_sortable(a.dtype, [&](auto t) {
     using T = decltype(t);
     auto less = [](T x, T y) { return before<Key<T>>(x, y, false); };
-    each_piece(v.numel, 1 << 12, [&](int64_t begin, int64_t end) {
+    each_chunk(v.numel, 1 << 12, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T *first = a.as<T>() + i / m * n, *last = first + n;
         T x = v.as<T>()[i];

@@ -12,7 +12,7 @@
 namespace gt {
 namespace {
 
-constexpr int64_t kPiece = 1 << 18;  // bytes worth handing to a thread
+constexpr int64_t kChunk = 1 << 18;  // bytes worth handing to a thread
 
 // The last two loops of a nest: `rows` outer turns of `n` inner ones.
 struct Plane {
@@ -118,7 +118,7 @@ void coalesce(Nest& t) {
 
 template <class W> void run_nest(W* dst, const W* src, Nest& t) {
   if (t.rank == 1) {
-    each_piece(t.size[0], kPiece / int64_t(sizeof(W)), [&](int64_t begin, int64_t end) {
+    each_chunk(t.size[0], kChunk / int64_t(sizeof(W)), [&](int64_t begin, int64_t end) {
       copy_plane(dst + begin * t.dst[0], src + begin * t.src[0],
                  Plane{1, 0, 0, end - begin, t.src[0], t.dst[0]});
     });
@@ -136,9 +136,9 @@ template <class W> void run_nest(W* dst, const W* src, Nest& t) {
   Plane p{t.size[last - 1], t.src[last - 1], t.dst[last - 1], t.size[last], t.src[last], t.dst[last]};
   int64_t planes = 1;
   for (int i = 0; i < last - 1; ++i) planes *= t.size[i];
-  int64_t grain = std::max<int64_t>(1, kPiece / int64_t(sizeof(W)) / p.n);
+  int64_t grain = std::max<int64_t>(1, kChunk / int64_t(sizeof(W)) / p.n);
   if (p.src != 1 && p.row_src == 1) grain = (grain + 63) / 64 * 64;  // whole blocks of a transpose
-  each_piece(planes * p.rows, grain, [&](int64_t begin, int64_t end) {
+  each_chunk(planes * p.rows, grain, [&](int64_t begin, int64_t end) {
     int64_t at[Nest::kMax], plane = begin / p.rows, row = begin % p.rows, s = 0, d = 0;
     for (int i = last - 2; i >= 0; --i) {
       at[i] = plane % t.size[i], plane /= t.size[i];
@@ -176,11 +176,11 @@ void strided_copy(char* dst, const char* src, int width, Nest t) {
 }
 
 void copy_bytes(char* dst, const char* src, int64_t bytes) {
-  each_piece(bytes, kPiece, [&](int64_t b, int64_t e) { std::memcpy(dst + b, src + b, size_t(e - b)); });
+  each_chunk(bytes, kChunk, [&](int64_t b, int64_t e) { std::memcpy(dst + b, src + b, size_t(e - b)); });
 }
 
 void zero(char* dst, int64_t bytes) {
-  each_piece(bytes, kPiece, [&](int64_t b, int64_t e) { std::memset(dst + b, 0, size_t(e - b)); });
+  each_chunk(bytes, kChunk, [&](int64_t b, int64_t e) { std::memset(dst + b, 0, size_t(e - b)); });
 }
 
 void fill(char* dst, const char* value, int width, int64_t n) {
@@ -188,7 +188,7 @@ void fill(char* dst, const char* value, int width, int64_t n) {
     using W = decltype(w);
     W v;
     std::memcpy(&v, value, sizeof(W));
-    each_piece(n, kPiece / width, [&](int64_t b, int64_t e) {
+    each_chunk(n, kChunk / width, [&](int64_t b, int64_t e) {
       std::fill(reinterpret_cast<W*>(dst) + b, reinterpret_cast<W*>(dst) + e, v);
     });
   });

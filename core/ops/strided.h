@@ -95,15 +95,15 @@ inline void want_scalar(const Tensor& x, const char* what) {
   if (x.numel != 1) fail(std::string(what) + " must be a scalar, got shape " + x.shape.str());
 }
 
-// parallel_for without its costs when there is one piece.
-template <class F> void each_piece(int64_t n, int64_t grain, F&& f) {
+// parallel_for without its costs when there is one chunk.
+template <class F> void each_chunk(int64_t n, int64_t grain, F&& f) {
   if (n <= 0) return;
   if (n <= grain)
     f(int64_t(0), n);
   else
     parallel_for(n, grain, std::ref(f));
 }
-// The number of rows that make a piece worth a thread, given the work in one row.
+// The number of rows that make a chunk worth a thread, given the work in one row.
 inline int64_t grain_rows(int64_t work, int64_t target = 1 << 16) {
   return work >= target ? 1 : target / (work > 0 ? work : 1);
 }

@@ -72,15 +72,15 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
       PyList_SET_ITEM(specs.get(), Py_ssize_t(i),
                       checked(Py_BuildValue("(iO)", int(s.inputs[i]->dtype), dims.get())));
     }
-    Ref<> made(checked(PyObject_CallOneArg(hooks.graph_inputs, specs.get())));
-    PyObject* tensors = PyTuple_GetItem(made.get(), 1);
+    Ref<> traced(checked(PyObject_CallOneArg(hooks.graph_inputs, specs.get())));
+    PyObject* tensors = PyTuple_GetItem(traced.get(), 1);
     std::vector<Ref<TensorObject>> symbols;
     for (size_t i = 0; i < s.inputs.size(); ++i)
       symbols.push_back(Ref<TensorObject>::borrow(as_tensor(PyList_GetItem(tensors, Py_ssize_t(i)))));
     pass.use_symbols(symbols);
     for (size_t i = 0; i < from.size(); ++i)
       if (pass.visit(from[i].node)) {
-        Ref<> seed = seeds[i] < 0 ? symbolic_ones(PyTuple_GetItem(made.get(), 0), from[i].object)
+        Ref<> seed = seeds[i] < 0 ? symbolic_ones(PyTuple_GetItem(traced.get(), 0), from[i].object)
                                   : Ref<>::borrow(symbols[size_t(seeds[i])].object());
         pass.add(from[i].node, from[i].output, std::move(seed));
       }
@@ -94,21 +94,21 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
                       : is_zero(g) && !lower ? zeros(to[i].object).release()
                                              : Py_NewRef(g));
     }
-    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(made.get(), 0),
+    Ref<> program(checked(PyObject_CallFunctionObjArgs(hooks.graph_program, PyTuple_GetItem(traced.get(), 0),
                                                        results.get(), lower ? Py_False : Py_True, nullptr)));
-    PyObject* found = PyTuple_GetItem(program.get(), 1);
+    PyObject* places = PyTuple_GetItem(program.get(), 1);
     auto plan = std::make_shared<Plan>();
     for (size_t i = 0; i < to.size(); ++i) {
-      PyObject* f = PyList_GetItem(found, Py_ssize_t(i));
-      Found one;
-      if (PyTuple_Check(f)) {
-        one.tensor = int(PyLong_AsLong(PyTuple_GetItem(f, 0)));
-        one.indices = int(PyLong_AsLong(PyTuple_GetItem(f, 1)));
-        one.dense_shape = Ref<>::borrow(PyTuple_GetItem(f, 2));
-      } else if (f != Py_None) {
-        one.tensor = int(PyLong_AsLong(f));
+      PyObject* p = PyList_GetItem(places, Py_ssize_t(i));
+      GradientPlace place;
+      if (PyTuple_Check(p)) {
+        place.tensor = int(PyLong_AsLong(PyTuple_GetItem(p, 0)));
+        place.indices = int(PyLong_AsLong(PyTuple_GetItem(p, 1)));
+        place.dense_shape = Ref<>::borrow(PyTuple_GetItem(p, 2));
+      } else if (p != Py_None) {
+        place.tensor = int(PyLong_AsLong(p));
       }
-      plan->found.push_back(std::move(one));
+      plan->places.push_back(std::move(place));
     }
     plan->function = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
     if (lower) plan->program = Ref<>(checked(PyObject_GetAttrString(plan->function.get(), "program")));
@@ -176,7 +176,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   s.query.add(uint64_t(from.size()) << 32 | to.size());
   if (!pass.describe(s)) return false;
   std::vector<int> seeds(from.size(), -1);
-  std::vector<Ref<>> made;
+  std::vector<Ref<>> default_seeds;
   for (size_t i = 0; i < from.size(); ++i) {
     Visit* v = pass.visit(from[i].node);
     s.query.add(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
@@ -191,8 +191,8 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
       continue;
     }
     if (g == Py_None) {
-      made.push_back(ones(from[i].object));
-      g = made.back().get();
+      default_seeds.push_back(ones(from[i].object));
+      g = default_seeds.back().get();
     }
     if (!is_tensor(g) || as_tensor(g)->symbol) return false;
     Node* origin = as_tensor(g)->node;
@@ -212,15 +212,15 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   std::vector<Ref<>> tensors =
       s.followed ? call_followed(plan->function.get(), s) : call_program(plan->program.get(), s);
   pass.leave();
-  for (const Found& f : plan->found) {
-    if (f.tensor < 0) {
-      gradients.push_back(f.tensor == Found::kZero ? zero_gradient() : Ref<>());
-    } else if (f.indices < 0) {
-      gradients.push_back(tensors[size_t(f.tensor)]);
+  for (const GradientPlace& p : plan->places) {
+    if (p.tensor < 0) {
+      gradients.push_back(p.tensor == GradientPlace::kZero ? zero_gradient() : Ref<>());
+    } else if (p.indices < 0) {
+      gradients.push_back(tensors[size_t(p.tensor)]);
     } else {
       gradients.emplace_back(checked(
-          PyObject_CallFunctionObjArgs(hooks.slices, tensors[size_t(f.tensor)].get(),
-                                       tensors[size_t(f.indices)].get(), f.dense_shape.get(), nullptr)));
+          PyObject_CallFunctionObjArgs(hooks.slices, tensors[size_t(p.tensor)].get(),
+                                       tensors[size_t(p.indices)].get(), p.dense_shape.get(), nullptr)));
     }
   }
   return true;

@@ -17,14 +17,14 @@ void clear_compiled();
 // What a backward pass computes, without the values: equal structures have equal programs.
 struct Structure {
   Query query;
-  std::vector<const Tensor*> inputs;               // the kept values and the cotangents, each once
+  std::vector<const Tensor*> inputs;               // the residuals and the cotangents, each once
   std::vector<std::pair<Node*, uint32_t>> owners;  // where the inputs came from, for outer tapes
   size_t records = 0;                              // how many it has
   bool followed = false;                           // an active tape wants to follow the pass
 };
 
-// How the gradient of one source is found among the results of the program.
-struct Found {
+// Where among the results of the program the gradient of one source is.
+struct GradientPlace {
   static constexpr int kNone = -1, kZero = -2;
   int tensor = kNone;
   int indices = -1;  // >= 0: an IndexedSlices with these indices
@@ -35,7 +35,7 @@ struct Found {
 struct Plan {
   Ref<> function;  // a GraphFunction
   Ref<> program;   // its ProgramObject, if it was lowered
-  std::vector<Found> found;
+  std::vector<GradientPlace> places;
 };
 
 struct Compiled {

@@ -1,8 +1,8 @@
 // Loops of programs: a traced `while` runs here, iteration after iteration, without Python.
 //
-// A loop that will be differentiated keeps what each iteration's backward pass reads. The graph
-// around it knows shapes, not numbers of iterations, so what is kept travels through it as a
-// token: a scalar that names the values and owns them through its buffer.
+// A loop that will be differentiated keeps the residuals of each iteration. The graph around it
+// knows shapes, not numbers of iterations, so the residuals travel through it as a token: a scalar that names
+// the values and owns them through its buffer.
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -13,30 +13,30 @@ namespace gt {
 
 namespace {
 
-struct Kept {
+struct Residuals {
   int64_t number = 0;
   std::vector<std::vector<Tensor>> iterations;
 };
 
-std::mutex kept_mutex;
-auto& kept_by_number =
-    *new std::unordered_map<int64_t, std::weak_ptr<Kept>>;  // never destroyed: tokens may outlive it
-int64_t next_kept = 0;
+std::mutex residuals_mutex;
+auto& residuals_by_number =
+    *new std::unordered_map<int64_t, std::weak_ptr<Residuals>>;  // never destroyed: tokens may outlive it
+int64_t next_number = 0;
 
-Tensor new_token(std::shared_ptr<Kept> kept) {
-  auto owner = std::make_unique<std::shared_ptr<Kept>>(kept);
+Tensor new_token(std::shared_ptr<Residuals> residuals) {
+  auto owner = std::make_unique<std::shared_ptr<Residuals>>(residuals);
   {
-    std::lock_guard lock(kept_mutex);
-    kept->number = ++next_kept;
-    kept_by_number[kept->number] = kept;
+    std::lock_guard lock(residuals_mutex);
+    residuals->number = ++next_number;
+    residuals_by_number[residuals->number] = residuals;
   }
   Tensor t(Spec{Dtype::I64, Shape()});
   t.buffer = adopt(
-      reinterpret_cast<char*>(&kept->number), sizeof(int64_t),
+      reinterpret_cast<char*>(&residuals->number), sizeof(int64_t),
       [](void* p) {
-        std::unique_ptr<std::shared_ptr<Kept>> kept(static_cast<std::shared_ptr<Kept>*>(p));
-        std::lock_guard lock(kept_mutex);
-        kept_by_number.erase((*kept)->number);
+        std::unique_ptr<std::shared_ptr<Residuals>> residuals(static_cast<std::shared_ptr<Residuals>*>(p));
+        std::lock_guard lock(residuals_mutex);
+        residuals_by_number.erase((*residuals)->number);
       },
       owner.get());
   owner.release();
@@ -44,14 +44,14 @@ Tensor new_token(std::shared_ptr<Kept> kept) {
   return t;
 }
 
-std::shared_ptr<Kept> find_kept(const Tensor& token) {
+std::shared_ptr<Residuals> find_residuals(const Tensor& token) {
   if (token.dtype != Dtype::I64 || token.numel != 1 || !token.has_value())
     fail(Code::Type, "while_loop: expected the token of a loop");
-  std::lock_guard lock(kept_mutex);
-  auto found = kept_by_number.find(*token.as<int64_t>());
-  std::shared_ptr<Kept> kept = found == kept_by_number.end() ? nullptr : found->second.lock();
-  if (!kept) fail(Code::Runtime, "while_loop: what the iterations computed is no longer there");
-  return kept;
+  std::lock_guard lock(residuals_mutex);
+  auto entry = residuals_by_number.find(*token.as<int64_t>());
+  std::shared_ptr<Residuals> residuals = entry == residuals_by_number.end() ? nullptr : entry->second.lock();
+  if (!residuals) fail(Code::Runtime, "while_loop: the residuals of its iterations are gone");
+  return residuals;
 }
 
 std::vector<Tensor> tensors_of(PyObject* list) {
@@ -112,7 +112,7 @@ class Body {
 };
 
 // loop(condition, step, inputs, n_vars, keeps): `step` gives the next variables, whether to go on,
-// and what to keep of the iteration. Returns the last variables, and the token if it keeps.
+// and the residuals of the iteration. Returns the last variables, and the token if it keeps residuals.
 PyObject* loop(PyObject*, PyObject* args) {
   PyObject *condition, *step, *given;
   Py_ssize_t n_vars;
@@ -127,7 +127,7 @@ PyObject* loop(PyObject*, PyObject* args) {
     for (size_t i = 0; i < size_t(n_vars); ++i) next.check_next(i, state[i]);
     first.check_condition(0);
     next.check_condition(size_t(n_vars));
-    auto kept = std::make_shared<Kept>();
+    auto residuals = std::make_shared<Residuals>();
     without_lock([&] {
       first.run(state, outs);
       bool go = *outs[0].as<bool>();
@@ -137,13 +137,13 @@ PyObject* loop(PyObject*, PyObject* args) {
         for (Py_ssize_t i = 0; i < n_vars; ++i) state[size_t(i)] = std::move(outs[size_t(i)]);
         go = *outs[size_t(n_vars)].as<bool>();
         if (keeps)
-          kept->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1),
-                                        std::make_move_iterator(outs.end()));
+          residuals->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1),
+                                             std::make_move_iterator(outs.end()));
         patience.step();
       }
     });
     state.resize(size_t(n_vars));
-    if (keeps) state.push_back(new_token(std::move(kept)));
+    if (keeps) state.push_back(new_token(std::move(residuals)));
     return list_of(state);
   });
 }
@@ -162,7 +162,7 @@ Tensor joined(const std::vector<std::vector<Tensor>>& iterations, size_t which, 
   return all;
 }
 
-// loop_back(step, token, state, constants): runs `step(kept, state, constants) -> state, parts` over
+// loop_back(step, token, state, constants): runs `step(residuals, state, constants) -> state, parts` over
 // the iterations, last to first. Returns the last state, and the parts of all iterations joined.
 PyObject* loop_back(PyObject*, PyObject* args) {
   PyObject *step, *token, *given, *rest;
@@ -170,8 +170,8 @@ PyObject* loop_back(PyObject*, PyObject* args) {
     return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<Tensor> state = tensors_of(given), constants = tensors_of(rest), inputs, outs;
-    const std::shared_ptr<Kept> kept = find_kept(as_tensor(token)->value);
-    const auto& iterations = kept->iterations;
+    const std::shared_ptr<Residuals> residuals = find_residuals(as_tensor(token)->value);
+    const auto& iterations = residuals->iterations;
     const Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
     if (p.results.size() < state.size()) fail(Code::Value, "loop: the program has too few results");
     std::optional<Body> body;
@@ -209,9 +209,9 @@ PyObject* loop_back(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {
-    {"loop", loop, METH_VARARGS, "Runs a program again and again, until it says that it is done."},
+    {"loop", loop, METH_VARARGS, "Runs a program repeatedly, until its condition is false."},
     {"loop_back", loop_back, METH_VARARGS,
-     "Runs a program over what the iterations of a loop kept, last to first."},
+     "Runs a program over the residuals of a loop's iterations, last to first."},
     {}};
 
 }  // namespace

@@ -14,8 +14,8 @@ struct Visit {
   Node* node;
   bool needed = false;  // leads to a source
   bool source = false;
-  size_t kept = 0;   // where the inputs that stand for its values are listed
-  size_t first = 0;  // index of its first cotangent
+  size_t residuals = 0;  // where the inputs that stand for its values are listed
+  size_t first = 0;      // index of its first cotangent
 };
 
 // Python's 0 stands for a gradient that is zero whatever the values are. Nothing is computed
@@ -188,7 +188,7 @@ class Pass {
   // gradient, or a record of a trace.
   bool describe(Structure& s) {
     std::unordered_map<Source, uint32_t, SourceHash> classes;
-    kept_.clear();
+    residuals_.clear();
     for (Visit& v : visits_) {
       Node* n = v.node;
       if (!v.needed) continue;
@@ -212,7 +212,7 @@ class Pass {
         s.query.add(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output
                                          : ~0ull);
       }
-      v.kept = kept_.size();
+      v.residuals = residuals_.size();
       for (int k = 0; k < n->n_in + n->n_out; ++k) {
         const Tensor& t = n->values()[k];
         s.query.add(t);
@@ -231,7 +231,7 @@ class Pass {
           }
         }
         s.query.add(which);
-        kept_.push_back(which);
+        residuals_.push_back(which);
       }
     }
     return true;
@@ -251,7 +251,7 @@ class Pass {
     return true;
   }
 
-  // From here on rules run on these tensors instead of the kept values.
+  // From here on rules run on these tensors instead of the residuals.
   void use_symbols(std::vector<Ref<TensorObject>> tensors) {
     symbols_ = std::move(tensors);
     symbolic_ = true;
@@ -273,7 +273,7 @@ class Pass {
     return v && v->needed;
   }
 
-  // A kept value as a tensor that outer tapes recognise.
+  // A residual as a tensor that outer tapes recognise.
   Ref<TensorObject> wrap(Node* n, int i) {
     Ref<TensorObject> t(new_tensor(n->values()[i]));
     t->node = ref(i < n->n_in ? n->edges()[i].node : n);
@@ -284,7 +284,7 @@ class Pass {
   }
 
   Ref<TensorObject> symbol_of(const Visit& v, int i) {
-    uint32_t which = kept_[v.kept + size_t(i)];
+    uint32_t which = residuals_[v.residuals + size_t(i)];
     if (which != ~0u) return symbols_[which];
     return Ref<TensorObject>(new_tensor(Tensor(v.node->values()[i].spec())));
   }
@@ -491,7 +491,7 @@ class Pass {
   Places places_;
   std::vector<Visit> visits_;
   std::vector<Ref<>> cotangents_;
-  std::vector<uint32_t> kept_;
+  std::vector<uint32_t> residuals_;
   std::vector<Ref<TensorObject>> symbols_;
   bool symbolic_ = false;
 };

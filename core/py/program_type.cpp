@@ -50,9 +50,9 @@ std::string text(PyObject* o) {
   return s;
 }
 
-// (outer, inner, registers, ops, tails, scratch)
-//   registers: (kind, spread, width, index); ops: (kernel or "cast", dtype, dtype out, out, ins)
-//   tails: (reduction, dtype, over, in, out)
+// (outer, inner, registers, ops, epilogues, scratch)
+//   registers: (kind, broadcast, width, index); ops: (kernel or "cast", dtype, dtype out, out, ins)
+//   epilogues: (reduction, dtype, over, in, out)
 Cluster read_cluster(PyObject* d) {
   Cluster c;
   c.outer = number<int64_t>(item(d, 0), INT64_MAX, "size");
@@ -63,7 +63,7 @@ Cluster read_cluster(PyObject* d) {
   auto register_of = [&](PyObject* o) { return number<uint16_t>(o, c.registers.size(), "register"); };
   each(item(d, 2), [&](PyObject* r) {
     Register reg{number<Register::Kind>(item(r, 0), 3, "kind of register"),
-                 number<Spread>(item(r, 1), 4, "spread"), number<uint8_t>(item(r, 2), 17, "width"),
+                 number<Broadcast>(item(r, 1), 4, "broadcast"), number<uint8_t>(item(r, 2), 17, "width"),
                  number<uint32_t>(item(r, 3), UINT32_MAX, "operand")};
     c.widest = std::max(c.widest, reg.width);
     c.registers.push_back(reg);
@@ -80,7 +80,7 @@ Cluster read_cluster(PyObject* d) {
       if (op.arity == std::size(op.in)) fail(Code::Value, "program: an operation has too many operands");
       op.in[op.arity] = register_of(r);
       const Register& reg = c.registers[op.in[op.arity]];
-      bool repeats = reg.kind == Register::Kind::Input && reg.spread == Spread::Scalar;
+      bool repeats = reg.kind == Register::Kind::Input && reg.broadcast == Broadcast::Scalar;
       op.step[op.arity++] = !repeats;
     });
     if (name == "cast") {
@@ -101,20 +101,20 @@ Cluster read_cluster(PyObject* d) {
     const Reduction* r = find_reduction(text(item(o, 0)));
     Dtype t = dtype_of(item(o, 1));
     if (!r || !r->loop[int(t)]) fail(Code::Value, "program: there is no such reduction");
-    c.tails.push_back({number<Tail::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)],
-                       register_of(item(o, 3)), number<uint32_t>(item(o, 4), UINT32_MAX, "result"),
-                       uint8_t(dtype_size(r->out[int(t)]))});
+    c.epilogues.push_back({number<Epilogue::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)],
+                           register_of(item(o, 3)), number<uint32_t>(item(o, 4), UINT32_MAX, "result"),
+                           uint8_t(dtype_size(r->out[int(t)]))});
     cost += 0.2;
   });
   c.scratch = number<uint32_t>(item(d, 5), 1 << 16, "number of buffers");
   c.cost = cost;
   c.choose_tiles();
-  // A column read piece by piece is one element per tile.
+  // A column that is read in chunks is one element per tile.
   if (c.tile_columns)
     for (ClusterOp& op : c.ops)
       for (int k = 0; k < op.arity; ++k) {
         const Register& reg = c.registers[op.in[k]];
-        if (reg.kind == Register::Kind::Input && reg.spread == Spread::Column) op.step[k] = 0;
+        if (reg.kind == Register::Kind::Input && reg.broadcast == Broadcast::Column) op.step[k] = 0;
       }
   return c;
 }
@@ -390,8 +390,8 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
       std::string what = step.name;
       if (step.kind == Step::Kind::Cluster) {
         const Cluster& c = p->program->clusters[size_t(step.cluster)];
-        what += "(" + std::to_string(c.ops.size()) + " ops, " + std::to_string(c.tails.size()) + " tails, " +
-                std::to_string(c.outer) + "x" + std::to_string(c.inner) + ")";
+        what += "(" + std::to_string(c.ops.size()) + " ops, " + std::to_string(c.epilogues.size()) +
+                " epilogues, " + std::to_string(c.outer) + "x" + std::to_string(c.inner) + ")";
       } else {
         for (uint32_t v : step.in) what += " " + p->program->values[v].form.shape.str();
       }

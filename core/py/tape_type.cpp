@@ -200,8 +200,8 @@ static PyObject* tape_tracks(PyObject* self, PyObject* o) {
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
 }
 
-// A kept or forgotten value of a record: (tensor, place of its buffer, bytes of the buffer); 0, 0 when only
-// type and shape are known.
+// A residual of a record, kept or forgotten: (tensor, place of its buffer, bytes of the buffer); 0, 0 when
+// only type and shape are known.
 static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
   Ref<TensorObject> t(new_tensor(value));
   t->node = ref(node);

@@ -266,7 +266,7 @@ def test_condition_reads_an_assigned_variable():
 
 
 def test_tape_inside_of_a_loop_body():
-    """Gradient descent as a loop, differentiated by the starting point (MAML)."""
+    """Gradient descent as a loop, differentiated with respect to the starting point (MAML)."""
 
     def f(x):
         def body(i, w):

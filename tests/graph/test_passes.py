@@ -383,7 +383,7 @@ def test_operands_that_repeat_are_in_the_cluster(shape):
     "reduce", [tf.reduce_sum, tf.reduce_max, tf.reduce_min, tf.reduce_prod, tf.reduce_mean]
 )
 @pytest.mark.parametrize("shape", SHAPES)
-def test_tails(shape, reduce):
+def test_epilogues(shape, reduce):
     (x,) = numbers(15, shape)
     axes = [None, *range(len(shape)), *([(0, 1)] if len(shape) > 1 else [])]
     for axis in axes:
@@ -394,7 +394,7 @@ def test_tails(shape, reduce):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_several_tails_of_one_cluster(shape, dtype):
+def test_several_epilogues_of_one_cluster(shape, dtype):
     (x,) = numbers(16, shape, dtype=dtype)
 
     def f(x):
@@ -408,7 +408,7 @@ def test_several_tails_of_one_cluster(shape, dtype):
 
 
 @pytest.mark.parametrize("over, inner", [((0,), 13), ((1,), 13), ((0, 1), 0)])
-def test_tails_are_in_the_cluster(over, inner):
+def test_epilogues_are_in_the_cluster(over, inner):
     graph = trace(lambda x: tf.reduce_sum(tf.exp(x) * x, axis=over), *numbers(17, (7, 13)))
     (cluster,) = steps_of(graph)
     assert len(cluster.epilogues) == 1 and cluster.inner == inner
@@ -446,7 +446,7 @@ def test_what_is_read_twice_is_no_pair():
 
 
 @pytest.mark.parametrize("shape", [(5,), (7, 13), (3, 5000), (0, 3)])
-def test_tails_of_booleans(shape):
+def test_epilogues_of_booleans(shape):
     check(
         lambda x: [
             tf.reduce_any(x > 1.9),
@@ -495,7 +495,7 @@ def test_what_reads_a_tail_is_not_in_its_cluster():
     check(f, *numbers(21, (6, 5)))
 
 
-def test_clusters_with_tails_become_one():
+def test_clusters_with_epilogues_become_one():
     def f(x):
         y, z = tf.exp(x), tf.cos(x)
         return [tf.reduce_sum(y), tf.reduce_max(z), y * z]
@@ -506,7 +506,7 @@ def test_clusters_with_tails_become_one():
     check(f, *x)
 
 
-def test_clusters_that_read_each_others_tails_stay_apart():
+def test_clusters_that_read_each_others_epilogues_stay_apart():
     def f(x):
         y = tf.exp(x)
         z = tf.cos(x) - tf.reduce_sum(y)

@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "threads")
     for (int64_t n : {1, 2, 16}) {
       std::function<void(int64_t, int64_t)> f = [](int64_t, int64_t) {};
-      std::printf("parallel_for %3lld empty pieces %8.1f ns\n", (long long)n,
+      std::printf("parallel_for %3lld empty chunks %8.1f ns\n", (long long)n,
                   time_of([&] { parallel_for(n, 1, f); }));
     }
   if (only == "memory" || only == "threads") return 0;

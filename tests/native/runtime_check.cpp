@@ -135,7 +135,7 @@ static void threads_work() {
   }
 }
 
-// The first exception reaches the caller, pieces that have not begun do not begin, and the pool goes on.
+// The first exception reaches the caller, chunks that have not begun do not begin, and the pool goes on.
 static void threads_throw() {
   for (int threads : {1, 2, 5}) {
     set_num_threads(threads);

@@ -1,4 +1,4 @@
-// Walking over many small pieces of work that each need memory of their own: batches of matrices,
+// Walking over many small chunks of work that each need memory of their own: batches of matrices,
 // lines of transforms.
 #pragma once
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace gt {
 template <class F> void each_item(int64_t count, double work, int64_t bytes, F&& f) {
   constexpr double kWorthAThread = 1 << 17;
   const int64_t grain = std::max<int64_t>({1, int64_t(kWorthAThread / (work + 500)), count / 64});
-  const int64_t pieces = (count + grain - 1) / grain, step = (bytes + 63) / 64 * 64, length = pieces * step;
+  const int64_t chunks = (count + grain - 1) / grain, step = (bytes + 63) / 64 * 64, length = chunks * step;
   Tensor scratch = empty(Dtype::U8, Shape(&length, 1));
-  each_piece(count, grain, [&](int64_t begin, int64_t end) {
+  each_chunk(count, grain, [&](int64_t begin, int64_t end) {
     char* own = scratch.data + begin / grain * step;
     for (int64_t i = begin; i < end; ++i) f(i, own);
   });
