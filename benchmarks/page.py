@@ -157,7 +157,7 @@ _WORDS = {
     "large": "One float32 op, forward and eager; a square matrix for the ops with axes. Dashed: what it takes to "
     "move the operands through memory, or to multiply at the best rate that any library reaches. Arrays that the "
     "caches hold can be quicker than memory.",
-    "layers": "An op of a neural network and the gradient by all of its operands.",
+    "layers": "An op of a neural network and the gradient with respect to all of its operands.",
     "linalg": "The same for float32 matrices and transforms.",
     "loops": "Eager: a loop in Python. Compiled: one loop inside of the program (`tf.while_loop`, "
     "`lax.fori_loop`); torch.compile would unroll it.",

@@ -3,7 +3,7 @@
     python examples/fgsm.py            # a table of accuracies, and fgsm.png
     python examples/fgsm.py --quick    # a few batches
 
-The gradient of the loss by the *image* says which way to change each pixel; a small step of its sign is
+The gradient of the loss with respect to the *image* says which way to change each pixel; a small step of its sign is
 enough. A second network is trained on such pictures, made anew in every step.
 """
 

@@ -4,7 +4,7 @@
     python examples/pinn_burgers.py --quick    # a few steps
 
 u_t + u u_x = nu u_xx on [-1, 1] with u(0, x) = -sin(pi x): a sine wave that steepens into a shock. The
-network never sees a solution. Its loss is the equation itself, at random points: derivatives by x and t
+network never sees a solution. Its loss is the equation itself, at random points: derivatives with respect to x and t
 come from an inner tape, the second derivative from an outer one, the gradient for Adam from a third.
 """
 

@@ -380,7 +380,7 @@ def test_raise():
     v, w = tf.Variable(2.0), tf.Variable(1.0, name="unused")
     with tf.GradientTape() as tape:
         y = v * v
-    with pytest.raises(ValueError, match="(?s)no gradient by 'unused:0'.*Fix"):
+    with pytest.raises(ValueError, match="(?s)no gradient with respect to 'unused:0'.*Fix"):
         tape.gradient(y, [v, w], unconnected_gradients="raise")
     with tf.GradientTape() as tape:
         y = v * v

@@ -297,7 +297,7 @@ def test_gradients_of_random_graphs_are_differentiable(graph):
     arrays, steps = graph
 
     def slope(*xs):
-        """The gradients by all leaves, squared and summed."""
+        """The gradients with respect to all leaves, squared and summed."""
         with tf.GradientTape() as tape:
             tape.watch(list(xs))
             out = evaluate(steps, xs, numpy=False)[-1]

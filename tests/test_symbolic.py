@@ -18,7 +18,7 @@ def test_constants_cost_a_second_trace_and_nothing_else():
     @tf.function
     def f(x):
         c = tf.constant(3.0)
-        d = c * c  # known while the function is traced, unless somebody differentiates by it
+        d = c * c  # known while the function is traced, unless something differentiates with respect to it
         n = tf.constant([2, 2])[0] + 1  # integers stay known: they may be shapes
         return tf.gradients(d * x + tf.reduce_sum(tf.ones([int(n)]) * c), [c, d, x])
 

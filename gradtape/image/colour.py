@@ -141,10 +141,10 @@ def hue_and_range(x: _core.Tensor) -> tuple[Any, Any, Any]:
     r, g, b = ops.unstack(x, axis=-1)
     most = ops.maximum(ops.maximum(r, g), b)
     least = ops.minimum(ops.minimum(r, g), b)
-    spread = most - least
-    coloured = spread > 0
+    chroma = most - least
+    coloured = chroma > 0
     # Divided by 1 where there is no colour, so that no infinity reaches the gradient.
-    sixth = 1 / (6 * ops.select(coloured, spread, ops.ones_like(spread)))
+    sixth = 1 / (6 * ops.select(coloured, chroma, ops.ones_like(chroma)))
     hue = ops.select(
         ops.equal(r, most),
         sixth * (g - b),
@@ -154,11 +154,11 @@ def hue_and_range(x: _core.Tensor) -> tuple[Any, Any, Any]:
     return ops.select(hue < 0, hue + 1, hue), least, most
 
 
-def coloured_with(hue: Any, least: Any, spread: Any) -> Any:
-    """The pixels of a hue whose three numbers go from `least` to `least + spread`."""
+def coloured_with(hue: Any, least: Any, chroma: Any) -> Any:
+    """The pixels of a hue whose three numbers go from `least` to `least + chroma`."""
     h = hue * 6
     shares = (abs(h - 3) - 1, 2 - abs(h - 2), 2 - abs(h - 4))  # of red, green and blue
-    return ops.stack([least + spread * ops.clip(share, 0, 1) for share in shares], axis=-1)
+    return ops.stack([least + chroma * ops.clip(share, 0, 1) for share in shares], axis=-1)
 
 
 def saturation_of(least: Any, most: Any) -> Any:

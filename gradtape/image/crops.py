@@ -28,7 +28,7 @@ def crop_and_resize(
 ) -> Any:
     """Boxes cut out of images and resized to one size: `[boxes, height, width, channels]`, float32.
 
-    Differentiable by `image` and, if bilinear, by `boxes`. The corners of a box are centres of pixels,
+    Differentiable with respect to `image` and, if bilinear, to `boxes`. The corners of a box are centres of pixels,
     and a box may be turned round, or reach outside its image.
 
     Args:

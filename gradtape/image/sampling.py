@@ -1,7 +1,7 @@
 """The ops `sample_grid` and `unsample_grid`: images read at the points of grids, and the transpose.
 
 A grid belongs to a box: its points are all pairs of a y and an x. Both ops know, along each axis, the value
-between two pixels and the slope there, so the gradient by the points is again one of them.
+between two pixels and the slope there, so the gradient with respect to the points is again one of them.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def _numpy_unsample(g, at, ys, xs, shape, dy=False, dx=False):
 # A slope does not change between two pixels, so it has no gradient along its own axis.
 
 
-def _sample_by_y(g, x, at, ys, xs, out, dy, dx):
+def _sample_wrt_y(g, x, at, ys, xs, out, dy, dx):
     return ops.zeros_like(ys) if dy else ops.reduce_sum(g * sample_grid(x, at, ys, xs, True, dx), [2, 3])
 
 
-def _sample_by_x(g, x, at, ys, xs, out, dy, dx):
+def _sample_wrt_x(g, x, at, ys, xs, out, dy, dx):
     return ops.zeros_like(xs) if dx else ops.reduce_sum(g * sample_grid(x, at, ys, xs, dy, True), [1, 3])
 
 
@@ -99,7 +99,7 @@ sample_grid: Any = opaque(
     "sample_grid", _WIDE_FLOAT, "x at:Index ys xs dy:Bool=False dx:Bool=False",
     rule=(
         lambda g, x, at, ys, xs, out, dy, dx: unsample_grid(g, at, ys, xs, x.shape, dy, dx),
-        None, _sample_by_y, _sample_by_x,
+        None, _sample_wrt_y, _sample_wrt_x,
     ),
     numpy=_numpy_sample, batch=_batch_sample, linear="x",
     samples=[

@@ -90,7 +90,7 @@ DERIVATIVES = (
         "nn.softmax_cross_entropy_with_logits",
         "second",
         "",
-        "second derivatives by `labels` are zeros",
+        "second derivatives with respect to `labels` are zeros",
         "the true ones",
         "central differences agree with ours",
     ),
@@ -258,7 +258,7 @@ TYPES = (
         "",
         "draws until a number fits",
         "takes quantiles: other numbers",
-        "differentiable by all parameters",
+        "differentiable with respect to all parameters",
     ),
     Known(
         "experimental.numpy.*",

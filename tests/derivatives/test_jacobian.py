@@ -25,7 +25,7 @@ def double(*values):
 
 
 def jacobian(f, *xs, **options):
-    """The Jacobian of `f(*xs)` by its arguments: one, or a list."""
+    """The Jacobian of `f(*xs)` with respect to its arguments: one, or a list."""
     with tf.GradientTape() as tape:
         tape.watch([x for x in xs if x.dtype.is_floating or x.dtype.is_complex])
         y = f(*xs)
@@ -33,7 +33,7 @@ def jacobian(f, *xs, **options):
 
 
 def check(f, x, limit=1e-7):
-    """The Jacobian of `f` by a tensor, at first sight, compiled and in a function, as differences."""
+    """The Jacobian of `f` with respect to a tensor, at first sight, compiled and in a function, as differences."""
     expected = differences(lambda a: f(tf.constant(a)).numpy(), x.numpy())
     for name in MODES:
         with mode(name), compiling(True):

@@ -1,7 +1,7 @@
 """Jacobians of every program of the corpus, in double precision, against central differences.
 
 Of an objective: the derivative of its loss, and the Hessian, as the Jacobian of the gradient. Of
-a program: the Jacobian of each function that runs under its tapes, by arguments and variables, at
+a program: the Jacobian of each function that runs under its tapes, with respect to arguments and variables, at
 the place where it is called first. In eager mode at first sight and compiled, in forward and
 reverse mode, and inside `tf.function`.
 """
@@ -38,7 +38,7 @@ class Function:
     """A function of a program, at the place where it was called.
 
     Attributes:
-      sources: the tensors and Variables it is differentiated by.
+      sources: the tensors and Variables it is differentiated with respect to.
     """
 
     def __init__(self, library, f, args, sources):
@@ -57,7 +57,7 @@ class Function:
         return [y for y in tf.nest.flatten(results) if is_float(y) and y._numel <= MOST_ROWS]
 
     def jacobians(self, args=None):
-        """For each result its Jacobians by all sources."""
+        """For each result its Jacobians with respect to all sources."""
         args = self.args if args is None else args
         # Tensors among the sources are arguments; in a trace others stand for them.
         now = {id(a): b for a, b in zip(self.args, args, strict=True)}
@@ -81,7 +81,7 @@ class Function:
         return [tape.batch_jacobian(y, x) if y.ndim > 1 and y.shape[0] == x.shape[0] else None for y in ys]
 
     def columns(self, which, places):
-        """Columns of the Jacobians by one source, by central differences."""
+        """Columns of the Jacobians with respect to one source, by central differences."""
 
         def value(*arrays):
             args = list(self.args)

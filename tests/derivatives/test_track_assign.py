@@ -68,7 +68,7 @@ def test_after_the_context_everything_is_as_before():
 
 
 def unrolled(make, start, steps=3):
-    """A few steps of an optimizer, and the gradient of the final loss by the start."""
+    """A few steps of an optimizer, and the gradient of the final loss with respect to the start."""
     w, b = tf.Variable(start), tf.Variable(0.5, dtype=tf.float64)
     optimizer = make()
     with tf.GradientTape(track_assign=True) as outer:

@@ -178,7 +178,7 @@ def test_tables():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(name):
-    """Through the map as through the loop, by the rows and by what they share."""
+    """Through the map as through the loop, with respect to the rows and to what they share."""
 
     def total(map_, x, w):
         global W

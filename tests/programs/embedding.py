@@ -185,7 +185,7 @@ def learning_to_rank(tf):
 
 @program
 def online_kernel_memory(tf, step, forward):
-    """A ring buffer written by scatter and read by attention, differentiated by the query weights."""
+    """A ring buffer written by scatter and read by attention, differentiated with respect to the query weights."""
     w = tf.Variable(normal(37, 3, 3))
     memory = tf.Variable(normal(38, 4, 3), trainable=False)
 

@@ -59,7 +59,7 @@ def gan_step(tf, step, forward):
 
 @program
 def wgan_gradient_penalty(tf, step, forward):
-    """The critic's loss contains the norm of its own gradient by its input."""
+    """The critic's loss contains the norm of its own gradient with respect to its input."""
     params = [tf.Variable(p) for p in dense(8, 3, 6, 1)]
 
     @forward

@@ -12,7 +12,7 @@ def classifier(tf, seed):
 
 @program
 def fast_gradient_sign(tf, step, forward):
-    """FGSM: the sign of the gradient by the input."""
+    """FGSM: the sign of the gradient with respect to the input."""
     net = forward(classifier(tf, 0))
 
     @step
@@ -68,7 +68,7 @@ def integrated_gradients(tf, step, forward):
 
 @program
 def saliency_map(tf, step, forward):
-    """The largest logit by the input; the class is found by argmax."""
+    """The gradient of the largest logit with respect to the input; the class is found by argmax."""
     net = forward(classifier(tf, 8))
 
     @step
@@ -84,7 +84,7 @@ def saliency_map(tf, step, forward):
 
 @program
 def grad_cam(tf, step, forward):
-    """The gradient by an intermediate activation, watched nowhere, weighs its channels."""
+    """The gradient with respect to an intermediate activation, watched nowhere, weighs its channels."""
     kernel, w = tf.Variable(normal(10, 3, 4)), tf.Variable(normal(11, 4, 3))
 
     @forward

@@ -132,7 +132,7 @@ def batch_norm_network(tf):
 
     def loss(w1, w2, scale, offset, x, y):
         h = x @ w1
-        # Not tf.nn.moments: TensorFlow's stops the gradient by the mean, so its second order is wrong.
+        # Not tf.nn.moments: TensorFlow's stops the gradient with respect to the mean, so its second order is wrong.
         mean, var = tf.reduce_mean(h, axis=0), tf.math.reduce_variance(h, axis=0)
         h = tf.nn.relu(tf.nn.batch_normalization(h, mean, var, offset, scale, 1e-3))
         return tf.reduce_mean((h @ w2 - y) ** 2)

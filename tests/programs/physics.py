@@ -188,7 +188,7 @@ def two_body_trajectory(tf):
 
 @program
 def hamiltonian_network(tf, step, forward):
-    """The dynamics are gradients of a learned scalar by its own inputs."""
+    """The dynamics are gradients of a learned scalar with respect to its own inputs."""
     params = [tf.Variable(p) for p in dense(19, 2, 8, 1)]
     energy = forward(network(tf, params))
 

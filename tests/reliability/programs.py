@@ -22,7 +22,7 @@ def numbers(*shape: int, seed: int = 1, dtype: str = "float32") -> Any:
 
 
 def gradients(function: Callable, *operands: Any) -> list:
-    """The value and the gradients by all operands."""
+    """The value and the gradients with respect to all operands."""
     with tf.GradientTape() as tape:
         tape.watch(operands)
         out = function(*operands)

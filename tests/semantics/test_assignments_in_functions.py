@@ -46,7 +46,7 @@ def in_a_branch(v, x):
     return z * v
 
 
-# Gradients by x and by v.
+# Gradients with respect to x and to v.
 CASES = [
     (multiplied, [3.0, 8.0], [3.0, 4.0]),
     (added, None, [8.0, 12.0]),
@@ -79,7 +79,7 @@ def test_gradients_stop_at_assignments(f, by_x, by_v, graph):
 
 
 def test_second_derivatives_of_a_linear_part():
-    """What does not depend on a source has no gradient by it, though another result of the function does."""
+    """What does not depend on a source has no gradient with respect to it, though another result of the function does."""
     f = tf.function(lambda x, y: x * 2.0 + y * y)
     a, b = tf.constant(1.0), tf.constant(2.0)
     for call in (lambda x, y: x * 2.0 + y * y, f, f, f):

@@ -63,7 +63,7 @@ def jvp(f: Callable, x: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 def vjp(f: Callable, x: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """`f(x)` and the function that maps cotangents of the result to gradients by `x`.
+    """`f(x)` and the function that maps cotangents of the result to gradients with respect to `x`.
 
     >>> import gradtape as tf
     >>> y, pull = tf.autodiff.vjp(tf.sin, tf.constant([0.0, 1.0]))
@@ -181,7 +181,7 @@ def _trace(h: Any) -> Any:
 
 
 def per_example_gradient(loss: Callable, sources: Any, *examples: Any) -> Any:
-    """The gradient of `loss(*example)` by `sources` for each example of a batch, in one vectorised pass.
+    """The gradient of `loss(*example)` with respect to `sources` for each example of a batch, in one vectorised pass.
 
     What `tape.gradient` would give in a loop over the batch: each gradient has a new first axis.
 

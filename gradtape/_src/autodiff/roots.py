@@ -26,7 +26,7 @@ def implicit(
     minimum: Callable | None = None,
     linear_solve: str | LinearSolve = "direct",
 ) -> Callable:
-    """Makes the result of a solver differentiable by what defines it.
+    """Makes the result of a solver differentiable with respect to what defines it.
 
     `solver(*args)` may be anything: SciPy, a loop with a tolerance, another program. What it
     returns, `y`, must be a root, `root(y, *args) = 0`, or a minimiser of `minimum(y, *args)` over
@@ -57,7 +57,7 @@ def implicit(
 
     Returns:
       A function of the same arguments as `solver`: tensors, Variables, or nests of them, which it can
-      be differentiated by, to any order. Variables that only `root` or `minimum` reads are constants:
+      be differentiated with respect to, to any order. Variables that only `root` or `minimum` reads are constants:
       pass them as arguments.
     """
     if (root is None) == (minimum is None):

@@ -229,7 +229,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 
 class NeedsConstants(Exception):  # noqa: N818
-    """Raised while tracing by what differentiates by numbers made in the function: it is traced again with them
+    """Raised while tracing by what differentiates with respect to numbers made in the function: it is traced again with them
     as values of the graph."""
 
 

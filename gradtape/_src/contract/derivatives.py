@@ -353,7 +353,7 @@ def _low(row: Row) -> list[DType]:
 def gradient(row: Row) -> Iterator[str]:
     some = list(smooth(row))
     if not any(np.size(a) for case in some for a in case.arrays):
-        yield f"{row.name}: gradient: no sample has an operand to differentiate by"
+        yield f"{row.name}: gradient: no sample has an operand to differentiate with respect to"
     yield from each("gradient", _check_gradient, some)
 
 

@@ -31,7 +31,7 @@ _WATCH = (
 
 
 def explain(tape: Any, target: Any, source: Any) -> Explanation:
-    """Why the gradient of `target` by `source` on `tape` is None, or that it is not.
+    """Why the gradient of `target` with respect to `source` on `tape` is None, or that it is not.
 
     `tape.explain(target, source)` is the same.
     """

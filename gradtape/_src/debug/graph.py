@@ -104,7 +104,7 @@ def unseen() -> _core.Scope:
 
 def gradients(tape: Any, targets: list, sources: list) -> list:
     """Gradients without using up the tape, as NumPy arrays; None where there is none."""
-    with unseen(), tape._kept(release=False):
+    with unseen(), tape._keeping_records(release=False):
         found = tape._backward(targets, [None] * len(targets), sources)
         # Rows of a table that were not gathered are zeros of the gradient.
         dense = [g if g is None or isinstance(g, _core.Tensor) else g._dense() for g in found]

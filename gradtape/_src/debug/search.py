@@ -175,7 +175,7 @@ class Search:
             return Explanation(
                 "independent",
                 f"The target was not computed from {self.name}, the result of {origin.what}, but from what that is made of.",
-                "use the new tensor in the computation, or ask for the gradient by the original.",
+                "use the new tensor in the computation, or ask for the gradient with respect to the original.",
                 origin.line,
             )
         if not self.tape._tracks(self.target):

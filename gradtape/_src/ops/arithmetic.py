@@ -159,7 +159,7 @@ pow_ = elementwise(
     deriv=(lambda x, y, out: y * pow_(x, y - 1), lambda x, y, out: out * _log_where_positive(x)),
     numpy=np.power, samples=pairs(0.3, 2), bad=_MISFIT,
     edges=[((at(0.0), at(1.0)), (1.0, 0.0)), ((at(-2.0), at(2.0)), (-4.0, 0.0))],
-    doc="`x ** y`, element-wise. The derivative by `y` is 0 where `x <= 0`.",
+    doc="`x ** y`, element-wise. The derivative with respect to `y` is 0 where `x <= 0`.",
 )  # fmt: skip
 
 maximum = elementwise(

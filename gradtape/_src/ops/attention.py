@@ -52,7 +52,7 @@ def _plain_grad(g, q, k, v, bias, out, lse, scale, causal):
 
 
 def _differentiated(f, given, cotangents):
-    """Gradients of `f` by what it is given, by a tape."""
+    """Gradients of `f` with respect to its arguments, by a tape."""
     tape = _core.Tape()
     tape._configure(True, False)
     xs = [movement.identity(x) for x in given]
@@ -64,7 +64,7 @@ def _differentiated(f, given, cotangents):
     return tape._backward([y for y, _ in pairs], [h for _, h in pairs], xs)
 
 
-# Each operand has a rule of its own, so that the gradient by the bias, which needs the scores, is made for
+# Each operand has a rule of its own, so that the gradient with respect to the bias, which needs the scores, is made for
 # those who ask for it. What the rules have in common is one node once a pass is compiled.
 
 

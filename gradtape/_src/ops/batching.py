@@ -19,16 +19,16 @@ def _row(name: str, operands: list, attrs: tuple) -> Any:
     return tuple(results) if TABLE[name].many else results[0]
 
 
-def _spread(x: Any, batched: bool, size: int) -> Any:
+def _broadcast(x: Any, batched: bool, size: int) -> Any:
     return x if batched else above.ops.broadcast_to(x, [size, *x.shape])
 
 
 def _all(size: int, batched: list[bool], operands: list) -> list:
-    return [_spread(x, b, size) for x, b in zip(operands, batched, strict=True)]
+    return [_broadcast(x, b, size) for x, b in zip(operands, batched, strict=True)]
 
 
-def _lifted(x: Any, rank: int) -> Any:
-    """Ones behind the new axis, so that a row has `rank` axes."""
+def _with_rank(x: Any, rank: int) -> Any:
+    """Axes of size 1 after the new axis, so that a row has `rank` axes."""
     return (
         above.ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]])
         if x.ndim <= rank
@@ -47,7 +47,7 @@ def sum_to(size, batched, operands, attrs):
 
 def broadcast_to(size, batched, operands, attrs):
     (x,), (shape,) = operands, attrs
-    return _row("broadcast_to", [_lifted(x, len(shape))], ((size, *shape),))
+    return _row("broadcast_to", [_with_rank(x, len(shape))], ((size, *shape),))
 
 
 def squeeze(size, batched, operands, attrs):
@@ -57,7 +57,7 @@ def squeeze(size, batched, operands, attrs):
 
 def fill(size, batched, operands, attrs):
     (value,), (dims,) = operands, attrs
-    return above.ops.broadcast_to(_lifted(value, len(dims)), [size, *dims])
+    return above.ops.broadcast_to(_with_rank(value, len(dims)), [size, *dims])
 
 
 # ---- the same row with longer attributes --------------------------------------------------------
@@ -100,10 +100,10 @@ def unindex(size, batched, operands, attrs):
 def index_update(size, batched, operands, attrs):
     begin, step, count = attrs
     x, value = operands
-    value = _lifted(value, len(count)) if batched[1] else value
+    value = _with_rank(value, len(count)) if batched[1] else value
     value = above.ops.broadcast_to(value, [size, *count])
     return _row(
-        "index_update", [_spread(x, batched[0], size), value], ((0, *begin), (1, *step), (size, *count))
+        "index_update", [_broadcast(x, batched[0], size), value], ((0, *begin), (1, *step), (size, *count))
     )
 
 
@@ -127,7 +127,7 @@ def matmul(size, batched, operands, attrs):
         return _row("matmul", [ops.reshape(a, [size, 1, a.shape[1]]), b], (False, tb))
     rank = max(x.ndim - m for x, m in zip(operands, batched, strict=True))
     return _row(
-        "matmul", [_lifted(x, rank) if m else x for x, m in zip(operands, batched, strict=True)], attrs
+        "matmul", [_with_rank(x, rank) if m else x for x, m in zip(operands, batched, strict=True)], attrs
     )
 
 

@@ -98,7 +98,7 @@ def _batched_rows(name):
 
 
 def _batched_row_grad(name):
-    """The gradient by x has any number of leading axes, those by the parameters are summed here."""
+    """The gradient with respect to x has any number of leading axes; those of the parameters are summed here."""
 
     def batch(size, batched, operands, attrs):
         if batched[2]:
@@ -127,7 +127,7 @@ layer_norm_grad = opaque(
         call((2, 2, 70), (2, 2, 70), (70,), (2, 2, 1), (2, 2, 1)), call((0, 3), (0, 3), (3,), (0, 1), (0, 1)),
     ],
     bad=[(call((2, 3), (3, 3), (3,), (2, 1), (2, 1)), "InvalidArgumentError", "same shape")],
-    doc="The gradients of `layer_norm` by x, scale and offset.",
+    doc="The gradients of `layer_norm` with respect to x, scale and offset.",
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ rms_norm_grad = opaque(
         call((2, 2, 70), (2, 2, 70), (70,), (2, 2, 1)), call((0, 3), (0, 3), (3,), (0, 1)),
     ],
     bad=[(call((2, 3), (3, 3), (3,), (2, 1)), "InvalidArgumentError", "same shape")],
-    doc="The gradients of `rms_norm` by x and scale.",
+    doc="The gradients of `rms_norm` with respect to x and scale.",
 )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ batch_norm_grad = opaque(
         (call((2, 3), (3, 3), (3,), (3,), (3,), epsilon=0.1), "InvalidArgumentError", "same shape"),
         (call((2, 3), (2, 3), (2,), (3,), (3,), epsilon=0.1), "InvalidArgumentError", "each of the 3 channels"),
     ],
-    doc="The gradients of `batch_norm` by x, scale and offset.",
+    doc="The gradients of `batch_norm` with respect to x, scale and offset.",
 )  # fmt: skip
 
 

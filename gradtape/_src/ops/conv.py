@@ -223,7 +223,7 @@ conv_input = contraction(
         (call((1, 2, 2, 2), (3, 3, 2, 2), sizes=[4, 4, 3], **_window()), *_DEPTHS),
         (call((1, 2, 2, 2), (3, 3, 3, 2), sizes=[4, 3], **_window()), _INVALID, "expected 3 sizes, got 2"),
     ],
-    doc="The gradient of `conv` by its images, of `sizes` (without the number of images): a transposed "
+    doc="The gradient of `conv` with respect to its images, of `sizes` (without the number of images): a transposed "
         "convolution.",
 )  # fmt: skip
 
@@ -240,5 +240,5 @@ conv_filter = contraction(
         (call((1, 4, 4, 3), (2, 2, 2, 2), sizes=[3, 3, 3], **_window()), _INVALID, "same batch size"),
         (call((1, 4, 4, 3), (1, 2, 2, 2), sizes=[3, 3, 2], **_window()), *_DEPTHS),
     ],
-    doc="The gradient of `conv` by its filters, of `sizes` (without the number of results).",
+    doc="The gradient of `conv` with respect to its filters, of `sizes` (without the number of results).",
 )  # fmt: skip

@@ -257,7 +257,7 @@ def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilation
 def depthwise_conv2d_backprop_input(
     input_sizes, filter, out_backprop, strides, padding, data_format="NHWC", dilations=(1, 1, 1, 1), name=None
 ):
-    """The gradient of `depthwise_conv2d` by its input, of the shape `input_sizes`."""
+    """The gradient of `depthwise_conv2d` with respect to its input, of the shape `input_sizes`."""
     g, w = _operands(out_backprop, filter)
     op = "depthwise_conv2d_backprop_input"
     return _transposed(op, g, _as_groups(op, w), input_sizes, strides, padding, data_format, dilations, 2)
@@ -267,7 +267,7 @@ def depthwise_conv2d_backprop_input(
 def depthwise_conv2d_backprop_filter(
     input, filter_sizes, out_backprop, strides, padding, data_format="NHWC", dilations=(1, 1, 1, 1), name=None
 ):
-    """The gradient of `depthwise_conv2d` by its filter, of the shape `filter_sizes`."""
+    """The gradient of `depthwise_conv2d` with respect to its filter, of the shape `filter_sizes`."""
     op = "depthwise_conv2d_backprop_filter"
     x, g = _operands(input, out_backprop)
     first = channels_first(op, data_format, 2)

@@ -130,7 +130,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
                 f"Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
                 f"{value.dtype.name}. (Variable: {value!r})"
             )
-        # A record of its own: the gradient by this tensor is not that of the variable's other reads.
+        # A record of its own: the gradient with respect to this tensor is not that of the variable's other reads.
         return identity(value)
     if dtype is None and dtype_hint is not None and not isinstance(value, IndexedSlices):
         try:
@@ -309,7 +309,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
 def linspace(start, stop, num, name=None, axis=0):
     """`num` numbers from `start` to `stop`, both included, along a new axis.
 
-    Differentiable by `start` and `stop`; integers give float64.
+    Differentiable with respect to `start` and `stop`; integers give float64.
 
     >>> import gradtape as tf
     >>> tf.linspace(0.0, 1.0, 5).numpy()

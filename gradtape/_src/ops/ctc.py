@@ -1,6 +1,6 @@
 """Connectionist temporal classification: `tf.nn.ctc_loss` and the functions around it.
 
-The native op gives the loss and, as it has the probabilities of all paths at hand, also its derivative by
+The native op gives the loss and, as it has the probabilities of all paths at hand, also its derivative with respect to
 the logits. The derivative of that is a native op as well, so there are gradients of second order.
 """
 
@@ -84,7 +84,7 @@ ctc_loss_grad = opaque(
     "ctc_loss_grad", WIDE, f"logits {_ARGS} direction blank_index:Int=0", linear="direction",
     rule=(_no_third, None, None, None, _ctc_grad_rule), gradient_samples=[], numpy=_np_ctc_grad, tolerance=1e4,
     samples=[call(*s.operands, s.operands[0], **s.attrs) for s in _SAMPLES], bad=[],
-    doc="The derivative of the gradient of `ctc_loss` by the logits in a direction.",
+    doc="The derivative of the gradient of `ctc_loss` with respect to the logits in a direction.",
 )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ ctc_loss_op = opaque(
     "ctc_loss", WIDE, f"logits {_ARGS} blank_index:Int=0", many=True, gaps=True,
     rule=(_ctc_rule, None, None, None), numpy=_np_ctc, samples=_SAMPLES, bad=_BAD,
     gradient_samples=[],  # the second derivative of its second result is the third of the loss; see tests/ops/test_ctc.py
-    doc="The CTC loss of each example (infinite without a path), and its derivative by the logits.",
+    doc="The CTC loss of each example (infinite without a path), and its derivative with respect to the logits.",
 )  # fmt: skip
 
 

@@ -245,8 +245,8 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
             f"{list(new.shape)}."
         )
     back = _inverse(places, rows * cols)
-    spread = reshape(_take(reshape(new, [*batch, places.size]), back, 0), [*batch, rows, cols])
-    return select((back >= 0).reshape(rows, cols), spread, x)
+    placed = reshape(_take(reshape(new, [*batch, places.size]), back, 0), [*batch, rows, cols])
+    return select((back >= 0).reshape(rows, cols), placed, x)
 
 
 @composite("linalg.tensor_diag")

@@ -244,10 +244,10 @@ def _elements(i: int, j: int, a: Labels, b: Labels, result: Labels, sizes: dict)
     for own in (a, b):
         order = [label for label in labels if label in own]
         perm = None if tuple(order) == own else [own.index(label) for label in order]
-        spread = [sizes[label] if label in own else 1 for label in labels]
-        while spread and labels[len(labels) - len(spread)] not in own:
-            spread = spread[1:]  # leading axes come by broadcasting
-        layouts.append(_Layout(perm, None if spread == [sizes[label] for label in order] else spread))
+        shape = [sizes[label] if label in own else 1 for label in labels]
+        while shape and labels[len(labels) - len(shape)] not in own:
+            shape = shape[1:]  # broadcasting adds leading axes
+        layouts.append(_Layout(perm, None if shape == [sizes[label] for label in order] else shape))
     left, right = layouts
     return _Step(i, j, left, right, None, []), labels
 

@@ -28,7 +28,7 @@ def _tangent(x, direction, function):
     return TABLE[function].op(_blocks(x, direction, zeros_like(x), x))[..., :n, n:]
 
 
-def _tangent_by_x(g, x, direction, out, function):
+def _tangent_wrt_x(g, x, direction, out, function):
     n, nothing = x.shape[-1], zeros_like(x)
     twice = _blocks(x, direction, nothing, x)
     both = matrix_function_tangent(adjoint(twice), _blocks(nothing, g, nothing, nothing), function)
@@ -60,7 +60,7 @@ _TANGENTS = [
 matrix_function_tangent = opaque(
     "matrix_function_tangent", LINEAR, "x direction function:Object", linear="direction", python=_tangent,
     rule=(
-        _tangent_by_x,
+        _tangent_wrt_x,
         lambda g, x, direction, out, function: matrix_function_tangent(adjoint(x), g, function),
     ),
     numpy=_numpy_tangent, batch="leading", tolerance=100, samples=_TANGENTS,

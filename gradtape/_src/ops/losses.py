@@ -50,7 +50,7 @@ def _want_same_shape(a, x, b, y):
 def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
     """The cross-entropy of `sigmoid(logits)` with `labels` in [0, 1], element by element.
 
-    Differentiable by both: the gradient by the labels is `-logits`.
+    Differentiable with respect to both: the gradient with respect to the labels is `-logits`.
 
     Raises:
       ValueError: if one is missing or the shapes differ.
@@ -83,7 +83,8 @@ def weighted_cross_entropy_with_logits(labels, logits, pos_weight, name=None):
 def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     """The cross-entropy of `softmax(logits)` with the probabilities `labels` along `axis`.
 
-    Differentiable by both. The gradient by the logits takes the labels to add up to 1, as in TensorFlow.
+    Differentiable with respect to both. The gradient with respect to the logits assumes that the labels add up to
+    1, as in TensorFlow.
 
     Returns:
       A tensor without that axis.

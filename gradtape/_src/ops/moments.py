@@ -27,7 +27,7 @@ def as_type(x, dtype):
     return x if x.dtype is dtype else casting.cast(x, dtype)
 
 
-def _kept(y, x, axes):
+def _keepdims(y, x, axes):
     """A result of a reduction of `x` in a shape that broadcasts with `x`."""
     shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
     return y if list(y.shape) == shape else movement.reshape(y, shape)
@@ -41,11 +41,11 @@ def sum_of(*terms):
 
 def _moments_rule(g, x, out, axes, keepdims):
     n = max(math.prod(x.shape[a] for a in axes), 1)
-    by_mean = None if g[0] is None else movement.broadcast_to(_kept(g[0] / n, x, axes), x.shape)
+    wrt_mean = None if g[0] is None else movement.broadcast_to(_keepdims(g[0] / n, x, axes), x.shape)
     if g[1] is None:
-        return by_mean
-    by_variance = _kept(g[1] * (2 / n), x, axes) * (x - _kept(out[0], x, axes))
-    return sum_of(by_variance, by_mean)
+        return wrt_mean
+    wrt_variance = _keepdims(g[1] * (2 / n), x, axes) * (x - _keepdims(out[0], x, axes))
+    return sum_of(wrt_variance, wrt_mean)
 
 
 def _np_moments(x, axis=None, keepdims=False):

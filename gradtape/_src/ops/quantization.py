@@ -92,7 +92,7 @@ def fake_quant_with_min_max_args(inputs, min=-6, max=6, num_bits=8, narrow_range
 
 @composite("quantization.fake_quant_with_min_max_vars")
 def fake_quant_with_min_max_vars(inputs, min, max, num_bits=8, narrow_range=False, name=None):
-    """As `fake_quant_with_min_max_args`, with gradients by the bounds: those of the elements beyond them."""
+    """As `fake_quant_with_min_max_args`, with gradients with respect to the bounds: those of the elements beyond them."""
     op = "fake_quant_with_min_max_vars"
     return _fake(op, inputs, *_bounds(op, inputs, min, max, False), num_bits, narrow_range)
 
@@ -118,7 +118,7 @@ def fake_quant_with_min_max_args_gradient(
 def fake_quant_with_min_max_vars_gradient(
     gradients, inputs, min, max, num_bits=8, narrow_range=False, name=None
 ):
-    """The gradients of `fake_quant_with_min_max_vars` by its inputs, `min` and `max`."""
+    """The gradients of `fake_quant_with_min_max_vars` with respect to its inputs, `min` and `max`."""
     g, x, low, high = (_float32(t) for t in (gradients, inputs, min, max))
     lo, hi, _ = _nudged(low, high, num_bits, narrow_range)
     over = list(range(x.ndim - low.ndim))

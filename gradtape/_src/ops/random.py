@@ -286,7 +286,7 @@ def of_seed(seed):
 
 @composite("random.normal")
 def normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Normal numbers, differentiable by `mean` and `stddev`.
+    """Normal numbers, differentiable with respect to `mean` and `stddev`.
 
     Args:
       shape: the shape of the result.
@@ -305,7 +305,7 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
 
 @composite("random.uniform")
 def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
-    """Uniform numbers in [minval, maxval), differentiable by both; floats in [0, 1) by default.
+    """Uniform numbers in [minval, maxval), differentiable with respect to both; floats in [0, 1) by default.
 
     Raises:
       ValueError: for integers without `maxval`, or a type that is neither float nor int32/int64.
@@ -322,7 +322,7 @@ def uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=
 def gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
     """Gamma numbers with shape `alpha` and rate `beta`: a tensor `shape + broadcast(alpha, beta).shape`.
 
-    Differentiable by both; by `alpha` through implicit reparametrisation.
+    Differentiable with respect to both; `alpha` through implicit reparametrisation.
     """
     alpha, beta = gamma_parameters(alpha, beta, dtype)
     return gamma_of(_of_op("gamma", alpha.dtype, seed), shape, alpha, beta)
@@ -342,7 +342,7 @@ def gamma_parameters(alpha, beta, dtype):
 def beta(shape, alpha, beta, dtype=dtypes.float32, seed=None, name=None):
     """Beta numbers with the parameters `alpha` and `beta`: a tensor `shape + broadcast(alpha, beta).shape`.
 
-    Differentiable by both. TensorFlow has this in TensorFlow Probability only.
+    Differentiable with respect to both. TensorFlow has this in TensorFlow Probability only.
     """
     alpha, beta = convert_to_tensor(alpha, dtype), convert_to_tensor(beta, dtype)
     common = np.broadcast_shapes(tuple(alpha.shape), tuple(beta.shape))

@@ -30,11 +30,11 @@ __all__ = [
 def _keep(y, x, axes, keepdims):
     """A reduction's result (or its cotangent) in a shape that broadcasts to the operand's."""
     if keepdims or axes == tuple(range(len(axes))):
-        return y  # leading axes come back by broadcasting alone
+        return y  # broadcasting alone restores leading axes
     return movement.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)])
 
 
-def _spread(g, x, axes, keepdims):
+def _broadcast(g, x, axes, keepdims):
     return movement.broadcast_to(_keep(g, x, axes, keepdims), x.shape)
 
 
@@ -67,7 +67,7 @@ _BAD_BOOL = (call(bools([True, False])), "InvalidArgumentError", "not defined fo
 # ---- sums ----
 
 reduce_sum = reduction(
-    "sum", NUMBER, rule=lambda g, x, out, axes, keepdims: _spread(g, x, axes, keepdims),
+    "sum", NUMBER, rule=lambda g, x, out, axes, keepdims: _broadcast(g, x, axes, keepdims),
     linear="input_tensor", pattern="adds", epilogue="sum", simplify=rewriting.sum_,
     numpy=_reference(np.sum), samples=[*_SOME, *_EMPTY], bad=[*_BAD, _BAD_BOOL],
     names="reduce_sum math.reduce_sum",
@@ -81,7 +81,7 @@ def _numpy_mean(x, axis, keepdims):
 
 
 reduce_mean = reduction(
-    "mean", NUMBER, rule=lambda g, x, out, axes, keepdims: _spread(g / _count(x, axes), x, axes, keepdims),
+    "mean", NUMBER, rule=lambda g, x, out, axes, keepdims: _broadcast(g / _count(x, axes), x, axes, keepdims),
     linear="input_tensor", pattern="adds", simplify=rewriting.mean,
     numpy=_reference(_numpy_mean), samples=_SOME, bad=[*_BAD, _BAD_BOOL],
     names="reduce_mean math.reduce_mean",

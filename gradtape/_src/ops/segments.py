@@ -32,7 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _spread(y, ids):
+def _gather_segments(y, ids):
     """For each id its segment's row of `y`; zeros for negative ids, which belong to no segment."""
     rows = gather(y, maximum(ids, 0))
     inside = reshape(greater_equal(ids, 0), [*ids.shape, *[1] * (y.ndim - 1)])
@@ -45,18 +45,18 @@ def _extremum_rule(g, x, ids, out, num_segments):
     chosen = logical_and(equal(x, gather(out, maximum(ids, 0))), inside)
     count = unsorted_segment_sum(casting.cast(chosen, g.dtype), ids, num_segments)
     # A segment without rows has no winner: its share is 0, not NaN.
-    return select(chosen, _spread(divide_no_nan(g, count), ids), 0)
+    return select(chosen, _gather_segments(divide_no_nan(g, count), ids), 0)
 
 
 def _product_rule(g, x, ids, out, num_segments):
     """The product of the others, also where some of them are zero."""
     is_zero = equal(x, 0)
     others = select(is_zero, 1, x)
-    zeros = _spread(unsorted_segment_sum(casting.cast(is_zero, g.dtype), ids, num_segments), ids)
-    product = _spread(unsorted_segment_prod(others, ids, num_segments), ids)
+    zeros = _gather_segments(unsorted_segment_sum(casting.cast(is_zero, g.dtype), ids, num_segments), ids)
+    product = _gather_segments(unsorted_segment_prod(others, ids, num_segments), ids)
     alone = select(is_zero, equal(zeros, 1), equal(zeros, 0))
     factor = select(alone, product / others, 0)
-    return _spread(g, ids) * conjugate(factor)
+    return _gather_segments(g, ids) * conjugate(factor)
 
 
 def _numpy_segments(function, start):
@@ -106,7 +106,7 @@ _BAD = [
 unsorted_segment_sum = indexed(
     "unsorted_segment_sum", NUMBER, _ARGS, linear="data", pattern="adds",
     batch=batching.segments("unsorted_segment_sum"),
-    rule=(lambda g, x, ids, out, num_segments: _spread(g, ids), None),
+    rule=(lambda g, x, ids, out, num_segments: _gather_segments(g, ids), None),
     numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD,
     names="math.unsorted_segment_sum",
     doc="For each of `num_segments` segments the sum of the rows of `data` with its id; negative ids are "

@@ -117,7 +117,7 @@ _log_softmax_over = _over_axis(log_softmax)
 # ---- cross-entropies ----------------------------------------------------------------------------
 #
 # The forward pass gives the loss and, as it has the exponentials at hand, also `back`, its
-# derivative by the logits. Nothing but these rules uses `back`, so it has a cotangent only when
+# derivative with respect to the logits. Nothing but these rules uses `back`, so it has a cotangent only when
 # the gradient itself is differentiated.
 
 
@@ -170,7 +170,7 @@ softmax_xent = opaque(
         (call((2, 3), (2, 2)), "InvalidArgumentError", "must be same size"),
         (call((2, 0), (2, 0)), "InvalidArgumentError", "at least one class"),
     ],
-    doc="Cross-entropy of softmax(logits) with given probabilities, and its derivative by the logits.",
+    doc="Cross-entropy of softmax(logits) with given probabilities, and its derivative with respect to the logits.",
 )  # fmt: skip
 
 sparse_softmax_xent = opaque(
@@ -186,5 +186,5 @@ sparse_softmax_xent = opaque(
         (call((1, 2), ints([5])), "InvalidArgumentError", "label value of 5 which is outside"),
         (call((2, 3), ints([1])), "InvalidArgumentError", "same first dimension"),
     ],
-    doc="Cross-entropy of softmax(logits) with class numbers, and its derivative by the logits.",
+    doc="Cross-entropy of softmax(logits) with class numbers, and its derivative with respect to the logits.",
 )  # fmt: skip

@@ -56,18 +56,19 @@ _ORDERS = [
 polygamma = elementwise(
     "polygamma", FLOAT, args="a x", deriv=(None, lambda a, x, out: polygamma(a + 1, x)),
     numpy=reference("polygamma"), samples=_ORDERS, names="math.polygamma",
-    doc="The derivative of order `a` of `digamma`, element-wise; NaN for a fractional order. No gradient by `a`.",
+    doc="The derivative of order `a` of `digamma`, element-wise; NaN for a fractional order. No gradient with "
+    "respect to `a`.",
 )  # fmt: skip
 
 zeta = elementwise(
     "zeta", FLOAT, args="x q", deriv=(None, lambda x, q, out: -x * zeta(x + 1, q)),
     numpy=reference("zeta"), samples=pairs(1.6, 4, 0.5, 3), names="math.zeta",
-    doc="The Hurwitz zeta function: the sum of `(q + k)^-x` over k = 0, 1, ... No gradient by `x`.",
+    doc="The Hurwitz zeta function: the sum of `(q + k)^-x` over k = 0, 1, ... No gradient with respect to `x`.",
 )  # fmt: skip
 
 
 def _density(a, x):
-    """The gamma distribution's: the derivative of igamma by x."""
+    """The gamma distribution's: the derivative of igamma with respect to x."""
     return exp(xlogy(a - 1, x) - x - lgamma(a))
 
 
@@ -84,7 +85,7 @@ _MOST_ORDERS = 4
 
 
 def _igamma_by_a(order):
-    """The row of igamma's derivative of an order by `a`."""
+    """The row of igamma's derivative of an order with respect to `a`."""
 
     def by_a(g, a, x, out):
         return g * (_by_a[order](a, x) if order < _MOST_ORDERS else math.nan)
@@ -93,7 +94,7 @@ def _igamma_by_a(order):
         f"igamma_grad_a{order}", FLOAT, args="a x",
         vjp=(by_a, lambda g, a, x, out: g * _density_derivative(order, a, x)),
         numpy=lambda a, x: reference("igamma_derivative")(order, a, x),
-        samples=pairs(0.6, 3, 0.3, 4), doc=f"The derivative of order {order} of igamma by `a`.",
+        samples=pairs(0.6, 3, 0.3, 4), doc=f"The derivative of order {order} of igamma with respect to `a`.",
     )  # fmt: skip
 
 
@@ -106,14 +107,14 @@ igamma = elementwise(
     "igamma", FLOAT, args="a x",
     vjp=(lambda g, a, x, out: g * _by_a[0](a, x), lambda g, a, x, out: g * _density(a, x)),
     numpy=reference("igamma"), samples=pairs(0.4, 3, 0.3, 5), names="math.igamma",
-    doc="The lower regularised incomplete gamma function, differentiable by both operands.",
+    doc="The lower regularised incomplete gamma function, differentiable with respect to both operands.",
 )  # fmt: skip
 
 igammac = elementwise(
     "igammac", FLOAT, args="a x",
     vjp=(lambda g, a, x, out: -g * _by_a[0](a, x), lambda g, a, x, out: -g * _density(a, x)),
     numpy=reference("igammac"), samples=pairs(0.4, 3, 0.3, 5), names="math.igammac",
-    doc="The upper regularised incomplete gamma function `1 - igamma(a, x)`, differentiable by both operands.",
+    doc="The upper regularised incomplete gamma function `1 - igamma(a, x)`, differentiable with respect to both operands.",
 )  # fmt: skip
 
 
@@ -142,7 +143,8 @@ betainc = elementwise(
         call(inside(0.5, 3, 2, 1), inside(0.5, 3, 1, 3), inside(0.1, 0.9, 2, 3)),
         call(inside(1, 2, 0, 3), at(2.0), inside(0.1, 0.9, 3)),
     ],
-    names="math.betainc", doc="The regularised incomplete beta function. No gradient by `a` and `b`, as in TensorFlow.",
+    names="math.betainc",
+    doc="The regularised incomplete beta function. No gradient with respect to `a` and `b`, as in TensorFlow.",
 )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def stateless_binomial(shape, seed, counts, probs, output_dtype=dtypes.int32, na
 def stateless_parameterized_truncated_normal(
     shape, seed, means=0.0, stddevs=1.0, minvals=-2.0, maxvals=2.0, name=None
 ):
-    """Normal numbers between `minvals` and `maxvals`, differentiable by all four parameters.
+    """Normal numbers between `minvals` and `maxvals`, differentiable with respect to all four parameters.
 
     They are quantiles of uniform numbers, where TensorFlow rejects: its numbers are others.
     """

@@ -85,7 +85,7 @@ def _as_before(y: Any, dtype: Any) -> Any:
 def map_coordinates(
     inputs: Any, coordinates: Any, order: int, fill_mode: str = "constant", fill_value: Any = 0.0
 ) -> Any:
-    """Differentiable by `inputs` and, with order 1, by `coordinates`."""
+    """Differentiable with respect to `inputs` and, with order 1, to `coordinates`."""
     x, at = convert_to_tensor(inputs), convert_to_tensor(coordinates)
     if at.ndim < 2:
         raise ValueError(
@@ -170,7 +170,7 @@ def perspective_transform(
     fill_value: Any = 0,
     data_format: str | None = None,
 ) -> Any:
-    """Differentiable by the images and by both sets of points."""
+    """Differentiable with respect to the images and both sets of points."""
     want_one_of("interpolation", interpolation, AFFINE_TRANSFORM_INTERPOLATIONS)
     images = converted(images)
     start, end = wide(convert_to_tensor(start_points)), wide(convert_to_tensor(end_points))
