@@ -32,13 +32,13 @@ def adapt(module: Any) -> None:
 
 def _saving(module: Any) -> None:
     """Lets configurations hold shapes and types of tensors."""
-    known = module.serialize_keras_object
+    original = module.serialize_keras_object
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def serialize_keras_object(obj: Any) -> Any:
         if isinstance(obj, tf.TensorShape):
             return obj.as_list() if obj.rank is not None else None
-        return obj.name if isinstance(obj, DType) else known(obj)
+        return obj.name if isinstance(obj, DType) else original(obj)
 
     module.serialize_keras_object = serialize_keras_object
 
@@ -65,9 +65,9 @@ def _files(module: Any) -> None:
 
 def _layers(module: Any) -> None:
     """Lets `set_weights` look at all shapes before it changes a weight."""
-    known = module.Layer.set_weights
+    original = module.Layer.set_weights
 
-    @functools.wraps(known)
+    @functools.wraps(original)
     def set_weights(self: Any, weights: Any) -> None:
         # Their number is looked at by Keras.
         for variable, value in zip(self.weights, weights, strict=False):
@@ -77,7 +77,7 @@ def _layers(module: Any) -> None:
                     f"Layer {self.name} weight shape {wanted} is not compatible with provided weight shape {given}: "
                     f"{variable.path}. No weight was changed."
                 )
-        known(self, weights)
+        original(self, weights)
 
     module.Layer.set_weights = set_weights
 
@@ -142,14 +142,14 @@ def _old_format(module: Any) -> None:
 
     Keras builds the optimizer for no variables there; a built one it leaves alone.
     """
-    known = module.saving_utils
+    original = module.saving_utils
 
     def try_build_compiled_arguments(model: Any) -> None:
-        known.try_build_compiled_arguments(model)
+        original.try_build_compiled_arguments(model)
         if not getattr(model.optimizer, "built", True):
             model.optimizer.build(model.trainable_variables)
 
-    changed = {**vars(known), "try_build_compiled_arguments": try_build_compiled_arguments}
+    changed = {**vars(original), "try_build_compiled_arguments": try_build_compiled_arguments}
     module.saving_utils = SimpleNamespace(**changed)
 
 

@@ -179,7 +179,7 @@ def _with_weights(class_weight: dict) -> Any:
             classes = tf.argmax(y, -1) if y.shape[-1] != 1 else tf.squeeze(y, -1)
         classes = tf.cast(tf.round(classes) if classes.dtype.is_floating else classes, tf.int32)
         # Classes without a weight count once.
-        known = tf.where((classes >= 0) & (classes < len(table)), classes, 0)
-        return x, y, tf.where(known == classes, tf.gather(table, known), 1.0)
+        valid = tf.where((classes >= 0) & (classes < len(table)), classes, 0)
+        return x, y, tf.where(valid == classes, tf.gather(table, valid), 1.0)
 
     return weighted

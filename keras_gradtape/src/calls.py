@@ -211,16 +211,20 @@ class _Plan:
             return
         self.dtype, self.rank = self.input.dtype, len(self.input.shape)
         self.output = id(model._outputs[0])
-        known = {id(self.input)}
+        available = {id(self.input)}
         for depth in sorted(model._nodes_by_depth, reverse=True):
             for node in model._nodes_by_depth[depth]:
-                if not node.operation or node.is_input or any(id(x) not in known for x in node.input_tensors):
+                if (
+                    not node.operation
+                    or node.is_input
+                    or any(id(x) not in available for x in node.input_tensors)
+                ):
                     continue
                 outs = [id(x) for x in node.outputs]
-                known.update(outs)
+                available.update(outs)
                 trains = "training" in getattr(node.operation, "_call_context_args", ())
                 self.steps.append((node.operation, node.arguments.fill_in, trains, outs))
-        self.usable = self.output in known
+        self.usable = self.output in available
 
     def __deepcopy__(self, memo: dict) -> None:
         return None

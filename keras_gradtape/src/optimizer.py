@@ -60,8 +60,8 @@ def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> N
         _eagerly(self, *_checked(self, grads, trainable_variables))
         return
     programs = self.__dict__.get("_programs")
-    known = None if programs is None or trainable_variables is None else programs.last
-    if known is not None and known.step(list(zip(grads, trainable_variables, strict=False))):
+    last = None if programs is None or trainable_variables is None else programs.last
+    if last is not None and last.step(list(zip(grads, trainable_variables, strict=False))):
         return
     take(self, grads, trainable_variables)
 
@@ -75,8 +75,8 @@ def _update_all(self: Any, grads: Sequence[Any], trainable_variables: Any, learn
 
 
 def _current_rate(self: Any) -> Any:
-    now = self.__dict__.get("_rate_now")
-    return Base._get_current_learning_rate(self) if now is None else now._read()
+    rate = self.__dict__.get("_rate_now")
+    return Base._get_current_learning_rate(self) if rate is None else rate._read()
 
 
 def _set_attribute(self: Any, name: str, value: Any) -> None:
@@ -163,12 +163,12 @@ _TRACEABLE: dict[type, bool] = {}
 
 
 def _traceable(cls: type) -> bool:
-    found = _TRACEABLE.get(cls)
-    if found is None:
+    cached = _TRACEABLE.get(cls)
+    if cached is None:
         written = (c for c in cls.__mro__ if not c.__module__.startswith("keras.src.") and c is not object)
         own = {n for c in written for n in vars(c) if not n.startswith("__")}
-        found = _TRACEABLE[cls] = own <= _HARMLESS
-    return found
+        cached = _TRACEABLE[cls] = own <= _HARMLESS
+    return cached
 
 
 def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
@@ -231,25 +231,25 @@ def _eagerly(self: Any, grads: Sequence[Any], variables: Sequence[Any]) -> None:
 def _python_rates(self: Any) -> list[Any]:
     """Of this optimizer and the ones inside it, those whose rate is computed by a user's function."""
     inner = getattr(self, "inner_optimizer", None)
-    found = [] if inner is None else _python_rates(inner)
+    optimizers = [] if inner is None else _python_rates(inner)
     rate = self._learning_rate
     if isinstance(rate, LearningRateSchedule):
         if not type(rate).__module__.startswith("keras.src."):
-            found.append(self)
+            optimizers.append(self)
     elif callable(rate) and not isinstance(rate, backend.Variable):
-        found.append(self)
-    return found
+        optimizers.append(self)
+    return optimizers
 
 
 def _set_rate_now(self: Any) -> None:
-    kept = self.__dict__.pop("_rate_now", None)
+    variable = self.__dict__.pop("_rate_now", None)
     rate = np.float32(convert_to_numpy(Base._get_current_learning_rate(self)))
-    if kept is None:
+    if variable is None:
         with aside():
-            kept = tf.Variable(rate, trainable=False)
+            variable = tf.Variable(rate, trainable=False)
     else:
-        kept.assign(rate)
-    self.__dict__["_rate_now"] = kept
+        variable.assign(rate)
+    self.__dict__["_rate_now"] = variable
 
 
 # ---- sparse gradients -----------------------------------------------------------------------------

@@ -58,25 +58,25 @@ def _run(
     # The first step stands before the loop: it tells the types and shapes of what the loop carries.
     last, states = step([s[0] for s in sequences], states, None)
     rows = [tf.TensorArray(s.dtype, count, element_shape=s.shape[1:]).unstack(s) for s in sequences]
-    kept = []
+    arrays = []
     if keep_all:
-        kept = [tf.TensorArray(o.dtype, count, element_shape=o.shape).write(0, o) for o in last]
+        arrays = [tf.TensorArray(o.dtype, count, element_shape=o.shape).write(0, o) for o in last]
 
-    def body(t: Any, kept: list, last: list, states: list) -> tuple:
+    def body(t: Any, arrays: list, last: list, states: list) -> tuple:
         last, states = step([r.read(t) for r in rows], states, last)
         return (
             t + 1,
-            [k.write(t, o) for k, o in zip(kept, last, strict=True)] if keep_all else [],
+            [k.write(t, o) for k, o in zip(arrays, last, strict=True)] if keep_all else [],
             last,
             states,
         )
 
-    _, kept, last, states = tf.while_loop(
-        lambda t, *_: t < count, body, (tf.constant(1), kept, last, states), maximum_iterations=count - 1
+    _, arrays, last, states = tf.while_loop(
+        lambda t, *_: t < count, body, (tf.constant(1), arrays, last, states), maximum_iterations=count - 1
     )
     if not keep_all:
         return last, [tf.expand_dims(o, time_axis) for o in last], states
-    stacked = [k.stack() for k in kept]
+    stacked = [k.stack() for k in arrays]
     return last, [_swapped(o) for o in stacked] if time_axis else stacked, states
 
 
@@ -87,16 +87,16 @@ def _written_out(
     if backwards:
         for row in rows:
             row.reverse()
-    kept, last = [], None
+    outputs, last = [], None
     for inputs in zip(*rows, strict=True):
         last, states = step(inputs, states, last)
         if keep_all:
-            kept.append(last)
+            outputs.append(last)
     if last is None:
         raise ValueError(f"rnn: there must be at least one time step; got {tuple(sequences[0].shape)}.")
     if not keep_all:
         return last, [tf.expand_dims(o, time_axis) for o in last], states
-    return last, [tf.stack(list(o), time_axis) for o in zip(*kept, strict=True)], states
+    return last, [tf.stack(list(o), time_axis) for o in zip(*outputs, strict=True)], states
 
 
 def _swapped(x: Any) -> Any:
@@ -141,18 +141,18 @@ def rnn(
 
     def step(xs: Sequence, states: list, before: list | None) -> tuple[list, list]:
         xs = list(xs)
-        known = xs.pop() if mask is not None else None
+        valid = xs.pop() if mask is not None else None
         output, new = step_function(
             tree.pack_sequence_as(inputs, xs) if tree.is_nested(inputs) else xs[0],
             (*tree.pack_sequence_as(tuple(initial_states), states), *constants),
         )
         shapes["output"], shapes["states"] = output, new
         outputs, new = tree.flatten(output), tree.flatten(new)
-        if known is None:
+        if valid is None:
             return outputs, new
         if zero_output_for_mask or before is None:
             before = [tf.zeros_like(o) for o in outputs]
-        return _chosen(known, outputs, before), _chosen(known, new, states)
+        return _chosen(valid, outputs, before), _chosen(valid, new, states)
 
     states = [convert_to_tensor(s) for s in tree.flatten(tuple(initial_states))]
     sequences = sequences if mask is None else [*sequences, mask]
@@ -167,10 +167,10 @@ def rnn(
     )
 
 
-def _chosen(known: Any, new: list, old: list) -> list:
+def _chosen(valid: Any, new: list, old: list) -> list:
     """Of each example the new value if its step is known, else the old one."""
     return [
-        _select(tf.reshape(known, (*known.shape, *[1] * (n.ndim - known.ndim))), n, o)
+        _select(tf.reshape(valid, (*valid.shape, *[1] * (n.ndim - valid.ndim))), n, o)
         for n, o in zip(new, old, strict=True)
     ]
 

@@ -261,12 +261,12 @@ class Optimizer:
             if self.gradient_accumulation_steps:
                 first["gradient_accumulator"] = 0
             first.update(self.slots(v))
-            made = {}
+            slots = {}
             for name, value in first.items():
                 if not isinstance(value, _core.Tensor):
                     value = ops.fill(v._value_shape, ops.cast(value, v.dtype))
-                made[name] = self._new_variable(value, f"{re.sub('[/:]', '_', v.name)}_{name}")
-        return made
+                slots[name] = self._new_variable(value, f"{re.sub('[/:]', '_', v.name)}_{name}")
+        return slots
 
     def _new_variable(self, value: Any, name: str, dtype: Any = None) -> Variable:
         with aside():
@@ -434,10 +434,10 @@ class Optimizer:
 
     def _prepare(self, grads: Sequence[Any], variables: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The gradients there are, checked, as tensors; slots for all variables."""
-        grads, kept = step.present(grads, variables)
+        grads, connected = step.present(grads, variables)
         if not self.built or any(id(v) not in self._slots for v in variables):
             self.build(variables)
-        return grads, kept
+        return grads, connected
 
     def minimize(
         self, loss: Any, var_list: Any, grad_loss: Any = None, name: str | None = None, tape: Any = None

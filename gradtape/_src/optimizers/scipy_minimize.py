@@ -91,7 +91,7 @@ def scipy_minimize(
 
     if isinstance(bounds, tuple) and len(bounds) == 2 and not nest.is_nested(bounds[0]):
         bounds = [bounds] * place.size
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         target.value_and_gradient if "jac" in derivatives else target.value,
         place.flat(),
         method=name,
@@ -102,9 +102,9 @@ def scipy_minimize(
         options=options,
         **derivatives,
     )
-    place.settle(found.x)
-    found.x = place.structure(found.x)
-    return found
+    place.settle(result.x)
+    result.x = place.structure(result.x)
+    return result
 
 
 # ---- where ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class _Place:
         parts = [np.asarray(v, np.float64).ravel() for v in self.leaves]
         return np.concatenate(parts)
 
-    def pieces(self, flat: np.ndarray) -> list[_core.Tensor]:
+    def leaves_of(self, flat: np.ndarray) -> list[_core.Tensor]:
         """The parts of a flat vector, each in the shape and type of its leaf."""
         parts = np.split(np.asarray(flat, np.float64), np.cumsum(self.sizes)[:-1])
         return [
@@ -141,14 +141,14 @@ class _Place:
 
     def settle(self, flat: np.ndarray) -> list[_core.Tensor]:
         """Sets the variables; returns a tensor for each leaf."""
-        pieces = self.pieces(flat)
-        for v, p in zip(self.leaves, pieces, strict=True):
+        leaves = self.leaves_of(flat)
+        for v, p in zip(self.leaves, leaves, strict=True):
             if isinstance(v, _core.Variable):
                 v.assign(p)
-        return pieces
+        return leaves
 
     def structure(self, flat: np.ndarray) -> Any:
-        return self.packed(self.pieces(flat))
+        return self.packed(self.leaves_of(flat))
 
     def packed(self, leaves: list[Any]) -> Any:
         return nest.pack_sequence_as(self.x0, leaves) if nest.is_nested(self.x0) else leaves[0]
@@ -176,11 +176,11 @@ class _Target:
         self._hessian = wrap(self._traced_hessian)
         self._jacobian = wrap(self._traced_jacobian)
 
-    # Pieces that belong to variables are assigned before: the function reads them there.
+    # Leaves that are variables are assigned before the call: the function reads them there.
 
-    def _sources(self, pieces: Any) -> list[Any]:
+    def _sources(self, leaves: Any) -> list[Any]:
         return [
-            v if isinstance(v, _core.Variable) else p for v, p in zip(self.place.leaves, pieces, strict=True)
+            v if isinstance(v, _core.Variable) else p for v, p in zip(self.place.leaves, leaves, strict=True)
         ]
 
     def _call(self, sources: list[Any]) -> Any:
@@ -206,11 +206,11 @@ class _Target:
     def _watch(self, tape: Any, sources: list[Any]) -> None:
         tape.watch([s for s in sources if isinstance(s, _core.Tensor)])
 
-    def _traced_value(self, *pieces: Any) -> Any:
-        return self._call(self._sources(pieces))
+    def _traced_value(self, *leaves: Any) -> Any:
+        return self._call(self._sources(leaves))
 
-    def _traced_value_and_gradient(self, *pieces: Any) -> tuple:
-        sources = self._sources(pieces)
+    def _traced_value_and_gradient(self, *leaves: Any) -> tuple:
+        sources = self._sources(leaves)
         with GradientTape() as tape:
             self._watch(tape, sources)
             y = self._call(sources)
@@ -223,8 +223,8 @@ class _Target:
             y = self._call(sources)
         return self._join(inner.gradient(y, sources), sources)
 
-    def _traced_product(self, vector: Any, *pieces: Any) -> Any:
-        sources = self._sources(pieces)
+    def _traced_product(self, vector: Any, *leaves: Any) -> Any:
+        sources = self._sources(leaves)
         with GradientTape() as outer:
             g = self._gradient_inside(outer, sources)
         parts = outer.gradient(g, sources, output_gradients=vector)
@@ -232,14 +232,14 @@ class _Target:
             return ops.zeros_like(vector)  # a linear function
         return self._join(parts, sources)
 
-    def _traced_hessian(self, *pieces: Any) -> Any:
-        sources = self._sources(pieces)
+    def _traced_hessian(self, *leaves: Any) -> Any:
+        sources = self._sources(leaves)
         with GradientTape() as outer:
             g = self._gradient_inside(outer, sources)
         return self._rows(outer.jacobian(g, sources), sources)
 
-    def _traced_jacobian(self, *pieces: Any) -> Any:
-        sources = self._sources(pieces)
+    def _traced_jacobian(self, *leaves: Any) -> Any:
+        sources = self._sources(leaves)
         with GradientTape() as tape:
             self._watch(tape, sources)
             y = self._call(sources)

@@ -65,13 +65,13 @@ def present(
         raise ValueError(f"apply: got {len(grads)} gradients for {len(variables)} variables.")
     require_variables(map(held, variables))
     pairs = list(zip(grads, variables, strict=True))
-    kept = [(fit(g, held(v)), v) for g, v in pairs if g is not None]
-    if len(kept) < len(pairs):
+    connected = [(fit(g, held(v)), v) for g, v in pairs if g is not None]
+    if len(connected) < len(pairs):
         from gradtape._src.debug.explain import missing
 
         absent = [v for g, v in pairs if g is None]
         why = f"{missing(absent)}{errors.more('none-gradients')}"
-        if not kept:
+        if not connected:
             raise ValueError(f"No gradients provided for any variable. {why}")
         names = [getattr(v, "path", None) or v.name for v in absent]
         warnings.warn(
@@ -79,7 +79,7 @@ def present(
             f"`model.compile()`, did you forget to provide a `loss` argument? {why}",
             stacklevel=stacklevel,
         )
-    return [g for g, _ in kept], [v for _, v in kept]
+    return [g for g, _ in connected], [v for _, v in connected]
 
 
 def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
@@ -322,8 +322,8 @@ def _average(opt: Optimizer) -> None:
         momentum = ops.cast(momentum, v.dtype)
         average.assign(momentum * average._read() + (1 - momentum) * v._read())
         if opt.ema_overwrite_frequency:
-            now = ops.equal((count + 1) % opt.ema_overwrite_frequency, 0)
-            v.assign(ops.select(now, average._read(), v._read()))
+            due = ops.equal((count + 1) % opt.ema_overwrite_frequency, 0)
+            v.assign(ops.select(due, average._read(), v._read()))
 
 
 # ---- its program ----------------------------------------------------------------------------------

@@ -369,9 +369,9 @@ def get(identifier: Any) -> Any:
     if isinstance(identifier, dict) and "class_name" in identifier:
         return get(identifier["class_name"]).from_config(identifier.get("config", {}))
     if isinstance(identifier, str):
-        found = globals().get(identifier)
-        if isinstance(found, type) and issubclass(found, Initializer):
-            identifier = found
+        cls = globals().get(identifier)
+        if isinstance(cls, type) and issubclass(cls, Initializer):
+            identifier = cls
     if isinstance(identifier, type) and issubclass(identifier, Initializer):
         return identifier()
     if callable(identifier):

@@ -347,8 +347,8 @@ class Variable(_core.Variable, metaclass=_VariableType):
             value = self._read()
             places = ops.expand_dims(indices, -1) if rows else indices
             if mode in (_MUL, _DIV):
-                now = ops.gather_nd(value, places)
-                mode, updates = _UPDATE, now * updates if mode == _MUL else now / updates
+                current = ops.gather_nd(value, places)
+                mode, updates = _UPDATE, current * updates if mode == _MUL else current / updates
             combine = {
                 _UPDATE: ops.tensor_scatter_update, _ADD: ops.tensor_scatter_add, _SUB: ops.tensor_scatter_sub,
                 _MAX: ops.tensor_scatter_max, _MIN: ops.tensor_scatter_min,

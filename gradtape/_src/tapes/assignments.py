@@ -22,7 +22,7 @@ class Tracker:
     def __init__(self, tape: Any) -> None:
         self.tape = tape
         self.inner: list[Any] = []  # tapes opened after this one
-        self._now: dict[int, tuple[Any, Any]] = {}  # by id: the variable and what it was assigned
+        self._assigned: dict[int, tuple[Any, Any]] = {}  # by id: the variable and what it was assigned
         self._before: Any = None
 
     def start(self) -> None:
@@ -31,33 +31,33 @@ class Tracker:
 
     def stop(self) -> None:
         self._before = None
-        self._now.clear()
+        self._assigned.clear()
 
     def read(self, variable: Any) -> Any:
         """Called by the core: the tensor that the variable was assigned, or None."""
-        known = self._now.get(id(variable))
-        if known is None:
+        entry = self._assigned.get(id(variable))
+        if entry is None:
             return None if self._before is None else self._before.read(variable)
         for tape in self.inner:
             if tape._recording and tape._watch_accessed and variable.trainable:
                 self.adopt(tape, variable)
-        return known[1]
+        return entry[1]
 
     def adopt(self, tape: Any, variable: Any) -> None:
         """From now on the assigned tensor is the variable, as a source of `tape`."""
-        known = self._now.get(id(variable))
-        if known is not None and not tape._tracks(variable) and id(variable) not in tape._adopted:
-            tape._watch(known[1])
-            tape._adopted[id(variable)] = known
+        entry = self._assigned.get(id(variable))
+        if entry is not None and not tape._tracks(variable) and id(variable) not in tape._adopted:
+            tape._watch(entry[1])
+            tape._adopted[id(variable)] = entry
 
     def assign(self, variable: Any, tensor: Any) -> None:
         """Called by the core, which has given the variable its value already."""
         if self._before is not None:
             self._before.assign(variable, tensor)
         if self.tape._tracks(tensor):
-            self._now[id(variable)] = (variable, tensor)
+            self._assigned[id(variable)] = (variable, tensor)
         else:
-            self._now.pop(id(variable), None)  # a constant: the variable begins anew
+            self._assigned.pop(id(variable), None)  # a constant: the variable begins anew
 
 
 def record() -> Any:

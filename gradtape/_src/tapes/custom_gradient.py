@@ -308,11 +308,11 @@ class _Again:
         xs, gs = self.tensors, list(upstream)
         own = [i for i, x in enumerate(xs) if isinstance(x, _core.Tensor)]
         if any(t._symbol is not None for t in (*(xs[i] for i in own), *gs)):
-            made = barrier([*(xs[i] for i in own), *gs])
-            gs = made[len(own) :]
+            copies = barrier([*(xs[i] for i in own), *gs])
+            gs = copies[len(own) :]
         else:
-            made = [ops.identity(xs[i]) for i in own]
-        for i, x in zip(own, made, strict=False):
+            copies = [ops.identity(xs[i]) for i in own]
+        for i, x in zip(own, copies, strict=False):
             xs[i] = x
         return xs, gs
 

@@ -124,21 +124,21 @@ def primitive(
     chosen = name or getattr(forward, "__name__", "primitive").strip("<>")
     if chosen in TABLE and not hasattr(TABLE[chosen].op, "primitive"):
         raise ValueError(f"primitive: {chosen!r} is an op of gradtape already. Hint: pass name=.")
-    made = Primitive(
+    primitive_op = Primitive(
         forward, vjp, jvp, shape, *(_signature(chosen, forward) if args is None else (args, set()))
     )
     TABLE.pop(chosen, None)  # a cell of a notebook may be run again
     op = opaque(
         chosen,
         _bits(dtypes),
-        made.args,
-        rule=None if vjp is None else made.gradients,
+        primitive_op.args,
+        rule=None if vjp is None else primitive_op.gradients,
         joint=vjp is not None,
-        python=made.run,
+        python=primitive_op.run,
         many=many,
         batch=batch,
         shape_from_values=shape_from_values,
-        numpy=numpy or made.reference,
+        numpy=numpy or primitive_op.reference,
         samples=NoSamples() if samples is None else samples,
         gradient_samples=gradient_samples,
         edges=edges,
@@ -149,7 +149,7 @@ def primitive(
         simplify=simplify,
         doc=doc or inspect.getdoc(forward) or f"The primitive `{chosen}`.",
     )
-    made.attach(op)
+    primitive_op.attach(op)
     return op
 
 
@@ -274,8 +274,8 @@ class Primitive(PythonOp):
             if loose and not self._is_made_of_ops(tensors, len(operands), attrs):
                 wanted = [_dense(r, x) for r, x in zip(grads, operands, strict=True) if _has_gradient(x)]
                 self.record_last(wanted, tensors, len(operands), attrs)
-                found = iter(wanted)
-                grads = [next(found) if _has_gradient(x) else None for x in operands]
+                dense = iter(wanted)
+                grads = [next(dense) if _has_gradient(x) else None for x in operands]
         return tuple(grads)
 
     def _vjp(self, g: Any, operands: Sequence[Any], out: Any, attrs: Sequence[Any]) -> Any:
@@ -296,15 +296,15 @@ class Primitive(PythonOp):
         return self._differentiated(g, operands, attrs)
 
     def _transposed(self, g: Any, operands: Sequence[Any], out: Any, attrs: Sequence[Any]) -> list:
-        """A tangent is linear in the tangents of the operands: its gradient by them is the vjp."""
+        """A tangent is linear in the tangents of the operands: its gradient with respect to them is the vjp."""
         assert self.jvp is not None
         tangents = [ops.zeros_like(x) if _has_gradient(x) else None for x in operands]
         sources = [t for t in tangents if t is not None]
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(sources)
             pushed = self.jvp(tangents[0] if len(tangents) == 1 else tuple(tangents), *operands, out, *attrs)
-        found = iter(tape.gradient(pushed, sources, output_gradients=g))
-        return [None if t is None else next(found) for t in tangents]
+        grads = iter(tape.gradient(pushed, sources, output_gradients=g))
+        return [None if t is None else next(grads) for t in tangents]
 
     def _differentiated(self, g: Any, operands: Sequence[Any], attrs: Sequence[Any]) -> list:
         specs = [(x.dtype._code, tuple(x.shape)) for x in operands]
@@ -318,8 +318,8 @@ class Primitive(PythonOp):
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(sources)
             results = self.call(xs, attrs)
-        found = iter(tape.gradient(results, sources, output_gradients=g))
-        return [next(found) if _has_gradient(x) else None for x in xs]
+        grads = iter(tape.gradient(results, sources, output_gradients=g))
+        return [next(grads) if _has_gradient(x) else None for x in xs]
 
     def _checked(self, grads: Any, operands: Sequence[Any]) -> list:
         """One gradient per operand, as tensors of its type and a shape that fits."""
@@ -371,9 +371,9 @@ class Primitive(PythonOp):
                 return [_dense(grads[k], xs[k]) for k in wanted]
 
         op = _Gradient(self, run, n, attrs)
-        made = op(tensors, [(tuple(operands[k].shape), operands[k].dtype._code) for k in wanted])
-        found = dict(zip(wanted, made, strict=True))
-        return tuple(found.get(k) for k in range(n))
+        results = op(tensors, [(tuple(operands[k].shape), operands[k].dtype._code) for k in wanted])
+        grad_of = dict(zip(wanted, results, strict=True))
+        return tuple(grad_of.get(k) for k in range(n))
 
     def _is_made_of_ops(self, tensors: Sequence[Any], n: int, attrs: Sequence[Any]) -> bool:
         def run(xs: list) -> list:

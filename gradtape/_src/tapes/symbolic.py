@@ -72,10 +72,10 @@ def gradients(
             )
     stops = _as_list(stop_gradients) if stop_gradients is not None else []
     walk = _Walk(traces, sources, stops, targets)
-    found = walk.gradients(targets, seeds)
+    grads = walk.gradients(targets, seeds)
     if unconnected is UnconnectedGradients.ZERO:
-        found = [ops.zeros_like(x) if g is None else g for g, x in zip(found, sources, strict=True)]
-    return found
+        grads = [ops.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)]
+    return grads
 
 
 def hessians(
@@ -96,14 +96,14 @@ def hessians(
     array([[ 6.,  0.],
            [ 0., 12.]], dtype=float32)
     """
-    found = []
+    results = []
     for x, g in zip(_as_list(xs), gradients(ys, xs), strict=True):
         h = None
         if g is not None:
             g = conversion.densify(g)
             h = _Walk(_traces(), [x], [], [g]).jacobian(g)
-        found.append(ops.zeros([*x.shape, *x.shape], x.dtype) if h is None else h)
-    return found
+        results.append(ops.zeros([*x.shape, *x.shape], x.dtype) if h is None else h)
+    return results
 
 
 def _as_list(values: Any) -> list:
@@ -119,11 +119,11 @@ def _traces() -> list[Trace]:
     trace = _core.current_trace()
     if not isinstance(trace, Trace):
         raise RuntimeError(_EAGER)
-    found: list[Trace] = []
+    traces: list[Trace] = []
     while trace is not None:
-        found.insert(0, trace)
+        traces.insert(0, trace)
         trace = trace.outer
-    return found
+    return traces
 
 
 class _Walk:
@@ -170,9 +170,9 @@ class _Walk:
     def _values_in(trace: Trace, x: Any) -> Iterable[Value]:
         if isinstance(x, _core.Variable):
             read = [v for v, e in _inputs_from_outside(trace) if e is x]
-            now = trace.state.get(id(x))
-            if id(x) in trace.assigned and now is not None and now._symbol is not None:
-                read.append(now._symbol)
+            current = trace.state.get(id(x))
+            if id(x) in trace.assigned and current is not None and current._symbol is not None:
+                read.append(current._symbol)
             return read
         if not isinstance(x, _core.Tensor):
             return []
@@ -183,8 +183,8 @@ class _Walk:
     def _assigned(self, xs: Sequence[Any]) -> set[Value]:
         """What variables hold after an assignment: the way to it is not part of their gradient."""
         variables = [x for x in xs if isinstance(x, _core.Variable)]
-        now = [t.state[id(v)] for t in self.traces for v in variables if id(v) in t.assigned]
-        return {t._symbol for t in now if t._symbol is not None}
+        current = [t.state[id(v)] for t in self.traces for v in variables if id(v) in t.assigned]
+        return {t._symbol for t in current if t._symbol is not None}
 
     # ---- the walk -----------------------------------------------------------------------------
 
@@ -219,15 +219,15 @@ class _Walk:
                 self._start(v)
 
     def _pass(self, node: Node) -> None:
-        made: Sequence[Any] = [None] * len(node.results)
+        results: Sequence[Any] = [None] * len(node.results)
         if node.results and any(v in self.reached for v in node.operands):
             operands = [self._tensor(v) for v in node.operands]
             if isinstance(node.op, Callback):
-                made = node.op(operands, [(r.shape, r.dtype) for r in node.results])
+                results = node.op(operands, [(r.shape, r.dtype) for r in node.results])
             else:
-                made = [symbolic(r) for r in node.results]
-                _core.record_op(node.op, operands, made, node.attrs)
-        for r, t in zip(node.results, made, strict=True):
+                results = [symbolic(r) for r in node.results]
+                _core.record_op(node.op, operands, results, node.attrs)
+        for r, t in zip(node.results, results, strict=True):
             if t is not None and self.tape._tracks(t) and r not in self.stops:
                 self.reached[r] = t
             elif r in self.sources:
@@ -246,16 +246,16 @@ class _Walk:
                 [y for y, _ in pairs], self._ends(), output_gradients=[_seed(g, y) for y, g in pairs]
             )
         )
-        found = []
+        grads = []
         for of in self.wanted:
             total = None
             for g in [next(flat) for v in of if v in self.reached]:
                 total = g if total is None else total if g is None else hooks.accumulate(total, g)
-            found.append(total)
-        return found
+            grads.append(total)
+        return grads
 
     def jacobian(self, y: Any) -> Any:
-        """The derivative of one target by the only source."""
+        """The derivative of one target with respect to the only source."""
         target, ends = self._reached(y), self._ends()
         if target is None or not ends:
             return None

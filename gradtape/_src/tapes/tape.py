@@ -245,26 +245,26 @@ class GradientTape(_core.Tape):
         targets = self._targets(target)
         flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
         given = None if output_gradients is None else nest.flatten(output_gradients)
-        kept: list = []
+        ys: list = []
         cotangents: list = []
         for i, t in enumerate(targets):
             if not _differentiable(t):
                 continue
-            kept.append(t)
+            ys.append(t)
             if given is None or i >= len(given):
                 cotangents.append(None)  # ones
             else:
                 cotangents.append(self._cotangent(given[i], t))
         if unconnected is UnconnectedGradients.RAISE or _core.assign_tracker() is not None:
-            now = record()
-            if now is not None and kept:
-                now.asked = self, kept[0]  # an optimizer may want to know why there is none
-            with self._kept(release=now is None):
-                grads = self._backward(kept, cotangents, flat_sources)
+            lines = record()
+            if lines is not None and ys:
+                lines.asked = self, ys[0]  # an optimizer may want to know why there is none
+            with self._keeping_records(release=lines is None):
+                grads = self._backward(ys, cotangents, flat_sources)
                 if unconnected is UnconnectedGradients.RAISE:
                     self._want_connected(targets, sources, grads)
         else:
-            grads = self._backward(kept, cotangents, flat_sources)
+            grads = self._backward(ys, cotangents, flat_sources)
             if not self._persistent:
                 self._release()
         for i, (g, s) in enumerate(zip(grads, flat_sources, strict=True)):
@@ -275,7 +275,7 @@ class GradientTape(_core.Tape):
         return nest.pack_sequence_as(sources, grads, expand_composites=True)
 
     def explain(self, target: Any, source: Any) -> Explanation:
-        """Why the gradient of `target` by `source` is None: the cause, the line, and what to do.
+        """Why the gradient of `target` with respect to `source` is None: the cause, the line, and what to do.
 
         >>> import gradtape as tf
         >>> x = tf.constant(3.0)
@@ -305,7 +305,8 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
                 said = explain(self, targets[0], s)
                 raise ValueError(
-                    f"gradient: there is no gradient by {_described(s)}. {said}" + more("none-gradients")
+                    f"gradient: there is no gradient with respect to {_described(s)}. {said}"
+                    + more("none-gradients")
                 )
 
     def _use(self) -> None:
@@ -380,9 +381,9 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
         places = [i for i, s in enumerate(flat_sources) if _differentiable(s) and _differentiable(y)]
         jacobians: list = [None] * len(flat_sources)
-        with self._kept():
-            found = jacobians_of(self, y, [flat_sources[i] for i in places])
-            for i, j in zip(places, found, strict=True):
+        with self._keeping_records():
+            differentiable = jacobians_of(self, y, [flat_sources[i] for i in places])
+            for i, j in zip(places, differentiable, strict=True):
                 jacobians[i] = j
             if unconnected is UnconnectedGradients.RAISE:
                 self._want_connected([y], sources, jacobians)
@@ -392,8 +393,8 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         return nest.pack_sequence_as(sources, jacobians, expand_composites=True)
 
     @contextlib.contextmanager
-    def _kept(self, release: bool = True) -> Iterator[None]:
-        """The records survive several passes; afterwards a non-persistent tape gives them back."""
+    def _keeping_records(self, release: bool = True) -> Iterator[None]:
+        """Keeps the records for several passes; afterwards a non-persistent tape releases them."""
         persistent = self._persistent
         try:
             self._configure(True, self._watch_accessed)
@@ -448,11 +449,11 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
             )
         self._use()
         y = self._seen(y)
-        with self._kept():
-            found = batch_jacobian_of(self, y, x) if _differentiable(y) and _differentiable(x) else None
+        with self._keeping_records():
+            jacobian = batch_jacobian_of(self, y, x) if _differentiable(y) and _differentiable(x) else None
             if unconnected is UnconnectedGradients.RAISE:
-                self._want_connected([y], source, [found])
-        return ops.zeros([*y.shape, *tuple(x.shape)[1:]], x.dtype) if found is None else found
+                self._want_connected([y], source, [jacobian])
+        return ops.zeros([*y.shape, *tuple(x.shape)[1:]], x.dtype) if jacobian is None else jacobian
 
     # ---- looking at the tape ------------------------------------------------------------------
 

@@ -194,8 +194,8 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
     if kind == "f":
         first: Any = next(_leaves(value), None) if isinstance(value, (list, tuple)) else None
         own = np.asarray(first if _is_array(first) else np.float32(0)).dtype
-        known = own.kind == "f" and own.itemsize <= 8
-        return array.astype(own.newbyteorder("=") if known else np.float32, copy=False)
+        standard = own.kind == "f" and own.itemsize <= 8
+        return array.astype(own.newbyteorder("=") if standard else np.float32, copy=False)
     return array.astype(np.complex128, copy=False) if kind == "c" else array
 
 

@@ -185,37 +185,37 @@ class _InGraph:
         return stream(*self.seeds, low)
 
 
-class _Kept(NamedTuple):
-    """Streams that are written down, or taken from what was written down."""
+class _Replay(NamedTuple):
+    """Where drawn streams are written down, and the streams to draw again instead of new ones."""
 
     into: tuple[list, ...] = ()
     given: Iterator | None = None
 
 
-_kept = _core.Setting(_Kept())
+_replay = _core.Setting(_Replay())
 
 
 def drawn_stream(make: Callable[[], Any], make_in: Callable[[Any], Callable[[], Any]] | None = None) -> Any:
     """A new stream; in a traced function one for each run of the graph, by `make_in(graph)` if given."""
-    kept = _kept.now()
-    drawn = None if kept.given is None else next(kept.given, None)
+    replay = _replay.now()
+    drawn = None if replay.given is None else next(replay.given, None)
     if drawn is None or not _usable(drawn):
         graph = _core.current_trace()
         if graph is None:
             drawn = make()
         else:
             drawn = above.effects.fresh("random stream", make_in(graph) if make_in else make, (3,), _INT64)
-    for streams in kept.into:
+    for streams in replay.into:
         streams.append(drawn)
     return drawn
 
 
 def _usable(drawn: Any) -> bool:
     """Streams drawn in the body of a loop or branch stay there."""
-    symbol, now = drawn._symbol, _core.current_trace()
-    if symbol is None or symbol.graph is now:
+    symbol, trace = drawn._symbol, _core.current_trace()
+    if symbol is None or symbol.graph is trace:
         return True
-    encloses = getattr(now, "_encloses", None)
+    encloses = getattr(trace, "_encloses", None)
     return encloses is not None and encloses(symbol.graph)
 
 
@@ -223,14 +223,14 @@ def _usable(drawn: Any) -> bool:
 def keep_streams() -> Iterator[list]:
     """Fills a list with the streams that are drawn in this block."""
     streams: list = []
-    kept = _kept.now()
-    with _kept.to(_Kept((*kept.into, streams), kept.given)):
+    replay = _replay.now()
+    with _replay.to(_Replay((*replay.into, streams), replay.given)):
         yield streams
 
 
 def same_streams(streams: list) -> _core.Scope:
     """Random ops in this block draw from these streams: they give the same numbers again."""
-    return _kept.to(_Kept(given=iter(streams)))
+    return _replay.to(_Replay(given=iter(streams)))
 
 
 class Algorithm(enum.IntEnum):
@@ -247,6 +247,6 @@ def want_philox(alg: Any) -> None:
         return
     if alg is None or (not isinstance(alg, str) and int(alg) in (Algorithm.PHILOX, Algorithm.AUTO_SELECT)):
         return
-    known = str(alg).lower() == "threefry" or alg == Algorithm.THREEFRY
+    exists = str(alg).lower() == "threefry" or alg == Algorithm.THREEFRY
     words = f"random: only the algorithm 'philox' is available; got {alg!r}."
-    raise InvalidArgumentError(words) if known else ValueError(words)
+    raise InvalidArgumentError(words) if exists else ValueError(words)

@@ -56,13 +56,13 @@ class Variable(KerasVariable):
     @property
     def value(self) -> Any:
         """What Keras' own property gives, found with less asking: every op on a variable comes by."""
-        held, scopes = self._value, global_state.GLOBAL_STATE_TRACKER.__dict__
-        if held is None or scopes.get("stateless_scope") is not None:
+        value, scopes = self._value, global_state.GLOBAL_STATE_TRACKER.__dict__
+        if value is None or scopes.get("stateless_scope") is not None:
             return super().value
         casting = scopes.get("autocast_scope")
-        if casting is None or not self._autocast or held.dtype.name == casting.dtype:
-            return held
-        return casting.maybe_cast(held)
+        if casting is None or not self._autocast or value.dtype.name == casting.dtype:
+            return value
+        return casting.maybe_cast(value)
 
     @property
     def trainable(self) -> bool:
@@ -112,9 +112,9 @@ _DTYPES = {d.name: d for d in BY_CODE} | {name: f.dtype for name, f in float8.FO
 def dtype_of(dtype: Any) -> Any:
     """The type that Keras means by a name, a Python or NumPy type, or None, which is `floatx`."""
     if type(dtype) is str:
-        found = _DTYPES.get(dtype)
-        if found is not None:
-            return found
+        cached = _DTYPES.get(dtype)
+        if cached is not None:
+            return cached
     return dtype if isinstance(dtype, DType) else tf.as_dtype(standardize_dtype(dtype))
 
 
@@ -308,20 +308,20 @@ def scan(
     rows = [convert_to_tensor(x) for x in tree.flatten(xs)] if xs is not None else []
     count = int(length) if length is not None else rows[0].shape[0]
     carry = _tensors(init)
-    found: list = []
+    outputs: list = []
     order = range(count - 1, -1, -1) if reverse else range(count)
     split = [tf.unstack(r, axis=0) for r in rows]
     for i in order:
         x = tree.pack_sequence_as(xs, [s[i] for s in split]) if rows else None
         carry, y = f(carry, x)
-        found.append(y)
-    if not found:
+        outputs.append(y)
+    if not outputs:
         return carry, None
     if reverse:
-        found.reverse()
-    if found[0] is None:
+        outputs.reverse()
+    if outputs[0] is None:
         return carry, None
-    return carry, tree.map_structure(lambda *ys: tf.stack([convert_to_tensor(y) for y in ys]), *found)
+    return carry, tree.map_structure(lambda *ys: tf.stack([convert_to_tensor(y) for y in ys]), *outputs)
 
 
 def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:

@@ -174,8 +174,8 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
         return tf.complex(*parts)
     high = float(x.dtype.max) if posinf is None else posinf
     low = float(x.dtype.min) if neginf is None else neginf
-    for found, value in ((isnan(x), nan), (isposinf(x), high), (isneginf(x), low)):
-        x = tf.where(found, convert_to_tensor(value, x.dtype.name), x)
+    for mask, value in ((isnan(x), nan), (isposinf(x), high), (isneginf(x), low)):
+        x = tf.where(mask, convert_to_tensor(value, x.dtype.name), x)
     return x
 
 

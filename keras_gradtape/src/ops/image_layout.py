@@ -24,10 +24,10 @@ def want_rank(images: Any) -> None:
         )
 
 
-def want_one_of(name: str, given: Any, known: Iterable[str]) -> None:
-    if given not in known:
+def want_one_of(name: str, given: Any, allowed: Iterable[str]) -> None:
+    if given not in allowed:
         raise ValueError(
-            f"Invalid value for argument `{name}`. Expected of one {tuple(known)}. Received: {name}={given}"
+            f"Invalid value for argument `{name}`. Expected of one {tuple(allowed)}. Received: {name}={given}"
         )
 
 

@@ -153,9 +153,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     kernel, rates, steps = per_axis(kernel_size, 2), per_axis(dilation, 2), per_axis(stride, 2)
     below, beside = per_axis(padding, 2)
     n, c = x.shape[:2]
-    found = _patches(to_last(x), kernel, steps, rates, [below, below, beside, beside])
-    area, windows = kernel[0] * kernel[1], found.shape[1] * found.shape[2]
-    columns = tf.transpose(tf.reshape(found, [n, windows, area, c]), [0, 3, 2, 1])
+    patches = _patches(to_last(x), kernel, steps, rates, [below, below, beside, beside])
+    area, windows = kernel[0] * kernel[1], patches.shape[1] * patches.shape[2]
+    columns = tf.transpose(tf.reshape(patches, [n, windows, area, c]), [0, 3, 2, 1])
     return tf.reshape(columns, [n, c * area, windows])
 
 
@@ -173,9 +173,9 @@ def fold(
         (o + 2 * p - d * (k - 1) - 1) // s + 1
         for o, p, d, k, s in zip(size, (below, beside), rates, kernel, steps, strict=True)
     ]
-    found = tf.transpose(tf.reshape(x, [n, c, area, windows]), [0, 3, 2, 1])
-    found = tf.reshape(found, [n, *counts, area * c])
-    return to_first(_unpatches(found, [n, *size, c], kernel, steps, rates, [below, below, beside, beside]))
+    patches = tf.transpose(tf.reshape(x, [n, c, area, windows]), [0, 3, 2, 1])
+    patches = tf.reshape(patches, [n, *counts, area * c])
+    return to_first(_unpatches(patches, [n, *size, c], kernel, steps, rates, [below, below, beside, beside]))
 
 
 def depth_to_space(x: Any, block_size: int, data_format: str | None = "channels_last") -> Any:

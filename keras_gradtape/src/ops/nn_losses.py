@@ -191,13 +191,13 @@ def _best_path(x: Any, lengths: Any, merge_repeated: bool, blank: int) -> tuple[
     inside = tf.range(steps) < tf.reshape(lengths, [batch, 1])
     best = tf.argmax(x, -1, output_type="int32")
     scores = -tf.reduce_sum(tf.where(inside, tf.reduce_max(x, -1), tf.zeros([], x.dtype)), 1, True)
-    kept = tf.logical_and(inside, tf.not_equal(best, blank))
+    mask = tf.logical_and(inside, tf.not_equal(best, blank))
     if merge_repeated and steps > 1:
         fresh = tf.not_equal(best[:, 1:], best[:, :-1])
-        kept = tf.logical_and(kept, tf.concat([tf.fill([batch, 1], True), fresh], 1))
-    labels = tf.where(kept, best, -1)
+        mask = tf.logical_and(mask, tf.concat([tf.fill([batch, 1], True), fresh], 1))
+    labels = tf.where(mask, best, -1)
     # What is kept moves to the front, in its order.
-    order = tf.argsort(tf.cast(tf.logical_not(kept), "int32"), axis=1, stable=True)
+    order = tf.argsort(tf.cast(tf.logical_not(mask), "int32"), axis=1, stable=True)
     return tf.expand_dims(tf.gather(labels, order, axis=1, batch_dims=1), 0), scores
 
 

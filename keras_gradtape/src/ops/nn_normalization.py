@@ -32,9 +32,9 @@ def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = Fals
     if x.dtype.name in _DIRECT:
         return tuple(_moments(x, axes, keepdims))
     # 16 bits are too few for squares: computed in 32, and cut off at the largest number.
-    found = _moments(tf.cast(x, "float32"), axes, keepdims)
+    wide = _moments(tf.cast(x, "float32"), axes, keepdims)
     low, high = float(x.dtype.min), float(x.dtype.max)
-    return tuple(tf.cast(_clip(v, low, high), x.dtype) for v in found)
+    return tuple(tf.cast(_clip(v, low, high), x.dtype) for v in wide)
 
 
 def batch_normalization(

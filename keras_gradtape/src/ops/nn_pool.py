@@ -37,10 +37,10 @@ def per_axis(value: Any, dims: int) -> list[int]:
 
 
 def paddings_of(padding: str) -> list[int]:
-    found = PADDINGS.get(padding)
-    if found is None:
+    paddings = PADDINGS.get(padding)
+    if paddings is None:
         raise ValueError(f"`padding` must be 'valid' or 'same'. Received: padding={padding}")
-    return found
+    return paddings
 
 
 def _images(x: Any, what: str) -> int:

@@ -183,8 +183,8 @@ logical_xor = _of_truths("logical_xor", tf.math.logical_xor)
 def isclose(x1: Any, x2: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     x1, x2 = floats(x1, x2)
     near = tf.abs(x1 - x2) <= atol + rtol * tf.abs(x2)
-    found = tf.where(isfinite(x1) & isfinite(x2), near, tf.equal(x1, x2))
-    return found | (isnan(x1) & isnan(x2)) if equal_nan else found
+    close = tf.where(isfinite(x1) & isfinite(x2), near, tf.equal(x1, x2))
+    return close | (isnan(x1) & isnan(x2)) if equal_nan else close
 
 
 def allclose(x1: Any, x2: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:

@@ -21,12 +21,12 @@ def _factors(*xs: Any) -> tuple[list, Any]:
 
     Products of bytes do not fit into bytes: int8 gives int32. Booleans are multiplied as integers.
     """
-    made = [operand(x) for x in xs]
-    if all(type(x) is Tensor and x.dtype is tf.int8 for x in made):
-        return [tf.cast(x, tf.int32) for x in made], tf.int32
-    made = common(*made)
-    dtype = made[0].dtype
-    return ([tf.cast(x, tf.int32) for x in made] if dtype.is_bool else made), dtype
+    operands = [operand(x) for x in xs]
+    if all(type(x) is Tensor and x.dtype is tf.int8 for x in operands):
+        return [tf.cast(x, tf.int32) for x in operands], tf.int32
+    operands = common(*operands)
+    dtype = operands[0].dtype
+    return ([tf.cast(x, tf.int32) for x in operands] if dtype.is_bool else operands), dtype
 
 
 def _product(op: Callable, *xs: Any) -> Any:
@@ -175,8 +175,8 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Any:
     before = {"valid": 0, "same": m // 2, "full": m - 1}[mode]
     length = {"valid": n - m + 1, "same": n, "full": n + m - 1}[mode]
     padded = tf.pad(x1, [[before, length + m - 1 - n - before]])
-    pieces = tf.gather(padded, np.arange(length)[:, None] + np.arange(m)[None, :])
-    return tf.linalg.matvec(pieces, tf.math.conj(x2))
+    windows = tf.gather(padded, np.arange(length)[:, None] + np.arange(m)[None, :])
+    return tf.linalg.matvec(windows, tf.math.conj(x2))
 
 
 def slogdet(x: Any) -> tuple:

@@ -358,8 +358,8 @@ def _triangle(x: Any, k: int, lower: bool) -> Any:
     if not lower and k <= 0:
         return tf.linalg.band_part(x, -k, -1)
     rows, columns = x.shape[-2:]
-    kept = np.tri(rows, columns, k if lower else k - 1, dtype=bool)
-    return tf.where(kept if lower else ~kept, x, tf.zeros([], x.dtype))
+    mask = np.tri(rows, columns, k if lower else k - 1, dtype=bool)
+    return tf.where(mask if lower else ~mask, x, tf.zeros([], x.dtype))
 
 
 def tril(x: Any, k: int = 0) -> Any:

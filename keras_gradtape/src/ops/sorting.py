@@ -34,8 +34,8 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Any:
             "`searchsorted` only supports 1-D sorted sequences. "
             f"Received: sorted_sequence.shape={tuple(sequence.shape)}"
         )
-    found = tf.searchsorted(sequence, tf.reshape(values, [-1]), side=side)
-    return tf.reshape(found, values.shape)
+    places = tf.searchsorted(sequence, tf.reshape(values, [-1]), side=side)
+    return tf.reshape(places, values.shape)
 
 
 def digitize(x: Any, bins: Any) -> Any:
@@ -51,8 +51,8 @@ def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
     if not count:
         return tf.fill(x1.shape, invert)
     place = tf.minimum(searchsorted(members, x1), count - 1)
-    found = tf.equal(tf.gather(members, place), x1)
-    return tf.logical_not(found) if invert else found
+    is_member = tf.equal(tf.gather(members, place), x1)
+    return tf.logical_not(is_member) if invert else is_member
 
 
 # ---- unique -------------------------------------------------------------------------------------
@@ -86,9 +86,9 @@ def unique(
     count = size
     if count is None:
         count = int(group[-1]) + 1 if length else 0
-    known = tf.where(group < count, group, tf.constant(-1))  # negative ones are left out
-    counts = tf.math.unsorted_segment_sum(tf.ones_like(order), known, count)
-    first = tf.math.unsorted_segment_min(order, known, count)
+    segment = tf.where(group < count, group, tf.constant(-1))  # negative ones are left out
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(order), segment, count)
+    first = tf.math.unsorted_segment_min(order, segment, count)
     there = counts > 0
     first = tf.where(there, first, first[:1])
     values = tf.gather(moved, first) if length else tf.zeros([count, *rest], x.dtype)

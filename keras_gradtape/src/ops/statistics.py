@@ -23,9 +23,9 @@ def _last(x: Any, axis: Any) -> tuple[Any, list]:
     """`x` with the reduced axes as one at the end, and the shape that the result keeps."""
     axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
     reduced = sorted(a % x.ndim for a in axes)
-    kept = [a for a in range(x.ndim) if a not in reduced]
+    rest = [a for a in range(x.ndim) if a not in reduced]
     whole = [1 if a in reduced else x.shape[a] for a in range(x.ndim)]
-    return tf.reshape(tf.transpose(x, kept + reduced), [*(x.shape[a] for a in kept), -1]), whole
+    return tf.reshape(tf.transpose(x, rest + reduced), [*(x.shape[a] for a in rest), -1]), whole
 
 
 def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip: bool) -> Any:
@@ -148,11 +148,11 @@ def cov(x: Any, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 
 def corrcoef(x: Any) -> Any:
     x = common(x, also=(float,))[0]
-    found = cov(x)
-    if not found.ndim:
-        return found / found
-    spread = tf.sqrt(tf.math.real(tf.linalg.diag_part(found)))
-    if found.dtype.is_complex:
-        spread = tf.cast(spread, found.dtype)
-    out = found / tf.expand_dims(spread, 0) / tf.expand_dims(spread, 1)
+    covariance = cov(x)
+    if not covariance.ndim:
+        return covariance / covariance
+    stddev = tf.sqrt(tf.math.real(tf.linalg.diag_part(covariance)))
+    if covariance.dtype.is_complex:
+        stddev = tf.cast(stddev, covariance.dtype)
+    out = covariance / tf.expand_dims(stddev, 0) / tf.expand_dims(stddev, 1)
     return out if out.dtype.is_complex else tf.clip_by_value(out, -1.0, 1.0)

@@ -31,11 +31,11 @@ getattr(dtypes, "BIT64_TO_BIT32_DTYPE", {}).update(float64="float64", complex128
 
 @functools.lru_cache(maxsize=4096)
 def _result(floatx: str, kinds: tuple) -> str:
-    found = dtypes.result_type(*kinds)
+    result = dtypes.result_type(*kinds)
     for wide, narrow in (("int64", "int32"), ("uint64", "uint32")):
-        if found == narrow and wide in kinds:
+        if result == narrow and wide in kinds:
             return wide
-    return found
+    return result
 
 
 def result_type(*kinds: Any) -> str:
@@ -93,9 +93,9 @@ def common(*xs: Any, also: tuple = ()) -> list:
     """Any number of operands as tensors of their common type; the types `also` take part."""
     if not also and xs and all(type(x) is Tensor and x.dtype is xs[0].dtype for x in xs):
         return list(xs)
-    made = [operand(x) for x in xs]
-    dtype = result_type(*[_kind(x) for x in made], *also)
-    return [convert_to_tensor(x, dtype) for x in made]
+    operands = [operand(x) for x in xs]
+    dtype = result_type(*[_kind(x) for x in operands], *also)
+    return [convert_to_tensor(x, dtype) for x in operands]
 
 
 def floating(x: Any) -> Any:
