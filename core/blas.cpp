@@ -67,7 +67,7 @@ void want_room(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED)
     fail(Code::ResourceExhausted, "cannot multiply matrices: OpenBLAS needs " + std::to_string(bytes >> 20) +
-                                      " MiB for itself, which there are not.");
+                                      " MiB for itself, which are not available.");
   munmap(p, bytes);
 #endif
 }

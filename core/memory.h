@@ -6,7 +6,7 @@
 
 namespace gt {
 
-// A reference-counted block of memory. Owned blocks carry their data 64 bytes behind the
+// A reference-counted block of memory. Owned blocks carry their data 64 bytes after the
 // header; foreign ones (NumPy, DLPack) point elsewhere and call `release` when they die.
 struct alignas(64) Buffer {
   std::atomic<int32_t> refs{1};

@@ -286,7 +286,7 @@ void Program::execute(Frame& f, double* times, bool interruptible) {
 }
 
 static bool has_margin() {
-  void* volatile some = std::malloc(kMargin);  // a compiler may leave out what nobody looks at
+  void* volatile some = std::malloc(kMargin);  // a compiler may remove what nothing reads
   const bool found = some;
   std::free(some);
   return found;

@@ -1,4 +1,4 @@
-"""Gradient accumulation and clipping: large batches in small pieces, and steps that cannot explode.
+"""Gradient accumulation and clipping: large batches in small chunks, and steps that cannot explode.
 
     python examples/clip_and_accumulate.py            # with and without clipping, draws clip_and_accumulate.png
     python examples/clip_and_accumulate.py --quick    # a few steps
@@ -16,7 +16,7 @@ import numpy as np
 import gradtape as tf
 
 LENGTH, UNITS = 30, 48
-LARGE, SMALL = 128, 32  # a step, and the pieces in which it is computed
+LARGE, SMALL = 128, 32  # a step, and the chunks in which it is computed
 
 
 class Recurrent(tf.Module):

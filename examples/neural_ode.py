@@ -4,7 +4,7 @@
     python examples/neural_ode.py --quick    # a few steps
 
 Runge-Kutta steps in a loop of tensors (`for` over `tf.range` becomes a while loop of the graph), and the
-tape differentiates the loop. The network learns from short noisy pieces of one trajectory; then it goes
+tape differentiates the loop. The network learns from short noisy chunks of one trajectory; then it goes
 alone, round the whole spiral and from starting points that it has not seen.
 """
 
@@ -53,7 +53,7 @@ def integrate(change, start, steps):
 def main(quick=False):
     tf.random.set_seed(0)
     rng = np.random.default_rng(0)
-    length, piece = 400, 20
+    length, chunk = 400, 20
     truth = integrate(true_change, tf.constant([[2.0, 0.0]]), length).numpy()[:, 0]
     measured = (truth + rng.normal(0, 0.02, truth.shape)).astype(np.float32)
 
@@ -63,18 +63,18 @@ def main(quick=False):
     optimizer = tf.optimizers.Adam(tf.optimizers.schedules.CosineDecay(0.01, steps))
 
     @tf.function
-    def step(pieces):
+    def step(chunks):
         with tf.GradientTape() as tape:
-            path = integrate(network, pieces[0], piece)
-            loss = tf.reduce_mean(tf.abs(path - pieces))
+            path = integrate(network, chunks[0], chunk)
+            loss = tf.reduce_mean(tf.abs(path - chunks))
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
 
     losses = []
     for k in range(1, steps + 1):
-        first = rng.integers(0, length - piece, 64)
-        pieces = measured[first + np.arange(piece + 1)[:, None]]
-        losses.append(float(step(tf.constant(pieces))))
+        first = rng.integers(0, length - chunk, 64)
+        chunks = measured[first + np.arange(chunk + 1)[:, None]]
+        losses.append(float(step(tf.constant(chunks))))
         if k % (steps // 5) == 0:
             print(f"step {k:5}  mean distance {losses[-1]:.4f}")
 

@@ -339,7 +339,7 @@ class _Signature:
 
     def __init__(self, name: str, function: Any) -> None:
         if not isinstance(function, Function):
-            raise ValueError(f"the signature {name!r} is no function")
+            raise ValueError(f"the signature {name!r} is not a function")
         self.name = name
         self._function = function
 
@@ -445,7 +445,7 @@ class _Reader:
     def _name(self, name: str) -> Any:
         found = _allowed(expect(name, str))
         if found is None:
-            raise _unknown(name, "is no op of gradtape, and no function beside a class of this program")
+            raise _unknown(name, "is neither an op of gradtape nor a function beside a class of this program")
         return found
 
     # All that a folder can hold.

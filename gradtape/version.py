@@ -1,7 +1,7 @@
 """`tf.version`: which TensorFlow this is like, and which gradtape it is.
 
 Programs compare `tf.__version__` with versions of TensorFlow (`assert tf.__version__ >= "2.0"`), so
-that is the version of TensorFlow whose interface gradtape follows, with gradtape's own behind a
+that is the version of TensorFlow whose interface gradtape follows, with gradtape's own after a
 plus sign, as Python's rules for versions allow: "2.21.0+gradtape.0.1.0". gradtape's own version
 alone is `GRADTAPE`.
 

@@ -221,7 +221,7 @@ def test_a_simplification_that_looks_at_makers_is_tried(table):
 def test_a_wrong_epilogue_is_found(table):
     testing.check_op(total(epilogue="sum"), ["programs"])
     del TABLE["test_total"]
-    with pytest.raises(testing.ContractError, match="test_total: program behind add"):
+    with pytest.raises(testing.ContractError, match="test_total: program after add"):
         testing.check_op(total(epilogue="max"), ["programs"])
 
 
@@ -231,7 +231,7 @@ def test_a_wrong_pair_of_loops_is_found(table):
     with pytest.raises(testing.ContractError, match="test_sub: program before"):
         testing.check_op(binary("sub", first="add"), ["programs"])
     del TABLE["test_sub"]
-    with pytest.raises(testing.ContractError, match="test_sub: program behind"):
+    with pytest.raises(testing.ContractError, match="test_sub: program after"):
         testing.check_op(binary("sub", second="add add"), ["programs"])
 
 

@@ -1,4 +1,4 @@
-"""gradtape._src.tapes.primitive: ops of the user's own, alone, in functions, over batches, and under the contract."""
+"""gradtape._src.tapes.primitive: user-defined ops, alone, in functions, over batches, and under the contract."""
 
 import numpy as np
 import pytest

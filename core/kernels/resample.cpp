@@ -134,7 +134,7 @@ template <class T> struct Resampler {
       }
       return;
     }
-    int64_t safe = r.columns.size - 1;  // here the row after the last belongs to somebody else
+    int64_t safe = r.columns.size - 1;  // here the row after the last is not ours
     while (safe > 0 && r.columns.first[safe - 1] + r.columns.taps * r.channels + 1 > in_row) --safe;
     // Row i of x, once its columns are done, waits in slot i % taps for the results that need it.
     int64_t ready = -1;

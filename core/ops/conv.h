@@ -60,7 +60,7 @@ Side forward_side(const Geometry& f, int axis);
 Side input_side(const Geometry& f, int axis, int64_t phase);
 
 // The zeros around axis `i` of a window attribute: none for [], as many as give ceil(in / stride) results
-// for [-1] (TensorFlow's SAME; the odd one behind), else given as [before, after, before, after, ...].
+// for [-1] (TensorFlow's SAME; the odd one after), else given as [before, after, before, after, ...].
 struct Padding {
   int64_t low, high;
 };
@@ -86,7 +86,7 @@ template <class T> struct Scratch {
   Scratch() = default;
   explicit Scratch(int64_t n) : room(empty(DtypeOf<T>::value, Shape(&n, 1))), at(room.as<T>()) {}
 };
-// The geometry with so many groups side by side as one that their `results` channels fill `lanes`; the
+// The geometry with as many groups side by side as one that their `results` channels fill `lanes`; the
 // filter of such a convolution, and the part of a gradient with respect to it that belongs to the groups.
 Geometry joined_groups(const Geometry& f, int64_t results, int64_t lanes);
 template <class T> Scratch<T> join_filter(const Geometry& f, const Geometry& joined, const T* w);

@@ -207,7 +207,7 @@ template <class T> class Places {
       for (int64_t j = r.high; j < r.count; ++j) to[j] = edge(there + j * step, x + j * d[2].src_step, taps);
     }
   }
-  // A copy of a run that begins before or ends behind its line, with zeros there.
+  // A copy of a run that begins before or ends after its line, with zeros there.
   const T* edge(const T* there, int64_t x, int64_t taps) {
     const int64_t size = s_.side[2].size, low = std::clamp<int64_t>(-x, 0, taps),
                   high = std::clamp<int64_t>(size - x, low, taps);

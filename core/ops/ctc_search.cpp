@@ -88,7 +88,7 @@ struct Search {
   }
 };
 
-// ctc_beam_search(inputs, sequence_length; beam_width, top_paths) -> labels [paths, batch, time] (-1 behind
+// ctc_beam_search(inputs, sequence_length; beam_width, top_paths) -> labels [paths, batch, time] (-1 past
 // the end), log_probability [batch, paths]
 void infer_search(const Call& c, Outs& outs) {
   want_dtype(c[0], set_of(Dtype::F32) | set_of(Dtype::F64), "ctc_beam_search_decoder");

@@ -1,4 +1,4 @@
-// Overlapping chunks of a signal along the last axis, and their sum: each is the other's transpose.
+// Overlapping frames of a signal along the last axis, and their sum: each is the other's transpose.
 #include "indices.h"
 
 namespace gt {

@@ -39,7 +39,7 @@ struct Philox {
 };
 
 // The stream of a call: attributes k, k+1 and k+2 (seed, seed2, offset), or an operand `state`
-// of type int64[3] with the same three numbers behind the `operands` the op has anyway.
+// of type int64[3] with the same three numbers after the `operands` the op has anyway.
 inline Philox philox_of(const Call& c, int k, int operands) {
   if (c.n > operands) {
     const int64_t* s = c[operands].as<int64_t>();

@@ -20,7 +20,7 @@ struct Region {
       fail("slice needs begin, step and size for each of the " + std::to_string(rank) + " axes");
     size = shape_attr(c, 2);
     Strides at(x);
-    bool whole = true;  // all axes behind the present one are taken completely
+    bool whole = true;  // all later axes are taken completely
     for (int i = x.rank - 1; i >= 0; --i) {
       int64_t b = begin[size_t(i)], s = step[size_t(i)], k = size[i], last;
       if (k == 0) continue;

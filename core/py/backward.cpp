@@ -121,7 +121,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     // An interrupt travels on. Of anything else Python is told: the rules can still be run one by one.
     if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
     Ref<> error = caught();
-    PyObject* ours = s.query.objects.empty() ? Py_True : Py_False;  // no rule of the user's own
+    PyObject* ours = s.query.objects.empty() ? Py_True : Py_False;  // no user-defined rule
     Ref<>(checked(PyObject_CallFunctionObjArgs(hooks.not_compiled, error.get(), ours, nullptr)));
   }
   return ok;

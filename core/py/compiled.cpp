@@ -17,7 +17,7 @@ constexpr size_t kMostStructures = 1024, kMostBytes = size_t(1) << 28;
 // What the graph and the program of a pass take for a record: 1.3 to 1.7 KB were measured.
 constexpr size_t kBytesPerRecord = 1536;
 // To compile a pass takes about as long as to run it a hundred times by its rules. Short ones are compiled on
-// trust, because nobody notices the wait; long ones have to come back for every thousand of their records.
+// trust, because the wait is not noticed; long ones have to come back for every thousand of their records.
 constexpr size_t kRecordsPerSighting = 1000;
 constexpr int64_t kBreakEven = 100;
 constexpr int64_t kPatience = 64;  // programs made for structures that did not come back

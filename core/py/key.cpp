@@ -248,8 +248,8 @@ Py_ssize_t cache_length(PyObject* self) { return Py_ssize_t(as_cache(self)->cach
 
 PyMethodDef methods[] = {
     {"find", cache_find, METH_O, "The value that was added for this, or None."},
-    {"add", cache_add, METH_VARARGS, "Keeps a value for this; the one found longest ago is let go of."},
-    {"values", cache_values, METH_NOARGS, "All values, the one found last at the end."},
+    {"add", cache_add, METH_VARARGS, "Keeps a value for this key; the least recently used one is dropped."},
+    {"values", cache_values, METH_NOARGS, "All values, the most recently used last."},
     {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
     {}};
 PyType_Slot slots[] = {
@@ -261,7 +261,7 @@ PyType_Slot slots[] = {
     {Py_sq_length, reinterpret_cast<void*>(cache_length)},
     {Py_tp_doc,
      const_cast<char*>(
-         "Cache(most, /)\n--\n\nAt most so many values, found by nests of tensors (by type and shape), plain "
+         "Cache(most, /)\n--\n\nAt most `most` values, found by nests of tensors (by type and shape), plain "
          "values, and objects, which it does not keep alive.")},
     {}};
 PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,

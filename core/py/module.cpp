@@ -169,7 +169,7 @@ NB_MODULE(gradtape_core, m) {
     return d;
   });
   m.def("sightings_needed", gt::sightings_needed,
-        "How often a structure of so many records must be seen before it is compiled.");
+        "How often a structure with this many records must be seen before it is compiled.");
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
   m.def(
       "tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");

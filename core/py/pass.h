@@ -202,7 +202,7 @@ class Pass {
       if (n->closure)
         s.query.add_object(n->closure);
       else if (!n->op->kernel && !n->op->impl)
-        s.query.add_object(reinterpret_cast<PyObject*>(n->op));  // an op of the user's own may die
+        s.query.add_object(reinterpret_cast<PyObject*>(n->op));  // a user-defined op may die
       else
         s.query.add(reinterpret_cast<uintptr_t>(n->op));
       s.query.add(uint64_t(n->n_in) << 32 | n->n_out);
@@ -481,7 +481,7 @@ class Pass {
     for (int i = 0; i < n->n_in; ++i) {
       PyObject* gx = PySequence_Fast_GET_ITEM(list.get(), i);
       if (gx == Py_None || !needs(n->edges()[i])) continue;
-      // What a user's own gradient function returns is passed on as it is.
+      // What a custom gradient returns is passed on unchanged.
       add(n->edges()[i].node, n->edges()[i].output,
           n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->values()[i]));
     }

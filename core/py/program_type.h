@@ -20,7 +20,7 @@ void init_update_type(PyObject* module);
 // Runs without the interpreter's lock; throws what the steps throw.
 void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);
 // Runs, and then all targets, a tuple of variables, have the last results at once. `outs` is left with the
-// other results, and in their places behind those the old values.
+// other results, and in their places after those the old values.
 void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
                       std::vector<Tensor>& outs);
 // Whether the results of a program that are written over inputs are new values of just those variables.

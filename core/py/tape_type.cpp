@@ -212,7 +212,7 @@ static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
 }
 
 // All records and leaves, oldest first, as (number, op, origins, operands, results, owner): the op is None
-// for leaves and gradients of the user's own, origins are (number of a record or 0, which result), owner is a
+// for leaves and custom gradients, origins are (number of a record or 0, which result), owner is a
 // variable, a gradient function or None.
 static PyObject* tape_records(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {

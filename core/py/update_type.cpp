@@ -19,7 +19,7 @@ struct UpdateObject {
   PyObject_HEAD ProgramObject* program;
   PyObject* variables;  // tuple: of the pairs (gradient, variable), in order; Keras' variables are objects of
                         // its own
-  PyObject* externals;  // tuple: variables and tensors, the inputs behind the gradients
+  PyObject* externals;  // tuple: variables and tensors, the inputs after the gradients
   PyObject* targets;    // tuple: the variables that get the results
   std::vector<const Value*> forms;  // of the inputs
   std::vector<Rows> rows;

@@ -110,7 +110,7 @@ class _BatchDataset(Batches):
             if type(batch) is Failure:
                 if batch.interrupts:
                     yield batch
-                # One of the rows fails: a batch begins behind it. From here on the rows are asked for one by one.
+                # One of the rows fails: a batch begins after it. From here on the rows are asked for one by one.
                 left = Raising(rows.elements(table, chain((at,), cuts)))
                 yield from Guarded(by_count(left, self._count, self._drop, _stacked))
                 return

@@ -20,7 +20,7 @@ from gradtape.data.structure import columns, is_tensor
 class _CacheDataset(Unary):
     """The elements of the first full iteration, kept.
 
-    Elements of one shape are kept as a table, so that what comes behind works on row numbers.
+    Elements of one shape are kept as a table, so that later steps work on row numbers.
     """
 
     def __init__(self, source: Any, filename: Any) -> None:

@@ -1,8 +1,8 @@
-"""Errors that do not end an iteration: whoever catches one may ask for the next element, as in TensorFlow.
+"""Errors that do not end an iteration: a caller that catches one may ask for the next element, as in TensorFlow.
 
 A Python generator is over once an exception has passed through it. So steps that are written as generators never see
 one: `resumable` gives them a *failure* in place of the element that could not be made. They pass it on in its turn,
-and it is raised behind them. Ctrl-C takes the same way, so that nothing is lost behind it either; but it `interrupts`:
+and it is raised after them. Ctrl-C takes the same path, so that nothing after it is lost either; but it `interrupts`:
 no step may keep it back, or answer it by trying something else.
 """
 
@@ -65,7 +65,7 @@ class Raising:
 
 
 def resumable(step: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    """A generator function over `source`, its first argument, that goes on behind errors of the source.
+    """A generator function over `source`, its first argument, that goes on after errors of the source.
 
     It meets failures, and yields them (or others) where errors are to be raised.
     """

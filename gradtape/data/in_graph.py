@@ -109,7 +109,7 @@ class DatasetArgument(Dataset):
         self.bind(first)
 
     def bind(self, dataset: Any) -> None:
-        """The dataset of this thread's call; whoever calls keeps it alive."""
+        """The dataset of this thread's call; the caller keeps it alive."""
         self._now.dataset = weakref.ref(dataset)
 
     def _bound(self) -> Any:

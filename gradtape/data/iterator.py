@@ -20,7 +20,7 @@ _iterators: weakref.WeakSet[OwnedIterator] = weakref.WeakSet()
 
 
 def _state_of(taken: int) -> str:
-    """The state of an iterator that has given so many elements."""
+    """The state of an iterator that has given `taken` elements."""
     return f"{taken}:{zlib.crc32(b'elements %d' % taken):08x}"
 
 
@@ -55,7 +55,7 @@ class OwnedIterator:
         return _state_of(self._taken)
 
     def deserialize(self, string_value: str) -> None:
-        """Goes on behind as many elements of this pass, or of a new one if it is further already.
+        """Goes on after as many elements of this pass, or of a new one if it is further already.
 
         The order of a shuffle with a seed is the same in the same pass of a new program.
 
@@ -80,7 +80,7 @@ class OwnedIterator:
                 raise errors.InvalidArgumentError(
                     None,
                     None,
-                    f"The state of the iterator is behind {taken} elements, but the dataset has only "
+                    f"The state of the iterator is after {taken} elements, but the dataset has only "
                     f"{size if 0 <= size < taken else self._taken}.",
                 )
 

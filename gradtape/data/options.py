@@ -122,7 +122,7 @@ class ThreadingOptions(_Options):
 
 
 class ServiceOptions(_Options):
-    """Settings of TensorFlow's data service, which gradtape has not."""
+    """Settings of TensorFlow's data service, which gradtape does not have."""
 
     _FIELDS = {"pinned": (bool, None)}
 

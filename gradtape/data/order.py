@@ -129,7 +129,7 @@ class _RepeatDataset(Unary):
     def _passes(
         self, source: Iterator[Any], begin: Callable[[Run], Iterator[Any]], run: Run
     ) -> Iterator[Any]:
-        # As in TensorFlow: without a number of passes an empty one is the last, but behind a shuffle (the two are one
+        # As in TensorFlow: without a number of passes an empty one is the last, but after a shuffle (the two are one
         # step there) only if it is the first. And a number of passes ends with one that is begun for nothing.
         shuffled = isinstance(self._input, _ShuffleDataset)
         empty, left = 0, self._count

@@ -1,7 +1,7 @@
 """Elements made ahead of time: on one thread for `prefetch`, on several for parallel maps and interleaves.
 
 Handing something from thread to thread costs about as much as making a small batch. So pipelines that only
-compute with what is in memory, where nobody sees when an element is made, start where they are asked, with a
+compute with what is in memory, where it cannot be observed when an element is made, start where they are asked, with a
 watch beside it; threads take over if it takes long. Pipelines that run Python code of the user's or read
 files run ahead from the first element on.
 """
@@ -126,7 +126,7 @@ class Crew:
             del value  # must not live on while this thread waits
 
     def _task(self) -> tuple[int, bool, Any] | None:
-        """The next element of the source with its number; None if there is none, or nobody wants it."""
+        """The next element of the source with its number; None if there is none, or it is not wanted."""
         with self._asking:
             with self._changed:
                 while not self._stopped and self._asked - self._given >= self._room:

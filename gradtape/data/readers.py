@@ -81,7 +81,7 @@ class TFRecordDataset(FileDataset):
 
 
 class FixedLengthRecordDataset(FileDataset):
-    """Pieces of `record_bytes` bytes of files, behind a header and before a footer."""
+    """Records of `record_bytes` bytes of files, after a header and before a footer."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from gradtape.data import text
 from gradtape.data.structure import packer
 
 _INT64 = dtypes.int64._code
-_PIECE = 1 << 16  # row numbers that are shuffled or counted at a time
+_PART = 1 << 16  # row numbers that are shuffled or counted at a time
 _BLOCK_ROWS, _BLOCK_BYTES = 64, 1 << 15  # rows that are copied together when elements are asked for
 
 Chunk = Any  # range | int64 tensor
@@ -167,7 +167,7 @@ def _join(a: Chunk, b: Chunk) -> Chunk:
 
 
 def blocks(chunk: Chunk, most: int, most_bytes: int, row_bytes: int) -> Iterator[Chunk]:
-    """A chunk in pieces of at most `most` rows that have at most `most_bytes` bytes."""
+    """A chunk in parts of at most `most` rows that have at most `most_bytes` bytes."""
     size = max(1, min(most, most_bytes // max(1, row_bytes)))
     for start in range(0, len(chunk), size):
         yield chunk[start : start + size]
@@ -225,24 +225,24 @@ def shuffle(chunks: Iterable[Chunk], room: int, seeds: tuple[int, int]) -> Itera
     """The row numbers in the order of TensorFlow's shuffle with a buffer of `room` elements."""
     buffer = np.empty(room, np.int64)
     cursor = np.zeros(3, np.int64)
-    pieces = _pieces(chunks)
-    piece = next(pieces, None)
-    while piece is not None:
-        following = next(pieces, None)
-        out = _core.shuffle_indices(buffer, cursor, as_tensor(piece), *seeds, following is None)
+    parts = _parts(chunks)
+    part = next(parts, None)
+    while part is not None:
+        following = next(parts, None)
+        out = _core.shuffle_indices(buffer, cursor, as_tensor(part), *seeds, following is None)
         if len(out):
             yield out
-        piece = following
+        part = following
 
 
-def _pieces(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+def _parts(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     for chunk in chunks:
-        yield from blocks(chunk, _PIECE, 8 * _PIECE, 8)
+        yield from blocks(chunk, _PART, 8 * _PART, 8)
 
 
 def counting() -> Iterator[Chunk]:
     """All numbers from 0 on, without an end."""
     start = 0
     while True:
-        yield range(start, start + _PIECE)
-        start += _PIECE
+        yield range(start, start + _PART)
+        start += _PART

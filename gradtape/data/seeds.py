@@ -16,7 +16,7 @@ _BLOCK = 1024
 
 
 def bits(seeds: tuple[int, int], skip: int, count: int) -> np.ndarray:
-    """`count` random 32-bit numbers of a stream, behind the first `skip`, as int64."""
+    """`count` random 32-bit numbers of a stream, after the first `skip`, as int64."""
     first = skip // 4
     wanted = skip - 4 * first + count
     found = random_bits(

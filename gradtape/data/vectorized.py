@@ -26,7 +26,7 @@ from gradtape.data.rows import Chunk, Table, blocks, unstack
 _FEW = 8  # rows that are run one by one rather than compiled for
 _MOST_SIZES = 4  # numbers of rows that programs are made for
 _BLOCK, _BLOCK_BYTES = 64, 1 << 18  # rows computed together when elements are asked for
-_PIECE, _PIECE_BYTES = 1024, 1 << 22  # rows asked a predicate of together
+_PART, _PART_BYTES = 1024, 1 << 22  # rows asked a predicate of together
 
 
 class RowFunction:
@@ -121,7 +121,7 @@ class MappedTable(Table):
 def filtered(table: Table, chunks: Iterator[Chunk], predicate: RowFunction) -> Iterator[Chunk]:
     """The numbers of the rows of which a function is true."""
     for chunk in chunks:
-        for at in blocks(chunk, _PIECE, _PIECE_BYTES, table.row_bytes):
+        for at in blocks(chunk, _PART, _PART_BYTES, table.row_bytes):
             try:
                 chosen = _true(table, at, predicate)
             except Exception:

@@ -243,24 +243,24 @@ class RunOptions(_Options):
     """How `Strategy.run` would run; without effect on one replica."""
 
 
-# ---- partitioners: how variables would be cut into pieces -------------------------------------------
+# ---- partitioners: how variables would be cut into shards -------------------------------------------
 
 
 class Partitioner:
-    """Says into how many pieces each axis of a variable would be cut; the base of the others."""
+    """Says into how many shards each axis of a variable would be cut; the base of the others."""
 
     def __call__(self, shape: Any, dtype: Any, axis: int = 0) -> list[int]:
         raise NotImplementedError
 
     @staticmethod
-    def _only(shape: Any, axis: int, pieces: int) -> list[int]:
+    def _only(shape: Any, axis: int, shards: int) -> list[int]:
         out = [1] * len(shape)
-        out[axis] = pieces
+        out[axis] = shards
         return out
 
 
 class FixedShardsPartitioner(Partitioner):
-    """A fixed number of pieces."""
+    """A fixed number of shards."""
 
     def __init__(self, num_shards: int) -> None:
         self._number = num_shards
@@ -270,7 +270,7 @@ class FixedShardsPartitioner(Partitioner):
 
 
 class MinSizePartitioner(Partitioner):
-    """As many pieces as have at least a given size."""
+    """As many shards as have at least a given size."""
 
     def __init__(
         self, min_shard_bytes: int = 256 << 10, max_shards: int = 1, bytes_per_string: int = 16
@@ -289,7 +289,7 @@ class MinSizePartitioner(Partitioner):
 
 
 class MaxSizePartitioner(Partitioner):
-    """As few pieces as have at most a given size."""
+    """As few shards as have at most a given size."""
 
     def __init__(
         self, max_shard_bytes: int, max_shards: int | None = None, bytes_per_string: int = 16
@@ -304,5 +304,5 @@ class MaxSizePartitioner(Partitioner):
         n = int(shape[axis])
         row = math.prod(int(d) for i, d in enumerate(shape) if i != axis) * (dtype.size or self._per_string)
         rows = max(1, self._largest // row if row else n)
-        pieces = math.ceil(n / rows) if n else 1
-        return self._only(shape, axis, max(1, min(pieces, self._most or pieces)))
+        shards = math.ceil(n / rows) if n else 1
+        return self._only(shape, axis, max(1, min(shards, self._most or shards)))

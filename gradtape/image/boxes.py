@@ -110,7 +110,7 @@ def non_max_suppression(
     Args:
       boxes: `[n, 4]` with `[y1, x1, y2, x2]`.
       scores: `[n]`.
-      max_output_size: at most so many boxes.
+      max_output_size: the largest number of boxes.
       iou_threshold: from this intersection over union on, boxes overlap.
       score_threshold: boxes must have a higher score.
 

@@ -157,7 +157,7 @@ def sample_distorted_bounding_box(
       min_object_covered: how much of an object must be inside.
       aspect_ratio_range: width by height, (0.75, 1.33) by default.
       area_range: part of the image, (0.05, 1) by default.
-      max_attempts: after so many (100) it is the whole image.
+      max_attempts: after this many (100) it is the whole image.
       use_image_if_no_bounding_boxes: without objects, the image is the object.
 
     Returns:

@@ -55,11 +55,11 @@ def _sample_wrt_x(g, x, at, ys, xs, out, dy, dx):
     return ops.zeros_like(xs) if dx else ops.reduce_sum(g * sample_grid(x, at, ys, xs, dy, True), [1, 3])
 
 
-def _unsample_by_y(gg, g, at, ys, xs, out, shape, dy, dx):
+def _unsample_wrt_y(gg, g, at, ys, xs, out, shape, dy, dx):
     return ops.zeros_like(ys) if dy else ops.reduce_sum(g * sample_grid(gg, at, ys, xs, True, dx), [2, 3])
 
 
-def _unsample_by_x(gg, g, at, ys, xs, out, shape, dy, dx):
+def _unsample_wrt_x(gg, g, at, ys, xs, out, shape, dy, dx):
     return ops.zeros_like(xs) if dx else ops.reduce_sum(g * sample_grid(gg, at, ys, xs, dy, True), [1, 3])
 
 
@@ -120,7 +120,7 @@ unsample_grid: Any = opaque(
     "unsample_grid", _WIDE_FLOAT, "g at:Index ys xs shape:Shape dy:Bool=False dx:Bool=False",
     rule=(
         lambda gg, g, at, ys, xs, out, shape, dy, dx: sample_grid(gg, at, ys, xs, dy, dx),
-        None, _unsample_by_y, _unsample_by_x,
+        None, _unsample_wrt_y, _unsample_wrt_x,
     ),
     numpy=_numpy_unsample, batch=_batch_unsample, linear="g",
     samples=[

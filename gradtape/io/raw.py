@@ -35,7 +35,7 @@ def decode_raw(
     """Bytes as numbers: a new last axis holds those of each string.
 
     Args:
-      fixed_length: cut strings to so many bytes, or fill them up with zeros.
+      fixed_length: cut strings to this many bytes, or pad them with zeros.
     """
     not_in_trace("decode_raw")
     text, dtype = as_text(input_bytes), dtypes.as_dtype(out_type)
@@ -84,7 +84,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tex
 
 
 def decode_base64(input: Any, name: str | None = None) -> Text:
-    """The bytes behind web-safe base64."""
+    """The bytes that web-safe base64 encodes."""
     not_in_trace("decode_base64")
 
     def decode(b: bytes) -> bytes:

@@ -51,7 +51,7 @@ def packed(field: int, numbers: Iterable[int]) -> bytes:
 
 
 def number_at(data: bytes, at: int) -> tuple[int, int]:
-    """The integer that starts at a place, and the place behind it.
+    """The integer that starts at a position, and the position after it.
 
     Raises:
       ValueError: if it is cut off, or has more than 64 bits.

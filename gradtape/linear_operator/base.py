@@ -25,7 +25,7 @@ def reference(value: Any, dtype: Any = None) -> Any:
 
 
 def check_type(name: str, value: Any, rank: int) -> None:
-    """Refuses what is no matrix of numbers."""
+    """Refuses what is not a matrix of numbers."""
     if not (value.dtype.is_floating or value.dtype.is_complex):
         allowed = "tf.float16, tf.float32, tf.float64, tf.complex64, tf.complex128"
         raise TypeError(f"Argument `{name}` must have dtype in [{allowed}]. Received: {value.dtype!r}.")

@@ -43,7 +43,7 @@ def conjugate_gradient(
       preconditioner: another such operator, near the inverse of the first.
       x: where to begin, by default at 0.
       tol: stop when the remainder is this much smaller than `rhs`.
-      max_iter: stop after so many steps.
+      max_iter: stop after this many steps.
     """
     if not (operator.is_self_adjoint and operator.is_positive_definite):
         raise ValueError("Expected a self-adjoint, positive definite operator.")

@@ -61,7 +61,7 @@ def _type_3(x: Any) -> Any:
 
 
 def _type_4(x: Any) -> Any:
-    """The odd places of type II of the signal with as many zeros behind it."""
+    """The odd places of type II of the signal with as many zeros after it."""
     n = x.shape[-1]
     return _type_2(pad(x, [[0, 0]] * (len(x.shape) - 1) + [[0, n]]))[..., 1::2]
 

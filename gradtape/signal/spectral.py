@@ -1,4 +1,4 @@
-"""Spectra of short pieces of signals: the short-time Fourier transform and the modified discrete cosine
+"""Spectra of short frames of signals: the short-time Fourier transform and the modified discrete cosine
 transform, and their inverses."""
 
 from __future__ import annotations

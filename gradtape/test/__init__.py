@@ -33,7 +33,7 @@ def compute_gradient(f: Callable, x: Any, delta: float | None = None) -> tuple[t
       argument]`. A complex number counts as two real ones.
 
     Raises:
-      ValueError: if `x` is no list or tuple.
+      ValueError: if `x` is not a list or tuple.
 
     >>> import gradtape as tf
     >>> theoretical, numeric = tf.test.compute_gradient(tf.square, [[1.0, 2.0]])

@@ -85,7 +85,7 @@ def broadcast_to(array_: Any, shape: Any) -> Any:
 
 
 def concatenate(arys: Sequence[Any], axis: int | None = 0) -> Any:
-    """One behind the other."""
+    """Joined along an axis."""
     parts = meet(*arys)
     return tf.concat([ravel(p) for p in parts] if axis is None else parts, axis or 0)
 
@@ -107,7 +107,7 @@ def hstack(tup: Sequence[Any]) -> Any:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """In equal pieces, or at places."""
+    """In equal chunks, or at given indices."""
     ary = array(ary)
     if isinstance(indices_or_sections, int):
         return list(tf.split(ary, indices_or_sections, axis))

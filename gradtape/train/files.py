@@ -31,13 +31,13 @@ _KINDS = {
 _FIELD = re.compile(r'^\s*(\w+):\s*(?:"((?:[^"\\]|\\.)*)"|(\S+))\s*$')
 
 
-def write(path: str, pieces: Iterable[Any]) -> None:
+def write(path: str, chunks: Iterable[Any]) -> None:
     """Writes a file so that it is there whole, or as it was before."""
     part = path + ".part"
     try:
         with open(part, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
+            for chunk in chunks:
+                file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)

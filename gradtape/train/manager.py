@@ -21,10 +21,10 @@ class CheckpointManager:
       checkpoint: what to save.
       directory: the folder. A manager for the same folder goes on where an earlier one stopped.
       max_to_keep: how many checkpoints are kept; None for all of them.
-      keep_checkpoint_every_n_hours: additionally, one checkpoint per so many hours is never deleted.
+      keep_checkpoint_every_n_hours: additionally, one checkpoint per this many hours is never deleted.
       checkpoint_name: the prefix of the files.
       step_counter: a variable that counts steps; needed for `checkpoint_interval`.
-      checkpoint_interval: `save` does nothing until so many steps were made since the last time.
+      checkpoint_interval: `save` does nothing until this many steps were made since the last time.
       init_fn: called by `restore_or_initialize` if there is no checkpoint.
       last_checkpoint_step: the step of the last checkpoint, for a manager made late.
 

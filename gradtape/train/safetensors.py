@@ -63,14 +63,14 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | No
         check = zlib.crc32(_bytes(tensors[key]), check)
     about["crc32"] = f"{check:08x}"
 
-    def pieces() -> Iterator[Any]:
+    def chunks() -> Iterator[Any]:
         text = _encoded(header)
         yield len(text).to_bytes(8, "little")
         yield text
         for key in order:
             yield _bytes(tensors[key])
 
-    files.write(path, pieces())
+    files.write(path, chunks())
 
 
 def _encoded(header: dict[str, Any]) -> bytes:

@@ -57,7 +57,7 @@ def within_depth(path: str) -> str:
 
 
 class PythonState:
-    """State that is no tensor, to be saved with a checkpoint: subclass it.
+    """State that is not a tensor, to be saved with a checkpoint: subclass it.
 
     >>> import json
     >>> import gradtape as tf

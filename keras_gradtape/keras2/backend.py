@@ -211,7 +211,7 @@ def _conv(x: Any, kernel: Any, strides: Any, padding: str, data_format: Any, dil
 
 
 def temporal_padding(x: Any, padding: tuple[int, int] = (1, 1)) -> Any:
-    """Zeros before and behind the steps of sequences."""
+    """Zeros before and after the steps of sequences."""
     return tf.pad(x, [[0, 0], list(padding), [0, 0]])
 
 

@@ -127,7 +127,7 @@ def _subclassed(cls: type, **kwargs: Any) -> None:
 
 
 def _by_position(call: Any) -> Any:
-    """`layer(x, True)`: what is no tensor and not first is passed on by its name.
+    """`layer(x, True)`: what is neither a tensor nor first is passed on by its name.
 
     Arrays beside tensors in a list of inputs become tensors too.
     """

@@ -70,7 +70,7 @@ def _add(tracker: Any, attr: Any) -> None:
 
 
 def _with_modules(own: property, name: str) -> property:
-    """The variables of a layer, and behind them those of modules in its attributes, found when asked."""
+    """The variables of a layer, and after them those of modules in its attributes, found when asked."""
 
     def found(self: Any) -> list:
         variables = own.fget(self)  # type: ignore[misc]

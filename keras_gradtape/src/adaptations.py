@@ -163,7 +163,7 @@ def _model_summary(name: str, data: Any, step: Any = None) -> Any:
     """Writes the configuration of a model for TensorBoard's page of graphs; False if it has none."""
     try:
         words = data.to_json()
-    except Exception as e:  # whatever a layer of a user's own raises, training goes on
+    except Exception as e:  # whatever a custom layer raises, training goes on
         warnings.warn(f"Model failed to serialize as JSON. Ignoring... {e}", stacklevel=2)
         return False
     about = encode.metadata("graph_keras_model", 0, None, b"1")

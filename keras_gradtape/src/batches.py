@@ -106,7 +106,7 @@ def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
 
 
 def _code(array: np.ndarray) -> int | None:
-    """The type number of tensors with such elements; None for what is no tensor (text)."""
+    """The type number of tensors with such elements; None for what is not a tensor (text)."""
     if array.dtype.kind in "OUSVMm" or not array.dtype.isnative:
         return None
     return conversion.convert(array[:0]).dtype._code

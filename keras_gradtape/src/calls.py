@@ -54,7 +54,7 @@ class Note:
         casts = (layer._convert_input_args and layer.autocast) or isinstance(layer, Functional)
         name = BY_CODE[code].name
         self.casts = name if casts and BY_CODE[code].is_floating else None
-        # A layer of Keras without layers inside: nobody asks for the context of its call.
+        # A layer of Keras without layers inside: nothing asks for the context of its call.
         self.alone = not layer._layers and type(layer).__module__.startswith("keras.src.layers.")
 
     def __deepcopy__(self, memo: dict) -> None:

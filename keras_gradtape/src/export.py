@@ -1,4 +1,4 @@
-"""Exporting models to TensorFlow's SavedModel: closed, in words."""
+"""Exporting models to TensorFlow's SavedModel: not supported, and says so."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ ERRORS = (
         "*",
         "accepted error",
         r"TensorFlow (AttributeError|IndexError)",
-        "lists where a tensor is expected, scalars without rows, what is no function: `AttributeError`, `IndexError` "
+        "lists where a tensor is expected, scalars without rows, what is not a function: `AttributeError`, `IndexError` "
         "from inside",
         "a result, or `TypeError`, `ValueError` that say why",
         "accidents of TensorFlow's code",
@@ -402,7 +402,7 @@ ERRORS = (
         "case",
         "refused",
         "exclusive",
-        "`exclusive=True` does not look at the conditions behind",
+        "`exclusive=True` does not look at the later conditions",
         "it does",
         "it says so",
     ),

@@ -59,7 +59,7 @@ def theirs(tensorflow: Any, space: str) -> list[str]:
 
 
 def only_here(tensorflow: Any, space: str) -> list[str]:
-    """Names of ours that TensorFlow has not."""
+    """Names of ours that TensorFlow does not have."""
     ours = [n for n in PUBLIC if n.rpartition(".")[0] == space]
     return sorted(n for n in ours if not has(tensorflow, n))
 

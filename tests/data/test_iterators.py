@@ -86,7 +86,7 @@ def test_states_of_longer_datasets_are_refused(ds):
     long = iter(Dataset.counter())
     for _ in range(7):
         next(long)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="behind 7 elements, but the dataset has only 5"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="after 7 elements, but the dataset has only 5"):
         iter(ds).deserialize(long.serialize())
 
 

@@ -72,7 +72,7 @@ def test_shuffle_without_seed_differs_and_keeps_all():
     assert first != second
 
 
-def test_long_shuffle_crosses_pieces():
+def test_long_shuffle_crosses_chunks():
     """More rows than are shuffled at a time; the sum is TensorFlow's with the seeds (5, 7)."""
     tf.random.set_seed(5)
     found = np.concatenate(list(Dataset.range(200000).shuffle(70000, seed=7).batch(4096).as_numpy_iterator()))
@@ -259,7 +259,7 @@ def test_an_empty_pass_does_not_end_a_number_of_repetitions():
     assert [int(x) for x in passes().repeat(3)] == [4, 5, 6, 7, 12, 13, 14, 15]
 
 
-def test_an_empty_pass_behind_a_shuffle():
+def test_an_empty_pass_after_a_shuffle():
     shuffled = [4, 7, 5, 6, 15, 12, 13, 14, 16, 18]
     assert [int(x) for x in passes().shuffle(10, seed=1).repeat().take(10)] == shuffled
     assert [int(x) for x in passes().shuffle(10, seed=1).repeat(3)] == shuffled[:8]

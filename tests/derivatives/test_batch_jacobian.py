@@ -158,7 +158,7 @@ def test_a_mistake_does_not_use_up_the_tape():
 
 
 @pytest.mark.parametrize("way", MODES)
-def test_pieces(way, monkeypatch):
+def test_chunks(way, monkeypatch):
     x = tf.constant(rng.normal(size=(4, 3)))
     f = FUNCTIONS["dense, more results"]
     expected = batch_jacobian(f, x)

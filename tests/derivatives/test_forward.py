@@ -276,7 +276,7 @@ def test_sparse_tangents():
 
 
 def test_words_of_errors():
-    with pytest.raises(ValueError, match="a primal is no tensor or Variable; got 'float'"):
+    with pytest.raises(ValueError, match="a primal is not a tensor or Variable; got 'float'"):
         Accumulator(3.0, 1.0)
     with pytest.raises(ValueError, match="expected float64; got float32"):
         Accumulator(X, tf.ones([3]))
@@ -285,7 +285,7 @@ def test_words_of_errors():
     with pytest.raises(ValueError, match="same nested structure"):
         Accumulator([X], [T, T])
     acc = Accumulator(X, T)
-    with pytest.raises(AttributeError, match="a target is no tensor"):
+    with pytest.raises(AttributeError, match="a target is not a tensor"):
         acc.jvp(3.0)
     with pytest.raises(ValueError, match="Unknown value for unconnected_gradients"):
         acc.jvp(X, unconnected_gradients="some")

@@ -1,5 +1,5 @@
-"""Jacobians at the edges: sizes, kinds of sources and targets, options, control flow, gradients of
-the user's own, memory. What TensorFlow does is in `tests/semantics/test_jacobian.py`."""
+"""Jacobians at the edges: sizes, kinds of sources and targets, options, control flow, custom
+gradients, memory. What TensorFlow does is in `tests/semantics/test_jacobian.py`."""
 
 import itertools
 
@@ -363,7 +363,7 @@ def test_wrong_sources():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
-    with pytest.raises(AttributeError, match="a source is no tensor"):
+    with pytest.raises(AttributeError, match="a source is not a tensor"):
         tape.jacobian(y, 3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -377,8 +377,8 @@ def test_wrong_sources():
 
 @pytest.mark.parametrize("size", [1, 100, 200])
 @pytest.mark.parametrize("times", [1, 3])
-def test_pieces(size, times, each_mode, monkeypatch):
-    """Rows that do not fit run in pieces, with the same result to the last bit."""
+def test_chunks(size, times, each_mode, monkeypatch):
+    """Rows that do not fit run in chunks, with the same result to the last bit."""
     rng = np.random.default_rng(0)
     w, x = tf.constant(rng.normal(size=(7, 5))), tf.constant(rng.normal(size=5))
 
@@ -400,7 +400,7 @@ def test_pieces(size, times, each_mode, monkeypatch):
         assert runs == [1] * count
 
 
-def test_pieces_take_less_memory(counted_memory):
+def test_chunks_take_less_memory(counted_memory):
     x = tf.ones([400])
 
     def f(x):
@@ -415,11 +415,11 @@ def test_pieces_take_less_memory(counted_memory):
             assert j.shape == [400, 400]
             return tf.config.memory_info()["peak"] - before
 
-    whole, pieces = peak(1 << 30), peak(1 << 15)
-    assert pieces < 0.9 * whole
+    whole, chunks = peak(1 << 30), peak(1 << 15)
+    assert chunks < 0.9 * whole
 
 
-def test_pieces_in_a_function_under_a_tape():
+def test_chunks_in_a_function_under_a_tape():
     x = double(1.0, 2.0, 3.0)
 
     @tf.function

@@ -1,5 +1,5 @@
-"""Jacobians through everything a program may be made of: branches, loops, arrays, gradients of the
-user's own, Python code, sorts, gathers, segments, and Jacobians of Jacobians."""
+"""Jacobians through everything a program may be made of: branches, loops, arrays, custom
+gradients, Python code, sorts, gathers, segments, and Jacobians of Jacobians."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -220,7 +220,7 @@ def test_matrices(name):
     check(MATRICES[name], M, 1e-6)
 
 
-# ---- gradients of the user's own ----------------------------------------------------------------
+# ---- custom gradients ----------------------------------------------------------------
 
 
 @tf.custom_gradient

@@ -15,7 +15,7 @@ ZEROS = {
     "in a function": tf.function(tf.nn.relu),
     "in a loop": tf.function(lambda x: tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, tf.nn.relu(x)), (0, x))[1]),
     "in a branch": tf.function(lambda x: tf.cond(x[0] < 0, lambda: tf.nn.relu(x), lambda: x)),
-    "behind a gradient of the user's own": lambda x: tf.nn.relu(_scaled(x)),
+    "behind a custom gradient": lambda x: tf.nn.relu(_scaled(x)),
 }  # fmt: skip
 
 

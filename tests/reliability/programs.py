@@ -195,7 +195,7 @@ def hashed(tensors: list) -> str:
 
 
 def elementwise(name: str) -> list:
-    """An element-wise op of the table on enough elements for several pieces, and its gradients."""
+    """An element-wise op of the table on enough elements for several chunks, and its gradients."""
     row = TABLE[name]
     case = next(cases(row, [d for d in allowed(row) if d.name == "float32"] or allowed(row)[:1]))
     tensors = [tensor(np.resize(a, 20_011), d) for a, d in zip(case.arrays, case.dtypes, strict=True)]

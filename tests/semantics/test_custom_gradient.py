@@ -1,4 +1,4 @@
-"""Gradients of the user's own: custom_gradient, recompute_grad, grad_pass_through, stop_gradient, registered
+"""Custom gradients: custom_gradient, recompute_grad, grad_pass_through, stop_gradient, registered
 gradients, and tf.gradients (C1 to C13)."""
 
 import numpy as np

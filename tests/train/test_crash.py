@@ -47,17 +47,17 @@ class Steps:
 
 
 class Writing:
-    """A file that is written piece by piece, half a piece before each possible end."""
+    """A file that is written chunk by chunk, half a chunk before each possible end."""
 
     def __init__(self, file, steps):
         self.file, self.steps = file, steps
 
-    def write(self, piece):
-        half = len(piece) // 2
-        self.file.write(bytes(memoryview(piece)[:half]))
+    def write(self, chunk):
+        half = len(chunk) // 2
+        self.file.write(bytes(memoryview(chunk)[:half]))
         self.file.flush()
         self.steps.step()
-        self.file.write(bytes(memoryview(piece)[half:]))
+        self.file.write(bytes(memoryview(chunk)[half:]))
 
     def flush(self):
         self.file.flush()

@@ -305,7 +305,7 @@ class _Writer:
                 f"(tf.constant(0), tf.identity({a.name})))[1]", a.dtype, a.shape,
             )  # fmt: skip
 
-    # ---- functions and gradients of the user's own -------------------------------------------
+    # ---- functions and custom gradients -------------------------------------------
 
     def helper(self, decorator: str) -> tuple[str, _Value, _Value] | None:
         """A function of one tensor above the body, with variables of its own to read and assign."""

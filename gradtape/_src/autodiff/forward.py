@@ -75,7 +75,7 @@ class ForwardAccumulator:
             leaf = leaf_of(p)
             if leaf is None:
                 raise ValueError(
-                    f"ForwardAccumulator: a primal is no tensor or Variable; got {type(p).__name__!r}."
+                    f"ForwardAccumulator: a primal is not a tensor or Variable; got {type(p).__name__!r}."
                 )
             if not _differentiable(leaf):
                 log.warning(

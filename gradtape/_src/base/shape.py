@@ -387,7 +387,7 @@ class TensorSpec(TypeSpec):
         """The spec of `tensor`.
 
         Raises:
-          ValueError: if it is no tensor or variable (a NumPy array has no spec).
+          ValueError: if it is not a tensor or variable (a NumPy array has no spec).
         """
         if not _is_tensor_like(tensor):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Branches, loops and gradients of the user's own over one more leading axis.
+"""Branches, loops and custom gradients over one more leading axis.
 
 A branch or loop whose condition is the same for all rows stays one, over batched graphs. Where
 each row has a condition of its own, branches run row by row, and loops run until the last row is
@@ -175,7 +175,7 @@ def _loop_gradient(node: Node, operands: list, marks: list[bool], size: int) -> 
     every = dict(zip(op.variables, _marked(gs, g_marks, size), strict=True))
     cotangents = [every[i] if i in every else zeros(batched.inputs[i]) for i in gradient.variables]
     grads = dict(zip(gradient.targets, gradient([token, *xs, *cotangents]), strict=True))
-    # Constants come behind the row of flags that a masked loop carries.
+    # Constants come after the row of flags that a masked loop carries.
     place = {i: i + (batched.masked and i >= batched.n) for i in op.targets}
     return [grads[place[i]] if place[i] in grads else zeros(batched.inputs[place[i]]) for i in op.targets]
 

@@ -28,7 +28,7 @@ from gradtape._src.tensors.conversion import densify, read
 
 
 class Seed(NamedTuple):
-    """The rows of the identity in a shape; with `batch` the same for each of so many examples."""
+    """The rows of the identity in a shape; with `batch`, repeated for that many examples."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -64,7 +64,7 @@ class Pullback(NamedTuple):
 def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
     """The backward pass from `y`: from the cache if the tape has seen its structure, else traced.
 
-    None when a gradient of the user's own on the way needs values and cannot be traced.
+    None when a custom gradient on the way needs values and cannot be traced.
     """
     compiled = tape._pullback([y], sources)
     if compiled is not None:
@@ -129,7 +129,7 @@ def jacobians_of(tape: Any, y: Any, sources: list) -> list:
 
 def _forward_is_cheaper(pull: Pullback, y: Any, sources: list) -> bool:
     """Whether the sources have fewer elements than the target, and forward mode gives the same. Gradients
-    of complex numbers are conjugates, tangents are not; a gradient of the user's own may do anything."""
+    of complex numbers are conjugates, tangents are not; a custom gradient may do anything."""
     reached = [s for s, p in zip(sources, pull.places, strict=True) if p is not None]
     if any(x.dtype.is_complex for x in (y, *reached)):
         return False

@@ -1,9 +1,9 @@
 """Whether a backward pass is linear in its cotangent: only then is its transpose the forward pass.
 
-The rules of the table are linear. A gradient of the user's own need not be: it may clip what it
+The rules of the table are linear. A custom gradient need not be: it may clip what it
 passes on, add noise, or decide by its size. Then a Jacobian is what gradients make of it, row by
 row of unit cotangents, and nothing but reverse mode gives that. What an op is linear in, its row
-says (`linear=`); an op that says nothing and is not made of ops that do is not linear.
+says (`linear=`); an op that says nothing, and is not composed of ops that do, is taken as not linear.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_linear(function: GraphFunction) -> bool:
 
 def _linear(graph: Graph, marks: Sequence[bool]) -> bool:
     reached = {v for v, m in zip(graph.inputs, marks, strict=True) if m}
-    nothing: set[Value] = set()  # values that are zero: cotangents of results that nobody reads
+    nothing: set[Value] = set()  # values that are zero: cotangents of results that nothing reads
     for node in graph.nodes:
         on = [v in reached for v in node.operands]
         none = [_is_zero(v) or v in nothing for v in node.operands]
@@ -77,7 +77,7 @@ def _node_is_linear(node: Node, on: list[bool], none: list[bool]) -> bool:
     for some in linear_sets(op.row, len(on)):
         if all(on[k] or none[k] for k in some) and sum(on) == sum(on[k] for k in some):
             return _has_transpose(op.row, on)
-    # An op of the user's own that is made of ops.
+    # A user-defined op that is composed of ops.
     expand = None if op.row.native else getattr(op, "expand", None)
     inside = expand and expand([(v.dtype, v.shape) for v in node.operands], node.attrs)
     return inside is not None and _linear(inside, on)

@@ -41,7 +41,7 @@ class Units:
 
     @staticmethod
     def identity(shape: tuple[int, ...], dtype: Any, batch: int | None) -> Units:
-        """Unit vectors of a shape; with `batch` the same for each of so many examples."""
+        """Unit vectors of a shape; with `batch`, repeated for that many examples."""
         size = int(np.prod(shape, dtype=np.int64))
         places = np.arange(size).reshape(shape)
         if batch is not None:

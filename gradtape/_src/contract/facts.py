@@ -305,7 +305,7 @@ _NEIGHBOURS = {name: _on(name, 1.25) for name in ("add", "sub", "mul", "div", "m
 
 
 def _check_program(case: Case) -> Iterator[str]:
-    """The op behind and before other element-wise ops: in clusters, pairs, and at the end of them."""
+    """The op after and before other element-wise ops: in clusters, pairs, and at the end of them."""
     tensors = case.tensors()
     places = [k for k, d in enumerate(case.dtypes) if d.is_floating or d.is_bool]
     for (name, other), place in itertools.product(_NEIGHBOURS.items(), [*places, None]):
@@ -318,7 +318,7 @@ def _check_program(case: Case) -> Iterator[str]:
         graph = Graph()
         outs = function([symbolic(graph.input(tuple(x.shape), x.dtype._code)) for x in tensors])
         graph.outputs = [graph.value_of(o) for o in outs]
-        what = f"program before {name}" if place is None else f"program behind {name} of {case.names[place]}"
+        what = f"program before {name}" if place is None else f"program after {name} of {case.names[place]}"
         limit = 8 * tolerance(TOLERANCES, *case.dtypes) * case.row.tolerance
         for e, g in zip(function(tensors), compile_graph(graph).run(tensors), strict=True):
             yield from differences(what, case, array_of(g), array_of(e), limit)
@@ -345,7 +345,7 @@ def _check_in_place(case: Case) -> Iterator[str]:
         if (x.shape, x.dtype) != (out.shape, out.dtype) or len(node.results) > 1:
             continue
         expected, inputs = case.call(case.tensors())[0], case.tensors()
-        inputs[k] = Variable(inputs[k])  # whose memory nobody else holds then: the program writes over it
+        inputs[k] = Variable(inputs[k])  # whose memory nothing else holds then: the program writes over it
         compile_graph(x.graph, [k], checked=True).update(inputs, (inputs[k],))
         what = f"written over {case.names[k]}"
         yield from differences(what, case, array_of(inputs[k]), array_of(expected), 0.0)

@@ -1,4 +1,4 @@
-"""What `check_op` asks of an op of the user's own: samples, and a `jvp` that is the derivative."""
+"""What `check_op` asks of a user-defined op: samples, and a `jvp` that is the derivative."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def _check_jvp(case: Case) -> Iterator[str]:
 
 
 def jvp(row: Row) -> Iterator[str]:
-    """The tangent that an op of the user's own gives, against central differences."""
+    """The tangent that a user-defined op gives, against central differences."""
     if getattr(row.op, "jvp", None) is not None:
         yield from each("jvp", _check_jvp, smooth(row))

@@ -349,7 +349,7 @@ def _of_itself(e: Event) -> bool:
 def _target(
     source: Source, found: Aliases, tape: Tape, asked: Event, events: list[Event]
 ) -> Iterator[Finding]:
-    """The target was computed behind the context, or through a function without a gradient."""
+    """The target was computed after the context, or through a function without a gradient."""
     assert isinstance(asked.node, ast.Call)
     target = _argument(asked.node, 0, "target")
     if not isinstance(target, ast.Name):

@@ -90,7 +90,7 @@ def uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range
     """`num_sampled` classes of [0, range_max), all equally likely.
 
     Returns:
-      The classes, and how often each true class and each of them is to be expected among so many.
+      The classes, and how often each true class and each of them is to be expected among them.
     """
     return _sampled("uniform", _UNIFORM, true_classes, num_true, num_sampled, unique, range_max, seed)
 

@@ -30,12 +30,12 @@ def _rows(x):
     return movement.reshape(x, [_prod(batch) * n, k]) if batch else x
 
 
-def _matmul_by_a(g, a, b, out, transpose_a, transpose_b):
+def _matmul_wrt_a(g, a, b, out, transpose_a, transpose_b):
     b = conjugate(b)
     return matmul(b, g, transpose_b, True) if transpose_a else matmul(g, b, False, not transpose_b)
 
 
-def _matmul_by_b(g, a, b, out, transpose_a, transpose_b):
+def _matmul_wrt_b(g, a, b, out, transpose_a, transpose_b):
     a = conjugate(a)
     if len(b.shape) == 2 and not transpose_a:
         # One matrix for a whole batch (a dense layer): a single product, with no sum after it.
@@ -74,7 +74,7 @@ matmul = contraction(
     "a_is_sparse:Ignored=False b_is_sparse:Ignored=False output_type:Extra=None grad_a:Ignored=False "
     "grad_b:Ignored=False",
     pattern="product", simplify=rewriting.matmul, batch=batching.matmul,
-    transposes=(_matmul_by_a, _matmul_by_b), fallback=_matmul_with_extras, numpy=_numpy_matmul,
+    transposes=(_matmul_wrt_a, _matmul_wrt_b), fallback=_matmul_with_extras, numpy=_numpy_matmul,
     samples=[
         call((2, 3), (3, 4)), call((3, 2), (3, 4), transpose_a=True), call((2, 3), (4, 3), transpose_b=True),
         call((3, 2), (4, 3), transpose_a=True, transpose_b=True), call((1, 1), (1, 1)), call((1, 3), (3, 1)),

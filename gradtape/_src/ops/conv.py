@@ -74,7 +74,7 @@ def _numpy_conv_filter(x, g, sizes, strides, dilations, paddings):
 
 # ---- one more leading axis ------------------------------------------------------------------------
 # Images alone: more images. A filter for each image of the new axis: groups. Otherwise the channels
-# that only one operand has (those of the filter's side that is summed over by nobody else) get longer.
+# that only one operand has (those of the filter's side that nothing else sums over) get longer.
 
 
 def _folded(x):

@@ -177,7 +177,7 @@ def ctc_unique_labels(labels, name=None):
 
 @composite("nn.collapse_repeated")
 def collapse_repeated(labels, seq_length, name=None):
-    """`labels` without repetitions in a row, zeros behind them, and the new lengths."""
+    """`labels` without repetitions in a row, zeros after them, and the new lengths."""
     x, lengths = array_of(as_tensor(labels)), array_of(as_tensor(seq_length))
     rows = []
     for row, n in zip(x.tolist(), lengths.tolist(), strict=True):

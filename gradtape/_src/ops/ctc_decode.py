@@ -46,7 +46,7 @@ ctc_beam_search = opaque(
         (call((2, 1, 3), ints([3]), beam_width=2, top_paths=1), "InvalidArgumentError", "sequence_length[0] = 3"),
         (call((2, 1, 3), ints([2]), beam_width=2, top_paths=3), "InvalidArgumentError", "more paths than the beam width"),
     ],
-    doc="The `top_paths` most likely label sequences (the last class is the blank), -1 behind their ends, and their scores.",
+    doc="The `top_paths` most likely label sequences (the last class is the blank), -1 past their ends, and their scores.",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Tells the core which rows stand behind Python's operators and the engine's own steps."""
+"""Tells the core which rows implement Python's operators and the engine's own steps."""
 
 from gradtape import _core
 from gradtape._src.ops.table import TABLE

@@ -15,7 +15,7 @@ from gradtape._src.tensors import conversion
 def to_dlpack(tf_tensor: Any) -> Any:
     """A DLPack capsule that shares the memory of a tensor.
 
-    A tensor does not change: whoever takes the capsule must not write to it.
+    A tensor does not change: the consumer of the capsule must not write to it.
     """
     return _core.to_dlpack(tf_tensor)
 

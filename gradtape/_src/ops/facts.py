@@ -1,6 +1,6 @@
 """What a row says of its op besides values and rules: the facts that the passes over graphs rely on.
 
-The kind of an op implies most of them; a row says what its kind does not. Who says nothing is taken to
+The kind of an op implies most of them; a row says what its kind does not. A row that says nothing is taken to
 be non-linear, dense and in need of memory of its own. The contract tests every fact on the row's samples.
 """
 

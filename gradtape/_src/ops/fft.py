@@ -110,7 +110,7 @@ frames_of = movement(
         call((0, 5), length=3, step=1, count=3),
     ],
     bad=[(call((5,), length=3, step=2, count=3), "InvalidArgumentError", "do not fit into [5]")],
-    doc="`count` pieces of the last axis, each `step` after the one before.",
+    doc="`count` frames of the last axis, each `step` after the one before.",
 )  # fmt: skip
 
 overlap_add = movement(

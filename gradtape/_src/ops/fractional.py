@@ -1,5 +1,5 @@
-"""Pooling by a ratio that need not be a whole number (`tf.nn.fractional_max_pool`), and convolutions of
-the user's own over dilated images (`tf.nn.with_space_to_batch`)."""
+"""Pooling by a ratio that need not be a whole number (`tf.nn.fractional_max_pool`), and user-defined
+convolutions over dilated images (`tf.nn.with_space_to_batch`)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def with_space_to_batch(
 
     Args:
       padding: "VALID" or "SAME"; the latter needs `filter_shape`, the sizes of the window first.
-      spatial_dims: the axes of `input` that are dilated; by default those behind the batch.
+      spatial_dims: the axes of `input` that are dilated; by default those after the batch.
     """
     x = as_tensor(input)
     rates = ints_of(dilation_rate)

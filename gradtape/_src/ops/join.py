@@ -20,7 +20,7 @@ __all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
 concat = movement(
     "concat", ANY, "values:Operands axis:Axis", one_is_all=True,
     batch="leading",
-    transpose=lambda g, xs, out, axis: pieces(g, axis, [x.shape[axis] for x in xs]),
+    transpose=lambda g, xs, out, axis: chunks(g, axis, [x.shape[axis] for x in xs]),
     numpy=lambda xs, axis: np.concatenate(xs, axis),
     samples=[
         call((2,), (3,), axis=0), call((2, 3), axis=0), call((2, 3), (2, 1), (2, 2), axis=-1),
@@ -33,7 +33,7 @@ concat = movement(
         (call((2, 3), (2, 4), axis=0), "InvalidArgumentError", "Dimension 1 in both shapes must be equal"),
         (call((), (), axis=0), "InvalidArgumentError", "out of range"),
     ],
-    names="concat", doc="The tensors `values` one behind the other along `axis`.",
+    names="concat", doc="The tensors `values` joined along `axis`.",
 )  # fmt: skip
 
 stack = movement(
@@ -53,7 +53,7 @@ stack = movement(
     names="stack", doc="The tensors `values`, all of one shape, along a new axis.",
 )  # fmt: skip
 
-pieces = movement(
+chunks = movement(
     "split", ANY, "value axis:Axis sizes:Ints", many=True,
     batch=batching.split,
     transpose=lambda g, x, out, axis, sizes: concat(g, axis),
@@ -67,7 +67,7 @@ pieces = movement(
         (call((4,), axis=0, sizes=[1, 2]), "InvalidArgumentError", "the sizes sum to 3"),
         (call((4,), axis=0, sizes=[5, -1]), "InvalidArgumentError", "must be non-negative"),
     ],
-    doc="`value` in pieces of the given sizes along `axis`.",
+    doc="`value` in chunks of the given sizes along `axis`.",
 )  # fmt: skip
 
 slices = movement(
@@ -94,15 +94,15 @@ add_n = movement(
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list:
-    """`value` in pieces along `axis`.
+    """`value` in chunks along `axis`.
 
     Args:
-      num_or_size_splits: the number of pieces, all of the same size; or a list of their sizes,
+      num_or_size_splits: the number of chunks, all of the same size; or a list of their sizes,
         one of which may be -1 and follows from the others.
-      num: the number of pieces, when it cannot be seen from the sizes.
+      num: the number of chunks, when it cannot be inferred from the sizes.
 
     Raises:
-      InvalidArgumentError: if the pieces do not fill the axis.
+      InvalidArgumentError: if the chunks do not fill the axis.
     """
     x = as_tensor(value)
     axis = axis_of("split", axis if isinstance(axis, int) else index(axis), x.ndim)
@@ -122,7 +122,7 @@ def split(
             sizes[sizes.index(-1)] = total - sum(sizes) - 1
     if num is not None and num != len(sizes):
         raise InvalidArgumentError(f"split: expected {num} sizes; got {sizes}.")
-    return list(pieces(x, axis, sizes))
+    return list(chunks(x, axis, sizes))
 
 
 @composite("unstack")

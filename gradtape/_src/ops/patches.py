@@ -194,7 +194,7 @@ def space_to_batch(input, block_shape, paddings, name=None):
     """Every `block_shape`-th element of the spatial axes as an image of its own, in a larger batch.
 
     Args:
-      block_shape: a size for each of the axes behind the batch.
+      block_shape: a size for each of the axes after the batch.
       paddings: zeros before and after these, `[[before, after], ...]`.
     """
     x = as_tensor(input)

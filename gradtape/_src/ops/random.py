@@ -252,7 +252,7 @@ def binomial_parameters(counts, probs):
 
 
 def binomial_of(stream, shape, counts, probs, dtype):
-    """`stream(samples, parameters)` gives the stream for so many samples of so many parameters."""
+    """`stream(samples, parameters)` gives the stream for that many samples of that many parameters."""
     counts, probs = binomial_parameters(counts, probs)
     dims, _ = size_of(shape)
     samples = samples_of(dims, counts, "the shape of counts and probs")

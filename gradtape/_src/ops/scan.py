@@ -62,19 +62,19 @@ def _numpy_recurrence(a, b, axis=0, reverse=False):
     return np.moveaxis(out, 0, axis)
 
 
-def _recurrence_by_b(g, a, axis, reverse):
+def _recurrence_wrt_b(g, a, axis, reverse):
     return linear_recurrence(conjugate(_next(a, axis, reverse)), g, axis, not reverse)
 
 
-def _recurrence_by_a(g, a, b, out, axis, reverse):
+def _recurrence_wrt_a(g, a, b, out, axis, reverse):
     before = _next(out, axis, not reverse)
-    return _recurrence_by_b(g, a, axis, reverse) * conjugate(before)
+    return _recurrence_wrt_b(g, a, axis, reverse) * conjugate(before)
 
 
 linear_recurrence = opaque(
     "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False", linear="b",
     batch="leading",
-    rule=(_recurrence_by_a, lambda g, a, b, out, axis, reverse: _recurrence_by_b(g, a, axis, reverse)),
+    rule=(_recurrence_wrt_a, lambda g, a, b, out, axis, reverse: _recurrence_wrt_b(g, a, axis, reverse)),
     numpy=_numpy_recurrence,
     samples=[
         call((4,), (4,)), call((2, 3), (2, 3), axis=1), call((3, 2), (3, 2), reverse=True), call((1,), (1,)),
@@ -86,13 +86,13 @@ linear_recurrence = opaque(
 
 
 def _cumprod_rule(g, x, out, axis, exclusive, reverse):
-    """What comes before an element, times what its cotangents bring back from behind it.
+    """What comes before an element, times what the cotangents after it bring back.
 
     Neither divides by `x`, so the derivative is right where `x` is 0 (TensorFlow's is not).
     """
     before = cumprod(x, axis, True, reverse)
-    behind = _recurrence_by_b(_next(g, axis, reverse) if exclusive else g, x, axis, reverse)
-    return conjugate(before) * behind
+    after = _recurrence_wrt_b(_next(g, axis, reverse) if exclusive else g, x, axis, reverse)
+    return conjugate(before) * after
 
 
 cumprod = opaque(

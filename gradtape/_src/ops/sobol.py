@@ -26,7 +26,7 @@ _BITS = 31
 
 
 def _is_primitive(polynomial, degree):
-    """Whether powers of x run through everything but 0 before they come back to 1."""
+    """Whether the polynomial is primitive: x generates all nonzero elements of GF(2^degree)."""
     power = 1
     for k in range(1, 1 << degree):
         power <<= 1

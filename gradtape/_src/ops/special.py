@@ -84,11 +84,11 @@ def _density_derivative(order, a, x):
 _MOST_ORDERS = 4
 
 
-def _igamma_by_a(order):
+def _igamma_wrt_a(order):
     """The row of igamma's derivative of an order with respect to `a`."""
 
     def by_a(g, a, x, out):
-        return g * (_by_a[order](a, x) if order < _MOST_ORDERS else math.nan)
+        return g * (_wrt_a[order](a, x) if order < _MOST_ORDERS else math.nan)
 
     return elementwise(
         f"igamma_grad_a{order}", FLOAT, args="a x",
@@ -98,33 +98,33 @@ def _igamma_by_a(order):
     )  # fmt: skip
 
 
-_by_a = [_igamma_by_a(order) for order in range(1, _MOST_ORDERS + 1)]
-for _last in _by_a[-2:]:  # their second derivative is beyond the last order, and NaN
+_wrt_a = [_igamma_wrt_a(order) for order in range(1, _MOST_ORDERS + 1)]
+for _last in _wrt_a[-2:]:  # their second derivative is beyond the last order, and NaN
     TABLE[_last.op_name].gradient_samples = []
     TABLE[_last.op_name].tolerance = 100.0  # of the reference
 
 igamma = elementwise(
     "igamma", FLOAT, args="a x",
-    vjp=(lambda g, a, x, out: g * _by_a[0](a, x), lambda g, a, x, out: g * _density(a, x)),
+    vjp=(lambda g, a, x, out: g * _wrt_a[0](a, x), lambda g, a, x, out: g * _density(a, x)),
     numpy=reference("igamma"), samples=pairs(0.4, 3, 0.3, 5), names="math.igamma",
     doc="The lower regularised incomplete gamma function, differentiable with respect to both operands.",
 )  # fmt: skip
 
 igammac = elementwise(
     "igammac", FLOAT, args="a x",
-    vjp=(lambda g, a, x, out: -g * _by_a[0](a, x), lambda g, a, x, out: -g * _density(a, x)),
+    vjp=(lambda g, a, x, out: -g * _wrt_a[0](a, x), lambda g, a, x, out: -g * _density(a, x)),
     numpy=reference("igammac"), samples=pairs(0.4, 3, 0.3, 5), names="math.igammac",
     doc="The upper regularised incomplete gamma function `1 - igamma(a, x)`, differentiable with respect to both operands.",
 )  # fmt: skip
 
 
-def _sample_grad_by_a(g, a, x, out):
-    return -g * (_by_a[1](a, x) / _density(a, x) + out * (log(x) - digamma(a)))
+def _sample_grad_wrt_a(g, a, x, out):
+    return -g * (_wrt_a[1](a, x) / _density(a, x) + out * (log(x) - digamma(a)))
 
 
 gamma_sample_grad = elementwise(
     "gamma_sample_grad", FLOAT, args="alpha sample",
-    vjp=(_sample_grad_by_a, lambda g, a, x, out: g * (digamma(a) - log(x) - out * ((a - 1) / x - 1))),
+    vjp=(_sample_grad_wrt_a, lambda g, a, x, out: g * (digamma(a) - log(x) - out * ((a - 1) / x - 1))),
     numpy=reference("gamma_sample_grad"), samples=pairs(0.6, 3, 0.3, 4),
     doc="How a sample of the gamma distribution moves with `alpha` while its quantile stays.",
 )  # fmt: skip

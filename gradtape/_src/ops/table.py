@@ -50,7 +50,7 @@ TABLE: dict[str, Row] = {}
 """Every primitive op, by its own name."""
 
 PUBLIC: dict[str, Any] = {}
-"""Every public name ("math.tanh", "reduce_sum") with the op or composite behind it."""
+"""Every public name ("math.tanh", "reduce_sum") with its op or composite."""
 
 
 class Param(NamedTuple):

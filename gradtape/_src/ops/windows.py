@@ -56,7 +56,7 @@ def paddings(op: str, padding: Any, dims: int, first: bool) -> list[int]:
     """The `paddings` of a row: [] for "VALID", [-1] for "SAME", else numbers before and after each axis.
 
     Args:
-      padding: "VALID" (no zeros), "SAME" (as many as give ceil(size / stride) results, the odd one behind),
+      padding: "VALID" (no zeros), "SAME" (as many as give ceil(size / stride) results, the odd one after),
         or `[[before, after], ...]` for every axis of the images.
     """
     if isinstance(padding, str):

@@ -129,7 +129,7 @@ class Optimizer:
 
     def _forget_programs(self) -> None:
         self._programs = Programs()
-        self._constrain_after = False  # constraints that are no tensor arithmetic run behind the program
+        self._constrain_after = False  # constraints that are not tensor arithmetic run after the program
 
     # ---- what a subclass says ------------------------------------------------------------------
 
@@ -256,7 +256,7 @@ class Optimizer:
         first: dict[str, Any] = {}
         with aside():
             if self.use_ema:
-                # Met at the first step, the average starts with the value after it.
+                # A variable met at the first step: its average starts with the value after it.
                 first["average"] = v._peek() if int(self._iterations.numpy()) else 0
             if self.gradient_accumulation_steps:
                 first["gradient_accumulator"] = 0

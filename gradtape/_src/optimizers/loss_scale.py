@@ -1,8 +1,8 @@
 """`LossScaleOptimizer`: keeps small gradients from vanishing in float16.
 
 The loss is multiplied by a large number before it is differentiated, and the gradients are divided
-by it again. The number finds itself: it halves when gradients overflow, and such a step is left out;
-it doubles after so many steps without.
+by it again. The number is adapted: it halves when gradients overflow, and such a step is skipped;
+it doubles after `dynamic_growth_steps` steps without.
 """
 
 from __future__ import annotations

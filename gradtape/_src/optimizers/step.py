@@ -54,11 +54,11 @@ def fit(g: Any, v: Any) -> Any:
 def present(
     grads: Sequence[Any], variables: Sequence[Any], stacklevel: int = 5
 ) -> tuple[list[Any], list[Any]]:
-    """The gradients there are, checked, as tensors, and their variables. Called before anything is changed.
+    """The gradients that are not None, checked, as tensors, and their variables. Called before anything is changed.
 
     Raises:
       ValueError: if there are more or fewer gradients than variables, or none at all.
-      TypeError: if something else than a variable is to be changed.
+      TypeError: if something other than a variable is to be changed.
       InvalidArgumentError: if a gradient has another shape than its variable.
     """
     if len(grads) != len(variables):
@@ -364,6 +364,6 @@ def _compiled(opt: Optimizer, grads: Sequence[Any], variables: Sequence[Any], up
     except Exception:
         if opt._constrain_after or all(v.constraint is None for v in variables):
             raise
-        # Perhaps a constraint that computes with NumPy: it runs behind the program.
+        # Perhaps a constraint that computes with NumPy: it runs after the program.
         opt._constrain_after = True
         return traced()

@@ -59,7 +59,7 @@ _WORDS = {
         "tf.one_hot and tf.gather."
     ),
     "queue": "gradtape has no queues. Hint: queue.Queue of Python, or tf.data.",
-    "lite": "TensorFlow Lite converts TensorFlow's graphs, which gradtape has not.",
+    "lite": "TensorFlow Lite converts TensorFlow's graphs, which gradtape does not have.",
     "estimator": _NO_ESTIMATORS,
     "raw_ops": "gradtape has no raw ops. Hint: the functions of tf, tf.math, tf.nn and tf.image.",
     "dtypes.experimental": "it is not part of gradtape.",
@@ -120,8 +120,8 @@ _WORDS = {
     "compat.v1.flags": "they are absl's. Hint: absl.flags, or argparse.",
     "compat.v1.Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
     "compat.v1.train.Saver": "it stores the variables of a graph. Hint: tf.train.Checkpoint.",
-    "compat.v1.train.Scaffold": "it belongs to sessions, which gradtape has not.",
-    "compat.v1.train.SessionRunHook": "it belongs to sessions, which gradtape has not.",
+    "compat.v1.train.Scaffold": "it belongs to sessions, which gradtape does not have.",
+    "compat.v1.train.SessionRunHook": "it belongs to sessions, which gradtape does not have.",
     "compat.v1.train.MonitoredTrainingSession": "gradtape has no sessions. Hint: a loop, and tf.train.Checkpoint.",
 }
 

@@ -135,7 +135,7 @@ class Module:
 
         @functools.wraps(method)
         def method_with_name_scope(self: Module, *args: Any, **kwargs: Any) -> Any:
-            with copy(self.name_scope):  # a scope that nobody else holds is left whatever happens
+            with copy(self.name_scope):  # a scope that nothing else holds is left whatever happens
                 return method(self, *args, **kwargs)
 
         return method_with_name_scope

@@ -1,7 +1,7 @@
 """`Variable`: a value that programs change and tapes watch.
 
 Its native part (`core/py/variable_type.cpp`) holds the value, reads it for the tape and changes
-it in place where nobody else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`, `shape`,
+it in place where nothing else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`, `shape`,
 `dtype`, `trainable` and all operators are there. This file holds construction, text, the
 scatters and what Python expects of an object.
 """

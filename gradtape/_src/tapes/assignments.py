@@ -1,12 +1,12 @@
 """Tapes that follow assignments: `GradientTape(track_assign=True)`.
 
-To TensorFlow's tape an assignment is the end of a value's history. To one that tracks, a variable
-holds what was assigned to it, with its history: a step of an optimizer can be differentiated.
+For TensorFlow's tape an assignment ends a value's history. For one that tracks, a variable holds what
+was assigned to it, with its history: a step of an optimizer can be differentiated.
 
 While such a tape records, the core tells its Tracker of every assignment and asks it for the
-values of variables. Reading gives the assigned tensor. A tape that was opened meanwhile and reads
-it takes it for the variable: that is what `gradient(..., variable)` on that tape is about. On the
-tracking tape itself a variable as a source is what it held at the beginning.
+values of variables. Reading gives the assigned tensor. A tape opened in the meantime that
+reads it treats it as the variable: `gradient(..., variable)` on that tape is with respect to it. On
+the tracking tape itself, a variable as a source is what it held at the beginning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Tracker:
         self._before: Any = None
 
     def start(self) -> None:
-        """The tape is about to record: whoever is told of assignments now is told through this tracker."""
+        """The tape is about to record: a tracker that is told of assignments now is told through this one."""
         self._before = _core.assign_tracker()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""`gradtape._src.tapes.primitive`: an op of the user's own, written in Python.
+"""`gradtape._src.tapes.primitive`: a user-defined op, written in Python.
 
 It joins the op table: tapes record it as one call, functions hold it as one node, batching runs it
 over new axes, and `gradtape.testing.check_op` checks it as any other op. What it needs besides its
@@ -208,7 +208,7 @@ def _word(name: str, p: inspect.Parameter) -> str:
 
 
 class Primitive(PythonOp):
-    """An op of the user's own: its forward by its signature, and its gradients."""
+    """A user-defined op: its forward by its signature, and its gradients."""
 
     def __init__(
         self,
@@ -385,7 +385,7 @@ class Primitive(PythonOp):
 
     def record_last(self, grads: Sequence[Any], tensors: Sequence[Any], n: int, attrs: Sequence[Any]) -> None:
         """Tells the tapes of gradients that left the ops: the next derivative is an error, and not a None
-        that nobody expects. By the cotangent alone, which they are linear in, it is the jvp."""
+        that is not expected. By the cotangent alone, which they are linear in, it is the jvp."""
         m = (len(tensors) - n) // 2
         jvp = self.jvp
         if jvp is None or any(map(_core.is_tracked, tensors[m:])):

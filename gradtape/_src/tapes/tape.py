@@ -349,7 +349,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
             else "tf.Variable(value), or tf.constant(value) and tape.watch"
         )
         raise AttributeError(
-            f"gradient: a {role} is no tensor; expected a Tensor or Variable; got {type(value).__name__!r}. Hint: {hint}."
+            f"gradient: a {role} is not a tensor; expected a Tensor or Variable; got {type(value).__name__!r}. Hint: {hint}."
             + more("none-gradients")
         )
 

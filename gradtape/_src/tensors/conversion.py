@@ -63,7 +63,7 @@ def dtype_code(value: Any) -> int:
     return dtype._code
 
 
-# ---- what is no tensor yet ----
+# ---- what is not a tensor yet ----
 
 
 def convert(value: Any, code: int = -1) -> _core.Tensor:

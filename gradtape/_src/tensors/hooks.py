@@ -1,6 +1,6 @@
 """What the native core asks Python for: the rare conversions, and the types it cannot know.
 
-The core calls these functions where speed does not matter: an operand that is no number and no
+The core calls these functions where speed does not matter: an operand that is neither a number nor a
 tensor, an index that is a mask, the sum of two sparse gradients. `install()` hands them over.
 """
 

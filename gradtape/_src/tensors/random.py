@@ -41,7 +41,7 @@ class Seeds:
         self._lock = threading.Lock()
 
     def go_on(self, op: str, dtype: Any, seeds: tuple[int, int], steps: int) -> Any:
-        """The stream of an op behind what its calls have used before."""
+        """The stream of an op, past what its earlier calls have used."""
         which = op, dtype, *seeds
         with self._lock:
             low = self.used.get(which, 0)

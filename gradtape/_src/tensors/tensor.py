@@ -181,7 +181,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     """Checks that the tensor has this shape.
 
     Raises:
-      ValueError: if it has not.
+      ValueError: if it does not.
     """
     if not self.shape.is_compatible_with(shape):
         raise ValueError(

@@ -360,7 +360,7 @@ def vectorized_map(function: Callable, elements: Any) -> Any:
     return tf.vectorized_map(function, _tensors(elements))
 
 
-# ---- pieces of tensors --------------------------------------------------------------------------
+# ---- parts of tensors ---------------------------------------------------------------------------
 
 
 def scatter(indices: Any, values: Any, shape: Any) -> Any:

@@ -76,7 +76,7 @@ class Layout:
         return tf.squeeze(x, [0]) if self._single else x
 
     def back(self, x: Any) -> Any:
-        """A result in the order in which the images came; axes behind the fourth stay behind."""
+        """A result in the order in which the images came; axes after the fourth stay there."""
         if self._first:
             x = tf.transpose(x, [0, 3, 1, 2, *range(4, x.ndim)])
         return tf.squeeze(x, [0]) if self._single else x

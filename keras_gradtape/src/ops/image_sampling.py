@@ -51,7 +51,7 @@ def _read(pixels: Any, sizes: Any, places: list, order: int, mode: str, fill: An
     Args:
       pixels: floats `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after
         the other.
-      places: for each axis where to read, in pixels; all of one shape, which the result has behind `...`.
+      places: for each axis where to read, in pixels; all of one shape, which the result has after `...`.
       start: the number of the first pixel of the array to read, for each place.
     """
     # What is not a number lies outside.

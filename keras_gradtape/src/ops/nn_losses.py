@@ -167,7 +167,7 @@ def ctc_decode(
     merge_repeated: bool = True,
     mask_index: int | None = 0,
 ) -> tuple[Any, Any]:
-    """Labels `[paths, batch, time]`, with -1 behind their end, and a score for each path."""
+    """Labels `[paths, batch, time]`, with -1 past their end, and a score for each path."""
     x = _in_single(inputs)
     lengths = convert_to_tensor(sequence_lengths, "int32")
     classes = x.shape[-1]

@@ -147,7 +147,7 @@ def dot_product_attention(
         before = tf.constant(_lower_triangle(*logits.shape[-2:]))
         mask = before if mask is None else tf.logical_and(mask, before)
     if mask is not None:
-        # A row without a key gets equal parts of all: no infinities, whose difference is no number.
+        # A row without a key gets equal parts of all: no infinities, whose difference is NaN.
         logits = _select(mask, logits, -0.7 * float(logits.dtype.max))
     out = tf.matmul(convert_to_tensor(tf.nn.softmax(logits), query.dtype.name), v)
     return tf.transpose(out, [0, 2, 1, 3])

@@ -94,7 +94,7 @@ def fmod(x1: Any, x2: Any) -> Any:
 
 
 def _logaddexp(x1: Any, x2: Any) -> Any:
-    # The difference of equal infinities is no number, but their sum is the answer.
+    # The difference of equal infinities is NaN, but their sum is the answer.
     gap = -tf.abs(x1 - x2)
     return tf.where(tf.math.is_nan(gap), x1 + x2, tf.maximum(x1, x2) + tf.math.log1p(tf.exp(gap)))
 

@@ -158,7 +158,7 @@ def _in_space(x: Any) -> list:
 
 
 def correlate(x1: Any, x2: Any, mode: str = "valid") -> Any:
-    """The sums of products of `x2` with the pieces of `x1` of its length."""
+    """The sums of products of `x2` with the windows of `x1` of its length."""
     x1, x2 = together(x1, x2)
     if x1.dtype.name in INTEGERS:
         x1, x2 = floating(x1), floating(x2)

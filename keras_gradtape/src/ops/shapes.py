@@ -1,4 +1,4 @@
-"""The functions of `keras.ops.numpy` that put elements into other places: shapes, pieces, order of axes, edges."""
+"""The functions of `keras.ops.numpy` that move elements: shapes, splits, order of axes, padding."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _cut(x: Any, places: Any, axis: int) -> list:
     sizes = [builtins.max(b - a, 0) for a, b in zip([0, *ends], [*ends, length], strict=True)]
     if builtins.sum(sizes) == length:
         return list(tf.split(x, sizes, axis))
-    before = (slice(None),) * (axis % x.ndim)  # places that go back: pieces overlap or are empty
+    before = (slice(None),) * (axis % x.ndim)  # places that go back: chunks overlap or are empty
     return [x[(*before, slice(a, a + n))] for a, n in zip([0, *ends], sizes, strict=True)]
 
 

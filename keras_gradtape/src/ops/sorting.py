@@ -23,7 +23,7 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
 
 
 def argpartition(x: Any, kth: Any, axis: int | None = -1) -> Any:
-    """A full sort: what stands before and behind the place `kth` may have any order."""
+    """A full sort: what is before and after `kth` may be in any order."""
     return argsort(countable(x), axis)
 
 
