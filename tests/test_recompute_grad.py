@@ -256,3 +256,20 @@ def test_a_barrier_is_no_step_and_passes_values_and_gradients_on():
         np.testing.assert_allclose(tape.gradient(y, x), 2 * np.exp([1.0, 2.0]), rtol=1e-6)
     program = f.get_concrete_function(x).graph_function.program
     assert not any("call" in what for what, _ in program.profile([x], 1))
+
+
+def test_second_derivatives_of_functions_with_variables_read_late():
+    """The first gradient reads the variable when it is computed; with respect to it there is a derivative too."""
+    v, x = tf.Variable(2.0), tf.constant(3.0)
+    f = tf.function(tf.recompute_grad(lambda x: x * x * v))
+    for run in (f, tf.function(lambda x: tf.vectorized_map(f, x[None])[0])):
+        v.assign(2.0)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = run(x)
+            v.assign(5.0)
+            g = tape.gradient(y, x)
+        assert float(g) == 30.0
+        assert [float(h) for h in outer.gradient(g, [x, v])] == [10.0, 6.0]

@@ -334,6 +334,41 @@ def test_C9_second_order():
     assert [float(v) for v in both_orders(lambda x: x * f(x), tf.constant(2.0))] == [16.0, 32.0, 48.0]
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_C9_variables_are_read_when_the_gradient_is_computed(wrap):
+    v = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def own(x):
+        return x * 1.0, lambda dy: dy * 10 * v
+
+    again = tf.recompute_grad(lambda x: x * x * v)
+
+    def assigned_inside(x):
+        y = again(x)
+        v.assign(5.0)
+        return y
+
+    x = tf.constant(3.0)
+    for f in (again, own, assigned_inside):
+        v.assign(2.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = wrap(f)(x)
+        v.assign(5.0)
+        assert_close(tape.gradient(y, x), 50.0 if f is own else 30.0)
+
+
+def test_C9_variables_are_read_late_in_jacobians():
+    v, xs = tf.Variable(2.0), tf.constant([1.0, 2.0, 3.0])
+    f = tf.function(tf.recompute_grad(lambda x: x * x * v))
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        y = f(xs)
+    v.assign(5.0)
+    assert_close(tape.jacobian(y, xs), np.diag([10.0, 20.0, 30.0]).astype("float32"))
+
+
 # ---- C10, C11 -----------------------------------------------------------------------------------
 
 

@@ -231,7 +231,7 @@ def _custom_gradient(node: Node, operands: list, marks: list[bool], size: int) -
     one = build(specs_of(op.backward.graph.inputs), dense, op.op_name)
     many = _all_batched(one, [True] * len(one.graph.inputs), size)
     specs = [((size, *v.shape), v.dtype) for v in node.results]
-    batched = CustomGradient(many, op.n_outputs, op.n_inputs, op.wanted, places)
+    batched = CustomGradient(many, op.n_outputs, op.n_inputs, op.wanted, places, op.variables)
     return batched(_marked(operands, marks, size), specs)
 
 

@@ -11,7 +11,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.engines.native.lower import compile_graph
-from gradtape._src.graph.ir import Graph, Node, Value, symbolic
+from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic
 from gradtape._src.graph.simplify import live, simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -177,8 +177,9 @@ class GraphFunction:
         xs, seeds = joint.inputs[:n_x], joint.inputs[n_x:]
         behind = set(seeds)
         backward: list[Node] = []
+        late = _late(joint, joint.outputs[:n_y])
         for node in joint.nodes:
-            if any(v in behind for v in node.operands):
+            if node in late or any(v in behind for v in node.operands):
                 behind.update(node.results)
                 backward.append(node)
         ys, grads = joint.outputs[:n_y], joint.outputs[n_y:]
@@ -207,6 +208,17 @@ class GraphFunction:
             places,
             reached_by,
         )
+
+
+def _late(joint: Graph, ys: list[Value]) -> set[Node]:
+    """The nodes that wait for the backward pass by themselves; those of a pass that is differentiated ran with it."""
+    late = {n for n in joint.nodes if isinstance(n.op, Callback) and n.op.runs_late}
+    needed = set(ys)
+    for node in reversed(joint.nodes) if late else ():
+        if any(v in needed for v in node.results):
+            needed.update(node.operands)
+            late.discard(node)
+    return late
 
 
 def pack(results: list) -> tuple[list, list]:

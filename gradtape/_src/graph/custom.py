@@ -3,7 +3,8 @@
 A `CustomGradient` passes results on unchanged and says what their gradient is: a graph made by
 tracing the user's function once, with the values it captured as further operands. So a tape
 outside of a function, and a derivative of a derivative, find it again. Lowering
-removes it.
+removes it. Variables that it reads are read when it runs, as in eager mode: a `CurrentValue` stands in
+the backward half of a derivative.
 
 A `barrier` passes values on, too. What is computed from its results is never merged by
 simplification with what was computed from its operands, and waits for all of them. So the forward
@@ -17,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.graph.callable import GraphFunction, pack, unpack
 from gradtape._src.graph.ir import Callback, symbolic
@@ -25,13 +27,43 @@ from gradtape._src.tensors.conversion import as_tensor, read
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
+class CurrentValue(Callback):
+    """A variable that a gradient of the user's own reads, as it is when the backward pass runs.
+
+    The operand is what the variable held in the forward pass, or that over a batch; the gradient goes there.
+    """
+
+    runs_late = True
+
+    def __init__(self, variable: Any) -> None:
+        super().__init__("current_value", lambda before: [_over_batch(variable._read()._detach(), before)])
+        self.variable = variable
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        if isinstance(_core.current_trace(), Trace):
+            return [_over_batch(self.variable._read(), operands[0])]
+        results = super().__call__(operands, specs)
+        _core.record(tuple(results), tuple(operands), lambda g: [g])
+        return results
+
+
+def _over_batch(x: Any, like: Any) -> Any:
+    return x if tuple(x.shape) == tuple(like.shape) else ops.broadcast_to(x, like.shape)
+
+
 class CustomGradient(Callback):
     """The node: results, then inputs, then what the gradient captured."""
 
     passes_on = True
 
     def __init__(
-        self, backward: GraphFunction, n_outputs: int, n_inputs: int, wanted: list[int], places: list
+        self,
+        backward: GraphFunction,
+        n_outputs: int,
+        n_inputs: int,
+        wanted: list[int],
+        places: list,
+        variables: list[Any],
     ) -> None:
         super().__init__("custom_gradient", lambda *tensors: [t._detach() for t in tensors[:n_outputs]])
         self.backward = backward
@@ -39,6 +71,7 @@ class CustomGradient(Callback):
         self.n_inputs = n_inputs
         self.wanted = wanted  # the results that have a cotangent
         self.places = places
+        self.variables = variables  # for each captured tensor the variable that it was read from, or None
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         results = super().__call__(operands, specs)
@@ -46,7 +79,11 @@ class CustomGradient(Callback):
         captured = list(operands[self.n_outputs + self.n_inputs :])
 
         def gradients(*gs: Any) -> list:
-            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *captured]))
+            now = [
+                x if v is None else CurrentValue(v)([x], [(tuple(x.shape), x.dtype._code)])[0]
+                for x, v in zip(captured, self.variables, strict=True)
+            ]
+            return unpack(self.places, self.backward([*(gs[k] for k in self.wanted), *now]))
 
         _core.record(tuple(results), tuple(inputs), gradients)
         return results
@@ -63,9 +100,12 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
+    variables = [e if isinstance(e, _core.Variable) else None for e in sub.externals]
     sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
     reads = [read(x) for x in inputs]
-    op = CustomGradient(GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places)
+    op = CustomGradient(
+        GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places, variables
+    )
     results = Callback.__call__(
         op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
     )

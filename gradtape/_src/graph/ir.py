@@ -82,6 +82,7 @@ class Callback:
     row: Any = SimpleNamespace(kind="callback", native="", no_zero=False, **Facts()._asdict())
     passes_on = False  # the results are the first operands; the node only has a gradient of its own
     is_barrier = False  # the results are the operands, hidden from simplification
+    runs_late = False  # belongs to the backward half of a derivative, though it needs no cotangent
 
     def __init__(self, name: str, run: Any, effect: bool = False) -> None:
         self.op_name = name
