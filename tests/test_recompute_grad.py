@@ -273,3 +273,22 @@ def test_second_derivatives_of_functions_with_variables_read_late():
             g = tape.gradient(y, x)
         assert float(g) == 30.0
         assert [float(h) for h in outer.gradient(g, [x, v])] == [10.0, 6.0]
+
+
+def test_no_second_derivative_where_the_first_does_not_depend():
+    """In functions as in eager code: the arguments of the second forward pass do not lead to its cotangent."""
+    x = tf.constant(3.0)
+    for f in (tf.recompute_grad(lambda p: p - p), tf.recompute_grad(tf.sign)):
+
+        def second(x, f=f):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = f(x)
+                g = tape.gradient(y, x)
+            return outer.gradient(g, x)
+
+        assert second(x) is None
+        assert tf.function(second)(x) is None
+        assert second(x, tf.function(f)) is None

@@ -106,3 +106,24 @@ def test_second_derivatives_of_what_was_not_used():
                 y = call(x)
             by_v = tape.gradient(y, v)
         assert outer.gradient(by_v, x) is None
+
+
+def test_second_derivatives_beside_an_assignment():
+    """What is assigned has no cotangent, and what leads to it no second derivative."""
+    v, x = tf.Variable(2.0), tf.constant(3.0)
+
+    def f(x):
+        y = v * 2.0
+        v.assign((v + x) ** 2)
+        return y
+
+    for call in (f, tf.function(f)):
+        for _ in range(3):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = call(x)
+                by_v = tape.gradient(y, v)
+            assert by_v.numpy() == 2.0
+            assert outer.gradient(by_v, [x, v]) == [None, None]

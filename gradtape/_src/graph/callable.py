@@ -11,7 +11,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.engines.native.lower import compile_graph
-from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic
+from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic, written_to
 from gradtape._src.graph.simplify import live, simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -51,7 +51,7 @@ class GraphFunction:
         self.sparsity: Any = None  # which derivatives it can give, once asked for: autodiff/sparse.py
         self._program: Any = None
         self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
-        self._derivatives: dict[tuple[tuple[bool, ...], bool], Derivative] = {}
+        self._derivatives: dict[tuple, Derivative] = {}
         self._rules: dict[tuple[tuple[bool, ...], bool], Any] = {}  # of the derivatives
 
     @property
@@ -97,29 +97,43 @@ class GraphFunction:
                 # The backward pass was differentiated: its residuals have cotangents too.
                 grads = d.forward.gradients(tracked, gs, ins, outs)
             else:
-                grads = self._backward(d, gs, ins, outs)
+                grads = self._backward(d, tracked, gs, ins, outs)
             return [0 if g is None and zero and c else g for g, c in zip(grads, connected, strict=True)]
 
         gradients.connected = connected  # type: ignore[attr-defined]
         return gradients
 
-    def _backward(self, d: Derivative, gs: tuple, ins: tuple, outs: tuple) -> list:
+    def _backward(self, d: Derivative, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
+        present = tuple(k for k in d.cotangents if gs[k] is not None)
+        if not present:
+            return [None] * len(tracked)
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
+        if len(present) < len(d.cotangents) and (_core.is_recording() or written_to(given)):
+            # A pass that is differentiated itself must not have what the missing cotangents would lead to.
+            return d.forward.gradients(tracked, gs, ins, outs, present)
         for k in d.cotangents:
             given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))
         grads = unpack(d.places, d.backward(given), zero=0)
-        missing = [gs[k] is None for k in d.cotangents]
-        if not any(missing):
+        if len(present) == len(d.cotangents):
             return grads
         # Without a cotangent on the way there is no gradient, as if the ops had been recorded one by one.
-        present = sum(1 << i for i, none in enumerate(missing) if not none)
-        return [g if reached & present else None for g, reached in zip(grads, d.reached_by, strict=True)]
+        bits = sum(1 << i for i, k in enumerate(d.cotangents) if k in present)
+        return [g if reached & bits else None for g, reached in zip(grads, d.reached_by, strict=True)]
 
-    def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
-        """Gradients of the inputs from inputs and results alone; runs the forward pass again."""
-        d = self.derivative(tracked)
+    def gradients(
+        self,
+        tracked: tuple[bool, ...],
+        gs: tuple,
+        ins: tuple,
+        outs: tuple,
+        only: tuple[int, ...] | None = None,
+    ) -> list:
+        """Gradients of the inputs from inputs and results alone; runs the forward pass again if it has to.
+
+        With `only`, those of these results alone."""
+        d = self.derivative(tracked, only)
         again = d.forward(list(ins)) if len(d.forward.graph.outputs) > len(outs) else list(outs)
-        return self._backward(d, gs, ins, tuple(again))
+        return self._backward(d, tracked, gs, ins, tuple(again))
 
     def batched(self, batched: tuple[bool, ...], size: int) -> tuple[GraphFunction, list[bool]]:
         """The same function over a new leading axis of the marked inputs, and which outputs have it."""
@@ -133,18 +147,20 @@ class GraphFunction:
 
     # ---- derivatives ------------------------------------------------------------------------
 
-    def derivative(self, tracked: tuple[bool, ...]) -> Derivative:
-        """The derivative with respect to the inputs marked in `tracked`."""
+    def derivative(self, tracked: tuple[bool, ...], only: tuple[int, ...] | None = None) -> Derivative:
+        """The derivative of all results, or of some, with respect to the inputs marked in `tracked`."""
         # A tape that follows assignments needs another derivative.
-        key = tracked, _core.assign_tracker() is not None
+        key = tracked, _core.assign_tracker() is not None, only
         cached = self._derivatives.get(key)
         if cached is None:
             joint = Graph()
             with aside(joint):
-                cached = self._derivatives[key] = self._differentiate(tracked, joint)
+                cached = self._derivatives[key] = self._differentiate(tracked, joint, only)
         return cached
 
-    def _differentiate(self, tracked: tuple[bool, ...], joint: Graph) -> Derivative:
+    def _differentiate(
+        self, tracked: tuple[bool, ...], joint: Graph, only: tuple[int, ...] | None
+    ) -> Derivative:
         xs = [symbolic(joint.input(v.shape, v.dtype)) for v in self.graph.inputs]
         tape = _core.Tape()
         tape._configure(True, False)
@@ -153,7 +169,7 @@ class GraphFunction:
             for x in sources:
                 tape._watch(x)
             ys = replay(self.graph, xs)
-        wanted = [k for k, y in enumerate(ys) if tape._tracks(y)]
+        wanted = [k for k, y in enumerate(ys) if tape._tracks(y) and (only is None or k in only)]
         seeds = [symbolic(joint.input(tuple(ys[k].shape), ys[k].dtype._code)) for k in wanted]
         grads = iter(tape._backward([ys[k] for k in wanted], seeds, sources, True))
         places, flat = pack([next(grads) if t else None for t in tracked])

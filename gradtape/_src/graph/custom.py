@@ -131,7 +131,9 @@ class Barrier(Callback):
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         results = super().__call__(operands, specs)
-        _core.record(tuple(results), tuple(operands), lambda *gs: list(gs))
+        # One record each: to a tape, a result depends on its own operand and on no other.
+        for result, operand in zip(results, operands, strict=True):
+            _core.record((result,), (operand,), lambda g: [g])
         return results
 
 
