@@ -8,6 +8,7 @@ then nothing may be recorded, traced, tracked or watched any more, and what was 
 
 from __future__ import annotations
 
+import dis
 import gc
 import random
 import signal
@@ -31,6 +32,7 @@ from tools.fuzz.harness import Bad
 _LIBRARY = (str(Path(tf.__file__).parent), str(harness.ROOT / "keras_gradtape"))
 _USER = str(Path(__file__).with_name("entry_points.py"))
 _WAYS = "opcode call timer".split()
+_RESUME = dis.opmap["RESUME"]
 _GOLDEN = 0.6180339887498949
 
 
@@ -71,7 +73,10 @@ class _Interrupter:
 
     def call(self, act: Callable) -> None:
         def each(frame: FrameType, event: str, _: Any) -> None:
-            if event in ("call", "c_return") and frame.f_code.co_filename.startswith((*_LIBRARY, _USER)):
+            if not frame.f_code.co_filename.startswith((*_LIBRARY, _USER)):
+                return
+            # A generator that is closed is entered too, but not at a RESUME: CPython looks for no signal there.
+            if event == "c_return" or (event == "call" and frame.f_code.co_code[frame.f_lasti] == _RESUME):
                 self.hit(frame, event)
 
         sys.setprofile(each)
