@@ -98,6 +98,7 @@ class Finder(importlib.abc.MetaPathFinder):
         look = {
             "keras": self._keras_done,
             "keras.src.backend.config": self._config_done,
+            "keras.src.callbacks.callback_list": self._adapt,
             "keras.src.callbacks.tensorboard": self._adapt,
             "keras.src.layers.layer": self._adapt,
             "keras.src.legacy.saving.legacy_h5_format": self._adapt,

@@ -1,8 +1,8 @@
 """Small changes to modules of Keras, made as they are imported. `hook.py` calls `adapt`.
 
 Saving takes shapes and types of gradtape as it takes TensorFlow's; a file that cannot be loaded is named
-and leaves the model as it was; models from .h5 files train on where they were; and the callback
-TensorBoard writes with `gradtape.summary`, so that it needs no TensorFlow.
+and leaves the model as it was; models from .h5 files train on where they were; Ctrl-C comes out of the
+conversion of logs; and the callback TensorBoard writes with `gradtape.summary`, so that it needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -80,6 +80,28 @@ def _layers(module: Any) -> None:
         original(self, weights)
 
     module.Layer.set_weights = set_weights
+
+
+def _logs(module: Any) -> None:
+    """Lets Ctrl-C through where logs become numbers: Keras takes every exception for "not a number"."""
+
+    def number(value: Any) -> Any:
+        if isinstance(value, tf.Tensor):
+            value = value.numpy()
+        try:
+            return float(value)
+        except Exception:
+            return value
+
+    @functools.wraps(module.python_utils.pythonify_logs)
+    def pythonify_logs(logs: Any) -> dict[str, Any]:
+        flat: dict[str, Any] = {}
+        for name in sorted(logs or {}):
+            value = logs[name]
+            flat.update(pythonify_logs(value) if isinstance(value, dict) else {name: number(value)})
+        return flat
+
+    module.python_utils.pythonify_logs = pythonify_logs
 
 
 @contextlib.contextmanager
@@ -171,6 +193,7 @@ def _model_summary(name: str, data: Any, step: Any = None) -> Any:
 
 
 ADAPTED: dict[str, Callable[[Any], None]] = {
+    "keras.src.callbacks.callback_list": _logs,
     "keras.src.callbacks.tensorboard": _tensorboard,
     "keras.src.layers.layer": _layers,
     "keras.src.legacy.saving.legacy_h5_format": _old_format,

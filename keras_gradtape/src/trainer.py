@@ -16,7 +16,6 @@ from keras.src.backend import config
 from keras.src.trainers import trainer as trainers
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import python_utils, traceback_utils
-from keras.src.utils.python_utils import pythonify_logs
 
 import gradtape as tf
 from gradtape import _core
@@ -287,7 +286,7 @@ class Trainer(BaseTrainer):
             ends(end, logs)
             if self.stop_evaluating:
                 break
-        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        logs = python_utils.pythonify_logs(self._get_metrics_result_or_logs(logs))
         callbacks.on_test_end(logs)
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
@@ -352,7 +351,7 @@ class Trainer(BaseTrainer):
         return self._logs(self.test_function([(x, y, sample_weight)]), return_dict)
 
     def _logs(self, logs: Any, return_dict: bool) -> Any:
-        logs = pythonify_logs(logs)
+        logs = python_utils.pythonify_logs(logs)
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
     def predict_on_batch(self, x: Any) -> Any:

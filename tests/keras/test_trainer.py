@@ -455,3 +455,16 @@ def test_wrong_input():
     with pytest.raises(ValueError, match="Unrecognized data type"):
         model.fit("data", verbose=0)
     model.fit(X, Y, verbose=0)  # and nothing is broken
+
+
+def test_logs_are_numbers_and_an_interrupt_comes_out():
+    class Interrupted:
+        def __float__(self):
+            raise KeyboardInterrupt
+
+    logs = {"b": tf.constant(2.0), "a": {"c": np.float32(1)}, "d": "text", "e": tf.constant([1.0, 2.0])}
+    numbers = keras.src.utils.python_utils.pythonify_logs(logs)
+    assert list(numbers) == ["c", "b", "d", "e"]
+    assert (numbers["c"], numbers["b"], numbers["d"], numbers["e"].tolist()) == (1.0, 2.0, "text", [1.0, 2.0])
+    with pytest.raises(KeyboardInterrupt):
+        keras.src.utils.python_utils.pythonify_logs({"loss": Interrupted()})
