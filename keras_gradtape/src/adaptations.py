@@ -69,7 +69,7 @@ def _layers(module: Any) -> None:
 
     @functools.wraps(original)
     def set_weights(self: Any, weights: Any) -> None:
-        # Their number is looked at by Keras.
+        # Keras checks their number.
         for variable, value in zip(self.weights, weights, strict=False):
             wanted, given = tuple(variable.shape), tuple(np.shape(value))
             if wanted != given:

@@ -47,7 +47,7 @@ class Batches(EpochIterator):
         begin, end, iterator = next(self._epoch_iterator)
         batches = list(itertools.islice(iterator, self.steps_per_execution))
         if len(batches) < self.steps_per_execution:
-            # The last execution of an epoch may take fewer; fewer than there should be is worth a word.
+            # The last execution of an epoch may take fewer; fewer than there should be is worth a warning.
             if self.steps_per_epoch or self._num_batches is None or begin + len(batches) < self._num_batches:
                 with self.catch_stop_iteration():  # says that the input ran out
                     raise StopIteration

@@ -2,7 +2,7 @@
 
 Keras writes an update variable by variable, in some ten ops each. Here its own code is traced once
 for a list of variables and kinds of gradients; later steps run the program, which writes the new
-values over the old. Inside a traced function the code runs as it is and becomes part of that trace.
+values over the old. Inside a traced function the code runs unchanged and becomes part of that trace.
 
 What Python computes anew in each step (a learning rate that is a function, a schedule of the user's
 own) is computed before the program and handed to it. Optimizers whose update is written by the user
@@ -53,7 +53,7 @@ def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_
 
 
 def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
-    """Takes one step; without variables those it was built with are meant."""
+    """Takes one step; by default over the variables it was built with."""
     if not len(grads):
         return
     if _inline() or not _traceable(type(self)):
@@ -172,7 +172,7 @@ def _traceable(cls: type) -> bool:
 
 
 def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
-    """One step in eager mode, by a program if there can be one."""
+    """One step in eager mode, by a program where possible."""
     grads, variables = _checked(self, grads, variables)
     if _inline() or not _traceable(type(self)):
         self.apply(grads, variables)
@@ -199,7 +199,7 @@ def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
 
 
 def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The gradients there are and their variables, which have slots then. What is wrong changes nothing."""
+    """The gradients that are not None and their variables, with slots made. An error changes nothing."""
     if variables is None:
         if not self.built or len(grads) != len(self._trainable_variables):
             Base.apply(self, grads)  # raises

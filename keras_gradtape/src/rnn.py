@@ -1,7 +1,7 @@
 """Recurrent layers: the loop over time, and LSTM and GRU without a Keras cell in it.
 
-Eagerly a loop is a loop, and LSTM and GRU are compiled when they come again. While a function is traced,
-short sequences are written out; of long ones one step is traced and becomes the body of a `tf.while_loop`,
+Eagerly a loop is a loop, and LSTM and GRU are compiled on their second call. While a function is traced,
+short sequences are unrolled; of long ones one step is traced and becomes the body of a `tf.while_loop`,
 which compiles much faster and runs about as fast.
 """
 
@@ -21,7 +21,7 @@ from keras_gradtape.src.ops.types import common
 
 __all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn", "unstack"]
 
-# How many steps are written out in a trace: tracing one of a Keras cell takes long.
+# How many steps are unrolled in a trace: tracing one of a Keras cell takes long.
 _SHORT = 64
 _SHORT_OF_CELLS = 12
 
@@ -52,10 +52,10 @@ def _run(
     """
     count = sequences[0].shape[0]
     if unroll or count <= short or _core.current_trace() is None:
-        return _written_out(step, sequences, states, backwards, keep_all, time_axis)
+        return _unrolled(step, sequences, states, backwards, keep_all, time_axis)
     if backwards:
         sequences = [tf.reverse(s, [0]) for s in sequences]
-    # The first step stands before the loop: it tells the types and shapes of what the loop carries.
+    # The first step is before the loop: it gives the types and shapes of what the loop carries.
     last, states = step([s[0] for s in sequences], states, None)
     rows = [tf.TensorArray(s.dtype, count, element_shape=s.shape[1:]).unstack(s) for s in sequences]
     arrays = []
@@ -80,7 +80,7 @@ def _run(
     return last, [_swapped(o) for o in stacked] if time_axis else stacked, states
 
 
-def _written_out(
+def _unrolled(
     step: Step, sequences: list, states: list, backwards: bool, keep_all: bool, time_axis: int
 ) -> tuple[list, list, list]:
     rows = [tf.unstack(s) for s in sequences]
@@ -168,7 +168,7 @@ def rnn(
 
 
 def _chosen(valid: Any, new: list, old: list) -> list:
-    """Of each example the new value if its step is known, else the old one."""
+    """For each example the new value if its step is valid, else the old one."""
     return [
         _select(tf.reshape(valid, (*valid.shape, *[1] * (n.ndim - valid.ndim))), n, o)
         for n, o in zip(new, old, strict=True)

@@ -27,7 +27,7 @@ from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 Tensor = _core.Tensor
 
 
-# Shapes of batches for which a step is traced; the others run eagerly, which is quicker than a trace.
+# Shapes of batches for which a step is traced; the others run eagerly, which is faster than tracing.
 _MOST_KINDS = 32
 
 

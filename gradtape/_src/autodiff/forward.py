@@ -1,7 +1,7 @@
 """ForwardAccumulator: derivatives along a direction, Jacobian times vector.
 
 A backward pass is linear in its cotangent. Its own derivative with respect to the cotangent is
-the forward pass: so an accumulator is a tape, and every op has a forward derivative with respect to its one
+the forward pass: so an accumulator is a tape, and every op has a forward derivative from its one
 rule. In a compiled function what is left of this is forward mode alone; in eager code the
 accumulator keeps what a tape would keep.
 """

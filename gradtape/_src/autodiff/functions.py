@@ -141,7 +141,7 @@ def hessian(f: Callable, x: Any) -> Any:
 
 
 def laplacian(f: Callable, x: Any) -> Any:
-    """The sum of the unmixed second derivatives of `f` by the last axis of `x`.
+    """The sum of the unmixed second derivatives of `f` with respect to the last axis of `x`.
 
     With `x` of shape `[n]` and a scalar function the trace of the Hessian. With a batch `[batch, n]`
     and one or several numbers per example, `[batch, ...]`, the Laplacian of each.

@@ -1,4 +1,4 @@
-"""Implicit differentiation: gradients through a solver that no tape has seen."""
+"""Implicit differentiation: gradients through a solver that no tape recorded."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _unflat(flat: Any, like: Sequence[Any]) -> list:
 
 
 def conjugate_gradients(times: Callable[[Any], Any], b: Any, tolerance: float = 1e-6) -> Any:
-    """Solves `times(x) = b` for a symmetric, positive matrix that is known by its products alone."""
+    """Solves `times(x) = b` for a symmetric, positive matrix that is given by its products alone."""
     x = ops.zeros_like(b)
     r = p = b
     norm = float(ops.reduce_sum(b * b))

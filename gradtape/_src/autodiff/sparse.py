@@ -1,4 +1,4 @@
-"""Sparse Jacobians: with as many passes as the pattern needs colours."""
+"""Sparse Jacobians, in as many passes as the pattern has colours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradtape._src.tensors.conversion import leaf_of
 def sparse_jacobian(f: Callable, x: Any) -> Any:
     """The Jacobian of `f` at `x` as a `scipy.sparse` matrix `[f(x) elements, x elements]`.
 
-    Which entries can be other than zero is read from the tape. Columns (or rows) that have no row
+    Which entries can be nonzero is read off the tape. Columns (or rows) that have no row
     (column) in common are computed together: a tridiagonal Jacobian takes three passes, whatever its
     size. The passes run as one batch, as in `tape.jacobian`.
 
@@ -87,7 +87,7 @@ class Sparsity:
 
 
 def _sparsity(pull: Pullback) -> Sparsity:
-    """Remembered with the structure of the pass, as long as the indices in it are the same."""
+    """Cached with the structure of the pass, as long as the indices in it are the same."""
     indices = [np.asarray(t) for t in pull.residuals if t.dtype.is_integer or t.dtype.is_bool]
     cached = pull.function.sparsity
     if cached is not None and all(np.array_equal(a, b) for a, b in zip(cached[0], indices, strict=True)):

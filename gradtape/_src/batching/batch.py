@@ -74,7 +74,7 @@ def replay_batched(
 
 
 def batched_graph(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Graph, list[bool]]:
-    """`replay_batched` as a graph of its own, and which outputs have the new axis."""
+    """`replay_batched` as a new graph, and which outputs have the new axis."""
     out = Graph()
     xs = [
         symbolic(out.input((size, *v.shape) if b else v.shape, v.dtype))
@@ -106,7 +106,7 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
     if rule == "leading":
         xs = [x if b else broadcast_rows(x, size) for x, b in zip(operands, marks, strict=True)]
         return _core.apply(op, xs, shifted(op.row, node.attrs, size))
-    if rule is not None and size:  # rules of the user's and ours need not think of no rows at all
+    if rule is not None and size:  # rules need not handle an empty batch
         results = rule(size, marks, operands, node.attrs)
         if results is not None:
             return list(results) if op.row.many else [results]
@@ -114,7 +114,7 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
 
 
 def _draws(op: Callback) -> bool:
-    """Whether random numbers are drawn by the op, or inside of it: each row has numbers of its own."""
+    """Whether the op, or one inside of it, draws random numbers: each row draws its own."""
     if isinstance(op, Draw) or not op.effect:
         return op.effect
     if isinstance(op, Branches):

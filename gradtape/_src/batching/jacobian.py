@@ -64,7 +64,7 @@ class Pullback(NamedTuple):
 def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
     """The backward pass from `y`: from the cache if the tape has seen its structure, else traced.
 
-    None when a custom gradient on the way needs values and cannot be traced.
+    None if a custom gradient in the pass needs values and cannot be traced.
     """
     compiled = tape._pullback([y], sources)
     if compiled is not None:
@@ -78,10 +78,10 @@ def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
             grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
             places, flat = pack(grads)
             trace.outputs = [trace.value_of(t) for t in flat]
-    except Exception:  # row by row it may work; if not, the error is raised there, about values
+    except Exception:  # it may work row by row; if not, the error is raised there, about values
         return None
     residuals = [read(e) for e in trace.externals]
-    trace.externals.clear()  # the trace is a circle of objects, which may live on for a while; what it saw must not
+    trace.externals.clear()  # the trace is a reference cycle, which may live on for a while; its tensors must not
     graph = extract(trace.nodes, [*trace.inputs[1:], trace.inputs[0]], trace.outputs)
     return Pullback(GraphFunction(graph, "gradient"), residuals, places)
 
@@ -108,7 +108,7 @@ def transposed(function: GraphFunction, output: int) -> GraphFunction:
                 tape._watch(seed)
                 y = replay(graph, [*residuals, seed])[output]
             (g,) = tape._backward([y], [tangent], [seed])
-        out.outputs = [out.value_of(seed if g is None else densify(g))]  # zeros, if there is no way
+        out.outputs = [out.value_of(seed if g is None else densify(g))]  # zeros, if they are not connected
         cached = function.tangents[output] = GraphFunction(simplify(out), "tangent")
     return cached
 
@@ -167,8 +167,8 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
 
 
 def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
-    """For each source the gradients `[rows, *source.shape]`, by one backward pass after the other."""
-    if not seed.rows:  # one pass, though there is nothing to pass on, says what is connected
+    """For each source the gradients `[rows, *source.shape]`, one backward pass at a time."""
+    if not seed.rows:  # one pass, though there are no rows, tells what is connected
         once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
         pairs = zip(once, sources, strict=True)
         return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]
@@ -261,14 +261,14 @@ def _run(function: GraphFunction, given: list, rows: int) -> list:
 
 
 def _rows_that_fit(function: GraphFunction, rows: int) -> int:
-    """How many rows may run at once, such that what they compute on the way fits into memory."""
+    """How many rows may run at once so that their intermediate values fit into memory."""
     if function.row_bytes < 0:
         function.row_bytes = _peak(function.graph)
     return max(1, min(rows, settings.jacobian_memory // max(1, function.row_bytes)))
 
 
 def _peak(graph: Graph) -> int:
-    """Bytes alive at once per row, at most: values that depend on the last input and are no output."""
+    """Bytes alive at once per row, at most: values that depend on the last input and are not outputs."""
     depends: dict[Value, int] = {graph.inputs[-1]: _bytes(graph.inputs[-1])}
     last: dict[Value, int] = {}
     for i, node in enumerate(graph.nodes):

@@ -1,8 +1,8 @@
 """Whether a backward pass is linear in its cotangent: only then is its transpose the forward pass.
 
 The rules of the table are linear. A custom gradient need not be: it may clip what it
-passes on, add noise, or decide by its size. Then a Jacobian is what gradients make of it, row by
-row of unit cotangents, and nothing but reverse mode gives that. What an op is linear in, its row
+passes on, add noise, or decide by its size. Then the Jacobian is defined by its
+gradients, one unit cotangent at a time, and only reverse mode gives that. What an op is linear in, its row
 says (`linear=`); an op that says nothing, and is not composed of ops that do, is taken as not linear.
 """
 
@@ -21,7 +21,7 @@ from gradtape._src.ops.table import NO_RULE, Row
 
 
 def is_linear(function: GraphFunction) -> bool:
-    """Whether the outputs are linear in the last input, as far as the ops say; remembered."""
+    """Whether the outputs are linear in the last input, as far as the ops say; cached."""
     if function.linear is None:
         graph = function.graph
         function.linear = _linear(graph, [v is graph.inputs[-1] for v in graph.inputs])
@@ -63,7 +63,7 @@ def _params_of(row: Row, count: int) -> list[int]:
 
 
 def _has_transpose(row: Row, on: list[bool]) -> bool:
-    """Whether gradients flow through the marked operands; of what is zero they need not."""
+    """Whether gradients flow through the marked operands; for zeros they need not."""
     rules = [0 if row.joint else k for k, m in zip(_params_of(row, len(on)), on, strict=True) if m]
     return row.pattern == "nothing" or all(row.rules[k][0] != NO_RULE for k in rules)
 

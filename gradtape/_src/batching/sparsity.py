@@ -1,7 +1,7 @@
 """Which elements of a backward pass's results depend on which elements of its cotangent.
 
-A backward pass is linear in the cotangent, so its graph says which derivatives can be other than
-zero, whatever the values are. Each value that depends on the cotangent gets a matrix of booleans:
+A backward pass is linear in the cotangent, so its graph says which derivatives can be
+nonzero, whatever the values are. Each value that depends on the cotangent gets a matrix of booleans:
 a row per element, a column per element of the cotangent. Where an op is not known to be sparse,
 all elements of its results are taken to depend on all elements of its operands: the pattern may be
 too large, never too small.
@@ -132,7 +132,7 @@ def _added(node: Node, depends: dict, known: dict) -> Any:
         for x in sources:
             tape._watch(x)
         y = _core.apply(node.op, operands, node.attrs)[0]
-    # Each element arrives with a factor: the ratio to the transpose of ones is a number without it.
+    # Each element is scaled by a factor, which the ratio to the transpose of ones cancels.
     numbers, ones = (tape._backward([y], [g], sources) for g in (_positions(out), _ones(out)))
     total = None
     for v, number, one in zip((v for v in node.operands if v in depends), numbers, ones, strict=True):
@@ -203,7 +203,7 @@ def _everything(node: Node, depends: dict) -> list:
 
 
 def colours(pattern: Any) -> np.ndarray:
-    """A number for each column such that columns that share a row have different ones, greedily."""
+    """A greedy colouring: a number for each column, different for columns that share a row."""
     columns = pattern.tocsc()
     taken = [0] * pattern.shape[0]  # for each row the colours in it, as bits
     out = np.zeros(pattern.shape[1], np.int64)

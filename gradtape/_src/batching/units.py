@@ -1,7 +1,7 @@
 """Rows of the identity on their way through a pass, as long as they stay sparse.
 
 A Jacobian runs a pass over all unit vectors at once. Element-wise ops and ops that only move
-elements keep what a unit vector is: one element other than zero. Such a batch is not a matrix
+elements keep unit vectors unit: one nonzero element. Such a batch is not a matrix
 here but `Units`: the values, without the new axis, and for each the row that it belongs to. The
 work is that of a single pass until an op mixes elements, and an exact zero stays one whatever it
 is multiplied by.
@@ -20,7 +20,7 @@ from gradtape._src.graph.ir import Callback, Node
 
 # Masks up to this many elements are made when a Jacobian is compiled.
 _FOLDED = 1 << 16
-# A batch with more terms than this is better a matrix.
+# A batch with more terms than this is better as a matrix.
 _MOST_TERMS = 8
 
 
@@ -114,8 +114,8 @@ def _all(parts: list, size: int) -> list | None:
 
 
 def _elementwise(node: Node, operands: list, moving: list[int]) -> list[Term]:
-    """A pass is linear in its seed: terms go through one by one, the other operands that depend on
-    it being zero meanwhile; and what is zero stays zero."""
+    """A pass is linear in its seed: terms go through one by one, with the other operands that depend
+    on it set to zero; and zero stays zero."""
     shape = node.results[0].shape
     if len({len(operands[k].terms) for k in moving}) == 1 and all(
         np.array_equal(a.places, b.places)

@@ -38,7 +38,7 @@ def vectorized(fn: Callable[[list], Any], tensors: Sequence[Any], size: int) -> 
     given = [_first(t) if o else t for t, o in zip(tensors, one, strict=True)]
     externals = [read(e) for e in trace.externals]
     marks = [*(not o for o in one), *(False for _ in externals)]
-    trace.externals.clear()  # the trace lives until the next collection of garbage, its tensors need not
+    trace.externals.clear()  # the trace lives until the next garbage collection; its tensors need not
     graph = extract(trace.nodes, trace.inputs, trace.outputs)
     outs, has = replay_batched(graph, [*given, *externals], marks, size)
     return nest.pack_sequence_as(

@@ -139,11 +139,11 @@ class Optimizer:
         return False
 
     def slots(self, v: Any) -> dict[str, Any]:
-        """What is kept for variable `v`: names, and first values (a number fills the shape of `v`)."""
+        """The slots of variable `v`: names and initial values (a number fills the shape of `v`)."""
         return {}
 
     def scalars(self) -> dict[str, float]:
-        """What is kept once for all variables: names and first values."""
+        """State shared by all variables: names and initial values."""
         return {}
 
     def begin(self, scalars: Any, step: Any) -> None:
@@ -306,7 +306,7 @@ class Optimizer:
         return list(dict.fromkeys(name for slots in self._slots.values() for name in slots))
 
     def get_slot(self, var: Any, slot_name: str) -> Variable:
-        """What is kept under a name for a variable; Keras 2 called Adam's slots `"m"` and `"v"`."""
+        """The slot of a variable by name; Keras 2 called Adam's slots `"m"` and `"v"`."""
         slots = self._slots[id(var)]
         return slots[
             slot_name if slot_name in slots else {"m": "momentum", "v": "velocity"}.get(slot_name, slot_name)
@@ -332,7 +332,7 @@ class Optimizer:
         step.set_all(self.variables, list(weights))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Slots are found by the identity of variables, which a copy has others of.
+        # Slots are found by the identity of variables, and a copy has new variables.
         slots = [self._slots[id(v)] for v in self._trainable_variables]
         return {**self.__dict__, "_slots": slots}
 
@@ -433,7 +433,7 @@ class Optimizer:
         return self._trainable_variables
 
     def _prepare(self, grads: Sequence[Any], variables: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The gradients there are, checked, as tensors; slots for all variables."""
+        """The gradients that are not None, checked, as tensors; makes slots for all variables."""
         grads, connected = step.present(grads, variables)
         if not self.built or any(id(v) not in self._slots for v in variables):
             self.build(variables)

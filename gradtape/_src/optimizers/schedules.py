@@ -21,8 +21,8 @@ __all__ = [
 class LearningRateSchedule:
     """A learning rate as a function of the step; subclasses write `__call__(self, step)`."""
 
-    # Whether optimizers may compute the rate inside their program: false for classes of the
-    # user's, whose Python code is to run at every step.
+    # Whether optimizers may compute the rate inside their program: false for user-defined
+    # classes, whose Python code must run at every step.
     _traceable = False
 
     def __call__(self, step: Any) -> Any:

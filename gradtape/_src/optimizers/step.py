@@ -185,7 +185,7 @@ def take(
       inline: whether this is part of a function of the user's.
       constrain: whether the constraints of the variables are part of it.
     """
-    # To a tape that follows assignments a step is part of the program.
+    # For a tape that follows assignments, a step is part of the program.
     with unrecorded() if _core.assign_tracker() is None else nullcontext():
         if opt.loss_scale_factor is not None:
             grads = [_map(lambda x: x / opt.loss_scale_factor, g) for g in grads]
@@ -343,7 +343,7 @@ def run(opt: Optimizer, grads: Sequence[Any], variables: Sequence[Any]) -> None:
         opt._rate_now.assign(opt._called_rate())
     alone = not k and opt._rate_now is None and len(flat) == len(grads) and not opt._constrain_after
     if update is None or not programs.run(update, flat, alone):
-        # Not seen before, or something is wrong with a gradient, or a variable has another shape now.
+        # A new case, a bad gradient, or a variable whose shape has changed.
         grads, variables = opt._prepare(grads, variables)
         update = _compiled(opt, grads, variables, updating)
         if not programs.run(update, flat, alone and not opt._constrain_after):

@@ -230,7 +230,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
         """Narrows what is unknown of the shape.
 
         Raises:
-          ValueError: if the shape is another one.
+          ValueError: if the shape differs.
         """
         merged = self.shape.merge_with(shape)
         declared: Any = None if merged.is_fully_defined() else merged
@@ -249,7 +249,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
     # ---- reading ------------------------------------------------------------------------------
 
     def value(self) -> _core.Tensor:
-        """The present value as a tensor of its own: gradients reach the variable through it, and
+        """The current value as a new tensor: gradients reach the variable through it, and
         can be asked for with respect to it."""
         if not _core.is_recording():
             return self._read()

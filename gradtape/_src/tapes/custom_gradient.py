@@ -33,7 +33,7 @@ def _watching() -> Iterator[list]:
 
 
 def _leaf(value: Any) -> Any:
-    """What a tape knows an argument by: a tensor or variable as it is, anything else as a tensor."""
+    """An argument as a tape sees it: a tensor or variable unchanged, anything else as a tensor."""
     if isinstance(value, (_core.Tensor, _core.Variable)):
         return value
     try:
@@ -105,7 +105,7 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
             "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses "
             f"variables: {variables}" + more("custom-gradients")
         )
-    # New objects: a function that returns its argument must not give the argument another history.
+    # New objects: a function that returns its argument must not change the argument's history.
     outputs: list = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
     tracing = _core.current_trace() is not None
     if tracing or _core.is_recording():
@@ -223,7 +223,7 @@ class _Rule:
 
 
 def _fits(g: tuple[int, ...], x: tuple[int, ...]) -> bool:
-    """Whether a gradient of shape `g` has the shape `x`, or comes to it when broadcast axes are summed."""
+    """Whether a gradient of shape `g` has the shape `x`, or reduces to it by summing broadcast axes."""
     return len(g) >= len(x) and all(a == b or b == 1 for a, b in zip(g[len(g) - len(x) :], x, strict=True))
 
 
@@ -304,7 +304,7 @@ class _Again:
         return (of_inputs, of_variables) if variables else of_inputs
 
     def _fresh(self, upstream: Sequence[Any]) -> tuple[list, list]:
-        """The arguments as new tensors, of which the new tape knows no history, and the cotangents."""
+        """The arguments as new tensors, whose history the new tape does not see, and the cotangents."""
         xs, gs = self.tensors, list(upstream)
         own = [i for i, x in enumerate(xs) if isinstance(x, _core.Tensor)]
         if any(t._symbol is not None for t in (*(xs[i] for i in own), *gs)):

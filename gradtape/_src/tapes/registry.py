@@ -36,7 +36,7 @@ class RegisterGradient:
       op_type: the name.
 
     Raises:
-      TypeError: if the name is no text.
+      TypeError: if the name is not a string.
       KeyError: if the name is taken, by another function or by an op of the table ("Mul").
     """
 
@@ -52,7 +52,7 @@ def no_gradient(op_type: str) -> None:
     """Says that ops of this name have no gradient: a gradient through them is None.
 
     Raises:
-      TypeError: if the name is no text.
+      TypeError: if the name is not a string.
       KeyError: if the name is taken.
     """
     _register(_checked(op_type), None, sys._getframe(1))
@@ -84,7 +84,7 @@ def _row_of(op_type: str) -> str | None:
 
 
 class Operation:
-    """What a registered gradient is told of a call, by TensorFlow's names."""
+    """A call as a registered gradient sees it, with TensorFlow's names."""
 
     def __init__(
         self, op_type: str, inputs: Sequence[Any], outputs: Sequence[Any], attrs: dict[str, Any]

@@ -1,7 +1,7 @@
-"""`tf.gradients` and `tf.hessians`: derivatives of a graph while it is written, without a tape.
+"""`tf.gradients` and `tf.hessians`: derivatives of a graph while it is traced, without a tape.
 
-The trace of a function holds every op that was called. So the part of it that lies between `xs` and
-`ys` is told to a new tape, call by call, and the tape is asked for the gradient.
+The trace of a function holds every op that was called. So the part between `xs` and `ys` is replayed
+on a new tape, call by call, and the tape is asked for the gradient.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _target(y: Any) -> Any:
 
 
 def _traces() -> list[Trace]:
-    """The traces that are being written, outermost first."""
+    """The open traces, outermost first."""
     trace = _core.current_trace()
     if not isinstance(trace, Trace):
         raise RuntimeError(_EAGER)
@@ -127,7 +127,7 @@ def _traces() -> list[Trace]:
 
 
 class _Walk:
-    """The ops between sources and targets, told to a tape."""
+    """The ops between sources and targets, replayed on a tape."""
 
     def __init__(
         self, traces: list[Trace], xs: Sequence[Any], stops: Sequence[Any], ys: Sequence[Any]
@@ -138,7 +138,7 @@ class _Walk:
         self.wanted = [self._values(x) for x in xs]
         self.sources = {v for of in self.wanted for v in of}
         self.stops = {v for t in stops for v in self._values(t)} | self._assigned(xs)
-        self.known = {t._symbol: t for t in _core.recorded_symbols()}  # to tapes around this call
+        self.recorded = {t._symbol: t for t in _core.recorded_symbols()}  # by tapes around this call
         self.reached: dict[Value, Any] = {}  # tensors that depend on a source, as the tape knows them
         self.tape = GradientTape()
         with self.tape:
@@ -149,7 +149,7 @@ class _Walk:
 
     @staticmethod
     def _check_lifted(trace: Trace, t: Any) -> None:
-        """Numbers made in the function, and what was computed of them, must be part of its graph."""
+        """Numbers made in the function, and what was computed from them, must be part of its graph."""
         if (
             isinstance(t, _core.Tensor)
             and t._symbol is None
@@ -181,7 +181,7 @@ class _Walk:
         return [of[id(x)] for of in (trace._captured, trace._lifted) if id(x) in of]
 
     def _assigned(self, xs: Sequence[Any]) -> set[Value]:
-        """What variables hold after an assignment: the way to it is not part of their gradient."""
+        """What variables hold after an assignment: how it was computed is not part of their gradient."""
         variables = [x for x in xs if isinstance(x, _core.Variable)]
         current = [t.state[id(v)] for t in self.traces for v in variables if id(v) in t.assigned]
         return {t._symbol for t in current if t._symbol is not None}
@@ -191,13 +191,13 @@ class _Walk:
     def _tensor(self, v: Value) -> Any:
         if v in self.reached:
             return self.reached[v]
-        if v in self.known:
-            return self.known[v]
+        if v in self.recorded:
+            return self.recorded[v]
         return v.constant if v.constant is not None else symbolic(v)
 
     def _start(self, v: Value) -> None:
         """Watches a source."""
-        t = self.known.get(v)
+        t = self.recorded.get(v)
         if t is None:
             t = symbolic(v)
         elif v in self.stops:
@@ -210,7 +210,7 @@ class _Walk:
 
     def _enter(self, trace: Trace) -> None:
         for v, e in _inputs_from_outside(trace):
-            # A value of the trace around this one, under another name.
+            # A value of the outer trace, under another name.
             for w in [w for outer in self.traces for w in self._values_in(outer, e) if w is not v]:
                 if w in self.reached:
                     self.reached[v] = self.reached[w]

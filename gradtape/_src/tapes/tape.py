@@ -70,7 +70,7 @@ class GradientTape(_core.Tape):
     """Records operations for automatic differentiation.
 
     Operations are recorded while the tape's context is open, if one of their inputs is watched.
-    Trainable variables are watched by themselves, tensors by `watch`:
+    Trainable variables are watched automatically, tensors by `watch`:
 
     >>> import gradtape as tf
     >>> x = tf.constant(3.0)
@@ -230,7 +230,7 @@ class GradientTape(_core.Tape):
           target: a tensor or variable, or a nest of them, which are summed.
           sources: tensors or variables in any structure; the result has the same.
           output_gradients: weights of the targets, one per flattened target; ones by default.
-          unconnected_gradients: "none" or "zero": what stands for a source without influence; or "raise": an
+          unconnected_gradients: "none" or "zero": what is returned for a source without influence; or "raise": an
             error that says why there is none.
 
         Returns:
@@ -365,7 +365,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The matrix of derivatives of every element of `target` by every element of `sources`.
+        """The matrix of derivatives of every element of `target` with respect to every element of `sources`.
 
         All rows are computed at once, or as many as fit into `tf.config.jacobian_memory`, in reverse
         or forward mode, whichever needs fewer passes. The last two arguments change nothing.
@@ -480,7 +480,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         return memory(self)
 
     def health(self, target: Any, sources: Any = None, optimizer: Any = None) -> Health:
-        """How gradients and activations are: norms, ratios, zeros, NaNs, dead and saturated units; worst first.
+        """The state of gradients and activations: norms, ratios, zeros, NaNs, dead and saturated units; worst first.
 
         >>> import gradtape as tf
         >>> w = tf.Variable([[1.0, -1.0], [2.0, -3.0]], name="w")
@@ -522,7 +522,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         True
 
         Args:
-          target: draw only what it depends on, and tell the norm of its gradient at every op.
+          target: draw only what it depends on, and show the norm of its gradient at every op.
           file: where to write; the page works without a network.
 
         Returns:

@@ -42,7 +42,7 @@ def read(value: Any) -> Any:
 
 
 def leaf_of(value: Any) -> Any:
-    """What a tape knows a value by: a tensor or variable, or the variable that Keras' own holds; None for the rest."""
+    """A value as a tape sees it: a tensor or variable, or the `tf.Variable` inside a Keras variable; None for the rest."""
     if isinstance(value, (_core.Tensor, _core.Variable)):
         return value
     inner = getattr(value, "_value", None)
@@ -121,7 +121,7 @@ def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
 
 
 def _frozen(value: list | tuple) -> tuple:
-    """Lists as tuples: NumPy crashes when what it asks of an element changes the list that it reads."""
+    """Lists as tuples: NumPy crashes if converting an element changes the list it is reading."""
     return tuple(_frozen(v) if isinstance(v, list) else v for v in value)
 
 
@@ -162,7 +162,7 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value has a type of its own: NumPy's arrays and numbers, and what turns into them (pandas). Other
+    """Whether a value has its own element type: NumPy's arrays and numbers, and what turns into them (pandas). Other
     buffers are sequences of Python numbers, as in TensorFlow."""
     return hasattr(value, "dtype") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
 

@@ -57,7 +57,7 @@ def _bounds(k: slice) -> tuple:
 
 
 def _window(k: slice) -> int | None:
-    """The length of a slice that is written `i : i + n`, which is known though `i` is not."""
+    """The length of a slice that is written `i : i + n`, which is known even if `i` is not."""
     if k.step not in (None, 1) or not (_is_symbol(k.start) and _is_symbol(k.stop)):
         return None
     node = getattr(k.stop._symbol, "node", None)
@@ -72,7 +72,7 @@ def _window(k: slice) -> int | None:
 def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
     """`x[parts]` in a trace, with integers that have no value yet: their axes are gathered first."""
     axis = 0
-    x = above.ops.identity(x)  # its gradient is dense, which that of a gather alone is not
+    x = above.ops.identity(x)  # its gradient is dense, unlike that of a gather alone
     for i, k in enumerate(parts):
         if k is Ellipsis:
             axis += x.ndim - sum(p is not None and p is not Ellipsis for p in parts)
@@ -166,7 +166,7 @@ _said: set[str] = set()
 
 
 def _not_compiled(error: Exception, ours: bool) -> None:
-    """A backward pass runs by its rules, because tracing or compiling it failed. Results do not depend on it."""
+    """A backward pass runs rule by rule, because tracing or compiling it failed. The results are the same."""
     if not ours or isinstance(error, (Untraceable, NeedsConstants)):
         return  # a rule looks at values
     if settings.raise_compile_errors:

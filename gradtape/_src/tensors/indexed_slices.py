@@ -17,7 +17,7 @@ from gradtape._src.tensors import above
 class IndexedSlices:
     """Rows of a tensor that is zero elsewhere: `dense[indices[i]] += values[i]`.
 
-    It has no arithmetic of its own besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
+    It has no arithmetic besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
     so does passing it to any op, or an operator with a tensor on the other side.
 
     Args:
@@ -34,7 +34,7 @@ class IndexedSlices:
 
     __slots__ = ("_values", "_indices", "_dense_shape", "__weakref__")
 
-    # NumPy must not take it for an object to be multiplied element by element.
+    # NumPy must not treat it as an object array and multiply it element by element.
     __array_ufunc__ = None
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:

@@ -34,7 +34,7 @@ class Hooks(TypedDict):
     ]  # (graph, gradients, dense): function, places
     not_compiled: Callable[
         [Exception, bool], None
-    ]  # why a pass runs by its rules; whether all rules are ours
+    ]  # why a pass runs rule by rule; whether all rules are ours
     slices: Callable[..., Any]  # (values, indices, dense shape): an IndexedSlices
     dtype_code: Callable[[Any], int]  # whatever names a type, as its number
     np_empty: Callable[..., Any]
@@ -42,7 +42,7 @@ class Hooks(TypedDict):
 
 
 class Symbol(Protocol):
-    """What a tensor without a value carries: it hears of every op that the tensor is an operand of."""
+    """What a tensor without a value carries: it is told of every op that the tensor is an operand of."""
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None: ...
 
@@ -71,7 +71,7 @@ class Trace(Protocol):
 
 
 class Tracker(Protocol):
-    """Who is told of assignments (`_core.Scope(tracker=...)`, `tape._follow`)."""
+    """Is told of assignments (`_core.Scope(tracker=...)`, `tape._follow`)."""
 
     def read(self, variable: Any) -> _core.Tensor | None:
         """The tensor that a variable was assigned, or None."""
@@ -83,7 +83,7 @@ class Tracker(Protocol):
 
 
 class Watcher(Protocol):
-    """Who is shown every op that runs by itself (`_core.Scope(watcher=...)`); may raise."""
+    """Is shown every op that runs eagerly (`_core.Scope(watcher=...)`); may raise."""
 
     def __call__(self, op: Any, operands: tuple, result: Any) -> None: ...
 

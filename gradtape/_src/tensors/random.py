@@ -137,7 +137,7 @@ def stream(key: int, high: int, low: int) -> Any:
 def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
     """The stream of a call that uses `steps` steps of the counter.
 
-    With an op seed, calls of the same op go on where the one before stopped. In a traced function
+    With an op seed, calls of the same op continue where the previous one stopped. In a traced function
     each run of the graph takes a new stream.
     """
 
@@ -242,7 +242,7 @@ class Algorithm(enum.IntEnum):
 
 
 def want_philox(alg: Any) -> None:
-    """Refuses other generators of random bits than Philox."""
+    """Refuses generators of random bits other than Philox."""
     if isinstance(alg, str) and alg.lower() in ("philox", "auto_select"):
         return
     if alg is None or (not isinstance(alg, str) and int(alg) in (Algorithm.PHILOX, Algorithm.AUTO_SELECT)):

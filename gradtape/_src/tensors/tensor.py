@@ -1,7 +1,7 @@
 """What a Tensor shows to Python beyond the native core: text, NumPy, copies, helpful errors.
 
-The type itself is native (`core/py/tensor_type.cpp`). Importing this module hangs the methods
-below on it. There is no `__getattr__`: that would slow down every attribute access, so the
+The type itself is native (`core/py/tensor_type.cpp`). Importing this module attaches the methods
+below to it. There is no `__getattr__`: that would slow down every attribute access, so the
 names people bring along from NumPy are descriptors that raise a helpful AttributeError.
 """
 
@@ -229,7 +229,7 @@ class _Absent:
 
 
 class _OfSlices:
-    """`assign` and its kin, which only tensors read from a variable by `v[key]` have."""
+    """`assign` and the like, which only tensors read from a variable by `v[key]` have."""
 
     __slots__ = ("name",)
 
@@ -256,7 +256,7 @@ class SliceOfVariable:
         self.key = key
 
     def assign(self, value: Any, use_locking: Any = None, name: Any = None, read_value: bool = True) -> Any:
-        """Replaces the part by `value`, which may be broadcast; returns the variable."""
+        """Replaces the part with `value`, which may be broadcast; returns the variable."""
         return self._change(None, value, read_value)
 
     def assign_add(
@@ -328,7 +328,7 @@ _DOC = """An array of numbers, which does not change: what operations take and r
 
 
 def attach() -> None:
-    """Hangs all of the above on the native type."""
+    """Attaches all of the above to the native type."""
     eager = "Tensor.{} is undefined when eager execution is enabled."
     methods: dict[str, Any] = {
         "__doc__": _DOC, "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,

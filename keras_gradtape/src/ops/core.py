@@ -130,7 +130,7 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         return x._read()
     if type(x) in (bool, int, float):
         kind = dtype_of(result_type(type(x)) if dtype is None else dtype)
-        # Fractions of integers, truth of numbers, what a small type does not hold: NumPy's business.
+        # Integers from fractions, booleans from numbers, overflow of small types: left to NumPy.
         if kind.is_floating or (kind.is_integer and type(x) is int and 0 <= x < 128):
             return tf.convert_to_tensor(x, dtype=kind)
         return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
@@ -207,7 +207,7 @@ def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
 def _output_spec(fn: Callable, args: tuple, kwargs: dict, traced: bool) -> Any:
     given = tree.flatten((args, kwargs))
     unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in given)
-    # Each in a scope of its own: what one trace assigns, a random seed say, the other must not see.
+    # Each in its own scope: what one trace assigns, such as a random seed, the other must not see.
     with StatelessScope(), SymbolicScope():
         first = _shapes(fn, args, kwargs, traced, _STAND_INS[0])
     if not unknown:

@@ -66,7 +66,7 @@ def _sinc(x: Any) -> Any:
 def _angle(x: Any) -> Any:
     if x.dtype.is_complex:
         return tf.math.angle(x)
-    # The sign decides, and what is not a number stays.
+    # The sign decides, and NaN stays.
     return tf.where(x < 0, tf.fill(x.shape, tf.constant(math.pi, x.dtype)), x * 0)
 
 
@@ -156,7 +156,7 @@ def clip(x: Any, x_min: Any, x_max: Any) -> Any:
     x = countable(x)
     if x.dtype.is_floating and type(x_min) in (int, float) and type(x_max) in (int, float):
         return _clip(x, x_min, x_max)
-    # Limits outside of the range of an integer type are limits all the same.
+    # Limits outside the range of an integer type still count.
     wide = x.dtype.name
     if x.dtype.is_integer:
         low, high = convert_to_tensor(x_min), convert_to_tensor(x_max)

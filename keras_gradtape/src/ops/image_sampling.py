@@ -54,7 +54,7 @@ def _read(pixels: Any, sizes: Any, places: list, order: int, mode: str, fill: An
       places: for each axis where to read, in pixels; all of one shape, which the result has after `...`.
       start: the number of the first pixel of the array to read, for each place.
     """
-    # What is not a number lies outside.
+    # NaN lies outside.
     places = [tf.where(tf.math.is_finite(p), p, tf.constant(-2, p.dtype)) for p in places]
     axes = [_neighbours(p, n, order, mode) for p, n in zip(places, sizes, strict=True)]
     out = None

@@ -102,7 +102,7 @@ def lu_factor(a: Any) -> tuple[Any, Any]:
             lu, order = tf.linalg.lu(a)
             return lu, tf.constant(_exchanges(array_of(order)))
         except tf.errors.InvalidArgumentError:
-            pass  # singular: there are factors all the same
+            pass  # singular: the factors still exist
     return _eliminated(a)
 
 

@@ -104,7 +104,7 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
 
 
 def _extreme(name: str, op: Callable) -> Callable:
-    """The larger or smaller one, or the one that is a number."""
+    """The larger or smaller one, or the one that is not NaN."""
 
     def function(x1: Any, x2: Any) -> Any:
         x1, x2 = together(x1, x2)

@@ -36,7 +36,7 @@ def _product(op: Callable, *xs: Any) -> Any:
 
 
 def _in_own_type(op: Callable, x1: Any, x2: Any) -> Any:
-    """For products that keep bytes as they are."""
+    """For products that keep int8."""
     x1, x2 = together(x1, x2)
     if x1.dtype.is_bool:
         return tf.cast(op(tf.cast(x1, tf.int32), tf.cast(x2, tf.int32)), tf.bool)

@@ -1,6 +1,6 @@
-"""The functions of `keras.ops.numpy` that make fewer elements of many, and those that run along an axis.
+"""The functions of `keras.ops.numpy` that reduce, and those that accumulate along an axis.
 
-Small integers are added up in 32 bits; means and spreads are floats.
+Small integers are added up in 32 bits; means and variances are floats.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ nanmin = _nan_extreme("nanmin", min, math.inf)
 
 
 def _nan_place(name: str, whole: Callable, value: float) -> Callable:
-    """-1 where there are gaps alone."""
+    """-1 where all elements are NaN."""
 
     def function(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         x, gaps = _filled(x, value)

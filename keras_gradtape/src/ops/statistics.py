@@ -37,7 +37,7 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip: bool
     q = convert_to_tensor(q, wide.name)
     x, whole = _last(tf.cast(x, wide), axis)
     gaps = isnan(x)
-    # What is not a number is sorted to the end.
+    # NaN is sorted to the end.
     x = tf.sort(tf.where(gaps, tf.constant(math.inf, wide), x))
     counts = tf.reduce_sum(tf.cast(tf.logical_not(gaps), tf.int32), -1, keepdims=True)
     last = counts - 1 if skip else tf.fill(counts.shape, x.shape[-1] - 1)
@@ -46,7 +46,7 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip: bool
     low, high = tf.floor(place), tf.math.ceil(place)
     below, above = (take_along(x, tf.cast(p, tf.int32), x.ndim - 1) for p in (low, high))
     if method == "linear":
-        # Of equal ones there is no difference, even if they are infinite.
+        # The difference of equal values is zero, even if they are infinite.
         out = tf.where(tf.equal(below, above), below, below + (above - below) * (place - low))
     elif method == "midpoint":
         out = (below + above) / 2

@@ -1,7 +1,7 @@
-"""Keras' promotion of types, with a short way for what is of one type already.
+"""Keras' type promotion, with a shortcut for operands that already have one type.
 
 The rules are Keras' own, which are JAX's with 32 bits where nothing else is asked for. Numbers of 64
-bits stay what they are: JAX has none unless it is told so, tapes in double precision are common.
+bits stay what they are: JAX has none by default, but tapes in double precision are common.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def result_type(*kinds: Any) -> str:
 
 
 def _kind(x: Any) -> Any:
-    """What an operand says about the type of the result: Python numbers say little."""
+    """What an operand contributes to the type of the result: Python numbers are weakly typed."""
     if type(x) is Tensor:
         return x.dtype.name
     if type(x) is int:
@@ -72,7 +72,7 @@ def together(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def floats(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands as tensors of their common type, in which there are fractions."""
+    """Two operands as tensors of their common type, which is a float type."""
     if type(x1) is not Tensor:
         x1 = operand(x1)
     if type(x2) is not Tensor:
@@ -84,7 +84,7 @@ def floats(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands as tensors of their common type, in which one can count."""
+    """Two operands as tensors of their common type, which is a number type."""
     x1, x2 = together(x1, x2)
     return (tf.cast(x1, tf.int32), tf.cast(x2, tf.int32)) if x1.dtype.is_bool else (x1, x2)
 
