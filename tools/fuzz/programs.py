@@ -322,7 +322,9 @@ class _Writer:
         for _ in range(self.rng.randint(1, 4)):
             self.rng.choice(steps)()
         result = self.pool[-1]
-        self.top += [decorator, f"def {name}(p):", *self.lines, f"    return {result.name}"]
+        # An argument that is a variable, given back as it is, would be read later; a function gives back what it is now.
+        last = "tf.identity(p)" if result.name == "p" else result.name
+        self.top += [decorator, f"def {name}(p):", *self.lines, f"    return {last}"]
         self.lines, self.pool, self.plain, self.indent, self.inputs = lines, pool, False, indent, inputs
         return name, a, result
 
