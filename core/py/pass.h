@@ -312,7 +312,7 @@ class Pass {
       g.push_back(one ? dense(std::move(one)) : Ref<>());
       zero &= !g.back();
     }
-    if (zero) return step_zero(n);
+    if (zero && !connected_of(n)) return step_zero(n);
     if (n->closure && !n->explicit_values) return step_closure(n, g);
     OpObject* op = n->op;
     std::vector<Ref<TensorObject>> values;
@@ -326,7 +326,8 @@ class Pass {
     }
   }
 
-  // The gradient function of a graph says which operands it has gradients for; nothing for others.
+  // The gradient function of a graph says which operands it has gradients for; nothing for others. It takes
+  // zeros, and knows where each of them goes on.
   static Ref<> connected_of(Node* n) {
     if (!n->closure || !n->explicit_values) return {};
     Ref<> connected(PyObject_GetAttrString(n->closure, "connected"));

@@ -110,11 +110,16 @@ def test_second_derivatives_of_what_was_not_used():
 
 def test_second_derivatives_beside_an_assignment():
     """What is assigned has no cotangent, and what leads to it no second derivative."""
-    v, x = tf.Variable(2.0), tf.constant(3.0)
+    v, w, x = tf.Variable(2.0), tf.Variable(1.0), tf.constant(3.0)
 
     def f(x):
         y = v * 2.0
         v.assign((v + x) ** 2)
+        return y
+
+    def zero(x):  # the second derivative of relu is a zero, which leads to v
+        y = tf.nn.relu(v) * 2.0
+        w.assign(w)
         return y
 
     for call in (f, tf.function(f)):
@@ -127,3 +132,10 @@ def test_second_derivatives_beside_an_assignment():
                 by_v = tape.gradient(y, v)
             assert by_v.numpy() == 2.0
             assert outer.gradient(by_v, [x, v]) == [None, None]
+    for call in (zero, tf.function(zero)):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as tape:
+                y = call(x)
+            by_v = tape.gradient(y, v)
+        by_v, by_w = outer.gradient(by_v, [v, w])
+        assert (by_v is None or by_v.numpy() == 0.0) and by_w is None

@@ -90,50 +90,55 @@ class GraphFunction:
         connected = tuple(p is not None for p in d.places)
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            # The number 0 is a cotangent that is zero whatever the values are.
-            zero = any(isinstance(g, int) for g in gs)
-            gs = tuple(None if isinstance(g, int) else g for g in gs) if zero else gs
             if any(g is not None for g in gs[len(self.graph.outputs) :]):
                 # The backward pass was differentiated: its residuals have cotangents too.
-                grads = d.forward.gradients(tracked, gs, ins, outs)
-            else:
-                grads = self._backward(d, tracked, gs, ins, outs)
-            return [0 if g is None and zero and c else g for g, c in zip(grads, connected, strict=True)]
+                return d.forward.gradients(tracked, gs, ins, outs)
+            return self._backward(d, tracked, gs, ins, outs)
 
         gradients.connected = connected  # type: ignore[attr-defined]
         return gradients
 
     def _backward(self, d: Derivative, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
-        present = tuple(k for k in d.cotangents if gs[k] is not None)
-        if not present:
-            return [None] * len(tracked)
+        present = tuple(k for k in d.cotangents if _is_tensor(gs[k]))
+        if len(present) < len(d.cotangents):
+            return self._partly_backward(d, tracked, present, gs, ins, outs)
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
-        if len(present) < len(d.cotangents) and (_core.is_recording() or written_to(given)):
-            # A pass that is differentiated itself must not have what the missing cotangents would lead to.
-            return d.forward.gradients(tracked, gs, ins, outs, present)
-        for k in d.cotangents:
-            given.append(gs[k] if gs[k] is not None else ops.zeros(outs[k].shape, outs[k].dtype))
-        grads = unpack(d.places, d.backward(given), zero=0)
-        if len(present) == len(d.cotangents):
-            return grads
-        # Without a cotangent on the way there is no gradient, as if the ops had been recorded one by one.
-        bits = sum(1 << i for i, k in enumerate(d.cotangents) if k in present)
-        return [g if reached & bits else None for g, reached in zip(grads, d.reached_by, strict=True)]
+        return unpack(d.places, d.backward([*given, *(gs[k] for k in present)]), zero=0)
 
-    def gradients(
+    def _partly_backward(
         self,
+        d: Derivative,
         tracked: tuple[bool, ...],
+        present: tuple[int, ...],
         gs: tuple,
         ins: tuple,
         outs: tuple,
-        only: tuple[int, ...] | None = None,
     ) -> list:
-        """Gradients of the inputs from inputs and results alone; runs the forward pass again if it has to.
+        """Gradients where some results have no cotangent, or zero: as if the ops had been recorded one by one."""
+        zeros = sum(1 << i for i, k in enumerate(d.cotangents) if gs[k] is not None and k not in present)
+        rest = [
+            0 if p is not None and r & zeros else None for p, r in zip(d.places, d.reached_by, strict=True)
+        ]
+        if not present:
+            return rest
+        given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
+        if _core.is_recording() or written_to(given):
+            # A pass that is differentiated itself must not have what the other cotangents would lead to.
+            less = d.forward.derivative(tracked, present)
+            if set(less.reads) <= set(d.reads):
+                grads = d.forward._backward(less, tracked, gs, ins, outs)
+                return [z if g is None else g for g, z in zip(grads, rest, strict=True)]
+        given += [gs[k] if k in present else ops.zeros(outs[k].shape, outs[k].dtype) for k in d.cotangents]
+        grads = unpack(d.places, d.backward(given), zero=0)
+        bits = sum(1 << i for i, k in enumerate(d.cotangents) if k in present)
+        return [g if r & bits else z for g, z, r in zip(grads, rest, d.reached_by, strict=True)]
 
-        With `only`, those of these results alone."""
-        d = self.derivative(tracked, only)
-        again = d.forward(list(ins)) if len(d.forward.graph.outputs) > len(outs) else list(outs)
-        return self._backward(d, tracked, gs, ins, tuple(again))
+    def gradients(self, tracked: tuple[bool, ...], gs: tuple, ins: tuple, outs: tuple) -> list:
+        """Gradients of the inputs from inputs and results alone; runs the forward pass again."""
+        d = self.derivative(tracked)
+        if len(d.forward.graph.outputs) > len(outs) and any(map(_is_tensor, gs)):
+            outs = tuple(d.forward(list(ins)))
+        return self._backward(d, tracked, gs, ins, outs)
 
     def batched(self, batched: tuple[bool, ...], size: int) -> tuple[GraphFunction, list[bool]]:
         """The same function over a new leading axis of the marked inputs, and which outputs have it."""
@@ -224,6 +229,11 @@ class GraphFunction:
             places,
             reached_by,
         )
+
+
+def _is_tensor(g: Any) -> bool:
+    """Whether a cotangent has values: None is no cotangent, the number 0 one that is zero whatever the values are."""
+    return g is not None and not isinstance(g, int)
 
 
 def _late(joint: Graph, ys: list[Value]) -> set[Node]:
