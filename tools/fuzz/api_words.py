@@ -387,7 +387,9 @@ def run(text: str) -> Counter[str]:
             raise Bad(f"wrong: {shown.partition('(')[0]}", str(e)) from None
         except Exception as e:
             counts["statements refused"] += 1
-            if not isinstance(e, (StopIteration, NameError)):
+            # A function of the callback that calls functions calls itself.
+            circle = isinstance(e, RecursionError) and "callbacks.recurses" in text
+            if not circle and not isinstance(e, (StopIteration, NameError)):
                 said = fault(e)
                 if said:
                     raise Bad(
