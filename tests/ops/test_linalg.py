@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.ops.table import TABLE
 from gradtape.errors import InvalidArgumentError
 
 RNG = np.random.default_rng(0)
@@ -310,3 +311,9 @@ def test_banded_triangular_solve():
 def test_integers_are_refused(name):
     with pytest.raises(InvalidArgumentError, match="not defined for int32"):
         getattr(tf.linalg, name)(np.eye(2, dtype=np.int32))
+
+
+def test_only_known_functions_have_a_tangent():
+    for function in (0.0, "sin", None):
+        with pytest.raises(ValueError, match="matrix_function_tangent: expected function to be one of"):
+            TABLE["matrix_function_tangent"].op(tf.eye(2), tf.eye(2), function)

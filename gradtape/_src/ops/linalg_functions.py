@@ -24,6 +24,10 @@ def _blocks(a, b, c, d):
 
 
 def _tangent(x, direction, function):
+    if not isinstance(function, str) or function not in __all__:
+        raise ValueError(
+            f"matrix_function_tangent: expected function to be one of {__all__}; got {function!r}"
+        )
     n = x.shape[-1]
     return TABLE[function].op(_blocks(x, direction, zeros_like(x), x))[..., :n, n:]
 
