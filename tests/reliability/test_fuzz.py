@@ -21,7 +21,14 @@ def fuzz(root, *arguments):
 # The number of cases, not the time, so that every run is the same one.
 @pytest.mark.parametrize(
     "kind, seed, cases",
-    [("calls", 20, 600), ("api", 6, 4), ("programs", 3, 6), ("interrupts", 3, 40), ("threads", 1, 16)],
+    [
+        ("calls", 20, 600),
+        ("api", 6, 4),
+        ("programs", 3, 6),
+        ("interrupts", 3, 40),
+        ("threads", 1, 16),
+        ("memory", 3, 80),
+    ],
 )
 def test_sample(kind, seed, cases):
     done = fuzz(_ROOT, kind, "--seed", seed, "--cases", cases, "--seconds", 500, "--jobs", 1)
