@@ -27,7 +27,7 @@ def state():
         scopes.creators.now(),
         counters._counters.now(),
         random._inside.now().seeds,
-        random._kept.now(),
+        random._replay.now(),
         lines.record(),
         strategy.get_strategy(),
         strategy._place.now(),
