@@ -20,6 +20,7 @@ import pytest
 import keras_gradtape  # noqa: F401  before anything imports Keras
 
 import keras  # isort: skip
+from gradtape import _core  # isort: skip
 from keras_gradtape.src import ops  # isort: skip
 
 
@@ -31,7 +32,7 @@ def pytest_configure(config: Any) -> None:
     # A test compares the signatures of the backend with Keras', which has no annotations.
     for part in ("core", "image", "linalg", "math", "nn", "numpy"):
         for function in vars(getattr(ops, part)).values():
-            if isinstance(function, FunctionType):
+            if isinstance(function, (FunctionType, _core.Composite)):
                 inspect.unwrap(function).__annotations__ = {}
 
 

@@ -139,10 +139,17 @@ def _methods(values: dict[str, Any]) -> list[str]:
 
 
 def _name(name: str, value: Any) -> list[str]:
-    known = isinstance(value, type) or (isinstance(value, types.FunctionType) and value.__annotations__)
+    known = isinstance(value, type) or (
+        isinstance(_python(value), types.FunctionType) and value.__annotations__
+    )
     if known and getattr(sys.modules[value.__module__], value.__name__, None) is value:
         return _import(value.__module__, value.__name__, name)
     return [_definition(name, value)]
+
+
+def _python(value: Any) -> Any:
+    """The function behind one that recordings take note of."""
+    return value.__wrapped__ if isinstance(value, _core.Composite) else value
 
 
 def _definition(name: str, value: Any) -> str:
@@ -174,6 +181,7 @@ def _gives_tensor(function: Any, above: frozenset = frozenset()) -> bool:
     """Whether every `return` of a function is plainly a tensor: an op, arithmetic, another such function."""
     if isinstance(function, _core.Op):
         return not function.row.many
+    function = _python(function)
     if not isinstance(function, types.FunctionType) or function in above:
         return False
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]

@@ -1,7 +1,7 @@
 // Python values on their way into the core: numbers, attributes of a call, index expressions.
 #include <algorithm>
 
-#include "objects.h"
+#include "calls.h"
 
 namespace gt {
 
@@ -490,6 +490,12 @@ CallAttrs* index_attrs(const Shape& dims, PyObject* key) {
 }
 
 PyObject* index_tensor(PyObject* self, PyObject* key) {
+  if (thread_state().trace_records) {
+    static PyObject* getitem =
+        PyObject_GetAttrString(Ref<>(PyImport_ImportModule("operator")).get(), "getitem");
+    PyObject* args[] = {self, key};
+    return recorded_call(getitem, args, 2, nullptr);
+  }
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<TensorObject> x = to_tensor(self);
     struct Owner {

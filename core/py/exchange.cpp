@@ -137,7 +137,7 @@ static PyObject* symbolic(PyObject*, PyObject* args) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Shape shape;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i)
-      shape.push(PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
+      shape.push(PyTuple_GET_ITEM(dims, i) == Py_None ? -1 : PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
     if (PyErr_Occurred()) throw PythonError{};
     TensorObject* t = new_tensor(Tensor(Spec{dtype_code(code), shape}));
     if (symbol != Py_None) t->symbol = Py_NewRef(symbol);

@@ -9,6 +9,7 @@
 #include "../cpu.h"
 #include "../threads.h"
 #include "backward.h"
+#include "calls.h"
 #include "compiled.h"
 #include "key.h"
 #include "objects.h"
@@ -61,6 +62,7 @@ NB_MODULE(gradtape_core, m) {
   gt::init_tensor_type(m.ptr());
   gt::init_variable_type(m.ptr());
   gt::init_op_type(m.ptr());
+  gt::init_calls(m.ptr());
   gt::init_thread_state(m.ptr());
   gt::init_cache_type(m.ptr());
   gt::init_tape_type(m.ptr());

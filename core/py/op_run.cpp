@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "../ops/elementwise.h"
-#include "objects.h"
+#include "calls.h"
 
 namespace gt {
 
@@ -299,13 +299,14 @@ void note_leaving(PyObject* tensor) {
 
 PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   try {
-    if (op->impl && op->impl->shapes_only) return run_impl(op, in, n, attrs);
     ThreadState& here = thread_state();
-    if (here.trace_start)
+    if (op->impl && op->impl->shapes_only && !here.trace_records) return run_impl(op, in, n, attrs);
+    if (here.trace_start && !here.trace_records)
       for (int i = 0; i < n; ++i)
         if (is_outside(here, in[i])) return run_captured(op, in, n, attrs);
     for (int i = 0; i < n; ++i) {
-      if (in[i]->symbol) return trace(op, in, n, attrs, in[i]->symbol);
+      if (in[i]->symbol)
+        return here.trace_records ? recorded_op(op, in, n, attrs) : trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.has_value()) no_value();
     }
     PyObject* out = op->kernel ? run_kernel(op, in, n)

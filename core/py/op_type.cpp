@@ -6,7 +6,7 @@
 
 #include "../ops/elementwise.h"
 #include "../help.h"
-#include "objects.h"
+#include "calls.h"
 
 namespace gt {
 
@@ -267,6 +267,7 @@ static PyObject* stood_in(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
 }
 
 static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (thread_state().trace_records) return recorded_call(self, args, nargsf, kwnames);
   PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     OpObject* op = as_op(self);
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
@@ -284,6 +285,7 @@ static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, P
 }
 
 PyObject* call_unary(OpObject* op, PyObject* x) {
+  if (thread_state().trace_records) return recorded_call(reinterpret_cast<PyObject*>(op), &x, 1, nullptr);
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<TensorObject> t =
         is_tensor(x) ? Ref<TensorObject>::borrow(as_tensor(x)) : convert_operand(op, op->params[0], x, 0, -1);
@@ -302,6 +304,10 @@ static Ref<TensorObject> to_real(TensorObject* t) {  // integers divide as float
 }
 
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
+  if (thread_state().trace_records) {
+    PyObject* args[] = {x, y};
+    return recorded_call(reinterpret_cast<PyObject*>(op), args, 2, nullptr);
+  }
   PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (is_tensor(x) && is_tensor(y) && as_tensor(x)->value.dtype == as_tensor(y)->value.dtype &&
         op->kernel && in(as_tensor(x)->value.dtype, op->dtypes)) {

@@ -182,6 +182,13 @@ static PyObject* to_complex(PyObject* self, PyObject*) {
 
 static Py_ssize_t length(PyObject* self) {
   const Shape& s = as_tensor(self)->value.shape;
+  if (as_tensor(self)->symbol && (s.rank == 0 || s[0] < 0)) {
+    PyErr_SetString(
+        PyExc_TypeError,
+        "len is not well defined for a symbolic Tensor. Please call `x.shape` rather than `len(x)` "
+        "for shape information.");
+    return -1;
+  }
   if (s.rank == 0) {
     PyErr_SetString(PyExc_TypeError, "Scalar tensor has no `len()`");
     return -1;
@@ -210,11 +217,24 @@ static PyObject* iterate(PyObject* self) {
 
 // ---- attributes ---------------------------------------------------------------------------
 
-static PyObject* get_shape(PyObject* self, void*) { return shape_object(as_tensor(self)->value.shape); }
+// Of a tensor of a trace: whether not even the number of its dimensions is known.
+static bool has_unknown_rank(PyObject* self) {
+  const TensorObject* t = as_tensor(self);
+  if (!t->symbol || t->value.shape.rank) return false;
+  Ref<> unknown(PyObject_GetAttrString(t->symbol, "unknown_rank"));
+  if (!unknown) PyErr_Clear();
+  return unknown.get() == Py_True;
+}
+
+static PyObject* get_shape(PyObject* self, void*) {
+  if (has_unknown_rank(self)) return PyObject_CallOneArg(hooks.shape, Py_None);
+  return shape_object(as_tensor(self)->value.shape);
+}
 static PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(PyTuple_GET_ITEM(hooks.dtypes, int(as_tensor(self)->value.dtype)));
 }
 static PyObject* get_ndim(PyObject* self, void*) {
+  if (has_unknown_rank(self)) Py_RETURN_NONE;
   return PyLong_FromLong(as_tensor(self)->value.shape.rank);
 }
 static PyObject* get_symbol(PyObject* self, void*) {
@@ -237,7 +257,8 @@ static PyObject* get_origin(PyObject* self, void*) {
 static PyObject* get_dims(PyObject* self, void*) {
   const Shape& s = as_tensor(self)->value.shape;
   PyObject* dims = PyTuple_New(s.rank);
-  for (int i = 0; dims && i < s.rank; ++i) PyTuple_SET_ITEM(dims, i, PyLong_FromLongLong(s[i]));
+  for (int i = 0; dims && i < s.rank; ++i)
+    PyTuple_SET_ITEM(dims, i, s[i] < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(s[i]));
   return dims;
 }
 static PyObject* get_born(PyObject* self, void*) {

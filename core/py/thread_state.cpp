@@ -41,12 +41,15 @@ void ThreadState::refresh() {
   watchers.clear();
   trace = tracker = nullptr;
   trace_start = 0;
-  trace_lifts = watching = false;
+  trace_lifts = trace_records = watching = false;
   for (const Context* c : contexts) {
     if (c->silences) tapes.clear();
     for (Tape* t : c->tapes)
       if (std::find(tapes.begin(), tapes.end(), t) == tapes.end()) tapes.push_back(t);
-    if (c->sets_trace) trace = c->trace, trace_start = c->trace_start, trace_lifts = c->trace_lifts;
+    if (c->sets_trace) {
+      trace = c->trace, trace_start = c->trace_start;
+      trace_lifts = c->trace_lifts, trace_records = c->trace_records;
+    }
     if (c->sets_tracker) tracker = c->tracker;
     if (c->watcher)
       watchers.push_back(c->watcher), watching = true;
@@ -126,6 +129,8 @@ void read_trace(Change& c) {
   Ref<> lifts(checked(PyObject_GetAttrString(c.trace, "lifts")));
   c.trace_start = PyLong_AsUnsignedLongLongMask(start.get());
   c.trace_lifts = lifts.get() == Py_True;
+  Ref<> records(checked(PyObject_GetAttrString(c.trace, "records")));
+  c.trace_records = records.get() == Py_True;
   if (PyErr_Occurred()) throw PythonError{};
 }
 

@@ -22,7 +22,8 @@ struct Change {
   PyObject* watcher = nullptr;  // told beside those that were entered before; nullptr: nobody is told
   uint64_t trace_start =
       0;  // of the trace: tensors made before this count come from outside (0: it takes none)
-  bool trace_lifts = false;  // of the trace: numbers made during it are values of its graph too
+  bool trace_lifts = false;    // of the trace: numbers made during it are values of its graph too
+  bool trace_records = false;  // of the trace: it takes note of calls as they are (see calls.h)
   PyObject *setting = nullptr, *value = nullptr;
   ThreadState* thread =
       nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
@@ -52,7 +53,7 @@ struct ThreadState {
   std::vector<PyObject*> watchers;  // called after every op that runs by itself
   bool watching = false;  // there are some, though they may not be told now: every op has to run by itself
   uint64_t trace_start = 0;
-  bool trace_lifts = false;
+  bool trace_lifts = false, trace_records = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running
 
   void refresh();

@@ -78,12 +78,15 @@ def install(keras: ModuleType) -> None:
         ("keras.backend", keras.backend),
     ):
         _public.update(
-            (f"{space}.{n}", f) for n, f in vars(part).items() if type(f) is FunctionType and n[0] != "_"
+            (f"{space}.{n}", f)
+            for n, f in vars(part).items()
+            if isinstance(f, (FunctionType, _core.Composite)) and n[0] != "_"
         )
     for name, value in _public.items():
-        _names.setdefault(id(value), name)
-        if type(value) is FunctionType and name not in _LEFT_ALONE and not name.startswith("random."):
-            _teach(value)
+        function = value.__wrapped__ if isinstance(value, _core.Composite) else value
+        _names.setdefault(id(function), name)
+        if type(function) is FunctionType and name not in _LEFT_ALONE and not name.startswith("random."):
+            _teach(function)
 
 
 # ---- functions of Python --------------------------------------------------------------------------

@@ -79,6 +79,7 @@ class Trace(Graph):
         "created",
         "start",
         "lifts",
+        "records",
         "_lifted",
     )
 
@@ -88,6 +89,7 @@ class Trace(Graph):
         # Whether numbers made during the trace are values of the graph, each of its own, so that
         # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
         self.lifts: bool = lifts if outer is None else outer.lifts
+        self.records = False  # whether it takes note of calls as they are: recording.py
         self._lifted: dict[int, Value] = {}
         self.externals: list[
             Any

@@ -13,9 +13,11 @@ accumulation, and keeping alive exactly those values that a rule was seen to rea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.dtypes import BY_CODE, as_dtype
 from gradtape._src.base.dtypes import WIDE as _WIDE
 from gradtape._src.ops.facts import Facts, facts_of
@@ -359,9 +361,10 @@ def composite(names: str) -> Callable:
     """
 
     def enter(function: Callable) -> Callable:
+        composite = one_call(function) if isinstance(function, FunctionType) else function
         for name in names.split():
-            PUBLIC[name] = function
-        return function
+            PUBLIC[name] = composite
+        return composite
 
     return enter
 
