@@ -47,7 +47,9 @@ _LATE = {
     "gradtape._src.batching.rows": "few programs trace loops over rows",
     "gradtape._src.batching.vectorize": "few programs map over rows",
     "gradtape._src.control.control": "few programs trace branches and loops",
+    "gradtape._src.control.recorded": "few loops have shapes that vary",
     "gradtape._src.doctor": "a command of its own",
+    "gradtape._src.functions.recorded": "few functions have sizes that are not known",
     "gradtape._src.graph.callable": "a cycle: a traced function calls others that were traced before",
     "gradtape._src.graph.check": "for debugging",
     "gradtape._src.help": "a command of its own",
@@ -66,7 +68,7 @@ _LATE_FROM_BELOW = {
     "gradtape._src.tapes.custom_gradient": "check_numerics in a graph has a gradient of its own",
     "gradtape._src.tapes.tape": "eager code inside a program is differentiated by a tape",
 }
-MOST_LATE = 43
+MOST_LATE = 45
 LARGEST_KNOT = 9  # modules that reach each other through imports, late ones counted
 
 

@@ -1,5 +1,7 @@
 """f.pretty() and f.profile(): what a compiled function does, with the lines it comes from."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,17 @@ def test_profile_by_step_and_by_line():
 
 
 def test_a_function_that_runs_eagerly_has_no_program(caplog):
-    f = tf.function(lambda x: tf.boolean_mask(x, x > 0))
+    f = tf.function(lambda x: x * math.exp(x[0]))
     with pytest.raises(ValueError, match="runs eagerly"):
         f.pretty(tf.constant([1.0, -1.0]))
+
+
+def test_a_function_whose_sizes_depend_on_values_has_no_program():
+    f = tf.function(lambda x: tf.boolean_mask(x, x > 0))
+    with pytest.raises(ValueError, match="depend on values"):
+        f.pretty(tf.constant([1.0, -1.0]))
+
+
+def test_a_function_of_unknown_sizes_has_a_program_for_each():
+    f = tf.function(lambda x: tf.tanh(x) * 2.0, input_signature=[tf.TensorSpec([None])])
+    assert "float32[3]" in f.pretty(tf.ones([3])) and "float32[4]" in f.pretty(tf.ones([4]))

@@ -7,6 +7,7 @@ product with two band matrices), `crops`, `colour`, `adjust`, `augment` and `dis
 
 from __future__ import annotations
 
+from gradtape._src.base.calls import one_call_each
 from gradtape.image.adjust import (
     adjust_brightness,
     adjust_contrast,
@@ -101,3 +102,5 @@ __all__ = [
     "stateless_random_saturation", "stateless_sample_distorted_bounding_box", "total_variation", "transpose",
     "yiq_to_rgb", "yuv_to_rgb",
 ]  # fmt: skip
+
+one_call_each(globals())

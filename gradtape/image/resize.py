@@ -9,7 +9,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
-from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.errors import InvalidArgumentError, Untraceable
 from gradtape._src.ops.static import array_of
 from gradtape.image.arguments import as_tensor, batch_of, float_of, integer, three_or_four
 from gradtape.image.filters import METHODS, F, taps_of
@@ -89,6 +89,8 @@ def _size_of(size: Any) -> tuple[int, int]:
         values = np.asarray(
             array_of(size) if isinstance(size, (_core.Tensor, _core.Variable)) else _plain(size)
         )
+    except Untraceable:
+        raise
     except (TypeError, ValueError):
         raise ValueError("'size' must be a 1-D int32 Tensor") from None
     if values.dtype.kind not in "iu":

@@ -1,5 +1,6 @@
 """`tf.signal`: Fourier and cosine transforms, windows, frames, short-time spectra, mel scales."""
 
+from gradtape._src.base.calls import one_call_each
 from gradtape.signal.cosine import dct as dct
 from gradtape.signal.cosine import idct as idct
 from gradtape.signal.fourier import fft as fft
@@ -34,3 +35,5 @@ from gradtape.signal.windows import hann_window as hann_window
 from gradtape.signal.windows import kaiser_bessel_derived_window as kaiser_bessel_derived_window
 from gradtape.signal.windows import kaiser_window as kaiser_window
 from gradtape.signal.windows import vorbis_window as vorbis_window
+
+one_call_each(globals())

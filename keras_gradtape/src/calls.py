@@ -269,7 +269,7 @@ def _loss_call(long_way: Any) -> Any:
         y_true, y_pred = squeeze_or_expand_to_same_rank(convert_to_tensor(y_true, self._dtype), y_pred)
         losses = self.fn(y_true, y_pred, **self._fn_kwargs)
         dims = losses._dims
-        if not dims or 0 in dims or losses.dtype.name != self._dtype:
+        if not dims or 0 in dims or None in dims or losses.dtype.name != self._dtype:
             return reduce_weighted_values(losses, reduction=self.reduction, dtype=self._dtype)
         total = tf.reduce_sum(losses)
         return total if self.reduction == "sum" else total / math.prod(dims)

@@ -24,6 +24,7 @@ from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSc
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.optimizers import step as native
@@ -41,6 +42,7 @@ _HARMLESS = frozenset(("build", "get_config", "from_config", "name", "variables"
 # ---- methods of Keras' optimizers ---------------------------------------------------------------
 
 
+@one_call
 def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_: Any) -> Any:
     """Takes one step; Keras 2's keywords (`experimental_aggregate_gradients`, ...) change nothing."""
     pairs = list(grads_and_vars)
@@ -52,6 +54,7 @@ def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_
     return self._iterations
 
 
+@one_call
 def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
     """Takes one step; by default over the variables it was built with."""
     if not len(grads):

@@ -12,6 +12,7 @@ from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import gradtape as tf
+from gradtape._src.base.calls import one_call_each
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 
 __all__ = [
@@ -113,3 +114,6 @@ def beta(shape: Any, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None)
         for s, p in zip((seed, seed + 12), _parameters(shape, drawn, alpha, beta), strict=True)
     )
     return a / (a + b)
+
+
+one_call_each(globals())

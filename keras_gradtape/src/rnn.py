@@ -15,6 +15,7 @@ from keras.src import tree
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base.calls import one_call
 from gradtape._src.ops.comparison import select as _select
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import common
@@ -104,6 +105,7 @@ def _swapped(x: Any) -> Any:
     return tf.transpose(x, [1, 0, *range(2, x.ndim)])
 
 
+@one_call
 def rnn(
     step_function: Callable,
     inputs: Any,
@@ -228,6 +230,7 @@ def _often(loop: Callable, options: tuple, tensors: list) -> Any:
     return loop(options, *tensors)
 
 
+@one_call
 def lstm(
     inputs: Any,
     initial_state_h: Any,
@@ -266,6 +269,7 @@ def _lstm(options: tuple, x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, b
     return last, outputs, states
 
 
+@one_call
 def gru(
     inputs: Any,
     initial_state: Any,

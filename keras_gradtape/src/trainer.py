@@ -22,13 +22,13 @@ from gradtape import _core
 from gradtape._src.autograph.conversion import conv
 from gradtape._src.functions.function import Function
 from keras_gradtape.src.batches import Batches
-from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
+from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor, shape
 
 Tensor = _core.Tensor
 
 
-# Shapes of batches for which a step is traced; the others run eagerly, which is faster than tracing.
-_MOST_KINDS = 32
+# Shapes of batches that a step is traced for one by one; then it is traced once for all sizes.
+_EXACT_TRACES = 3
 
 
 class Step:
@@ -41,12 +41,12 @@ class Step:
     def __init__(self, step: Callable, eager: bool) -> None:
         self.eager = eager
         self.python = step
-        self.kinds: set[tuple] = set()  # that were traced
         options: dict = {
             "name": getattr(step, "__name__", "step"), "autograph": False, "reduce_retracing": True
         }  # fmt: skip
         self.plain = Function(lambda *data: conv(step)(data), **options)
         self.nested = Function(lambda data: conv(step)(data), **options)
+        self.plain._exact_traces = self.nested._exact_traces = _EXACT_TRACES
 
     def __call__(self, data: Any) -> Any:
         if type(data) is tuple and all(type(t) is Tensor for t in data):
@@ -54,23 +54,13 @@ class Step:
         else:
             data = tree.map_structure(lambda x: x if x is None else convert_to_tensor(x), data)
             function, args = self.nested, (data,)
-        if self.eager or (len(self.kinds) >= _MOST_KINDS and _kind(data) not in self.kinds):
-            return self.python(data)
-        before = function._traces
-        out = function(*args)
-        if function._traces != before:
-            self.kinds.add(_kind(data))
-        return out
+        return self.python(data) if self.eager else function(*args)
 
     def __deepcopy__(self, memo: dict) -> None:
         return None
 
     def __reduce__(self) -> tuple:
         return type(None), ()
-
-
-def _kind(data: Any) -> tuple:
-    return tuple(None if t is None else (t._dims, t.dtype._code) for t in tree.flatten(data))
 
 
 # Keras 3.15 calls it Trainer.
@@ -97,7 +87,7 @@ class Trainer(BaseTrainer):
 
     def _tracked_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        count = next(v for v in tree.flatten(x) if v is not None).shape[0]
+        count = shape(next(v for v in tree.flatten(x) if v is not None))[0]
         self._loss_tracker.update_state(loss, sample_weight=count)
         return loss
 

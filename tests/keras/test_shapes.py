@@ -1,5 +1,7 @@
 """Shapes of Keras layers, found without computing; with zeros where they depend on values."""
 
+import math
+
 import numpy as np
 
 import gradtape as tf
@@ -28,7 +30,7 @@ def test_shapes_that_depend_on_values_are_found_with_zeros():
 def test_why_a_step_runs_eagerly_is_said_once(caplog):
     class Largest(keras.layers.Layer):
         def call(self, x):
-            return x * tf.cast(tf.reduce_sum(tf.range(tf.reduce_max(tf.cast(x, "int32")))), "float32")
+            return x * math.exp(tf.reduce_max(x))
 
     model = keras.Sequential([Largest()])
     model.compile(loss="mse")

@@ -12,7 +12,7 @@ import pytest
 
 import gradtape as tf
 from gradtape import _core
-from gradtape._src.functions.function import function
+from gradtape._src.functions.function import Function, function
 
 from . import runner
 from .runner import CORPUS
@@ -66,6 +66,40 @@ def test_as_eager(name, mode):
     assert info["failures"] == 0, f"{info['failures']} backward passes could not be compiled"
     if mode == "compiled" and entry.objective:
         assert info["hits"] > 0, "nothing was compiled"
+
+
+# ---- every size unknown ---------------------------------------------------------------------------
+
+# What these do in Python needs a size, which TensorFlow does not know either.
+SIZES_IN_PYTHON = {
+    "collatz_like_recursion": "ends when a size is 1",
+    "exponential_smoothing": "unstacks",
+    "gru": "unstacks",
+    "lagrangian_acceleration": "unstacks",
+    "lstm": "zeros of x.shape[0] rows",
+    "planar_flow": "zeros of x.shape[0] rows",
+    "transformer_block": "a mask of x.shape",
+    "several_targets_and_output_gradients": "output gradients whose shape is known",
+}
+
+
+class OfUnknownSizes(Function):
+    """A function that is traced as if its signature had None for every size."""
+
+    def _traced(self, args, kwargs, statics):
+        return super()._traced(args, kwargs, [tuple(None for _ in s) for s in statics])
+
+
+@pytest.mark.parametrize("mode", ["function", "around"])
+@pytest.mark.parametrize("name", [n for n in CORPUS if n not in SIZES_IN_PYTHON])
+def test_with_unknown_sizes(name, mode):
+    entry = CORPUS[name]
+    if mode in entry.without:
+        pytest.skip(entry.without[mode])
+    # The first run makes the calls one by one, the second compiles them, the third runs the program.
+    for k, results in enumerate(runner.run(tf, name, mode, 3, OfUnknownSizes)):
+        wrong = runner.difference(results, eager(name), entry.tolerance, mode == "around")
+        assert wrong is None, f"run {k + 1}: {wrong}"
 
 
 def test_the_corpus_is_refereed():

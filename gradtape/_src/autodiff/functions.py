@@ -12,6 +12,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.base import nest
+from gradtape._src.base.calls import one_call
 from gradtape._src.functions.control_flow import vectorized_map
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors.conversion import leaf_of
@@ -48,6 +49,7 @@ def _watching(x: Any, persistent: bool = False) -> Iterator[GradientTape]:
         yield tape
 
 
+@one_call
 def jvp(f: Callable, x: Any, tangents: Any) -> tuple[Any, Any]:
     """`f(x)` and its derivative in the direction `tangents`, in one forward pass.
 
@@ -62,6 +64,7 @@ def jvp(f: Callable, x: Any, tangents: Any) -> tuple[Any, Any]:
     return y, acc.jvp(y, unconnected_gradients="zero")
 
 
+@one_call
 def vjp(f: Callable, x: Any) -> tuple[Any, Callable[[Any], Any]]:
     """`f(x)` and the function that maps cotangents of the result to gradients with respect to `x`.
 
@@ -81,6 +84,7 @@ def vjp(f: Callable, x: Any) -> tuple[Any, Callable[[Any], Any]]:
     return y, pull
 
 
+@one_call
 def hvp(f: Callable, x: Any, v: Any) -> Any:
     """The Hessian of a scalar function times `v`, without the Hessian: two backward passes.
 
@@ -111,6 +115,7 @@ def _want_scalar(y: Any, what: str) -> None:
         )
 
 
+@one_call
 def jacobian(f: Callable, x: Any) -> Any:
     """The Jacobian of `f` at `x`: a tensor of shape `f(x).shape + x.shape` for each part of `x`.
 
@@ -125,6 +130,7 @@ def jacobian(f: Callable, x: Any) -> Any:
     return nest.map_structure(lambda part: tape.jacobian(part, x, unconnected_gradients="zero"), y)
 
 
+@one_call
 def hessian(f: Callable, x: Any) -> Any:
     """The second derivatives of a scalar function: shape `x.shape + x.shape`; for several parts a nest
     of nests, `h[part][other]`.
@@ -140,6 +146,7 @@ def hessian(f: Callable, x: Any) -> Any:
     return nest.map_structure(lambda part: outer.jacobian(part, x, unconnected_gradients="zero"), g)
 
 
+@one_call
 def laplacian(f: Callable, x: Any) -> Any:
     """The sum of the unmixed second derivatives of `f` with respect to the last axis of `x`.
 
@@ -180,6 +187,7 @@ def _trace(h: Any) -> Any:
     return ops.reduce_sum(ops.matrix_diag_part(h, 0), -1)
 
 
+@one_call
 def per_example_gradient(loss: Callable, sources: Any, *examples: Any) -> Any:
     """The gradient of `loss(*example)` with respect to `sources` for each example of a batch, in one vectorised pass.
 

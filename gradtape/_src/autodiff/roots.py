@@ -8,6 +8,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.ops.table import PUBLIC
@@ -68,6 +69,7 @@ def implicit(
         )
     condition = root if root is not None else _stationary(minimum)
 
+    @one_call
     def solve(*args: Any) -> Any:
         leaves = [ops.convert_to_tensor(a) if leaf_of(a) is None else leaf_of(a) for a in nest.flatten(args)]
         operands = [read(a) for a in leaves]

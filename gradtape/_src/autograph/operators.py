@@ -126,7 +126,7 @@ def for_stmt(
         if isinstance(items, _core.Variable):
             items = items._read()
         if isinstance(items, _core.Tensor):
-            if items.ndim == 0:
+            if items.shape.rank == 0:
                 raise ValueError(
                     f"for: expected a tensor of at least one dimension to iterate over; got {items}."
                 )
@@ -162,7 +162,10 @@ def _guarded(go_on: Callable, body: Callable, get: Callable, put: Callable, name
 def _for_rows(
     items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
 ) -> None:
-    _count_up(items.shape[0], lambda i: ops.gather(items, i), go_on, body, get, put, names)
+    count = items.shape[0]
+    if count is None:
+        count = ops.shape(items)[0]
+    _count_up(count, lambda i: ops.gather(items, i), go_on, body, get, put, names)
 
 
 def _for_range(

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.graph.effects import deferred
@@ -227,6 +228,7 @@ def _rank(rank: Any) -> int:
     return int(given)
 
 
+@one_call
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has this rank."""
     x, wanted = _tensor(x), _rank(rank)
@@ -234,6 +236,7 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
         raise _wrong_rank(message, str(wanted), x)
 
 
+@one_call
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has this rank or a higher one."""
     x, least = _tensor(x), _rank(rank)
@@ -241,6 +244,7 @@ def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: st
         raise _wrong_rank(message, f"at least {least}", x)
 
 
+@one_call
 def assert_rank_in(x: Any, ranks: Iterable, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the rank of `x` is one of `ranks`."""
     x = _tensor(x)
@@ -249,6 +253,7 @@ def assert_rank_in(x: Any, ranks: Iterable, message: str | None = None, name: st
         raise _wrong_rank(message, f"in {allowed}", x)
 
 
+@one_call
 def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `tensor` is a scalar."""
     x = _tensor(tensor)
@@ -256,6 +261,7 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
         raise ValueError(f"{_prefix(message)}Expected scalar shape, saw shape: {x.shape}.")
 
 
+@one_call
 def assert_shapes(
     shapes: Any,
     data: Any = None,
@@ -380,6 +386,7 @@ def assert_proper_iterable(values: Any) -> None:
 # ---- numerics -----------------------------------------------------------------------------------
 
 
+@one_call
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
     """`tensor`, if it has no NaN and no infinity; its gradient is checked as well.
 
@@ -414,6 +421,7 @@ def _want_finite(x: Any, message: str) -> None:
         raise InvalidArgumentError(None, None, f"{message} : Tensor had {' and '.join(kinds)} values")
 
 
+@one_call
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
     """`x`, if it has no NaN and no infinity."""
     return check_numerics(x, message)

@@ -17,10 +17,12 @@ from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE, int32
 from gradtape._src.base.dtypes import bool as bool_
+from gradtape._src.control import recorded
 from gradtape._src.control.control_ops import Branches, Loop, spec_of
 from gradtape._src.control.values import Choice, Layout, choose, settle, tensor_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
+from gradtape._src.graph.recording import current
 from gradtape._src.graph.trace import REREAD, Trace
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import read
@@ -96,6 +98,9 @@ def branch(
     `join(results)` is given a list of values per function and says what comes out: for each value
     either an object, the same in all of them, or a `Choice`.
     """
+    recording = current()
+    if recording is not None:
+        return recorded.branch(recording, which, functions, join, name, branch)
     done = [_traced(f) for f in functions]
     traces = [t for t, _ in done]
     results = [_within(t, lambda r=r: [settle(v) for v in r]) for t, r in done]
@@ -159,12 +164,18 @@ def loop(
     test: Callable[[list], Any],
     body: Callable[[list], Sequence[Any]],
     iterates: bool = False,
+    invariants: Sequence[Any] | None = None,
 ) -> list:
     """The values `init` after `values = body(values)` as long as `test(values)`.
 
     Values that are None or undefined before the loop get the shape that one iteration gives them;
     `iterates` says that there is at least one.
     """
+    recording = current()
+    if recording is not None:
+        return recorded.loop(recording, init, names, test, body, iterates, invariants, predicate, loop)
+    if invariants is not None:
+        raise errors.Untraceable("while_loop: the shapes of its variables vary")
     start = [settle(v) for v in init]
     initialized: list[str] = []
     for _ in range(_MOST_ATTEMPTS):
@@ -240,7 +251,11 @@ def _check_iterated(layout: Layout, test: Callable, start: list, initialized: li
 
 
 def while_loop(
-    cond: Callable, body: Callable, loop_vars: Sequence[Any], maximum_iterations: Any = None
+    cond: Callable,
+    body: Callable,
+    loop_vars: Sequence[Any],
+    maximum_iterations: Any = None,
+    shape_invariants: Any = None,
 ) -> Any:
     """`tf.while_loop` in a trace."""
     kind: Any = type(loop_vars)
@@ -257,7 +272,8 @@ def while_loop(
             return _as_loop_vars(body(*values), n)
         return [values[0] + 1, *_as_loop_vars(body(*values[1:]), n)]
 
-    values = loop(init, None, test, step)[-n:]
+    invariants = None if shape_invariants is None else [None] * (len(init) - n) + list(shape_invariants)
+    values = loop(init, None, test, step, invariants=invariants)[-n:]
     return kind(*values) if hasattr(loop_vars, "_fields") else kind(values)
 
 

@@ -60,6 +60,11 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
+        trace = _core.current_trace()
+        if getattr(trace, "records", False):
+            options = {"infer_shape": infer_shape, "element_shape": element_shape}
+            trace.take_over(self, (dtype, size, dynamic_size, clear_after_read), options)
+            return
         if handle is not None:
             raise ValueError("TensorArray: Cannot provide `handle` when eager execution is enabled.")
         if size is None:
@@ -104,6 +109,8 @@ class TensorArray:
 
     def size(self, name: str | None = None) -> Any:
         """The number of elements, as a tensor."""
+        if self._dynamic_size and getattr(_core.current_trace(), "outer", None) is not None:
+            raise errors.Untraceable("TensorArray.size: the array grows in a loop or a branch")
         return ops.constant(len(self))
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ from gradtape._src.base import nest
 from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.graph.recording import is_recording
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -42,7 +43,8 @@ def settle(value: Any) -> Any:
     return nest.map_structure(settle, value)
 
 
-def _kind(leaf: Any) -> str:
+def kind_of(leaf: Any) -> str:
+    """What a leaf is to a branch or a loop: a "tensor", an "array", or any other "object"."""
     if isinstance(leaf, _core.Tensor) or (isinstance(leaf, _NUMBERS) and not _is_text(leaf)):
         return "tensor"
     if isinstance(leaf, TensorArray) and leaf._is_tensor():
@@ -61,7 +63,9 @@ def tensor_of(leaf: Any) -> Any:
 
 def _like(leaf: Any, tensor: Any) -> Any:
     """A leaf of the same kind that holds a tensor."""
-    return leaf._with_tensor(tensor) if isinstance(leaf, TensorArray) else tensor
+    if isinstance(leaf, TensorArray) and not isinstance(tensor, TensorArray):
+        return leaf._with_tensor(tensor)
+    return tensor
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -73,7 +77,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _empty(leaf: Any) -> Any:
     """A placeholder for a leaf before the iteration that makes it."""
-    if _kind(leaf) == "object":
+    if kind_of(leaf) == "object":
         return leaf._with_zeros() if isinstance(leaf, TensorArray) else leaf
     return _like(leaf, zeros(spec_of(tensor_of(leaf))))
 
@@ -91,7 +95,7 @@ class Layout:
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = list(values)
         self.leaves = [nest.flatten(v) for v in self.values]
-        self.tensors = [tensor_of(x) for of in self.leaves for x in of if _kind(x) != "object"]
+        self.tensors = [tensor_of(x) for of in self.leaves for x in of if kind_of(x) != "object"]
         self.specs = [spec_of(t) for t in self.tensors]
 
     def rebuild(self, tensors: Sequence[Any]) -> list:
@@ -99,7 +103,7 @@ class Layout:
         given = iter(tensors)
         out = []
         for value, leaves in zip(self.values, self.leaves, strict=True):
-            flat = [x if _kind(x) == "object" else _like(x, next(given)) for x in leaves]
+            flat = [x if kind_of(x) == "object" else _like(x, next(given)) for x in leaves]
             out.append(nest.pack_sequence_as(value, flat) if nest.is_nested(value) else flat[0])
         return out
 
@@ -123,7 +127,7 @@ class Layout:
                 if INTERNAL not in name:
                     initialized.append(name)
                 continue
-            _check_structure(before, after, name, names is not None)
+            check_structure(before, after, name, names is not None)
             pairs = zip(nest.flatten(before), nest.flatten(after), strict=True)
             flat = [self._revise_leaf(a, b) for a, b in pairs]
             if any(f is not a for f, a in zip(flat, nest.flatten(before), strict=True)):
@@ -134,7 +138,7 @@ class Layout:
 
     @staticmethod
     def _revise_leaf(a: Any, b: Any) -> Any:
-        if _kind(a) != "object" or _same(a, b):
+        if kind_of(a) != "object" or _same(a, b):
             return a
         if isinstance(a, _core.Variable):
             return a._read()
@@ -149,48 +153,68 @@ class Layout:
         for k, (leaves, after) in enumerate(zip(self.leaves, result, strict=True)):
             name = names[k] if names else None
             for a, b in zip(leaves, nest.flatten(after), strict=True):
-                if _kind(a) == "object":
-                    if not _same(a, b) and INTERNAL not in (name or ""):
-                        raise TypeError(
-                            f"'{name or f'loop_vars[{k}]'}' is {a!r} before the loop, but {b!r} after one iteration; only "
-                            "tensors, numbers, TensorArrays and nests of them can change in a loop over tensors."
-                        )
+                if kind_of(a) == "object":
+                    check_same(a, b, name, k)
                     continue
                 start = next(begun)
-                if b is None or b is UNDEFINED:
-                    raise ValueError(f"'{name or f'loop_vars[{k}]'}' is {b} at the end of the iteration.")
                 out.append(_fitting(start, b, name))
         return out
 
 
-def _fitting(a: Any, b: Any, name: str | None) -> Any:
-    if _kind(b) == "object" and not isinstance(b, _core.Variable):
-        raise TypeError(f"'{name}' is a tensor before the loop, but {b!r} after one iteration.")
-    b = tensor_of(b)
-    if a.dtype is not b.dtype:
-        if name is None:
-            raise TypeError(
-                f"Loop var {a!r} enters the loop with type {a.dtype!r} but has type {b.dtype!r} after 1 iteration. Its "
-                "type should remain constant."
-            )
+def check_same(a: Any, b: Any, name: str | None, k: int) -> None:
+    """Raises a TypeError for an object that an iteration changes."""
+    if not _same(a, b) and INTERNAL not in (name or ""):
         raise TypeError(
-            f"'{name}' has dtype {a.dtype.name} before the loop, but dtype {b.dtype.name} after one iteration"
+            f"'{name or f'loop_vars[{k}]'}' is {a!r} before the loop, but {b!r} after one iteration; only tensors, numbers, "
+            "TensorArrays and nests of them can change in a loop over tensors."
         )
+
+
+def _fitting(a: Any, b: Any, name: str | None) -> Any:
+    b = fitting_type(a, b, name)
     if tuple(a.shape) != tuple(b.shape):
-        if name is None:
-            raise ValueError(
-                f"Input tensor `{a!r}` enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. "
-                "To allow the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to "
-                "specify a less-specific shape."
-            )
-        raise ValueError(
-            f"'{name}' has shape {a.shape} before the loop, but shape {b.shape} after one iteration. Use "
-            "tf.autograph.experimental.set_loop_options to set shape invariants."
-        )
+        refuse_shape(a, a.shape, b.shape, name)
     return b
 
 
-def _check_structure(before: Any, after: Any, name: str, named: bool) -> None:
+def fitting_type(a: Any, b: Any, name: str | None) -> Any:
+    """What an iteration made of `a`, as a tensor of the same type."""
+    if b is None or b is UNDEFINED:
+        raise ValueError(f"'{name or 'a loop variable'}' is {b} at the end of the iteration.")
+    if kind_of(b) == "object" and not isinstance(b, _core.Variable):
+        raise TypeError(f"'{name}' is a tensor before the loop, but {b!r} after one iteration.")
+    b = tensor_of(b)
+    if a.dtype is b.dtype:
+        return b
+    if name is None:
+        raise TypeError(
+            f"Loop var {a!r} enters the loop with type {a.dtype!r} but has type {b.dtype!r} after 1 iteration. Its "
+            "type should remain constant."
+        )
+    raise TypeError(
+        f"'{name}' has dtype {a.dtype.name} before the loop, but dtype {b.dtype.name} after one iteration"
+    )
+
+
+class ShapeVaries(ValueError):
+    """A variable of a loop has another shape after an iteration."""
+
+
+def refuse_shape(a: Any, before: Any, after: Any, name: str | None) -> None:
+    """Raises TensorFlow's error for a variable of a loop whose shape changes."""
+    if name is None:
+        raise ShapeVaries(
+            f"Input tensor `{a!r}` enters the loop with shape {before}, but has shape {after} after one iteration. To allow "
+            "the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to specify a "
+            "less-specific shape."
+        )
+    raise ShapeVaries(
+        f"'{name}' has shape {before} before the loop, but shape {after} after one iteration. Use "
+        "tf.autograph.experimental.set_loop_options to set shape invariants."
+    )
+
+
+def check_structure(before: Any, after: Any, name: str, named: bool) -> None:
     try:
         nest.assert_same_structure(before, after)
     except (TypeError, ValueError) as e:
@@ -228,7 +252,7 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
         # Nothing was returned on this path yet; a flag beside it says so.
         values = filled(values)
     first = values[0]
-    if all(v is first for v in values) and not (name is None and _kind(first) == "tensor"):
+    if all(v is first for v in values) and not (name is None and kind_of(first) == "tensor"):
         return first
     for value, label in zip(values, labels, strict=True):
         if value is UNDEFINED:
@@ -241,7 +265,7 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
     changing = [False] * len(leaves[0])
     for i in range(len(leaves[0])):
         column = [of[i] for of in leaves]
-        if all(_same(x, column[0]) for x in column) and not (name is None and _kind(column[0]) == "tensor"):
+        if all(_same(x, column[0]) for x in column) and not (name is None and kind_of(column[0]) == "tensor"):
             continue
         changing[i] = True
         tensors = [_leaf_tensor(name, x) for x in column]
@@ -267,7 +291,7 @@ def _leaf_tensor(name: str | None, leaf: Any) -> Any:
         if not leaf._is_tensor():
             raise Untraceable(f"'{name}': the size of a TensorArray depends on a condition over tensors.")
         return leaf
-    if _kind(leaf) != "tensor":
+    if kind_of(leaf) != "tensor":
         raise TypeError(
             f"'{name or 'the result'}' must be a tensor, a number, or the same object in all branches of a condition over "
             f"tensors; got {leaf!r}."
@@ -306,6 +330,8 @@ def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]
             raise TypeError(
                 f"'{name}' has dtype {last.dtype.name} in the {label}, but dtype {t.dtype.name} in the {other}"
             )
+        if is_recording():
+            continue  # a size that differs is not known, then
         shapes = [tuple((x._as_tensor() if isinstance(x, TensorArray) else x).shape) for x in (last, t)]
         if shapes[0] != shapes[1]:
             raise Untraceable(

@@ -14,6 +14,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv
 from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
@@ -195,7 +196,7 @@ def while_loop(
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     if _core.current_trace() is not None:
-        return _tracing().while_loop(conv(cond), conv(body), loop_vars, maximum_iterations)
+        return _tracing().while_loop(conv(cond), conv(body), loop_vars, maximum_iterations, shape_invariants)
     limit = None if maximum_iterations is None else int(maximum_iterations)
     # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
     structure = loop_vars if limit is not None else list(loop_vars)
@@ -241,6 +242,7 @@ def _output_spec(spec: Any) -> tuple[Any, Any]:
     return dtypes.as_dtype(spec), None
 
 
+@one_call
 def map_fn(
     fn: Callable,
     elems: Any,
@@ -281,6 +283,7 @@ def map_fn(
     return nest.pack_sequence_as(signature, [array.stack() for array in outputs])
 
 
+@one_call
 def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
     """Calls `fn` once, for all rows of `elems` at the same time, and stacks the results.
 
@@ -327,6 +330,7 @@ def _start(elems: Any, initializer: Any, reverse: bool) -> tuple[Any, list[list]
     return nest.pack_sequence_as(elems, [r[order[0]] for r in rows]), rows, order[1:], elems
 
 
+@one_call
 def scan(
     fn: Callable,
     elems: Any,
@@ -384,6 +388,7 @@ def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
     return nest.map_structure(_loop_result, value)
 
 
+@one_call
 def foldl(
     fn: Callable,
     elems: Any,
@@ -397,6 +402,7 @@ def foldl(
     return _fold(fn, elems, initializer, False)
 
 
+@one_call
 def foldr(
     fn: Callable,
     elems: Any,
@@ -413,6 +419,7 @@ def foldr(
 # ---- Python functions as ops --------------------------------------------------------------------
 
 
+@one_call
 def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
     """Calls a Python function on tensors; differentiable through the ops it uses.
 
@@ -453,6 +460,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     return out if many else out[0]
 
 
+@one_call
 def numpy_function(
     func: Any = None,
     inp: Any = None,

@@ -21,10 +21,11 @@ from gradtape._src import ops
 from gradtape._src.autograph.conversion import annotate, convert
 from gradtape._src.base import log, nest, settings
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import NeedsConstants, Untraceable, more
+from gradtape._src.base.errors import NeedsConstants, OperatorNotAllowedInGraphError, Untraceable, more
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.base.source import line_of
-from gradtape._src.graph.callable import GraphFunction
+from gradtape._src.functions.concrete import ConcreteFunction
+from gradtape._src.graph.calls import Static, join_shapes
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors import conversion
@@ -33,6 +34,7 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
+    from gradtape._src.functions.recorded import RecordedFunction
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -44,112 +46,23 @@ _MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
 _EAGER: Any = object()
 
 
-class ConcreteFunction:
-    """One trace of a function: a graph for arguments of one kind."""
+class Relaxation:
+    """The trace of a function that reduces retracing, for arguments of one kind, and the shapes that it takes."""
 
-    placeholders: Sequence[Any] = ()  # for arguments that are looked at when the graph runs: datasets
+    def __init__(self) -> None:
+        self.statics: list[Static] | None = None  # that take all shapes so far
+        self.trace: Any = None
+        self.met = 0  # traces so far
 
-    def __init__(
-        self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list
-    ) -> None:
-        self.owner = owner
-        self.externals = list(trace.externals)
-        self.n_arguments = len(arguments)
-        self.specs = [TensorSpec(tuple(a.shape), a.dtype) for a in arguments]
-        self._structure = structure
-        outputs: list = []
-        self._places: list = []  # of each flat result: ("tensor", k) or ("value", python object)
-        for o in flat_outputs:
-            if isinstance(o, IndexedSlices):
-                self._places.append(("slices", len(outputs), o._dense_shape))
-                outputs += [o.values, o.indices]
-            elif o is None:
-                self._places.append(("value", None))
-            else:
-                self._places.append(("tensor", len(outputs)))
-                outputs.append(o)
-        self._assigned = tuple(trace.assigned.values())  # their new values are the last outputs
-        outputs += [trace.state[key] for key in trace.assigned]
-        trace.outputs = [trace.value_of(t) for t in outputs]
-        # Values that were first read in the line above are inputs too.
-        self.externals = list(trace.externals)
-        place = {id(e): self.n_arguments + i for i, e in enumerate(self.externals)}
-        updates = [-1] * (len(outputs) - len(self._assigned)) + [place.get(id(v), -1) for v in self._assigned]
-        self.graph_function = GraphFunction(trace, owner.name, updates if self._assigned else None)
+    def accepts(self, shapes: Sequence[Static]) -> bool:
+        """Whether the trace serves tensors of these shapes."""
+        return self.trace is not None and self.joined(shapes) == self.statics
 
-    @property
-    def graph(self) -> Any:
-        """What was traced, in gradtape's own representation."""
-        return self.graph_function.graph
-
-    @property
-    def variables(self) -> tuple:
-        """The variables that the function reads or writes."""
-        return tuple(e for e in self.externals if isinstance(e, _core.Variable))
-
-    @property
-    def trainable_variables(self) -> tuple:
-        """Those of its variables that are trainable."""
-        return tuple(v for v in self.variables if v.trainable)
-
-    @property
-    def captured_inputs(self) -> list:
-        """Tensors and variables from outside that the function uses."""
-        return list(self.externals)
-
-    @property
-    def structured_outputs(self) -> Any:
-        """How the function returns its results: lists, tuples and dicts of them."""
-        return self._structure
-
-    @property
-    def structured_input_signature(self) -> tuple:
-        """TensorSpecs of the arguments, and of those given by name."""
-        return tuple(self.specs), {}
-
-    @property
-    def name(self) -> str:
-        """The name of the Python function."""
-        return self.owner.name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the trace with tensors of its own kind."""
-        tensors = [
-            a if isinstance(a, _core.Variable) else as_tensor(a)
-            for a in nest.flatten((args, kwargs))
-            if not isinstance(a, (bool, int, float, str, type(None))) or len(self.specs)
-        ]
-        if len(tensors) != self.n_arguments:
-            raise TypeError(f"{self.name}: expected {self.n_arguments} tensors; got {len(tensors)}.")
-        return self.call(tensors)
-
-    def compare(self, tensors: list) -> None:
-        """Raises InternalError where the program and eager mode differ."""
-        from gradtape._src.graph.check import check
-
-        check(self.graph_function, [*tensors, *self.externals])
-
-    def call(self, tensors: list) -> Any:
-        """Runs the trace on the tensors among its arguments, in their order."""
-        if _core.is_recording():
-            inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
-            outs = self.graph_function(inputs)
-            for variable, value in zip(self._assigned, outs[len(outs) - len(self._assigned) :], strict=True):
-                variable._set(value)
-        else:
-            outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
-        places = self._places
-        if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
-            return outs[places[0][1]]
-        flat = [
-            outs[p[1]]
-            if p[0] == "tensor"
-            else IndexedSlices(outs[p[1]], outs[p[1] + 1], p[2])
-            if p[0] == "slices"
-            else p[1]
-            for p in places
-        ]
-        return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
+    def joined(self, shapes: Sequence[Static]) -> list[Static]:
+        """The most precise shapes that take these and those so far."""
+        if self.statics is None:
+            return list(shapes)
+        return [join_shapes((a, b)) for a, b in zip(self.statics, shapes, strict=True)]
 
 
 class _Bound:
@@ -171,6 +84,8 @@ class _Bound:
 class Function:
     """What `tf.function` returns. Call it like the Python function it was made of."""
 
+    _exact_traces = 1  # of a function that reduces retracing, before sizes become unknown
+
     def __init__(
         self,
         python_function: Callable,
@@ -190,6 +105,8 @@ class Function:
         self.reduce_retracing = reduce_retracing
         self.check = check
         self._concrete = _core.Cache(_MOST_TRACES)
+        self._relaxed = _core.Cache(_MOST_TRACES)  # by arguments without their shapes: a Relaxation
+        self._needs_values = False  # a size depended on values: later traces are recordings at once
         self._traces = 0
         self._made_variables = False
         self._lock = threading.RLock()
@@ -197,6 +114,10 @@ class Function:
         self._methods: dict[int, Any] = {}
         self._last_kinds: list[str] = []  # of the arguments that were traced last
         self._signature = inspect.signature(python_function) if self.input_signature is not None else None
+        self._has_gaps = any(
+            isinstance(s, TensorSpec) and not s.shape.is_fully_defined()
+            for s in nest.flatten(self.input_signature or ())
+        )
         functools.update_wrapper(self, python_function, updated=())
 
     # ---- methods ------------------------------------------------------------------------------
@@ -235,6 +156,8 @@ class Function:
         if self.input_signature is not None:
             args, kwargs = self._apply_signature(args, kwargs)
         key, tensors = self._key(args, kwargs)
+        if self._has_gaps:
+            key = self._declared_key(args, kwargs)
         concrete = self._concrete.find(key)
         if concrete is None:
             concrete, tensors = self._get(key, args, kwargs)
@@ -276,25 +199,75 @@ class Function:
             ]
             concrete = self._concrete.find(key)
             if concrete is None:
-                self._note_retrace(key)
-                try:
-                    concrete, created = self._trace(args, kwargs)
-                except Untraceable as e:
-                    self._note_eager(e)
-                    concrete, created = _EAGER, []
-                if created:
-                    if self._made_variables:
-                        raise ValueError(_ONCE)
-                    self._made_variables = True
-                    # The variables exist now: the trace to keep is one that only uses them.
-                    concrete, created = self._trace(args, kwargs)
-                    if created:
-                        raise ValueError(_ONCE)
-                self._made_variables = True
+                concrete = self._new(key, args, kwargs, tensors)
                 self._concrete.add(key, concrete)
-                if self.check and concrete is not _EAGER:
+                if self.check and isinstance(concrete, ConcreteFunction):
                     concrete.compare(tensors)
             return concrete, tensors
+
+    def _new(self, key: Any, args: tuple, kwargs: dict, tensors: list) -> Any:
+        """The trace for arguments that were not met before."""
+        statics: list[Static] = [t._dims for t in tensors]
+        relaxation = None
+        if self._has_gaps:
+            statics = self._declared(args, tensors)
+        elif self.reduce_retracing:
+            relaxation = self._relaxation(key)
+            if relaxation.accepts(statics):
+                return relaxation.trace
+            statics = relaxation.joined(statics)
+        self._note_retrace(key)
+        if relaxation is None:
+            return self._traced(args, kwargs, statics)
+        exact = relaxation.met < self._exact_traces
+        trace = self._traced(args, kwargs, [t._dims for t in tensors] if exact else statics)
+        relaxation.met += 1
+        relaxation.statics = statics
+        relaxation.trace = None if exact else trace
+        return trace
+
+    def _traced(self, args: tuple, kwargs: dict, statics: list[Static]) -> Any:
+        """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
+        known = all(s is not None and None not in s for s in statics)
+        try:
+            if not known or self._needs_values:
+                return self._kept(lambda: self._record(args, kwargs, statics))
+            try:
+                return self._kept(lambda: self._trace(args, kwargs))
+            except Untraceable as e:
+                cause = e
+            self._needs_values = True
+            try:
+                return self._kept(lambda: self._record(args, kwargs, statics))
+            except OperatorNotAllowedInGraphError:
+                raise cause from None  # Python itself needs a value
+        except Untraceable as e:
+            self._note_eager(e)
+            self._made_variables = True
+            return _EAGER
+
+    def _kept(self, trace: Callable[[], tuple[Any, list]]) -> Any:
+        """A trace that makes no variables: the first one may make some, and is made again with them."""
+        concrete, created = trace()
+        if created:
+            if self._made_variables:
+                raise ValueError(_ONCE)
+            self._made_variables = True
+            # The variables exist now: the trace to keep is one that only uses them.
+            concrete, created = trace()
+            if created:
+                raise ValueError(_ONCE)
+        self._made_variables = True
+        return concrete
+
+    def _relaxation(self, key: Any) -> Relaxation:
+        """What is known of calls that differ from this one in the shapes of tensors only."""
+        kinds = nest.map_structure(lambda x: x.dtype if isinstance(x, _core.Tensor) else x, key)
+        relaxation = self._relaxed.find(kinds)
+        if relaxation is None:
+            relaxation = Relaxation()
+            self._relaxed.add(kinds, relaxation)
+        return relaxation
 
     def _note_eager(self, cause: Exception) -> None:
         """Logs why this function cannot be compiled: the original cause, without what Keras wrapped around it."""
@@ -355,6 +328,41 @@ class Function:
             raise
         return self._trace(args, kwargs, True) if concrete is None else (concrete, trace.created)
 
+    def _record(self, args: tuple, kwargs: dict, statics: list[Static]) -> tuple[RecordedFunction, list]:
+        """A recording for tensors of these shapes, and the variables that it made."""
+        from gradtape._src.functions.recorded import RecordedFunction, Recording
+
+        self._traces += 1
+        recording = Recording()
+        given = iter(statics)
+        placeholders: list = []
+
+        def symbol_of(leaf: Any) -> Any:
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                leaf = conversion.convert(leaf)
+            if hasattr(leaf, "_placeholder"):
+                placeholders.append(leaf._placeholder())
+                return placeholders[-1]
+            if not isinstance(leaf, _core.Tensor):
+                return leaf
+            return recording.argument(next(given), leaf.dtype._code)
+
+        sym_args, sym_kwargs = nest.map_structure(symbol_of, (args, kwargs))
+        try:
+            with aside(recording):
+                result = self._traceable()(*sym_args, **sym_kwargs)
+                flat = [_result(r) for r in nest.flatten(result)]
+        except Exception as e:
+            annotate(e)
+            raise
+
+        def compiled(trace: Trace, structure: Any, flat: list, symbols: list) -> ConcreteFunction:
+            return ConcreteFunction(self, trace, structure, flat, symbols)
+
+        recorded = RecordedFunction(recording, result, flat, compiled)
+        recorded.placeholders = placeholders
+        return recorded, recording.created
+
     def _traceable(self) -> Callable:
         """The Python function with its control flow made traceable."""
         if self._converted is None:
@@ -371,7 +379,7 @@ class Function:
         assert self._signature is not None and self.input_signature is not None
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = list(bound.arguments.values())
+        given = list(bound.args)
         specs = self.input_signature
         if len(given) < len(specs):
             raise TypeError(
@@ -380,7 +388,18 @@ class Function:
         out = []
         for spec, value in zip(specs, given, strict=False):
             out.append(self._fit_all(spec, value))
-        return (*out, *given[len(specs) :]), {}
+        return (*out, *given[len(specs) :]), bound.kwargs
+
+    def _declared_key(self, args: tuple, kwargs: dict) -> Any:
+        """What a call is recognised by where the signature leaves sizes open."""
+        assert self.input_signature is not None
+        return self._key((*self.input_signature, *args[len(self.input_signature) :]), kwargs)[0]
+
+    def _declared(self, args: tuple, tensors: list) -> list[Static]:
+        """The shapes of the tensors as the signature declares them."""
+        specs = [s for s in nest.flatten(self.input_signature) if isinstance(s, TensorSpec)]
+        shapes: list[Static] = [None if s.shape.rank is None else tuple(s.shape.as_list()) for s in specs]
+        return [*shapes, *(t._dims for t in tensors[len(specs) :])]
 
     def _fit_all(self, spec: Any, value: Any) -> Any:
         """`value` with a tensor for each TensorSpec of `spec`."""
@@ -415,11 +434,27 @@ class Function:
 
         def example(leaf: Any) -> Any:
             if isinstance(leaf, TensorSpec):
-                return ops.zeros([1 if d is None else d for d in leaf.shape], leaf.dtype)
+                known = [] if leaf.shape.rank is None else leaf.shape.as_list()
+                return ops.zeros([1 if d is None else d for d in known], leaf.dtype)
             return leaf
 
-        args, kwargs = nest.map_structure(example, (tuple(args), kwargs))
-        return self._get(self._key(args, kwargs)[0], args, kwargs)[0]
+        declared = tuple(args), kwargs
+        args, kwargs = nest.map_structure(example, declared)
+        key = self._key(*declared)[0]
+        with self._lock:
+            concrete = self._concrete.find(key)
+            if concrete is None:
+                tensors = [
+                    x
+                    for x in nest.flatten(declared)
+                    if isinstance(x, (_core.Tensor, np.ndarray, np.generic, TensorSpec))
+                ]
+                statics: list[Static] = [_static_shape(x) for x in tensors]
+                if all(s is not None and None not in s for s in statics):
+                    return self._get(self._key(args, kwargs)[0], args, kwargs)[0]
+                concrete = self._traced(args, kwargs, statics)
+                self._concrete.add(key, concrete)
+            return concrete
 
     def experimental_get_tracing_count(self) -> int:
         """How many times the function was traced."""
@@ -443,7 +478,12 @@ class Function:
         from gradtape._src.debug.programs import pretty
 
         if not args and not kwargs and self._concrete:
-            return "\n\n".join(pretty(c) for c in self._concrete.values() if c is not _EAGER)
+            programs = [
+                p
+                for c in self._concrete.values()
+                for p in ([c] if isinstance(c, ConcreteFunction) else getattr(c, "programs", ()))
+            ]
+            return "\n\n".join(map(pretty, programs))
         return pretty(self._compiled(args, kwargs)[0])
 
     def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
@@ -464,11 +504,20 @@ class Function:
         concrete, tensors = self._get(key, args, kwargs)
         if concrete is _EAGER:
             raise ValueError(f"{self.name} runs eagerly with such arguments: there is no program to look at.")
+        if not isinstance(concrete, ConcreteFunction):
+            concrete = concrete.program_for(tensors)
         return concrete, tensors
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """The kinds of arguments met so far, a paragraph for each trace."""
         return "\n\n".join(f"{self.name}({', '.join(map(str, c.specs))})" for c in self._concrete.values())
+
+
+def _static_shape(x: Any) -> Static:
+    """The shape of a tensor, an array, or a TensorSpec."""
+    shape = getattr(x, "shape", ())
+    rank = shape.rank if hasattr(shape, "rank") else len(shape)
+    return None if rank is None else tuple(shape)
 
 
 def _result(value: Any) -> Any:
@@ -520,7 +569,7 @@ def function(func: Callable | None = None, **options: Any) -> Any:
       input_signature: TensorSpecs, one per argument.
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
       jit_compile: accepted; programs are compiled natively in any case.
-      reduce_retracing: accepted.
+      reduce_retracing: trace for any size once a second one comes, not for each.
       check: compare the program of each new trace, and of its gradient, with its ops run one by one,
         and raise an error that names the first op whose result differs.
 

@@ -14,6 +14,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.graph.ir import Callback
 from gradtape._src.tensors import above
@@ -50,7 +51,7 @@ def deferred(function: Callable, always: bool = False) -> Callable:
         Callback(function.__name__, run, effect=True)([leaves[i] for i in places], [])
         return None
 
-    return call
+    return one_call(call)
 
 
 def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
 from gradtape._src.optimizers import step
 from gradtape._src.optimizers.programs import Programs, held
@@ -382,6 +383,7 @@ class Optimizer:
 
     # ---- steps ---------------------------------------------------------------------------------
 
+    @one_call
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **_: Any
     ) -> Any:
@@ -405,6 +407,7 @@ class Optimizer:
             self.apply(grads, variables)
         return self._iterations
 
+    @one_call
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Takes one step; without variables those it was built with are meant, in order."""
         if trainable_variables is None:

@@ -11,6 +11,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.errors import more
 from gradtape._src.graph.custom import barrier, with_gradient
@@ -89,6 +90,7 @@ class _CustomGradient:
         return _call(self._f, args, kwargs)
 
 
+@one_call
 def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
     with _watching() as seen:
         result, grad_fn = f(*args, **kwargs)
@@ -260,10 +262,15 @@ def recompute_grad(f: Callable) -> Callable:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        again = _Again(f, args, kwargs)
-        return _call(again.forward, tuple(again.tensors), {})
+        return _call_recomputed(f, args, kwargs)
 
     return wrapper
+
+
+@one_call
+def _call_recomputed(f: Callable, args: tuple, kwargs: dict) -> Any:
+    again = _Again(f, args, kwargs)
+    return _call(again.forward, tuple(again.tensors), {})
 
 
 class _Again:

@@ -120,6 +120,10 @@ class GradientTape(_core.Tape):
     def __init__(
         self, persistent: bool = False, watch_accessed_variables: bool = True, track_assign: bool = False
     ) -> None:
+        trace = _core.current_trace()
+        if trace is not None and getattr(trace, "records", False):
+            trace.take_over(self, (persistent, watch_accessed_variables, track_assign), {})
+            return
         self._configure(persistent, watch_accessed_variables)
         self._tracker = Tracker(self) if track_assign else None
         if self._tracker is not None:

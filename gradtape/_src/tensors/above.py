@@ -11,4 +11,5 @@ from typing import Any
 
 ops: Any = None  # gradtape._src.ops
 effects: Any = None  # gradtape._src.graph.effects
+autograph: Any = None  # gradtape._src.autograph.conversion
 backward: Any = None  # gradtape._src.graph.backward

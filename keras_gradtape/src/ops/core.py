@@ -16,6 +16,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DType
 from gradtape._src.base.errors import Untraceable
@@ -179,11 +180,17 @@ def is_tensor(x: Any) -> bool:
 
 
 def shape(x: Any) -> tuple:
-    if type(x) is Tensor:
-        return tuple(x.shape)
-    return tuple(x.shape) if hasattr(x, "shape") else tuple(convert_to_tensor(x).shape)
+    if type(x) is not Tensor and not hasattr(x, "shape"):
+        x = convert_to_tensor(x)
+    sizes = tuple(x.shape)
+    if type(x) is Tensor and None in sizes:
+        # A size that is not known while a function is traced is a tensor.
+        known = tf.shape(x)
+        return tuple(known[k] if d is None else d for k, d in enumerate(sizes))
+    return sizes
 
 
+@one_call
 def cast(x: Any, dtype: Any) -> Any:
     return convert_to_tensor(x, dtype)
 
@@ -363,11 +370,13 @@ def vectorized_map(function: Callable, elements: Any) -> Any:
 # ---- parts of tensors ---------------------------------------------------------------------------
 
 
+@one_call
 def scatter(indices: Any, values: Any, shape: Any) -> Any:
     values = convert_to_tensor(values)
     return tf.scatter_nd(convert_to_tensor(indices, "int32"), values, tuple(int(d) for d in shape))
 
 
+@one_call
 def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | None = None) -> Any:
     x, at = convert_to_tensor(inputs), convert_to_tensor(indices, "int32")
     values = convert_to_tensor(updates, x.dtype.name)
@@ -390,6 +399,7 @@ def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | Non
     raise ValueError(f"Unsupported reduction: {reduction}")
 
 
+@one_call
 def slice(inputs: Any, start_indices: Any, shape: Any) -> Any:
     if len(start_indices) != len(shape):
         raise ValueError(
@@ -412,6 +422,7 @@ def _numbers(start: Any) -> list:
     return tf.unstack(convert_to_tensor(start, "int32"))
 
 
+@one_call
 def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
     x, values = convert_to_tensor(inputs), convert_to_tensor(updates)
     values = tf.cast(values, x.dtype)
@@ -423,6 +434,7 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
     return tf.tensor_scatter_nd_update(x, tf.stack(grids, -1), values)
 
 
+@one_call
 def unstack(x: Any, num: int | None = None, axis: int = 0) -> list:
     return tf.unstack(convert_to_tensor(x), num=num, axis=axis)
 

@@ -14,6 +14,7 @@ import numpy as np
 from keras.src import tree
 
 import gradtape as tf
+from gradtape._src.base.calls import one_call_each
 from gradtape._src.ops.static import array_of
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import floating, floats
@@ -270,3 +271,6 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     out, *aux = out if has_aux else (out,)
     moved = [accumulator.jvp(y, unconnected_gradients="zero") for y in tree.flatten(out)]
     return (out, tree.pack_sequence_as(out, moved), *aux)
+
+
+one_call_each(globals())

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
+from gradtape._src.base.calls import one_call_each
 from gradtape._src.ops.comparison import select as _select
 from gradtape._src.ops.static import array_of
 from keras_gradtape.src.ops.core import convert_to_tensor
@@ -238,3 +239,6 @@ def logdet(x: Any) -> Any:
     """The logarithm of the size of the determinant."""
     x = convert_to_tensor(x)
     return tf.linalg.slogdet(floating(x) if x.dtype.name in INTEGERS else x)[1]
+
+
+one_call_each(globals())

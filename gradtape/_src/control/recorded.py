@@ -1,0 +1,341 @@
+"""Branches and loops in a recording (`graph/recording.py`): each branch and loop body is a recording of its own.
+
+When they run, tensors take the way that Python takes, and symbols of a trace that of `control.py`. In a world, where
+shapes are inferred, nothing is chosen and nothing is repeated: a size that differs between the ways is any size.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base import errors, nest
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.control import values
+from gradtape._src.control.recorded_arrays import ArraySketch
+from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.graph.calls import Call, Frame, in_frame, leaves_of, map_leaves, recorded_value
+from gradtape._src.graph.ir import is_symbolic
+from gradtape._src.graph.recording import Part, Recording
+from gradtape._src.graph.worlds import World
+from gradtape._src.tensors.conversion import as_tensor
+
+# ---- branches -----------------------------------------------------------------------------------
+
+
+class BranchCall(Call):
+    """A choice between parts."""
+
+    def __init__(self, which: Any, parts: list[Part], name: str, traced: Callable) -> None:
+        super().__init__(traced, (which,), {})
+        self.parts = parts
+        self.name = name
+
+    @property
+    def op_name(self) -> str:
+        return self.name
+
+    def make(self, frame: Frame) -> Any:
+        which = in_frame(self.args[0], frame)
+        functions = [functools.partial(p.run, (), frame) for p in self.parts]
+        if not is_symbolic(which):
+            at = int(which)
+            return functions[at if 0 <= at < len(functions) else -1]()
+        labels = [str(k) for k in range(len(functions))]
+
+        def join(results: list) -> list:
+            return [values.choose(None, column, labels) for column in zip(*results, strict=True)]
+
+        return self.function(which, functions, join, self.name)
+
+    def in_world(self, world: World) -> Any:
+        results = [p.in_world(world) for p in self.parts]
+        return _joined(world, results)
+
+
+def branch(
+    recording: Recording,
+    which: Any,
+    functions: Sequence[Callable[[], list]],
+    join: Callable[[list], list],
+    name: str,
+    traced: Callable,
+) -> list:
+    """A choice in a recording; `traced` makes it in a trace."""
+    parts = [Part(recording) for _ in functions]
+    results = [p.write(functools.partial(_settled, f)) for p, f in zip(parts, functions, strict=True)]
+    merged = join(results)
+    for k, part in enumerate(parts):
+        leaves = [x for m in merged if isinstance(m, values.Choice) for x in m.tensors[k]]
+        part.result = part.write(functools.partial(_carried, leaves))
+    given = iter(recording.note(BranchCall(recording.place_of(which), parts, name, traced)))
+    return [
+        m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, values.Choice) else m for m in merged
+    ]
+
+
+def _settled(function: Callable[[], list]) -> list:
+    return [values.settle(v) for v in function()]
+
+
+def _carried(leaves: list) -> list:
+    return [x if isinstance(x, TensorArray) else as_tensor(x) for x in leaves]
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+class LoopCall(Call):
+    """A loop: its variables before it, and the parts that test and step."""
+
+    def __init__(
+        self,
+        init: list,
+        names: Sequence[str] | None,
+        test: Part,
+        step: Part,
+        iterates: bool,
+        traced: Callable,
+    ) -> None:
+        super().__init__(traced, (init,), {})
+        self.names, self.test, self.step, self.iterates = names, test, step, iterates
+
+    op_name = "while"
+
+    def make(self, frame: Frame) -> Any:
+        state = map_leaves(lambda leaf: in_frame(leaf, frame), self.args[0])
+
+        def test(now: list) -> Any:
+            return self.test.run(self._given(now), frame)[0]
+
+        def step(now: list) -> list:
+            return self.step.run(self._given(now), frame)
+
+        if _core.current_trace() is not None:
+            try:
+                return self.function(state, self.names, test, step, self.iterates)
+            except values.ShapeVaries as e:
+                raise errors.Untraceable(f"while: {e}") from e
+        while bool(test(state)):
+            state = step(state)
+        return state
+
+    def _given(self, state: list) -> list:
+        """The values of the variables that had one before the loop."""
+        start = self.args[0]
+        return [
+            x
+            for before, now in zip(start, state, strict=True)
+            if before is not values.UNDEFINED and before is not None
+            for x in _changing(now)
+        ]
+
+    def in_world(self, world: World) -> Any:
+        start = map_leaves(lambda leaf: in_frame(leaf, world.frame), self.args[0])
+        after = self.step.in_world(world)
+        out = []
+        for before, then in zip(start, after, strict=True):
+            if before is values.UNDEFINED or before is None:
+                out.append(_joined(world, [then, then]))
+            else:
+                out.append(_joined(world, [before, then]))
+        return out
+
+
+def loop(
+    recording: Recording,
+    init: Sequence[Any],
+    names: Sequence[str] | None,
+    test: Callable[[list], Any],
+    body: Callable[[list], Sequence[Any]],
+    iterates: bool,
+    invariants: Sequence[Any] | None,
+    predicate: Callable[[Any, str], Any],
+    traced: Callable,
+) -> list:
+    """A loop in a recording; `traced` makes it in a trace.
+
+    `invariants`: for each value None or a nest of shapes.
+    """
+    start = [_begun(values.settle(v)) for v in init]
+    shapes = _shapes(start, invariants)
+    while True:
+        step, tester = Part(recording), Part(recording)
+        try:
+            result = _write(recording, step, start, shapes, lambda now: [values.settle(v) for v in body(now)])
+            break
+        except Relaxed as e:
+            shapes = e.applied(step, shapes)
+    result = _checked(start, result, shapes, names, step)
+    step.result = result
+    tester.result = _write(recording, tester, start, shapes, lambda now: [predicate(test(now), "while loop")])
+    call = LoopCall(map_leaves(recording.place_of, start), names, tester, step, iterates, traced)
+    return recording.note(call)
+
+
+def _write(recording: Recording, part: Part, start: list, shapes: list, f: Callable[[list], Any]) -> Any:
+    """Runs a step of the loop on variables of the given shapes."""
+    at = iter(shapes)
+
+    def variable(leaf: Any) -> Any:
+        if isinstance(leaf, TensorArray):
+            next(at)
+            return part.argument((), -1, recorded_value(leaf))
+        if isinstance(leaf, _core.Tensor):
+            return part.argument(next(at), leaf.dtype._code, recorded_value(leaf))
+        return leaf
+
+    now = [map_leaves(variable, v) for v in start]
+    return part.write(lambda: f(now))
+
+
+def _begun(value: Any) -> Any:
+    """A variable before the loop: its numbers as tensors."""
+    if value is values.UNDEFINED or value is None:
+        return value
+
+    def leaf(x: Any) -> Any:
+        kind = values.kind_of(x)
+        return as_tensor(x) if kind == "tensor" or isinstance(x, _core.Variable) else x
+
+    return nest.map_structure(leaf, value) if nest.is_nested(value) else leaf(value)
+
+
+def _changing(value: Any) -> list:
+    return [x for x in leaves_of(value) if isinstance(x, (_core.Tensor, TensorArray))]
+
+
+def _shapes(start: list, invariants: Sequence[Any] | None) -> list:
+    shapes: list = []
+    for k, value in enumerate(start):
+        if value is values.UNDEFINED or value is None:
+            continue
+        given = None if invariants is None else invariants[k]
+        wanted = [None] * len(_changing(value)) if given is None else nest.flatten(given)
+        for leaf, shape in zip(_changing(value), wanted, strict=True):
+            shapes.append(_static(leaf) if shape is None else _as_static(shape, leaf))
+    return shapes
+
+
+def _as_static(shape: Any, leaf: Any) -> Any:
+    shape = getattr(shape, "shape", shape)
+    shape = shape if isinstance(shape, TensorShape) else TensorShape(shape)
+    if isinstance(leaf, _core.Tensor) and not shape.is_compatible_with(leaf.shape):
+        raise ValueError(
+            f"The shape invariant specified for {leaf!r} is not compatible with the initial shape of the loop variable. "
+            f"It enters the loop with shape {leaf.shape}, but the specified shape invariant is {shape}."
+        )
+    return None if shape.rank is None else tuple(shape.as_list())
+
+
+def _static(leaf: Any) -> Any:
+    if not isinstance(leaf, _core.Tensor):
+        return None
+    value = recorded_value(leaf)
+    return leaf._dims if value is None else value.static
+
+
+def _checked(
+    start: list, result: Sequence[Any], shapes: list, names: Sequence[str] | None, step: Part
+) -> list:
+    """What an iteration gives, which must be of the kinds and shapes that the loop began with."""
+    at = iter(shapes)
+    out = []
+    for k, (before, after) in enumerate(zip(start, result, strict=True)):
+        name = names[k] if names else None
+        if before is values.UNDEFINED or before is None:
+            out.append(step.write(functools.partial(_begun, after)))
+            continue
+        values.check_structure(before, after, name or f"loop_vars[{k}]", names is not None)
+        flat = []
+        for a, b in zip(nest.flatten(before), nest.flatten(after), strict=True):
+            if not isinstance(a, (_core.Tensor, TensorArray)):
+                values.check_same(a, b, name, k)
+                flat.append(a)
+                continue
+            shape = next(at)
+            if isinstance(a, TensorArray):
+                flat.append(b)
+                continue
+            b = step.write(functools.partial(values.fitting_type, a, b, name))
+            have = _static(b)
+            if not _is_within(have, shape):
+                values.refuse_shape(a, TensorShape(shape), TensorShape(have), name)
+            flat.append(b)
+        out.append(nest.pack_sequence_as(before, flat) if nest.is_nested(before) else flat[0])
+    return out
+
+
+def _is_within(have: Any, shape: Any) -> bool:
+    if shape is None:
+        return True
+    return (
+        have is not None
+        and len(have) == len(shape)
+        and all(s is None or h == s for h, s in zip(have, shape, strict=True))
+    )
+
+
+def relax(pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Says inside of a loop what shapes its variables have in every iteration."""
+    part = _core.current_trace()
+    if not isinstance(part, Recording):
+        raise errors.Untraceable("set_loop_options: the shapes of loop variables vary")
+    changed = [
+        (tensor, shape)
+        for tensor, shape in pairs
+        if isinstance(tensor, _core.Tensor) and _static(tensor) != _as_static(shape, tensor)
+    ]
+    if changed:
+        raise Relaxed(changed)
+
+
+class Relaxed(Exception):
+    """Said inside of a loop: some of its variables may have other shapes in each iteration."""
+
+    def __init__(self, pairs: Sequence[tuple[Any, Any]]) -> None:
+        super().__init__("shape invariants")
+        self.pairs = pairs
+
+    def applied(self, step: Part, shapes: list) -> list:
+        """The shapes of the loop's variables with these."""
+        places = {id(v): k for k, v in enumerate(step.inputs)}
+        out = list(shapes)
+        for tensor, shape in self.pairs:
+            at = places.get(id(recorded_value(tensor)))
+            if at is None:
+                raise ValueError(
+                    f"set_loop_options: {tensor!r} is no variable of the loop that these options are for."
+                )
+            out[at] = _as_static(shape, tensor)
+        return out
+
+
+# ---- in worlds ----------------------------------------------------------------------------------
+
+
+def _joined(world: World, results: list) -> Any:
+    """What comes of one of several ways: a size that differs is any size."""
+
+    def join(*leaves: Any) -> Any:
+        first = leaves[0]
+        if isinstance(first, ArraySketch):
+            return first.joined(leaves[1:])
+        if not isinstance(first, _core.Tensor):
+            return first
+        ranks = {len(x._dims) for x in leaves}
+        dims: tuple = (world.sample,)
+        if len(ranks) == 1:
+            dims = tuple(
+                d[0] if len(set(d)) == 1 else world.sample
+                for d in zip(*[x._dims for x in leaves], strict=True)
+            )
+        elif world.which:
+            dims = (world.sample,) * 2
+        return world.fresh(dims, first.dtype._code, leaves)
+
+    flat = [leaves_of(r) for r in results]
+    made = iter([join(*leaves) for leaves in zip(*flat, strict=True)])
+    return map_leaves(lambda _: next(made), results[0])

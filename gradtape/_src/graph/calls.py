@@ -1,0 +1,182 @@
+"""What a recording consists of: calls of the library, and the values that they take and give.
+
+A call is kept as it was made: the function, and its arguments with a `Place` for each value among them. Arguments and
+results are nests: lists, tuples, dicts, slices, and tensors made of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base import nest
+from gradtape._src.base.errors import more
+from gradtape._src.graph.ir import Graph, Node, Value
+
+Static = tuple[int | None, ...] | None  # a shape with gaps; None if not even the rank is known
+
+
+class Place:
+    """Stands in the arguments of a call for a value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Recorded) -> None:
+        self.value = value
+
+
+class Recorded(Value):
+    """A value of a recording. It may have a shape with gaps, or be no tensor at all (a tape, a TensorArray)."""
+
+    __slots__ = ("static", "unknown_rank", "source")
+
+    def __init__(
+        self,
+        graph: Graph,
+        static: Static,
+        dtype: int,
+        node: Node | None = None,
+        source: Recorded | None = None,
+    ) -> None:
+        super().__init__(graph, static or (), dtype, node)  # type: ignore[arg-type]
+        self.source = source  # of a variable of a loop: what it is before the loop
+        self.static = static
+        self.unknown_rank = static is None
+
+    def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
+        raise TypeError(
+            "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and has "
+            "no value. Hint: return it from that function." + more("traced-values")
+        )
+
+
+class Bindable:
+    """What becomes something else in each frame: a function that reads values of the recording around it."""
+
+    def within(self, frame: Frame) -> Any:
+        raise NotImplementedError
+
+
+# Arguments that are no nests.
+_PLAIN = frozenset((_core.Tensor, _core.Variable, int, float, bool, str, type(None)))
+
+
+class Call:
+    """The op of a node: a function of the library and its arguments, with a `Place` for each value."""
+
+    row = None
+    effect = True
+
+    def __init__(self, function: Callable, args: tuple, kwargs: dict) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.flat = not kwargs and all(type(a) is Place or type(a) in _PLAIN for a in args)
+        self.dynamic = False  # sizes of the results depend on values
+        self.dims_before: tuple[int, ...] = ()  # of a slice, in the first world
+        self.places: list[int] = []  # of the values among the leaves of the result
+
+    @property
+    def op_name(self) -> str:
+        return str(getattr(self.function, "op_name", None) or getattr(self.function, "__name__", "call"))
+
+    def make(self, frame: Frame) -> Any:
+        """Makes the call with the values of a frame."""
+        if self.flat:
+            return self.function(*[frame[a.value] if type(a) is Place else a for a in self.args])
+        args, kwargs = map_leaves(lambda leaf: in_frame(leaf, frame), (self.args, self.kwargs))
+        return self.function(*args, **kwargs)
+
+
+class Frame(dict):
+    """The values of a recording while it is replayed; those of the recording around it are behind it."""
+
+    def __init__(self, outer: Frame | None = None) -> None:
+        super().__init__()
+        self.outer = outer
+
+    def __missing__(self, value: Recorded) -> Any:
+        if self.outer is None:
+            raise TypeError(
+                "a symbolic tensor is out of scope and cannot be used here: it was made while another function was traced."
+                + more("traced-values")
+            )
+        return self.outer[value]
+
+
+def in_frame(leaf: Any, frame: Frame) -> Any:
+    """What a leaf of arguments or results is in a frame."""
+    if type(leaf) is Place:
+        return frame[leaf.value]
+    if isinstance(leaf, Bindable):
+        return leaf.within(frame)
+    value = recorded_value(leaf)
+    return leaf if value is None else frame[value]
+
+
+# ---- nests ----------------------------------------------------------------------------------------
+
+
+def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
+    """`value` with `f(leaf)` for each leaf, in lists, tuples, dicts, slices, and tensors made of tensors."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple([map_leaves(f, v) for v in value])
+    if kind is list:
+        return [map_leaves(f, v) for v in value]
+    if kind is dict:
+        return {k: map_leaves(f, v) for k, v in value.items()}
+    if kind is slice:
+        return slice(f(value.start), f(value.stop), f(value.step))
+    if isinstance(value, (_core.Tensor, _core.Variable)) or kind is Place:
+        return f(value)
+    if nest.is_nested(value) or hasattr(kind, "_nest_components"):
+        flat = [map_leaves(f, v) for v in nest.flatten(value, expand_composites=True)]
+        return nest.pack_sequence_as(value, flat, expand_composites=True)
+    return f(value)
+
+
+def leaves_of(value: Any) -> list:
+    """The leaves of a nest."""
+    out: list = []
+
+    def note(leaf: Any) -> Any:
+        out.append(leaf)
+        return leaf
+
+    map_leaves(note, value)
+    return out
+
+
+def values_in(value: Any) -> list[Recorded]:
+    """The values whose places are in a nest."""
+    return [leaf.value for leaf in leaves_of(value) if type(leaf) is Place]
+
+
+def recorded_value(leaf: Any) -> Recorded | None:
+    """The value that a leaf stands for in a recording."""
+    value = leaf._symbol if isinstance(leaf, _core.Tensor) else getattr(leaf, "_recorded", None)
+    return value if isinstance(value, Recorded) else None
+
+
+def is_symbolic(leaf: Any) -> bool:
+    """Whether a leaf of arguments or results has no value yet."""
+    if type(leaf) is Place:
+        return True
+    return (isinstance(leaf, _core.Tensor) and leaf._symbol is not None) or hasattr(
+        type(leaf), "_as_recorded"
+    )
+
+
+def is_value(leaf: Any) -> bool:
+    """Whether a leaf of results becomes a value of the recording."""
+    return isinstance(leaf, _core.Tensor) or hasattr(type(leaf), "_as_recorded")
+
+
+def join_shapes(shapes: Sequence[Static]) -> Static:
+    """The most precise shape that all of these are cases of."""
+    if None in shapes or len({len(s) for s in shapes if s is not None}) > 1:
+        return None
+    known = [s for s in shapes if s is not None]
+    return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*known, strict=True))

@@ -1,0 +1,361 @@
+"""A recording: the calls of a function whose sizes are not known yet, to be run again for any sizes.
+
+The Python function runs once, on tensors whose shape may have gaps (`None`, as in TensorFlow). Each call of the
+library that it makes is a node: the function, its arguments, and the values among them. Nobody looks into a call
+before the sizes are there. `Recording.replay` makes the calls again, in order: on tensors, which is eager mode
+without the user's Python code; or on symbols of an ordinary trace, which gives the program for these sizes.
+
+What shapes the results have is found by trial: every call is also made in two *worlds*, ordinary traces in which the
+unknown sizes are numbers. A size that is the same in both is known; one that differs is None. So ops, composites and
+gradient rules need no second description of their shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base.contexts import aside
+from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.graph.calls import (
+    Bindable,
+    Call,
+    Frame,
+    Place,
+    Recorded,
+    Static,
+    in_frame,
+    is_symbolic,
+    is_value,
+    join_shapes,
+    leaves_of,
+    map_leaves,
+    recorded_value,
+    values_in,
+)
+from gradtape._src.graph.ir import Node
+from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.worlds import IN_WORLDS, World
+from gradtape._src.tensors import above, conversion
+
+
+class Recording(Trace):
+    """A graph of calls, which is being written by a running function."""
+
+    __slots__ = ("worlds", "dynamic")
+
+    def __init__(self, outer: Recording | None = None) -> None:
+        super().__init__(outer)
+        self.records = True
+        self.dynamic = False  # a size depends on values: there is no program for the whole
+        self.worlds = [World(k, None if outer is None else outer.open()[k]) for k in range(2)]
+
+    def open(self) -> list[World]:
+        """The worlds, also of a recording that is closed: gradients of the user's own may be asked for later."""
+        if not self.worlds:
+            self.worlds = [World(k) for k in range(2)]
+            for world in self.worlds:
+                self.fill(world)
+        return self.worlds
+
+    def close(self) -> None:
+        """Lets go of the worlds: they have told the shapes."""
+        self.worlds = []
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def argument(self, static: Static, dtype: int, source: Recorded | None = None) -> Any:
+        """A tensor, or with type -1 an object, that is given whenever the recording is replayed."""
+        value = Recorded(self, static, dtype, source=source)
+        self.inputs.append(value)
+        for world in self.worlds:
+            world.admit(value)
+        return self.handle(value) if dtype >= 0 else self.worlds[0].frame[value]._as_recorded(value)
+
+    @staticmethod
+    def handle(value: Recorded) -> Any:
+        return _core.symbolic(value.static or (), value.dtype, value)
+
+    def place_of(self, leaf: Any) -> Any:
+        """A `Place` for a tensor or object of this recording; anything else as it is."""
+        value = recorded_value(leaf)
+        if value is None:
+            return Routine(self, leaf) if is_routine(leaf) else leaf
+        graph: Any = self
+        while graph is not None and graph is not value.graph:
+            graph = graph.outer
+        if graph is None:
+            value.trace(None, (), (), ())
+        return Place(value)
+
+    # ---- calls --------------------------------------------------------------------------------
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """Takes note of a call; its results are tensors of the recording. Called by the core."""
+        args = tuple(list(a) if isinstance(a, Iterator) else a for a in args)  # each world begins anew
+        return self.note(Call(function, *map_leaves(self.place_of, (args, kwargs))))
+
+    def note(self, call: Call) -> Any:
+        """Makes a call in the worlds, and a node of it."""
+        trace = self.worlds[0].trace
+        before = len(trace.nodes)
+        outcomes = [self._tried(k, call) for k in range(len(self.worlds))]
+        call.dynamic = any(dynamic for _, dynamic in outcomes)
+        results = [r for r, _ in outcomes]
+        constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
+        if constant and not any(map(is_symbolic, leaves_of((call.args, call.kwargs, results)))):
+            return results[0]  # of constants alone, and nothing else was done: the same whenever it is made
+        return self._noted(call, results)
+
+    def _noted(self, call: Call, results: list) -> Any:
+        node = Node(call, tuple(values_in((call.args, call.kwargs))), ())
+        made: list[Recorded] = []
+
+        def value_of(*leaves: Any) -> Any:
+            first = leaves[0]
+            if isinstance(first, _core.Tensor):
+                value = Recorded(self, join_shapes([t._dims for t in leaves]), first.dtype._code, node)
+                handle: Any = self.handle(value)
+            elif hasattr(type(first), "_as_recorded"):
+                value = Recorded(self, (), -1, node)
+                handle = first._as_recorded(value)
+            else:
+                return first
+            for world, leaf in zip(self.worlds, leaves, strict=True):
+                world.frame[value] = leaf
+            made.append(value)
+            return handle
+
+        flat = [leaves_of(r) for r in results]
+        if len({len(f) for f in flat}) > 1:
+            kind = Untraceable if call.dynamic else ValueError
+            raise kind(
+                f"{call.op_name}: the number of its results depends on a size that is not known while the function is "
+                "traced. Hint: give the number, or the size in the signature."
+            )
+        handles = [value_of(*leaves) for leaves in zip(*flat, strict=True)]
+        call.places = [k for k, leaf in enumerate(flat[0]) if is_value(leaf)]
+        given = iter(handles)
+        out = map_leaves(lambda _: next(given), results[0])
+        node.results = tuple(made)
+        self.nodes.append(node)
+        self.dynamic = self.dynamic or call.dynamic
+        return out
+
+    def _tried(self, k: int, call: Call) -> tuple[Any, bool]:
+        world = self.worlds[k]
+        try:
+            return world.run(call)
+        except (InvalidArgumentError, ValueError):
+            results = world.with_other_sizes(call) if type(call) is Call else None
+            if results is None:
+                raise
+            return results, False
+
+    def fill(self, world: World) -> None:
+        """Makes all calls so far in a new world."""
+        for value in self.inputs:
+            world.admit(value)  # type: ignore[arg-type]
+        for node in self.nodes:
+            try:
+                results, _ = world.run(node.op)
+            except (InvalidArgumentError, ValueError):
+                results = world.with_other_sizes(node.op)
+            leaves = leaves_of(results)
+            world.frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
+
+    def take_over(self, made: Any, args: tuple, kwargs: dict) -> None:
+        """Makes a tape or an array that is being made one of this recording; see `TAKEN_OVER`."""
+        TAKEN_OVER[type(made)](made, args, kwargs)
+
+    # ---- variables ----------------------------------------------------------------------------
+
+    def read(self, variable: Any) -> Any:
+        return self.call(_read, (variable,), {})
+
+    def assign(self, variable: Any, tensor: Any) -> None:
+        self.call(_assign, (variable, tensor), {})
+        self.assigned[id(variable)] = variable
+
+    def symbol_for(self, tensor: Any) -> Any:
+        return tensor
+
+    # ---- replaying ----------------------------------------------------------------------------
+
+    def replay(self, arguments: Sequence[Any], outer: Frame | None = None) -> Frame:
+        """Makes the calls again for other arguments: tensors, or symbols of a trace."""
+        frame = Frame(outer)
+        frame.update(zip(self.inputs, arguments, strict=True))
+        entered: list[Any] = []
+        try:
+            for node in self.nodes:
+                results = node.op.make(frame)
+                if len(node.results) == 1 and type(results) is _core.Tensor:
+                    frame[node.results[0]] = results
+                elif node.results:
+                    leaves = leaves_of(results)
+                    frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
+                if node.op.function is enter_tape:
+                    entered.append(frame[node.op.args[0].value])
+        finally:
+            for tape in reversed(entered):
+                tape.__exit__(None, None, None)
+        return frame
+
+
+class Part(Recording):
+    """The recording of a branch, a loop body, or a function that is an argument, and what it returns."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, outer: Recording) -> None:
+        super().__init__(outer)
+        self.result: Any = None
+
+    def write(self, f: Callable[[], Any]) -> Any:
+        """Runs a function that becomes part of this recording."""
+        with aside(self):
+            return f()
+
+    def run(self, arguments: Sequence[Any], frame: Frame) -> Any:
+        """What it returns for these arguments, within a frame of the recording around it."""
+        inner = self.replay(arguments, frame)
+        return map_leaves(lambda leaf: in_frame(leaf, inner), self.result)
+
+    def in_world(self, world: World) -> Any:
+        """What it returns in a world of the recording around it."""
+        inner = next((w for w in self.worlds if w.outer is world), None)
+        if inner is None:
+            inner = World(world.which, world)
+            self.fill(inner)
+        return map_leaves(lambda leaf: in_frame(leaf, inner.frame), self.result)
+
+
+class Routine(Bindable):
+    """A function of the user's that is given to one of the library: recorded when it is first called."""
+
+    def __init__(self, recording: Recording, function: Callable) -> None:
+        self._recording = recording
+        self._function = function
+        self._parts: dict[Any, tuple[Part, Any]] = {}  # by the structure of the arguments and their types
+
+    def within(self, frame: Frame) -> BoundRoutine:
+        """The function while the recording around it is replayed."""
+        return BoundRoutine(self, frame)
+
+    def part_for(self, args: tuple, kwargs: dict) -> Part:
+        """Its recording for arguments of one kind."""
+        given = leaves_of((args, kwargs))
+        key = tuple((x.dtype._code, len(x._dims)) if isinstance(x, _core.Tensor) else id(x) for x in given)
+        entry = self._parts.get(key)
+        if entry is None:
+            entry = self._parts[key] = (self._recorded(args, kwargs), given)
+        return entry[0]
+
+    def _recorded(self, args: tuple, kwargs: dict) -> Part:
+        part = Part(self._recording)
+        samples = {w.sample for w in part.worlds}
+
+        def argument(leaf: Any) -> Any:
+            if not isinstance(leaf, _core.Tensor):
+                return leaf
+            return part.argument(tuple(None if d in samples else d for d in leaf._dims), leaf.dtype._code)
+
+        given, named = map_leaves(argument, (args, kwargs))
+        result = part.write(lambda: above.autograph.conv(self._function)(*given, **named))
+        part.result = map_leaves(part.place_of, result)
+        return part
+
+
+class BoundRoutine:
+    """A routine and the frame that it is called in."""
+
+    def __init__(self, routine: Routine, frame: Frame) -> None:
+        self.routine, self.frame = routine, frame
+        self.__wrapped__ = routine._function  # for those who ask for its signature
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        part = self.routine.part_for(args, kwargs)
+        tensors = [x for x in leaves_of((args, kwargs)) if isinstance(x, _core.Tensor)]
+        inner = part.replay(tensors, self.frame)
+        return map_leaves(lambda leaf: in_frame(leaf, inner), part.result)
+
+
+def is_routine(leaf: Any) -> bool:
+    """Whether an argument of a call is a function of the user's, which calls the library itself."""
+    if isinstance(leaf, (types.FunctionType, types.MethodType, functools.partial)):
+        return True
+    return isinstance(leaf, BoundRoutine)
+
+
+# Objects that a recording has its own of, by class: called when one is made.
+TAKEN_OVER: dict[type, Callable[[Any, tuple, dict], None]] = {}
+
+
+# ---- calls of its own -----------------------------------------------------------------------------
+
+
+def _read(variable: Any) -> Any:
+    return variable._read()
+
+
+def _assign(variable: Any, tensor: Any) -> None:
+    variable._set(tensor)
+
+
+def enter_tape(tape: Any) -> None:
+    """The beginning of a tape's context, as a call of a recording."""
+    tape.__enter__()
+
+
+def exit_tape(tape: Any) -> None:
+    """The end of a tape's context, as a call of a recording."""
+    tape.__exit__(None, None, None)
+
+
+def suspend_tape(tape: Any) -> None:
+    """The beginning of `tape.stop_recording()`, as a call of a recording."""
+    tape._stop()
+
+
+def resume_tape(tape: Any) -> None:
+    """The end of `tape.stop_recording()`, as a call of a recording."""
+    tape._start()
+
+
+def _enter_in(world: World, call: Call) -> None:
+    # The tape records while a call is made in its world, and at no other time.
+    tape = world.frame[call.args[0].value]
+    if call.function is enter_tape:
+        tape.__enter__()
+        tape._stop()
+    world.tapes.append(tape)
+
+
+def _exit_in(world: World, call: Call) -> None:
+    tape = world.frame[call.args[0].value]
+    world.tapes = [t for t in world.tapes if t is not tape]
+
+
+IN_WORLDS.update({enter_tape: _enter_in, resume_tape: _enter_in, exit_tape: _exit_in, suspend_tape: _exit_in})
+
+
+def as_operand(value: Any, dtype: Any) -> Any:
+    """A value as a tensor, of this type if it is a number."""
+    if isinstance(value, _core.Variable):
+        return value._read()
+    return value if isinstance(value, _core.Tensor) else conversion.convert(value, dtype._code)
+
+
+def is_recording() -> bool:
+    """Whether this thread is writing a recording."""
+    return isinstance(_core.current_trace(), Recording)
+
+
+def current() -> Recording | None:
+    """The recording that this thread is writing."""
+    trace = _core.current_trace()
+    return trace if isinstance(trace, Recording) else None

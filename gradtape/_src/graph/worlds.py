@@ -1,0 +1,263 @@
+"""Worlds: the calls of a recording at one choice of its unknown sizes, which tells the shapes of their results.
+
+A world is an ordinary trace. A call that cannot be made there because a size depends on values is made on made-up values
+instead. A call that fails because a size does not fit is tried with other sizes, see `_choices`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base.dtypes import DIFFERENTIABLE
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.graph.calls import (
+    Call,
+    Frame,
+    Place,
+    Recorded,
+    Static,
+    in_frame,
+    leaves_of,
+    map_leaves,
+    values_in,
+)
+from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors import conversion
+
+_SAMPLES = (60, 84)  # the sizes of the two worlds: many divisors, and rarely those of a program
+_SAMPLE_RANKS = (1, 2)
+_MOST_TRIALS = 1000  # choices of sizes that are tried for a call
+
+
+class World:
+    """The function at one choice of its unknown sizes: a trace in which every call is tried."""
+
+    def __init__(self, which: int, outer: World | None = None) -> None:
+        self.which = which
+        self.outer = outer
+        self.trace: Trace = Trace() if outer is None else outer.trace
+        self.frame: Frame = Frame(None if outer is None else outer.frame)
+        self.tapes: list[Any] = [] if outer is None else list(outer.tapes)
+
+    @property
+    def sample(self) -> int:
+        return _SAMPLES[self.which]
+
+    def shape_of(self, static: Static) -> tuple[int, ...]:
+        """A shape with the sample of this world in its gaps."""
+        if static is None:
+            static = (None,) * _SAMPLE_RANKS[self.which]
+        return tuple(self.sample if d is None else d for d in static)
+
+    def admit(self, value: Recorded) -> None:
+        """Gives this world a value that is an argument."""
+        source = None if value.source is None else self.frame[value.source]
+        if value.dtype < 0:
+            assert source is not None
+            self.frame[value] = source.in_any_iteration()
+        else:
+            self.frame[value] = self.fresh(self.shape_of(value.static), value.dtype, [source])
+
+    def fresh(
+        self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any] = (), linear: bool = False
+    ) -> Any:
+        """A tensor of this world that comes from `inputs` in a way that is not followed.
+
+        Its gradients are such tensors too: of the cotangent alone if the way is `linear`.
+        """
+        tensor = symbolic(self.trace.input(dims, dtype))
+        inputs = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype._code in DIFFERENTIABLE]
+        if not (self.tapes and inputs and dtype in DIFFERENTIABLE):
+            return tensor
+
+        def rule(g: Any) -> list:
+            after = [g] if linear else [g, *inputs]
+            return [self.fresh(x._dims, x.dtype._code, after, linear) for x in inputs]
+
+        with self.scope():
+            _core.record((tensor,), tuple(inputs), rule)
+        return tensor
+
+    def scope(self) -> Any:
+        self.tapes = [t for t in self.tapes if t._stage == "open"]
+        return _core.Scope(recording=False, trace=self.trace, tapes=tuple(self.tapes))
+
+    def run(self, call: Call) -> tuple[Any, bool]:
+        """The results of a call, and whether their sizes depend on values."""
+        own = IN_WORLDS.get(call.function)
+        if own is not None:
+            return own(self, call), False
+        if hasattr(call, "in_world"):
+            return call.in_world(self), False
+        try:
+            with self.scope():
+                results = call.make(self.frame)
+            return (self._cut_short(call, results) if call.function is operator.getitem else results), False
+        except Untraceable as e:
+            return self._sampled(call, e), True
+
+    def _cut_short(self, call: Call, part: Any) -> Any:
+        """A slice of a tensor, which may be shorter where the tensor is: `x[:2]` has two rows, one, or none."""
+        value = call.args[0].value if type(call.args[0]) is Place else None
+        if value is None or None not in (value.static or ()):
+            return part
+        if self.which == 0:
+            call.dims_before = part._dims
+            return part
+        frame = Frame(self.frame)
+        frame[value] = self.fresh(tuple(d or 0 for d in value.static or ()), value.dtype)
+        try:
+            with self.scope():
+                least = call.make(frame)._dims
+        except Exception:
+            return part  # it has no place for that
+        dims = tuple(
+            self.sample if d == before != shortest else d
+            for d, before, shortest in zip(part._dims, call.dims_before, least, strict=True)
+        )
+        return part if dims == part._dims else self.fresh(dims, value.dtype, [part], linear=True)
+
+    def _sampled(self, call: Call, cause: Untraceable) -> Any:
+        """The results of a call on made-up values of the right shapes."""
+        values = values_in((call.args, call.kwargs))
+        for style in range(3):
+            frame = Frame()
+            for v in values:
+                x = self.frame[v]
+                frame[v] = self._example(x, style) if isinstance(x, _core.Tensor) else x
+            try:
+                with _core.Scope(recording=False, trace=None):
+                    results = call.make(frame)
+            except Untraceable:
+                raise
+            except Exception:
+                continue
+            return self._like(results, self._inputs(call))
+        raise cause
+
+    def _inputs(self, call: Call) -> list:
+        """Everything that the results of a call may depend on."""
+        with self.scope():
+            given = [in_frame(leaf, self.frame) for leaf in leaves_of((call.args, call.kwargs))]
+            return [conversion.read(x) for x in given]
+
+    def _like(self, results: Any, inputs: list, linear: bool = True) -> Any:
+        """Tensors of this world with the shapes of results."""
+
+        def fresh(t: Any) -> Any:
+            if not isinstance(t, _core.Tensor):
+                return t
+            return self.fresh(t._dims, t.dtype._code, inputs, linear)
+
+        return map_leaves(fresh, results)
+
+    def with_other_sizes(self, call: Call) -> Any:
+        """The results of a call that does not fit the sizes of this world, on operands that it does fit.
+
+        As in TensorFlow that says nothing about the operands themselves: they keep the sizes that they have.
+        """
+        values = values_in((call.args, call.kwargs))
+        if any(v.dtype < 0 for v in values):
+            return None  # a tape knows its own tensors only
+        for shapes in itertools.islice(_choices(self, call, values), _MOST_TRIALS):
+            frame = Frame(self.frame)
+            frame.update((v, self.fresh(s, v.dtype)) for v, s in zip(values, shapes, strict=True))
+            try:
+                with self.scope():
+                    results = call.make(frame)
+            except Exception:
+                continue
+            return self._like(results, self._inputs(call), linear=False)
+        return None
+
+    def _example(self, x: Any, style: int) -> Any:
+        if x._symbol is None:
+            return x
+        kind = x.dtype.as_numpy_dtype
+        n = x._numel
+        if x.dtype.name == "bool":
+            data = np.ones(n, bool)
+            data[:1] = self.which == 0
+        elif x.dtype.is_integer:
+            at = np.arange(n)
+            if style == 1:
+                data = np.full(n, 1 + self.which)
+            elif style == 2:
+                data = (at == n - 1) & (self.which == 1)
+            elif not x._dims:
+                data = np.full(n, self.sample)
+            else:
+                data = at + 1 if self.which == 0 else (at + 1) // 2 + 2
+        else:
+            data = np.arange(1, n + 1) / n
+        return conversion.convert(np.reshape(data, x._dims).astype(kind))
+
+
+def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[tuple[int, ...]]]:
+    """Shapes for operands with gaps, the likeliest first: one size is another one, all of an axis are, or two are."""
+    shapes = [list(world.shape_of(v.static)) for v in values]
+    gaps = [(i, k) for i, v in enumerate(values) for k, d in enumerate(v.static or ()) if d is None]
+    likely, derived = _plausible_sizes(world, call)
+    sizes = (*likely, *derived)
+    columns: dict[int, list] = {}
+    for i, k in gaps:
+        columns.setdefault(k - len(shapes[i]), []).append((i, k))
+    changes = itertools.chain(
+        _of_size(values, gaps, call),
+        ({gap: n} for gap in gaps for n in sizes),
+        (dict.fromkeys(of_axis, n) for of_axis in columns.values() for n in sizes),
+        ({a: n, b: m} for j, a in enumerate(gaps) for b in gaps[:j] for n in likely for m in likely),
+    )
+    for change in changes:
+        yield [tuple(change.get((i, k), d) for k, d in enumerate(s)) for i, s in enumerate(shapes)]
+    unknown = [i for i, v in enumerate(values) if v.static is None]
+    for rank in range(5 if unknown else 0):
+        for last in (world.sample, *likely) if rank else [0]:
+            of_rank = (*(world.sample,) * (rank - 1), last)[:rank]
+            yield [of_rank if i in unknown else tuple(s) for i, s in enumerate(shapes)]
+
+
+def _of_size(values: list[Recorded], gaps: list[tuple[int, int]], call: Call) -> Iterator[dict]:
+    """Sizes with which an operand has as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
+    for shape in (*call.args, *call.kwargs.values()):
+        if isinstance(shape, (list, tuple)) and shape and all(type(d) is int for d in shape):
+            count = math.prod(shape)
+            for i, v in enumerate(values):
+                mine = [gap for gap in gaps if gap[0] == i]
+                known = math.prod(d for d in v.static or () if d is not None)
+                if mine and known and count > 0 and count % known == 0:
+                    yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
+
+
+def _plausible_sizes(world: World, call: Call) -> tuple[list[int], list[int]]:
+    """What an unknown size may have to be for a call to fit: as large as another one; or such that it becomes so."""
+    given = leaves_of((call.args, call.kwargs))
+    shapes = [world.frame[v]._dims for v in values_in((call.args, call.kwargs)) if v.dtype >= 0]
+    shapes += [x._dims for x in given if isinstance(x, _core.Tensor)]
+    shapes += [tuple(x._value_shape) for x in given if isinstance(x, _core.Variable)]
+    shapes += [x.shape for x in given if isinstance(x, np.ndarray)]
+    lengths = [len(x) for x in (*call.args, *call.kwargs.values()) if isinstance(x, (list, tuple))]
+    dims = list(dict.fromkeys(d for shape in shapes for d in shape))
+    wanted = [d for d in dims if d != world.sample]
+    wanted += [1, *lengths, *(x for x in given if type(x) is int and 0 < x < world.sample)]
+    wanted = list(dict.fromkeys(n for n in wanted if n > 0))
+    sizes: dict[int, None] = {}
+    for d in dims:
+        for n in wanted:
+            if d and n * world.sample % d == 0:
+                sizes.setdefault(n * world.sample // d)
+            sizes.setdefault(n + world.sample - d)
+    sizes.update(dict.fromkeys(n * world.sample for n in wanted))
+    return wanted, [n for n in sizes if n > 0 and n not in wanted]
+
+
+# Calls that worlds make in a way of their own.
+IN_WORLDS: dict[Any, Callable[[World, Call], Any]] = {}

@@ -1,0 +1,221 @@
+"""Static shapes in functions whose sizes are not known: the same as TensorFlow 2.21's, call by call."""
+
+import pytest
+
+from tests.semantics.lib import tf
+
+spec = tf.TensorSpec
+
+
+def shown(*tensors):
+    """The static shapes of tensors, as the traced function sees them."""
+    SEEN.append([str(t.shape) for t in tensors])
+    return tensors[0]
+
+
+SEEN = []
+FUNCTIONS = {
+    "binary": (lambda x, y: shown(x + y, x * y, x > y), spec([None, 3]), spec([3])),
+    "bcast_unknown": (lambda x, y: shown(x + y), spec([None]), spec([5])),
+    "bcast_uu": (lambda x, y: shown(x + y), spec([None]), spec([None])),
+    "bcast_1": (lambda x, y: shown(x + y), spec([None, 1]), spec([1, None])),
+    "matmul": (lambda x, y: shown(x @ y), spec([None, None]), spec([3, 4])),
+    "matmul_b": (lambda x, y: shown(tf.matmul(x, y)), spec([None, 2, 3]), spec([None, 3, 4])),
+    "reduce": (
+        lambda x: shown(
+            tf.reduce_sum(x, 0),
+            tf.reduce_mean(x, 1),
+            tf.reduce_max(x),
+            tf.reduce_sum(x, [0, 1], keepdims=True),
+        ),
+        spec([None, 3, None]),
+    ),
+    "reshape": (
+        lambda x: shown(tf.reshape(x, [-1]), tf.reshape(x, [-1, 3]), tf.reshape(x, [tf.shape(x)[0], 3, 1])),
+        spec([None, 3]),
+    ),
+    "concat": (lambda x, y: shown(tf.concat([x, y], 0), tf.concat([x, x], 1)), spec([None, 3]), spec([2, 3])),
+    "stack": (lambda x: shown(tf.stack([x, x]), tf.stack([x, x], 1)), spec([None, 3])),
+    "slice": (lambda x: shown(x[0], x[1:], x[:, 1], x[..., None], x[:2], x[-1:]), spec([None, 3])),
+    "transpose": (lambda x: shown(tf.transpose(x), tf.transpose(x, [1, 0, 2])), spec([None, 3, 4])),
+    "expand": (
+        lambda x: shown(
+            tf.expand_dims(x, 0), tf.squeeze(x[:, None], 1), tf.tile(x, [2, 1]), tf.pad(x, [[1, 1], [0, 2]])
+        ),
+        spec([None, 3]),
+    ),
+    "shapeops": (
+        lambda x: shown(
+            tf.shape(x),
+            tf.size(x),
+            tf.rank(x),
+            tf.zeros_like(x),
+            tf.ones(tf.shape(x)),
+            tf.zeros([tf.shape(x)[0], 2]),
+            tf.fill([tf.shape(x)[0]], 1.0),
+        ),
+        spec([None, 3]),
+    ),
+    "range": (
+        lambda n: shown(
+            tf.range(n), tf.one_hot(tf.range(n), 5), tf.sequence_mask(tf.range(n)), tf.one_hot([1, 2], n)
+        ),
+        spec([], tf.int32),
+    ),
+    "gather": (
+        lambda x, i: shown(tf.gather(x, i), tf.gather(x, i, axis=1), tf.gather_nd(x, i[:, None])),
+        spec([None, 3]),
+        spec([None], tf.int32),
+    ),
+    "mask": (
+        lambda x: shown(tf.boolean_mask(x, x[:, 0] > 0), tf.where(x > 0), tf.where(x > 0, x, 0.0), x[x > 0]),
+        spec([None, 3]),
+    ),
+    "mask_known": (lambda x: shown(tf.boolean_mask(x, x > 0), tf.where(x > 0)), spec([5])),
+    "unique": (lambda x: shown(*tf.unique(x)), spec([None], tf.int32)),
+    "dynpart": (lambda x, p: shown(*tf.dynamic_partition(x, p, 2)), spec([None, 3]), spec([None], tf.int32)),
+    "segment": (
+        lambda x, i: shown(tf.math.segment_sum(x, i), tf.math.unsorted_segment_sum(x, i, 4)),
+        spec([None, 3]),
+        spec([None], tf.int32),
+    ),
+    "repeat": (lambda x: shown(tf.repeat(x, 2, axis=0), tf.repeat(x, [1, 2, 3], axis=1)), spec([None, 3])),
+    "split": (lambda x: shown(*tf.split(x, 3, axis=1)), spec([None, 3])),
+    "topk": (lambda x: shown(*tf.math.top_k(x, 2)), spec([None, 5])),
+    "sort": (lambda x: shown(tf.sort(x), tf.argsort(x), tf.argmax(x, 1), tf.cumsum(x)), spec([None, 5])),
+    "conv": (
+        lambda x, k: shown(
+            tf.nn.conv2d(x, k, 1, "SAME"), tf.nn.conv2d(x, k, 2, "VALID"), tf.nn.max_pool2d(x, 2, 2, "SAME")
+        ),
+        spec([None, None, None, 3]),
+        spec([3, 3, 3, 8]),
+    ),
+    "conv2": (lambda x, k: shown(tf.nn.conv2d(x, k, 2, "SAME")), spec([None, 28, 28, 1]), spec([3, 3, 1, 8])),
+    "resize": (
+        lambda x: shown(tf.image.resize(x, [10, 12]), tf.image.random_crop(x[0], [4, 4, 3])),
+        spec([None, None, None, 3]),
+    ),
+    "softmax": (lambda x: shown(tf.nn.softmax(x), tf.nn.log_softmax(x), tf.nn.relu(x)), spec([None, None])),
+    "xent": (
+        lambda x, labels: shown(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)),
+        spec([None, 5]),
+        spec([None], tf.int32),
+    ),
+    "einsum": (
+        lambda x, y: shown(tf.einsum("bi,ij->bj", x, y), tf.tensordot(x, y, 1)),
+        spec([None, 3]),
+        spec([3, 4]),
+    ),
+    "rank": (
+        lambda x: shown(x, x + 1.0, tf.reshape(x, [-1]), tf.reduce_sum(x), tf.shape(x), tf.rank(x)),
+        spec(None),
+    ),
+    "rank2": (
+        lambda x: shown(
+            tf.reduce_sum(x, 0),
+            tf.concat([x, x], 0),
+            tf.expand_dims(x, 0),
+            tf.reshape(x, [2, -1]),
+            tf.ensure_shape(x, [None, 3]),
+        ),
+        spec(None),
+    ),
+    "ensure": (
+        lambda x: shown(
+            tf.ensure_shape(x, [None, 4]),
+        ),
+        spec([None, None]),
+    ),
+    "cast": (lambda x: shown(tf.cast(x, tf.int32), tf.identity(x), tf.stop_gradient(x)), spec([None, None])),
+    "meshgrid": (lambda x: shown(*tf.meshgrid(x, x)), spec([None])),
+    "linspace": (
+        lambda n: shown(tf.linspace(0.0, 1.0, n), tf.eye(n), tf.random.normal([n, 3])),
+        spec([], tf.int32),
+    ),
+    "scatter": (
+        lambda i, u: shown(
+            tf.scatter_nd(i, u, [8]),
+        ),
+        spec([None, 1], tf.int32),
+        spec([None]),
+    ),
+    "cond": (
+        lambda x: shown(
+            tf.cond(tf.reduce_sum(x) > 0, lambda: x, lambda: x[:1]),
+            tf.cond(tf.reduce_sum(x) > 0, lambda: x, lambda: x + 1),
+        ),
+        spec([3]),
+    ),
+    "while": (
+        lambda x: shown(*tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x))),
+        spec([None, 3]),
+    ),
+    "map_fn": (
+        lambda x: shown(tf.map_fn(lambda r: r * 2, x), tf.scan(lambda a, b: a + b, x)),
+        spec([None, 3]),
+    ),
+    "vmap": (lambda x: shown(tf.vectorized_map(lambda r: r * 2, x)), spec([None, 3])),
+    "linalg": (
+        lambda x: shown(tf.linalg.inv(x), tf.linalg.det(x), tf.linalg.diag_part(x), tf.linalg.diag(x[0])),
+        spec([None, 3, 3]),
+    ),
+    "norm": (
+        lambda x: shown(tf.norm(x, axis=1), tf.nn.l2_normalize(x, 1), *tf.nn.moments(x, [0])),
+        spec([None, 3]),
+    ),
+}
+EXPECTED = {
+    "binary": ["(None, 3)", "(None, 3)", "(None, 3)"],
+    "bcast_unknown": ["(5,)"],
+    "bcast_uu": ["(None,)"],
+    "bcast_1": ["(None, None)"],
+    "matmul": ["(None, 4)"],
+    "matmul_b": ["(None, 2, 4)"],
+    "reduce": ["(3, None)", "(None, None)", "()", "(1, 1, None)"],
+    "reshape": ["(None,)", "(None, 3)", "(None, 3, 1)"],
+    "concat": ["(None, 3)", "(None, 6)"],
+    "stack": ["(2, None, 3)", "(None, 2, 3)"],
+    "slice": ["(3,)", "(None, 3)", "(None,)", "(None, 3, 1)", "(None, 3)", "(None, 3)"],
+    "transpose": ["(4, 3, None)", "(3, None, 4)"],
+    "expand": ["(1, None, 3)", "(None, 3)", "(None, 3)", "(None, 5)"],
+    "shapeops": ["(2,)", "()", "()", "(None, 3)", "(None, 3)", "(None, 2)", "(None,)"],
+    "range": ["(None,)", "(None, 5)", "(None, None)", "(2, None)"],
+    "gather": ["(None, 3)", "(None, None)", "(None, 3)"],
+    "mask": ["(None, 3)", "(None, 2)", "(None, 3)", "(None,)"],
+    "mask_known": ["(None,)", "(None, 1)"],
+    "unique": ["(None,)", "(None,)"],
+    "dynpart": ["(None, 3)", "(None, 3)"],
+    "segment": ["(None, 3)", "(4, 3)"],
+    "repeat": ["(None, 3)", "(None, 6)"],
+    "split": ["(None, 1)", "(None, 1)", "(None, 1)"],
+    "topk": ["(None, 2)", "(None, 2)"],
+    "sort": ["(None, 5)", "(None, 5)", "(None,)", "(None, 5)"],
+    "conv": ["(None, None, None, 8)", "(None, None, None, 8)", "(None, None, None, 3)"],
+    "conv2": ["(None, 14, 14, 8)"],
+    "resize": ["(None, 10, 12, 3)", "(4, 4, 3)"],
+    "softmax": ["(None, None)", "(None, None)", "(None, None)"],
+    "xent": ["(None,)"],
+    "einsum": ["(None, 4)", "(None, 4)"],
+    "rank": ["<unknown>", "<unknown>", "(None,)", "()", "(None,)", "()"],
+    "rank2": ["<unknown>", "<unknown>", "<unknown>", "(2, None)", "(None, 3)"],
+    "ensure": ["(None, 4)"],
+    "cast": ["(None, None)", "(None, None)", "(None, None)"],
+    "meshgrid": ["(None, None)", "(None, None)"],
+    "linspace": ["(None,)", "(None, None)", "(None, 3)"],
+    "scatter": ["(8,)"],
+    "cond": ["(None,)", "(3,)"],
+    "while": ["()", "(None, 3)"],
+    "map_fn": ["(None, 3)", "(None, 3)"],
+    "vmap": ["(None, 3)"],
+    "linalg": ["(None, 3, 3)", "(None,)", "(None, 3)", "(3, 3, 3)"],
+    "norm": ["(None,)", "(None, 3)", "(3,)", "(3,)"],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_static_shapes(name):
+    function, *specs = FUNCTIONS[name]
+    SEEN.clear()
+    tf.function(function).get_concrete_function(*specs)
+    (shapes,) = SEEN
+    assert shapes == EXPECTED[name]
