@@ -320,3 +320,21 @@ def test_assignments_and_random_numbers():
     results = [f(tf.zeros([3])).numpy() for _ in range(3)]
     assert int(count) == 3
     assert not np.array_equal(results[0], results[1]) and not np.array_equal(results[1], results[2])
+
+
+def test_second_derivatives_through_a_loop_that_draws_random_numbers():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y, factor = x, tf.constant(1.0)
+                for _ in tf.range(3):
+                    drawn = tf.random.uniform([], 0.5, 1.0)
+                    y, factor = y * x * drawn, factor * drawn
+            g = inner.gradient(y, x)
+        return y / factor, g / factor, outer.gradient(g, x) / factor
+
+    for _ in range(3):
+        np.testing.assert_allclose(f(tf.constant(2.0)), [16.0, 32.0, 48.0], rtol=1e-5)

@@ -16,6 +16,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, int64
+from gradtape._src.base.errors import Untraceable
 from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
 from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
@@ -381,6 +382,11 @@ class LoopGradient(Control):
         return grads
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
+        if self.loop.effect:
+            # The second derivative runs the loop again, which would draw other random numbers.
+            raise Untraceable(
+                "while: a second derivative through a loop that draws random numbers, prints or checks needs its values"
+            )
         outputs = self.apply(operands)
         kinds = [*self.loop.inputs, *(self.loop.inputs[i] for i in self.variables)]
         marks = tracked[1:]
