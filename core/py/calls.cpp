@@ -25,7 +25,7 @@ PyObject* recorded_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* a
     PyList_SET_ITEM(operands.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
   PyObject* args[] = {reinterpret_cast<PyObject*>(op), operands.get(), attrs_tuple(attrs)};
   Ref<> results(checked(recorded_call(apply, args, 3, nullptr)));
-  return op->many ? PyList_AsTuple(results.get()) : Py_NewRef(PyList_GetItem(results.get(), 0));
+  return checked(op->many ? PySequence_Tuple(results.get()) : PySequence_GetItem(results.get(), 0));
 }
 
 // ---- Composite ----------------------------------------------------------------------------

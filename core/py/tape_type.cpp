@@ -98,6 +98,8 @@ static PyObject* tape_follow(PyObject* self, PyObject* tracker) {
 static PyObject* tape_enter(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Tape* t = as_tape(self);
+    if (thread_state().trace_records)
+      fail(Code::Untraceable, "a tape that was made outside of the function is entered in it");
     if (t->context.entered())
       fail(Code::Value,
            "Tape is still recording, This can happen if you try to re-enter an already-active tape.");

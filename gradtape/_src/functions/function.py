@@ -106,7 +106,9 @@ class Function:
         self.check = check
         self._concrete = _core.Cache(_MOST_TRACES)
         self._relaxed = _core.Cache(_MOST_TRACES)  # by arguments without their shapes: a Relaxation
-        self._needs_values = False  # a size depended on values: later traces are recordings at once
+        self._needs_values = (
+            __import__("os").environ.get("REC") == "1"
+        )  # a size depended on values: later traces are recordings at once
         self._traces = 0
         self._made_variables = False
         self._lock = threading.RLock()

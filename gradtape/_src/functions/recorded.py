@@ -11,6 +11,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
 from gradtape._src.graph.calls import Frame, in_frame, map_leaves
+from gradtape._src.graph.effects import Draw
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.recording import Recording
 from gradtape._src.graph.trace import Trace
@@ -42,13 +43,15 @@ class RecordedFunction:
         self._compiled = compiled
         self._programs = _core.Cache(_MOST_PROGRAMS)
         self._seen = _core.Cache(_MOST_SEEN)
-        self.draws = any(w.trace.random_ops for w in recording.worlds)
+        # Random ops of a graph are numbered, which only a trace can do.
+        draws = any(isinstance(n.op, Draw) for n in recording.worlds[0].trace.nodes)
+        self._needs_trace = draws or recording.needs_trace
         recording.close()
 
     def call(self, tensors: list) -> Any:
         """Runs the recording on the tensors among its arguments."""
         program = self._programs.find(tensors)
-        if program is None and not self.recording.dynamic and (self.draws or self._seen.find(tensors)):
+        if program is None and not self.recording.dynamic and (self._needs_trace or self._seen.find(tensors)):
             program = self._specialised(tensors)
         if program is not None:
             return program.call(tensors)

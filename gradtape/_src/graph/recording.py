@@ -39,17 +39,18 @@ from gradtape._src.graph.calls import (
 from gradtape._src.graph.ir import Node
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, World
-from gradtape._src.tensors import above, conversion
+from gradtape._src.tensors import above, conversion, random
 
 
 class Recording(Trace):
     """A graph of calls, which is being written by a running function."""
 
-    __slots__ = ("worlds", "dynamic")
+    __slots__ = ("worlds", "dynamic", "needs_trace")
 
     def __init__(self, outer: Recording | None = None) -> None:
         super().__init__(outer)
         self.records = True
+        self.needs_trace = False  # a call reads the graph that it is part of
         self.dynamic = False  # a size depends on values: there is no program for the whole
         self.worlds = [World(k, None if outer is None else outer.open()[k]) for k in range(2)]
 
@@ -142,7 +143,11 @@ class Recording(Trace):
         out = map_leaves(lambda _: next(given), results[0])
         node.results = tuple(made)
         self.nodes.append(node)
-        self.dynamic = self.dynamic or call.dynamic
+        recording: Any = self
+        while recording is not None:
+            recording.dynamic = recording.dynamic or call.dynamic
+            recording.needs_trace = recording.needs_trace or call.function in NEED_TRACE
+            recording = recording.outer
         return out
 
     def _tried(self, k: int, call: Call) -> tuple[Any, bool]:
@@ -265,7 +270,8 @@ class Routine(Bindable):
             return part.argument(tuple(None if d in samples else d for d in leaf._dims), leaf.dtype._code)
 
         given, named = map_leaves(argument, (args, kwargs))
-        result = part.write(lambda: above.autograph.conv(self._function)(*given, **named))
+        with random.fresh_streams():
+            result = part.write(lambda: above.autograph.conv(self._function)(*given, **named))
         part.result = map_leaves(part.place_of, result)
         return part
 
@@ -275,7 +281,7 @@ class BoundRoutine:
 
     def __init__(self, routine: Routine, frame: Frame) -> None:
         self.routine, self.frame = routine, frame
-        self.__wrapped__ = routine._function  # for those who ask for its signature
+        functools.update_wrapper(self, routine._function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         part = self.routine.part_for(args, kwargs)
@@ -290,6 +296,9 @@ def is_routine(leaf: Any) -> bool:
         return True
     return isinstance(leaf, BoundRoutine)
 
+
+# Functions that read the graph that they are part of: `tf.gradients`.
+NEED_TRACE: set[Any] = set()
 
 # Objects that a recording has its own of, by class: called when one is made.
 TAKEN_OVER: dict[type, Callable[[Any, tuple, dict], None]] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradtape._src.graph import recording
 from gradtape._src.graph.calls import Recorded
+from gradtape._src.tapes import symbolic
 from gradtape._src.tapes.tape import GradientTape
 
 
@@ -68,3 +69,4 @@ def _as_recorded(self: GradientTape, value: Recorded) -> RecordedTape:
 
 GradientTape._as_recorded = _as_recorded  # type: ignore[attr-defined]
 recording.TAKEN_OVER[GradientTape] = _take_over
+recording.NEED_TRACE.update((symbolic.gradients, symbolic.hessians))

@@ -11,6 +11,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import NeedsConstants, more
 from gradtape._src.graph.ir import Callback, Node, Value, symbolic
 from gradtape._src.graph.trace import Trace
@@ -20,6 +21,7 @@ from gradtape._src.tensors import conversion, hooks
 _EAGER = "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
 
 
+@one_call
 def gradients(
     ys: Any,
     xs: Any,
@@ -78,6 +80,7 @@ def gradients(
     return grads
 
 
+@one_call
 def hessians(
     ys: Any,
     xs: Any,

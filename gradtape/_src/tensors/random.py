@@ -233,6 +233,11 @@ def same_streams(streams: list) -> _core.Scope:
     return _replay.to(_Replay(given=iter(streams)))
 
 
+def fresh_streams() -> _core.Scope:
+    """Streams that are drawn in this block are neither kept nor given."""
+    return _replay.to(_Replay())
+
+
 class Algorithm(enum.IntEnum):
     """The generators of random bits; gradtape has Philox."""
 
