@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from gradtape._src.autodiff import recorded as _recorded  # noqa: F401  takes over accumulators
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.autodiff.functions import hessian, hvp, jacobian, jvp, laplacian, per_example_gradient, vjp
 from gradtape._src.tapes.tape import GradientTape

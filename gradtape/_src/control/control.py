@@ -19,7 +19,7 @@ from gradtape._src.base.dtypes import DIFFERENTIABLE, int32
 from gradtape._src.base.dtypes import bool as bool_
 from gradtape._src.control import recorded
 from gradtape._src.control.control_ops import Branches, Loop, spec_of
-from gradtape._src.control.values import Choice, Layout, choose, settle, tensor_of
+from gradtape._src.control.values import Choice, Layout, choose, not_iterated, settle, tensor_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
 from gradtape._src.graph.recording import current
@@ -237,11 +237,7 @@ def _check_iterated(layout: Layout, test: Callable, start: list, initialized: li
 
     def check(ran: Any) -> list:
         if not bool(ran):
-            raise errors.InvalidArgumentError(
-                None,
-                None,
-                f"assertion failed: [loop must iterate at least once to initialize {', '.join(initialized)}]",
-            )
+            raise errors.InvalidArgumentError(None, None, not_iterated(initialized))
         return []
 
     if is_symbolic(first):

@@ -118,9 +118,20 @@ class LoopCall(Call):
                 return self.function(state, self.names, test, step, self.iterates)
             except values.ShapeVaries as e:
                 raise errors.Untraceable(f"while: {e}") from e
-        while bool(test(state)):
+        if not bool(test(state)):
+            self._check_defined(state)
+            return state
+        while True:
             state = step(state)
-        return state
+            if not bool(test(state)):
+                return state
+
+    def _check_defined(self, state: list) -> None:
+        """Raises if the loop, which did not iterate, was to give variables their first value."""
+        first = [k for k, v in enumerate(state) if v is values.UNDEFINED and self.step.result[k] is not v]
+        names = [self.names[k] for k in first if self.names and values.INTERNAL not in self.names[k]]
+        if names:
+            raise errors.InvalidArgumentError(None, None, values.not_iterated(names))
 
     def _given(self, state: list) -> list:
         """The values of the variables that had one before the loop."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradtape import _core
-from gradtape._src.base import dtypes
+from gradtape._src import ops
+from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.graph import recording
@@ -13,19 +15,42 @@ from gradtape._src.graph.calls import Call, Recorded
 from gradtape._src.graph.worlds import IN_WORLDS, World
 
 
+class Elements:
+    """What is known of the elements of an array, and of those that come of it by writing: as TensorFlow, it learns."""
+
+    def __init__(self, shape: Any, infer: bool) -> None:
+        self.shape = TensorShape(shape)
+        # Elements whose shape is given with gaps may differ in these.
+        self.alike = infer and (self.shape.rank is None or self.shape.is_fully_defined())
+        self._infer = infer
+
+    def learn(self, shape: TensorShape) -> None:
+        """Takes note of the shape of an element."""
+        if not shape.is_compatible_with(self.shape):
+            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.shape}")
+        if self._infer:
+            self.shape = self.shape.merge_with(shape)
+
+    def common(self, other: Elements) -> Elements:
+        """What is true of these elements and of others."""
+        if other is self:
+            return self
+        return Elements(self.shape.most_specific_compatible_shape(other.shape), self._infer and other._infer)
+
+
 class RecordedArray(TensorArray):
-    """An array of a recording. What it is like is known of one world."""
+    """An array of a recording."""
 
     def __init__(self, value: Recorded, sketch: ArraySketch) -> None:
         self._recorded = value
-        self._sketch = sketch
+        self._elements = sketch.elements
         self._dtype = sketch.dtype
         self._dynamic_size = sketch.dynamic_size
         self._buffer = None
 
     @property
     def element_shape(self) -> TensorShape:
-        return self._sketch.element_shape
+        return self._elements.shape
 
     def __len__(self) -> int:
         raise TypeError(
@@ -35,10 +60,43 @@ class RecordedArray(TensorArray):
     def _is_tensor(self) -> bool:
         return True
 
+    def write(self, index: Any, value: Any, name: str | None = None) -> Any:
+        value = self._operand(value)
+        self._elements.learn(value.shape)
+        return _write(self, index, value)
 
-def _method(name: str) -> Any:
+    def unstack(self, value: Any, name: str | None = None) -> Any:
+        value = self._operand(value)
+        self._elements.learn(value.shape[1:])
+        return _unstack(self, value)
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> Any:
+        value = self._operand(value)
+        self._elements.learn(value.shape[1:])
+        return _scatter(self, indices, value)
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> Any:
+        value = self._operand(value)
+        lengths = ops.convert_to_tensor(lengths, dtype_hint=dtypes.int32)
+        if lengths._symbol is None and len(known := set(self._indices(lengths))) == 1:
+            self._elements.learn(TensorShape([*known]).concatenate(value.shape[1:]))
+        return _split(self, value, lengths)
+
+    def _operand(self, value: Any) -> Any:
+        value = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        if value.dtype != self._dtype:
+            raise ValueError(
+                f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {value.dtype.name}"
+            )
+        return value
+
+
+def _method(name: str) -> Callable:
     def call(array: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(array, name)(*args, **kwargs)
+        try:
+            return getattr(array, name)(*args, **kwargs)
+        except (errors.OutOfRangeError, ValueError) as e:
+            raise errors.InvalidArgumentError(None, None, str(e)) from None  # as when TensorFlow runs a graph
 
     call.__name__ = f"TensorArray.{name}"
 
@@ -50,105 +108,73 @@ def _method(name: str) -> Any:
     return record
 
 
-for _name in (
-    "write",
-    "read",
-    "stack",
-    "gather",
-    "concat",
-    "unstack",
-    "scatter",
-    "split",
-    "size",
-    "close",
-    "identity",
-):
+_write, _unstack, _scatter, _split = map(_method, ("write", "unstack", "scatter", "split"))
+for _name in ("read", "stack", "gather", "concat", "size", "close", "identity"):
     setattr(RecordedArray, _name, _method(_name))
 
 
 class ArraySketch:
-    """An array in a world: the shape of its elements, and what was written."""
+    """An array in a world: its elements, how many there are, and what they come from."""
 
     def __init__(
-        self, world: World, dtype: Any, element: tuple | None, size: int | None, dynamic: bool, infer: bool,
+        self,
+        world: World,
+        dtype: Any,
+        elements: Elements,
+        size: int | None,
+        dynamic: bool,
         inputs: tuple = (),
-    ) -> None:  # fmt: skip
-        self.world, self.dtype, self.element, self.count = world, dtype, element, size
-        self.dynamic_size, self.infer, self.inputs = dynamic, infer, inputs
+    ) -> None:
+        self.world, self.dtype, self.elements, self.count = world, dtype, elements, size
+        self.dynamic_size, self.inputs = dynamic, inputs
 
     def _as_recorded(self, value: Recorded) -> RecordedArray:
         return RecordedArray(value, self)
 
-    @property
-    def element_shape(self) -> TensorShape:
-        if self.element is None:
-            return TensorShape(None)
-        return TensorShape([None if d == self.world.sample else d for d in self.element])
-
-    def _with(self, element: tuple | None, size: int | None, *inputs: Any) -> ArraySketch:
-        return ArraySketch(
-            self.world, self.dtype, element, size, self.dynamic_size, self.infer, (*self.inputs, *inputs)
-        )
+    def _with(self, elements: Elements, size: int | None, *inputs: Any) -> ArraySketch:
+        return ArraySketch(self.world, self.dtype, elements, size, self.dynamic_size, (*self.inputs, *inputs))
 
     def in_any_iteration(self) -> ArraySketch:
         """The array at the beginning of any iteration: one that grows has any size."""
-        return self._with(self.element, None if self.dynamic_size else self.count)
+        return self._with(self.elements, None if self.dynamic_size else self.count)
 
     def joined(self, others: tuple) -> ArraySketch:
         """What is true of this array and of the others."""
         out = self
         for other in others:
-            element = out.element if other.element is None else other.element
-            if out.element is not None and other.element is not None and out.element != other.element:
-                same = len(out.element) == len(other.element)
-                element = (
-                    tuple(
-                        a if a == b else self.world.sample
-                        for a, b in zip(out.element, other.element, strict=True)
-                    )
-                    if same
-                    else None
-                )
-            out = out._with(element, out.count if out.count == other.count else None, *other.inputs)
+            size = out.count if out.count == other.count else None
+            out = out._with(out.elements.common(other.elements), size, *other.inputs)
         return out
 
-    def _fresh(self, *dims: Any) -> Any:
-        known = [self.world.sample if d is None else d for d in dims]
-        return self.world.fresh((*known, *(self.element or ())), self.dtype._code, self.inputs)
-
-    def write(self, index: Any, value: Any, name: str | None = None) -> ArraySketch:
-        value = recording.as_operand(value, self.dtype)
-        dims = value._dims
-        if self.infer and self.element is not None and self.element != dims:
-            raise ValueError(
-                f"Incompatible shape for value ({TensorShape(dims)}), expected ({TensorShape(self.element)})"
-            )
-        return self._with(dims, None if self.dynamic_size else self.count, value)
+    def _fresh(self, shape: TensorShape) -> Any:
+        static = None if shape.rank is None else tuple(shape.as_list())
+        return self.world.fresh(self.world.shape_of(static), self.dtype._code, self.inputs)
 
     def read(self, index: Any, name: str | None = None) -> Any:
-        return self._fresh()
+        return self._fresh(self.elements.shape)
 
     def stack(self, name: str | None = None) -> Any:
-        return self._fresh(self.count)
+        return self._fresh(TensorShape([self.count]).concatenate(self.elements.shape))
 
     def gather(self, indices: Any, name: str | None = None) -> Any:
-        return self._fresh(*recording.as_operand(indices, dtypes.int32)._dims)
+        indices = recording.as_operand(indices, dtypes.int32)
+        return self._fresh(TensorShape(indices._dims).concatenate(self.elements.shape))
 
     def concat(self, name: str | None = None) -> Any:
-        element = self.element or (self.world.sample,)
-        return self.world.fresh((self.world.sample, *element[1:]), self.dtype._code, self.inputs)
+        shape = self.elements.shape
+        return self._fresh(shape if shape.rank is None else TensorShape([None]).concatenate(shape[1:]))
 
-    def unstack(self, value: Any, name: str | None = None) -> ArraySketch:
-        value = recording.as_operand(value, self.dtype)
-        return self._with(value._dims[1:], value._dims[0], value)
+    def write(self, index: Any, value: Any) -> ArraySketch:
+        return self._with(self.elements, None if self.dynamic_size else self.count, value)
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> ArraySketch:
-        value = recording.as_operand(value, self.dtype)
-        return self._with(value._dims[1:], None if self.dynamic_size else self.count, value)
+    def unstack(self, value: Any) -> ArraySketch:
+        return self._with(self.elements, value._dims[0], value)
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> ArraySketch:
-        value = recording.as_operand(value, self.dtype)
-        return self._with((self.world.sample, *value._dims[1:]), self.count, value)
+    def scatter(self, indices: Any, value: Any) -> ArraySketch:
+        return self.write(indices, value)
+
+    def split(self, value: Any, lengths: Any) -> ArraySketch:
+        return self._with(self.elements, self.count, value)
 
     def size(self, name: str | None = None) -> Any:
         return self.world.fresh((), dtypes.int32._code, ())
@@ -160,32 +186,28 @@ class ArraySketch:
         return None
 
 
-def make_array(*args: Any, **kwargs: Any) -> Any:
-    """A new array, as a call of a recording."""
-    return TensorArray(*args, **kwargs)
+def make_array(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> Any:
+    """A new array, as a call of a recording. It begins with what the recording knows of its elements in the end."""
+    # In TensorFlow's graphs elements can be read again.
+    return TensorArray(
+        dtype, size, dynamic_size, False, infer_shape=elements.alike, element_shape=elements.shape
+    )
 
 
 def _take_over(array: TensorArray, args: tuple, kwargs: dict) -> None:
     trace = recording.current()
     assert trace is not None
+    elements = Elements(kwargs["element_shape"], kwargs["infer_shape"])
     array.__class__ = RecordedArray
-    array.__dict__.update(vars(trace.call(make_array, args, kwargs)))
+    array.__dict__.update(vars(trace.call(make_array, (elements, *args[:3]), {})))
 
 
 def _sketched(world: World, call: Call) -> ArraySketch:
-    def sketch(
-        dtype: Any, size: Any = None, dynamic_size: Any = None, clear_after_read: Any = None,
-        tensor_array_name: Any = None, handle: Any = None, flow: Any = None, infer_shape: bool = True,
-        element_shape: Any = None, colocate_with_first_write_call: bool = True, name: Any = None,
-    ) -> ArraySketch:  # fmt: skip
-        shape = TensorShape(element_shape)
-        element = (
-            None if shape.rank is None else tuple(world.sample if d is None else d for d in shape.as_list())
-        )
+    def sketch(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> ArraySketch:
         known = size if isinstance(size, int) and not dynamic_size else None
         if isinstance(size, _core.Tensor) and size._symbol is None and not dynamic_size:
             known = int(size)
-        return ArraySketch(world, dtypes.as_dtype(dtype), element, known, bool(dynamic_size), infer_shape)
+        return ArraySketch(world, dtypes.as_dtype(dtype), elements, known, bool(dynamic_size))
 
     return Call(sketch, call.args, call.kwargs).make(world.frame)
 

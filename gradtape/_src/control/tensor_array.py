@@ -246,6 +246,8 @@ class TensorArray:
         if self._buffer is not None:
             rows = self._buffer.shape
             return ops.reshape(self._buffer, [rows[0] * rows[1], *rows[2:]])
+        if not self._tensors and self._element_shape.rank and self._element_shape[1:].is_fully_defined():
+            return ops.zeros([0, *self._element_shape[1:]], self._dtype)
         return ops.concat([self._element(i) for i in range(len(self._tensors))], 0)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:

@@ -196,6 +196,11 @@ def fitting_type(a: Any, b: Any, name: str | None) -> Any:
     )
 
 
+def not_iterated(names: Sequence[str]) -> str:
+    """What is wrong if a loop that gives variables their first value does not iterate."""
+    return f"assertion failed: [loop must iterate at least once to initialize {', '.join(names)}]"
+
+
 class ShapeVaries(ValueError):
     """A variable of a loop has another shape after an iteration."""
 

@@ -335,21 +335,48 @@ def resume_tape(tape: Any) -> None:
     tape._start()
 
 
+def reset_tape(tape: Any) -> None:
+    """`tape.reset()`, as a call of a recording."""
+    tape.reset()
+
+
+def _tape_in(world: World, call: Call) -> tuple[Any, Any]:
+    """The tape or accumulator that a call is about, and the tape that records for it."""
+    opened = world.frame[call.args[0].value]
+    return opened, opened if isinstance(opened, _core.Tape) else opened._tape
+
+
 def _enter_in(world: World, call: Call) -> None:
     # The tape records while a call is made in its world, and at no other time.
-    tape = world.frame[call.args[0].value]
+    opened, tape = _tape_in(world, call)
     if call.function is enter_tape:
-        tape.__enter__()
-        tape._stop()
+        with world.scope():
+            opened.__enter__()
+            tape._stop()
     world.tapes.append(tape)
 
 
 def _exit_in(world: World, call: Call) -> None:
-    tape = world.frame[call.args[0].value]
+    _, tape = _tape_in(world, call)
     world.tapes = [t for t in world.tapes if t is not tape]
 
 
-IN_WORLDS.update({enter_tape: _enter_in, resume_tape: _enter_in, exit_tape: _exit_in, suspend_tape: _exit_in})
+def _reset_in(world: World, call: Call) -> None:
+    _, tape = _tape_in(world, call)
+    if not any(t is tape for t in world.tapes):
+        raise ValueError("Tape is not recording.")
+    tape._forget()
+
+
+IN_WORLDS.update(
+    {
+        enter_tape: _enter_in,
+        resume_tape: _enter_in,
+        exit_tape: _exit_in,
+        suspend_tape: _exit_in,
+        reset_tape: _reset_in,
+    }
+)
 
 
 def as_operand(value: Any, dtype: Any) -> Any:

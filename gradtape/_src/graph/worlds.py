@@ -73,21 +73,24 @@ class World:
 
         Its gradients are such tensors too: of the cotangent alone if the way is `linear`.
         """
+        with self.scope():
+            return self._fresh(dims, dtype, inputs, linear)
+
+    def _fresh(self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
         tensor = symbolic(self.trace.input(dims, dtype))
         inputs = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype._code in DIFFERENTIABLE]
-        if not (self.tapes and inputs and dtype in DIFFERENTIABLE):
+        if not (_core.recording_tapes() and inputs and dtype in DIFFERENTIABLE):
             return tensor
 
         def rule(g: Any) -> list:
             after = [g] if linear else [g, *inputs]
-            return [self.fresh(x._dims, x.dtype._code, after, linear) for x in inputs]
+            return [self._fresh(x._dims, x.dtype._code, after, linear) for x in inputs]
 
-        with self.scope():
-            _core.record((tensor,), tuple(inputs), rule)
+        _core.record((tensor,), tuple(inputs), rule)
         return tensor
 
     def scope(self) -> Any:
-        self.tapes = [t for t in self.tapes if t._stage == "open"]
+        self.tapes = [t for t in self.tapes if t._stage != "used"]
         return _core.Scope(recording=False, trace=self.trace, tapes=tuple(self.tapes))
 
     def run(self, call: Call) -> tuple[Any, bool]:

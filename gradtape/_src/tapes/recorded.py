@@ -6,10 +6,19 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import nest
 from gradtape._src.graph import recording
-from gradtape._src.graph.calls import Recorded
+from gradtape._src.graph.calls import Call, Frame, Recorded, in_frame, map_leaves
 from gradtape._src.tapes import symbolic
 from gradtape._src.tapes.tape import GradientTape
+from gradtape._src.tensors import conversion
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+_OUTSIDE = "a tape was made while a function was traced, and is used outside of it."
 
 
 class RecordedTape(GradientTape):
@@ -21,25 +30,72 @@ class RecordedTape(GradientTape):
         self._recorded = value
 
     def __enter__(self) -> RecordedTape:
-        _call(recording.enter_tape, self)
+        note_call(recording.enter_tape, self)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        _call(recording.exit_tape, self)
+        note_call(recording.exit_tape, self)
+
+    def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        return note_derivative(sources, GradientTape.gradient, self, target, sources, *args, **kwargs)
+
+    def reset(self) -> None:
+        note_call(recording.reset_tape, self)
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
-        _call(recording.suspend_tape, self)
+        note_call(recording.suspend_tape, self)
         try:
             yield
         finally:
-            _call(recording.resume_tape, self)
+            note_call(recording.resume_tape, self)
 
 
-def _call(function: Callable, *args: Any, **kwargs: Any) -> Any:
+class DerivativeCall(Call):
+    """A call of `gradient` or `jvp`, which gives derivatives of the kinds that the recording knows.
+
+    A derivative that exists on some way through the function is zero in a run that takes another one.
+    """
+
+    like: list = []  # what each derivative has the shape of
+    kinds: list = []  # Tensor, IndexedSlices, or NoneType; empty while the call is recorded
+
+    def make(self, frame: Frame) -> Any:
+        results = super().make(frame)
+        given = nest.flatten(results)
+        if not self.kinds or [type(g) for g in given] == self.kinds:
+            return results
+        like = [in_frame(x, frame) for x in self.like]
+        flat = [_of_kind(*column) for column in zip(self.kinds, given, like, strict=True)]
+        return nest.pack_sequence_as(results, flat) if nest.is_nested(results) else flat[0]
+
+
+def _of_kind(kind: type, g: Any, like: Any) -> Any:
+    if kind is type(None) or type(g) is kind:
+        return g if type(g) is kind else None
+    dense = ops.zeros_like(like) if g is None else conversion.densify(g)
+    if kind is _core.Tensor:
+        return dense
+    return IndexedSlices(dense, conversion.convert(np.arange(dense.shape[0])), ops.shape(dense))
+
+
+def note_derivative(like: Any, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Makes a method of a tape that gives a derivative for each leaf of `like` a call of the recording."""
     trace = recording.current()
     if trace is None:
-        raise RuntimeError("a tape was made while a function was traced, and is used outside of it.")
+        raise RuntimeError(_OUTSIDE)
+    call = DerivativeCall(function, *map_leaves(trace.place_of, (args, kwargs)))
+    results = trace.note(call)
+    call.like = [trace.place_of(x) for x in nest.flatten(like)]
+    call.kinds = [type(g) for g in nest.flatten(results)]
+    return results
+
+
+def note_call(function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Makes a method of a tape a call of the recording that is being written."""
+    trace = recording.current()
+    if trace is None:
+        raise RuntimeError(_OUTSIDE)
     return trace.call(function, args, kwargs)
 
 
@@ -47,18 +103,18 @@ def _method(name: str) -> Callable:
     function = getattr(GradientTape, name)
 
     def method(self: RecordedTape, *args: Any, **kwargs: Any) -> Any:
-        return _call(function, self, *args, **kwargs)
+        return note_call(function, self, *args, **kwargs)
 
     return method
 
 
-for _name in ("watch", "watched_variables", "reset", "gradient", "jacobian", "batch_jacobian"):
+for _name in ("watch", "watched_variables", "jacobian", "batch_jacobian"):
     setattr(RecordedTape, _name, _method(_name))
 
 
 def _take_over(tape: GradientTape, args: tuple, kwargs: dict) -> None:
     tape.__class__ = RecordedTape
-    tape._recorded = _call(GradientTape, *args)._recorded  # type: ignore[attr-defined]
+    tape._recorded = note_call(GradientTape, *args)._recorded  # type: ignore[attr-defined]
 
 
 def _as_recorded(self: GradientTape, value: Recorded) -> RecordedTape:
