@@ -92,7 +92,7 @@ class OfUnknownSizes(Function):
 
 @pytest.mark.parametrize("mode", ["function", "around"])
 @pytest.mark.parametrize("name", [n for n in CORPUS if n not in SIZES_IN_PYTHON])
-def test_with_unknown_sizes(name, mode):
+def test_with_unknown_sizes(name, mode, caplog):
     entry = CORPUS[name]
     if mode in entry.without:
         pytest.skip(entry.without[mode])
@@ -100,6 +100,7 @@ def test_with_unknown_sizes(name, mode):
     for k, results in enumerate(runner.run(tf, name, mode, 3, OfUnknownSizes)):
         wrong = runner.difference(results, eager(name), entry.tolerance, mode == "around")
         assert wrong is None, f"run {k + 1}: {wrong}"
+    assert "eagerly" not in caplog.text
 
 
 def test_the_corpus_is_refereed():

@@ -24,6 +24,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import NeedsConstants, OperatorNotAllowedInGraphError, Untraceable, more
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.base.source import line_of
+from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction
 from gradtape._src.graph.calls import Static, join_shapes
 from gradtape._src.graph.ir import symbolic
@@ -106,9 +107,8 @@ class Function:
         self.check = check
         self._concrete = _core.Cache(_MOST_TRACES)
         self._relaxed = _core.Cache(_MOST_TRACES)  # by arguments without their shapes: a Relaxation
-        self._needs_values = (
-            __import__("os").environ.get("REC") == "1"
-        )  # a size depended on values: later traces are recordings at once
+        # Whether a size may depend on values: then traces are recordings at once.
+        self._needs_values = names_sizes_of_values(python_function)
         self._traces = 0
         self._made_variables = False
         self._lock = threading.RLock()
@@ -233,7 +233,9 @@ class Function:
         known = all(s is not None and None not in s for s in statics)
         try:
             if not known or self._needs_values:
-                return self._kept(lambda: self._record(args, kwargs, statics))
+                recorded = self._kept(lambda: self._record(args, kwargs, statics))
+                recorded.compiles_at_once |= known
+                return recorded
             try:
                 return self._kept(lambda: self._trace(args, kwargs))
             except Untraceable as e:

@@ -45,13 +45,17 @@ class RecordedFunction:
         self._seen = _core.Cache(_MOST_SEEN)
         # Random ops of a graph are numbered, which only a trace can do.
         draws = any(isinstance(n.op, Draw) for n in recording.worlds[0].trace.nodes)
-        self._needs_trace = draws or recording.needs_trace
+        self.compiles_at_once = draws or recording.needs_trace
         recording.close()
 
     def call(self, tensors: list) -> Any:
         """Runs the recording on the tensors among its arguments."""
         program = self._programs.find(tensors)
-        if program is None and not self.recording.dynamic and (self._needs_trace or self._seen.find(tensors)):
+        if (
+            program is None
+            and not self.recording.dynamic
+            and (self.compiles_at_once or self._seen.find(tensors))
+        ):
             program = self._specialised(tensors)
         if program is not None:
             return program.call(tensors)

@@ -1,0 +1,54 @@
+"""What can be told of a function from its code, before it is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+# Functions of the library whose results have sizes that depend on values.
+_SIZED_BY_VALUES = frozenset(
+    (
+        "boolean_mask",
+        "unique",
+        "unique_with_counts",
+        "dynamic_partition",
+        "set_loop_options",
+        "non_max_suppression",
+    )
+)
+_MOST_FUNCTIONS = 100  # that are looked at
+
+
+def names_sizes_of_values(function: Callable) -> bool:
+    """Whether a function, or one that it calls by name, calls what has sizes that depend on values.
+
+    Such a function is recorded at once. Without knowing, it would be traced until the first such call, and its Python
+    code would run a second time; that is all that is lost where this guess is wrong.
+    """
+    todo: list[Any] = [function]
+    seen: set[int] = set()
+    while todo and len(seen) < _MOST_FUNCTIONS:
+        f = todo.pop()
+        f = getattr(f, "python_function", f)  # another tf.function
+        f = getattr(f, "__func__", f)  # a method
+        if not isinstance(f, FunctionType) or id(f) in seen or f.__module__.startswith("gradtape"):
+            continue
+        seen.add(id(f))
+        names = set(_names(f.__code__))
+        if names & _SIZED_BY_VALUES:
+            return True
+        todo += [f.__globals__[n] for n in names if n in f.__globals__]
+        for cell in f.__closure__ or ():
+            try:
+                todo.append(cell.cell_contents)
+            except ValueError:  # it is empty
+                continue
+    return False
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
