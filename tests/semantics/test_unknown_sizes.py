@@ -368,3 +368,22 @@ def test_second_derivatives_through_a_loop_that_draws_random_numbers():
 
     for _ in range(3):
         np.testing.assert_allclose(f(tf.constant(2.0)), [16.0, 32.0, 48.0], rtol=1e-5)
+
+
+def test_values_of_unknown_size_into_variables():
+    v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function(input_signature=[spec([None])])
+    def f(x):
+        v.assign_sub(x)
+        total = v * 2.0
+        v.assign(x)
+        return total
+
+    for _ in range(3):
+        v.assign([1.0, 2.0, 3.0])
+        assert f(tf.ones([3])).numpy().tolist() == [0.0, 2.0, 4.0]
+        assert v.numpy().tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+        f(tf.ones([2]))
+    assert v.shape == (3,)

@@ -253,6 +253,9 @@ def _compared(p: _Program, number: int) -> Counter[str]:
     tried("function, tape inside", 2, tf.function(_taped(p, p.body, 1)))
     function = tf.function(p.body)
     tried("function, tape outside", 3, _taped(p, function, 1))
+    unknown = [tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in p.inputs]
+    tried("sizes unknown, tape inside", 3, tf.function(_taped(p, p.body, 1), input_signature=unknown))
+    tried("sizes unknown, tape outside", 3, _taped(p, tf.function(p.body, input_signature=unknown), 1))
     tried("function that checks itself", 1, _taped(p, tf.function(p.body, check=True), 1))
     if not p.own_rules:
         tried("forward", 1, _forward(p, p.body))

@@ -154,11 +154,11 @@ class Recording(Trace):
         world = self.worlds[k]
         try:
             return world.run(call)
-        except (InvalidArgumentError, ValueError):
-            results = world.with_other_sizes(call) if type(call) is Call else None
-            if results is None:
-                raise
-            return results, False
+        except (InvalidArgumentError, ValueError) as error:
+            try:
+                return world.with_other_sizes(call), False
+            except LookupError:
+                raise error from None
 
     def fill(self, world: World) -> None:
         """Makes all calls so far in a new world."""
@@ -368,6 +368,17 @@ def _reset_in(world: World, call: Call) -> None:
     tape._forget()
 
 
+def _assign_in(world: World, call: Call) -> None:
+    variable = call.args[0]
+    tensor = in_frame(call.args[1], world.frame)
+    shape = tuple(variable._value_shape)
+    if isinstance(tensor, _core.Tensor) and tensor._dims != shape and variable.shape.is_fully_defined():
+        tensor = world.fresh(shape, tensor.dtype._code, [tensor])  # it fits when the function runs
+    with world.scope():
+        variable._set(tensor)
+
+
+IN_WORLDS[_assign] = _assign_in
 IN_WORLDS.update(
     {
         enter_tape: _enter_in,

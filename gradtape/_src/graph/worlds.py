@@ -168,8 +168,8 @@ class World:
         As in TensorFlow that says nothing about the operands themselves: they keep the sizes that they have.
         """
         values = values_in((call.args, call.kwargs))
-        if any(v.dtype < 0 for v in values):
-            return None  # a tape knows its own tensors only
+        if type(call) is not Call or any(v.dtype < 0 for v in values):
+            raise LookupError("a tape knows its own tensors only")
         for shapes in itertools.islice(_choices(self, call, values), _MOST_TRIALS):
             frame = Frame(self.frame)
             frame.update((v, self.fresh(s, v.dtype)) for v, s in zip(values, shapes, strict=True))
@@ -179,7 +179,7 @@ class World:
             except Exception:
                 continue
             return self._like(results, self._inputs(call), linear=False)
-        return None
+        raise LookupError("no sizes fit the call")
 
     def _example(self, x: Any, style: int) -> Any:
         if x._symbol is None:

@@ -308,6 +308,10 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def _check_shape(self, method: str, value: _core.Tensor) -> None:
         """Called by the core when a value has another shape than the present one."""
+        if not value.shape.is_fully_defined() and self.shape.is_compatible_with(value.shape):
+            # Whether it fits is known when the recorded function runs.
+            _core.current_trace().call(_want_shape, (self, method, value), {})
+            return
         if method != "assign":
             mine, other = (list(s) for s in (self._value_shape, value.shape))
             raise errors.InvalidArgumentError(
@@ -531,3 +535,9 @@ def _initial(value: Any, dtype: Any) -> _core.Tensor:
         if callable(value) and not isinstance(value, (_core.Tensor, _core.Variable)):
             value = value()
         return _tensor(value, code)
+
+
+def _want_shape(variable: Variable, method: str, value: _core.Tensor) -> None:
+    """Raises if a value does not fit; see `Variable._check_shape`."""
+    if value._dims != tuple(variable._value_shape):
+        variable._check_shape(method, value)
