@@ -156,7 +156,7 @@ class Recording(Trace):
             return world.run(call)
         except (InvalidArgumentError, ValueError) as error:
             try:
-                return world.with_other_sizes(call), False
+                return world.with_other_sizes(call)
             except LookupError:
                 raise error from None
 
@@ -168,7 +168,7 @@ class Recording(Trace):
             try:
                 results, _ = world.run(node.op)
             except (InvalidArgumentError, ValueError):
-                results = world.with_other_sizes(node.op)
+                results, _ = world.with_other_sizes(node.op)
             leaves = leaves_of(results)
             world.frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
 

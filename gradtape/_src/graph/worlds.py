@@ -105,7 +105,14 @@ class World:
                 results = call.make(self.frame)
             return (self._cut_short(call, results) if call.function is operator.getitem else results), False
         except Untraceable as e:
-            return self._sampled(call, e), True
+            try:
+                return self._like(self._sampled(call, self.frame), self._inputs(call)), True
+            except LookupError:
+                pass
+            try:
+                return self.with_other_sizes(call)
+            except LookupError:
+                raise e from None
 
     def _cut_short(self, call: Call, part: Any) -> Any:
         """A slice of a tensor, which may be shorter where the tensor is: `x[:2]` has two rows, one, or none."""
@@ -128,23 +135,21 @@ class World:
         )
         return part if dims == part._dims else self.fresh(dims, value.dtype, [part], linear=True)
 
-    def _sampled(self, call: Call, cause: Untraceable) -> Any:
-        """The results of a call on made-up values of the right shapes."""
-        values = values_in((call.args, call.kwargs))
+    def _sampled(self, call: Call, frame: Frame) -> Any:
+        """The results of a call on made-up values of the shapes that are in a frame."""
         for style in range(3):
-            frame = Frame()
-            for v in values:
-                x = self.frame[v]
-                frame[v] = self._example(x, style) if isinstance(x, _core.Tensor) else x
+            examples = Frame()
+            for v in values_in((call.args, call.kwargs)):
+                x = frame[v]
+                examples[v] = self._example(x, style) if isinstance(x, _core.Tensor) else x
             try:
                 with _core.Scope(recording=False, trace=None):
-                    results = call.make(frame)
+                    return call.make(examples)
             except Untraceable:
                 raise
             except Exception:
                 continue
-            return self._like(results, self._inputs(call))
-        raise cause
+        raise LookupError("no made-up values fit the call")
 
     def _inputs(self, call: Call) -> list:
         """Everything that the results of a call may depend on."""
@@ -162,10 +167,16 @@ class World:
 
         return map_leaves(fresh, results)
 
-    def with_other_sizes(self, call: Call) -> Any:
+    def with_other_sizes(self, call: Call) -> tuple[Any, bool]:
         """The results of a call that does not fit the sizes of this world, on operands that it does fit.
 
         As in TensorFlow that says nothing about the operands themselves: they keep the sizes that they have.
+
+        Returns:
+          The results, and whether their sizes depend on values.
+
+        Raises:
+          LookupError: if no sizes fit.
         """
         values = values_in((call.args, call.kwargs))
         if type(call) is not Call or any(v.dtype < 0 for v in values):
@@ -173,12 +184,16 @@ class World:
         for shapes in itertools.islice(_choices(self, call, values), _MOST_TRIALS):
             frame = Frame(self.frame)
             frame.update((v, self.fresh(s, v.dtype)) for v, s in zip(values, shapes, strict=True))
+            dynamic = False
             try:
-                with self.scope():
-                    results = call.make(frame)
+                try:
+                    with self.scope():
+                        results = call.make(frame)
+                except Untraceable:
+                    results, dynamic = self._sampled(call, frame), True
             except Exception:
                 continue
-            return self._like(results, self._inputs(call), linear=False)
+            return self._like(results, self._inputs(call), linear=dynamic), dynamic
         raise LookupError("no sizes fit the call")
 
     def _example(self, x: Any, style: int) -> Any:
