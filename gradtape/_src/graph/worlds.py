@@ -230,6 +230,7 @@ def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[
         columns.setdefault(k - len(shapes[i]), []).append((i, k))
     changes = itertools.chain(
         _of_size(values, gaps, call),
+        _aligned(world, values, gaps, call),
         ({gap: n} for gap in gaps for n in sizes),
         (dict.fromkeys(of_axis, n) for of_axis in columns.values() for n in sizes),
         ({a: n, b: m} for j, a in enumerate(gaps) for b in gaps[:j] for n in likely for m in likely),
@@ -241,6 +242,17 @@ def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[
         for last in (world.sample, *likely) if rank else [0]:
             of_rank = (*(world.sample,) * (rank - 1), last)[:rank]
             yield [of_rank if i in unknown else tuple(s) for i, s in enumerate(shapes)]
+
+
+def _aligned(world: World, values: list[Recorded], gaps: list[tuple[int, int]], call: Call) -> Iterator[dict]:
+    """Sizes with which all operands have the shape of one of them, as element-wise ops want it."""
+    for shape in _shapes_of(world, call):
+        if world.sample not in shape:
+            yield {
+                (i, k): shape[k - len(values[i].static or ())]
+                for i, k in gaps
+                if len(values[i].static or ()) - k <= len(shape)
+            }
 
 
 def _of_size(values: list[Recorded], gaps: list[tuple[int, int]], call: Call) -> Iterator[dict]:
@@ -255,13 +267,20 @@ def _of_size(values: list[Recorded], gaps: list[tuple[int, int]], call: Call) ->
                     yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
 
 
-def _plausible_sizes(world: World, call: Call) -> tuple[list[int], list[int]]:
-    """What an unknown size may have to be for a call to fit: as large as another one; or such that it becomes so."""
+def _shapes_of(world: World, call: Call) -> list[tuple[int, ...]]:
+    """The shapes of everything that a call is given."""
     given = leaves_of((call.args, call.kwargs))
     shapes = [world.frame[v]._dims for v in values_in((call.args, call.kwargs)) if v.dtype >= 0]
     shapes += [x._dims for x in given if isinstance(x, _core.Tensor)]
-    shapes += [tuple(x._value_shape) for x in given if isinstance(x, _core.Variable)]
-    shapes += [x.shape for x in given if isinstance(x, np.ndarray)]
+    variables = [conversion.leaf_of(x) for x in given]  # Keras has variables of its own
+    shapes += [tuple(v._value_shape) for v in variables if isinstance(v, _core.Variable)]
+    return shapes + [x.shape for x in given if isinstance(x, np.ndarray)]
+
+
+def _plausible_sizes(world: World, call: Call) -> tuple[list[int], list[int]]:
+    """What an unknown size may have to be for a call to fit: as large as another one; or such that it becomes so."""
+    given = leaves_of((call.args, call.kwargs))
+    shapes = _shapes_of(world, call)
     lengths = [len(x) for x in (*call.args, *call.kwargs.values()) if isinstance(x, (list, tuple))]
     dims = list(dict.fromkeys(d for shape in shapes for d in shape))
     wanted = [d for d in dims if d != world.sample]
