@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <limits>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "error.h"
+#include "fork.h"
 #if defined(_WIN32)
 #include <windows.h>
 #else
@@ -90,12 +90,14 @@ void* open_library() {
   return h;
 }
 
-void* library() {
-  static void* handle = open_library();  // tried again at the next use when it throws
-  return handle;
-}
+// Loading is tried again at the next use when it throws. (Statics that are made at first use have locks too,
+// which a fork does not know.)
+auto& loading = *new Lock;
+std::atomic<void*> library{nullptr};
+std::atomic<const Blas*> table{nullptr};
 
 Blas load() {
+  if (!library.load()) library.store(open_library());
   Blas b;
   b.sgemm = blas_function<decltype(b.sgemm)::Pointer>("cblas_sgemm");
   b.dgemm = blas_function<decltype(b.dgemm)::Pointer>("cblas_dgemm");
@@ -122,17 +124,21 @@ void set_blas_path(const char* path) { library_path() = path; }
 void* blas_symbol(const char* name) {
   std::string full = std::string("scipy_") + name;
 #if defined(_WIN32)
-  void* f = reinterpret_cast<void*>(GetProcAddress(reinterpret_cast<HMODULE>(library()), full.c_str()));
+  void* f = reinterpret_cast<void*>(GetProcAddress(reinterpret_cast<HMODULE>(library.load()), full.c_str()));
 #else
-  void* f = dlsym(library(), full.c_str());
+  void* f = dlsym(library.load(), full.c_str());
 #endif
   if (!f) fail(Code::Runtime, "the BLAS library " + library_path() + " has no function " + full);
   return f;
 }
 
 const Blas& blas() {
-  static const Blas table = load();
-  return table;
+  const Blas* loaded = table.load(std::memory_order_acquire);
+  if (loaded) [[likely]]
+    return *loaded;
+  std::lock_guard hold(loading);
+  if (!table.load()) table.store(new Blas(load()));
+  return *table.load();
 }
 
 #if defined(__GLIBC__)
@@ -143,7 +149,7 @@ extern "C" void* __tls_get_addr(void* module_and_offset);
 // The library does not say how many buffers it has. One that it takes now lies in the hole where there was
 // room for it: if something is there afterwards, it has been taken.
 namespace {
-std::mutex holes;
+std::mutex holes;  // taken by threads that are inside only
 constexpr int kMostHoles = 256;
 void* filled[kMostHoles];
 int n_filled = 0;
@@ -175,7 +181,7 @@ void InsideBlas::get_to_know_thread() {
   struct {
     size_t module = 0, offset = 0;
   } data;
-  if (dlinfo(library(), RTLD_DI_TLS_MODID, &data.module) == 0 && data.module) {
+  if (dlinfo(library.load(), RTLD_DI_TLS_MODID, &data.module) == 0 && data.module) {
     want_room(kThreadBytes);
     __tls_get_addr(&data);
   }
@@ -183,13 +189,10 @@ void InsideBlas::get_to_know_thread() {
   thread_is_known_ = true;
 }
 
-void InsideBlas::enter_slowly() {
-  while (!(hole_ = find_hole())) {
-    inside_.fetch_sub(1, std::memory_order_release);
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (inside_.fetch_add(1, std::memory_order_acquire) < buffers_.load(std::memory_order_relaxed)) return;
-  }
-  number_ = inside_.load(std::memory_order_relaxed);
+bool InsideBlas::find_room() {
+  hole_ = find_hole();
+  number_ = inside_.load(std::memory_order_relaxed) % kForking;
+  return hole_;
 }
 
 void InsideBlas::look_for_buffer() {
@@ -198,14 +201,39 @@ void InsideBlas::look_for_buffer() {
 }
 #else
 void InsideBlas::get_to_know_thread() { thread_is_known_ = true; }
-void InsideBlas::enter_slowly() { buffers_.store(std::numeric_limits<int>::max()); }
+bool InsideBlas::find_room() {
+  buffers_.store(kForking - 1);
+  return true;
+}
 void InsideBlas::look_for_buffer() {}
 #endif
+
+namespace {
+void wait_a_little() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+}  // namespace
+
+void InsideBlas::enter_slowly() {
+  while (inside_.load(std::memory_order_relaxed) >= kForking || !find_room()) {
+    inside_.fetch_sub(1, std::memory_order_release);
+    wait_a_little();
+    if (inside_.fetch_add(1, std::memory_order_acquire) < buffers_.load(std::memory_order_relaxed)) return;
+  }
+}
+
+void InsideBlas::keep_out() {
+  inside_.fetch_add(kForking);
+  while (inside_.load(std::memory_order_acquire) != kForking) wait_a_little();
+}
+void InsideBlas::let_in() { inside_.fetch_sub(kForking, std::memory_order_release); }
+void InsideBlas::let_in_after_fork() { inside_.store(0); }
 
 void InsideBlas::first_was_inside() {
   if (buffers_.load() == 0) buffers_.store(1);
 }
 
-const char* blas_config() { return blas_function<const char* (*)()>("openblas_get_config")(); }
+const char* blas_config() {
+  blas();
+  return blas_function<const char* (*)()>("openblas_get_config")();
+}
 
 }  // namespace gt

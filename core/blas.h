@@ -34,19 +34,27 @@ class InsideBlas {
       enter_slowly();
   }
   ~InsideBlas() {
-    inside_.fetch_sub(1, std::memory_order_release);
     if (hole_) [[unlikely]]
       look_for_buffer();
+    inside_.fetch_sub(1, std::memory_order_release);
   }
   InsideBlas(const InsideBlas&) = delete;
   static void first_was_inside();  // a call of one thread is over: there is a buffer
 
+  // Around a fork: waits until nobody is inside, and makes those who come wait. The library has a lock that
+  // stays locked in the child if a thread held it, and buffers that stay in use.
+  static void keep_out();
+  static void let_in();
+  static void let_in_after_fork();  // in the child, where nobody else is
+
  private:
   static void get_to_know_thread();
   void enter_slowly();
+  bool find_room();
   void look_for_buffer();
   inline static constinit thread_local bool thread_is_known_ = false;
-  inline static std::atomic<int> inside_{0};
+  static constexpr int kForking = 1 << 30;
+  inline static std::atomic<int> inside_{0};   // threads; and kForking, which is more than any buffers_
   inline static std::atomic<int> buffers_{0};  // that the library is known to have
   void* hole_ = nullptr;                       // where the next one goes
   int number_ = 0;
@@ -84,7 +92,7 @@ void set_blas_path(const char* path);
 const Blas& blas();
 const char* blas_config();  // what the library says about itself
 
-// Any other routine by its plain name, e.g. blas_symbol("LAPACKE_sgetrf") or
+// After blas(), any other routine by its plain name, e.g. blas_symbol("LAPACKE_sgetrf") or
 // blas_symbol("spotrf_"); throws when there is none. Look it up once and keep it.
 void* blas_symbol(const char* name);
 template <class F> Routine<F> blas_function(const char* name) { return Routine<F>(blas_symbol(name)); }

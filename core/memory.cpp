@@ -11,14 +11,9 @@
 
 #include "blocks.h"
 #include "error.h"
+#include "fork.h"
 #include "help.h"
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
-#define GT_POSIX 1
-#else
-#define GT_POSIX 0
-#endif
 // A fixed offset from the thread pointer instead of a call; one pointer is all it takes.
 #if defined(__linux__) && defined(__GNUC__)
 #define GT_FAST_TLS __attribute__((tls_model("initial-exec")))
@@ -52,7 +47,7 @@ struct Links {
 Links& links(Buffer* b) { return *reinterpret_cast<Links*>(b->data); }
 
 struct LargeCache {
-  std::mutex mutex;
+  Lock lock;
   Buffer *newest = nullptr, *oldest = nullptr;
   Buffer* top[kBins] = {};
   size_t bytes = 0;
@@ -92,15 +87,7 @@ struct LargeCache {
 
 // Never destroyed: tensors may die after static destructors have run.
 LargeCache& large_cache() {
-  static LargeCache* cache = [] {
-    auto* c = new LargeCache;
-#if GT_POSIX
-    static LargeCache* forked = c;  // a fork while another thread holds the lock must not freeze the child
-    pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); },
-                   [] { forked->mutex.unlock(); });
-#endif
-    return c;
-  }();
+  static auto* cache = new LargeCache;
   return *cache;
 }
 
@@ -156,20 +143,12 @@ struct ThreadCache {
 };
 
 struct Registry {
-  std::mutex mutex;
+  Lock lock;
   ThreadCache* first = nullptr;
 };
 Registry& registry() {
-  static Registry* r = [] {
-    auto* made = new Registry;
-#if GT_POSIX
-    static Registry* forked = made;
-    pthread_atfork([] { forked->mutex.lock(); }, [] { forked->mutex.unlock(); },
-                   [] { forked->mutex.unlock(); });
-#endif
-    return made;
-  }();
-  return *r;
+  static auto* registry = new Registry;
+  return *registry;
 }
 
 GT_FAST_TLS thread_local constinit ThreadCache* thread_cache = nullptr;
@@ -183,7 +162,7 @@ struct ThreadExit {
     if (!c) return;
     c->clear();
     Registry& r = registry();
-    std::lock_guard hold(r.mutex);
+    std::lock_guard hold(r.lock);
     c->flush();
     live_tensors.fetch_add(c->tensors.get(), std::memory_order_relaxed);
     *c->link = c->next;
@@ -199,7 +178,7 @@ ThreadCache* start_thread_cache() noexcept {
   auto* c = new (std::nothrow) ThreadCache;
   if (!c) return nullptr;  // this may be for a block that is let go of: it goes straight to the system
   Registry& r = registry();
-  std::lock_guard hold(r.mutex);
+  std::lock_guard hold(r.lock);
   c->next = r.first;
   c->link = &r.first;
   if (r.first) r.first->link = &c->next;
@@ -228,7 +207,7 @@ void count_live(int64_t bytes, int64_t tensors) {
 
 Buffer* cached_large(int bin) {
   LargeCache& cache = large_cache();
-  std::lock_guard hold(cache.mutex);
+  std::lock_guard hold(cache.lock);
   for (int k = bin; k < std::min(bin + 2, kBins); ++k)
     if (Buffer* b = cache.top[k]) {
       cache.take(b);
@@ -287,7 +266,7 @@ Buffer* cached_large(int bin) {
   LargeCache& cache = large_cache();
   Buffer* surplus;
   {
-    std::lock_guard hold(cache.mutex);
+    std::lock_guard hold(cache.lock);
     cache.push(b);
     surplus = cache.shrink(bound);
   }
@@ -342,7 +321,7 @@ MemoryInfo memory_info() {
   MemoryInfo info{};
   {
     Registry& r = registry();
-    std::lock_guard hold(r.mutex);
+    std::lock_guard hold(r.lock);
     info.live_bytes = live_bytes.load(std::memory_order_relaxed);
     info.live_tensors = live_tensors.load(std::memory_order_relaxed);
     for (ThreadCache* c = r.first; c; c = c->next) {
@@ -352,7 +331,7 @@ MemoryInfo memory_info() {
     }
   }
   LargeCache& cache = large_cache();
-  std::lock_guard hold(cache.mutex);
+  std::lock_guard hold(cache.lock);
   info.cached_bytes += int64_t(cache.bytes);
   info.peak = std::max(peak_bytes.load(std::memory_order_relaxed), info.live_bytes);
   return info;
@@ -365,7 +344,7 @@ void release_cached() {
   LargeCache& cache = large_cache();
   Buffer* chain;
   {
-    std::lock_guard hold(cache.mutex);
+    std::lock_guard hold(cache.lock);
     chain = cache.shrink(0);
   }
   free_chain(chain);

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
 
+#include "fork.h"
 #include "ops/elementwise.h"
 
 namespace gt {
@@ -204,9 +206,11 @@ static void run_together(const Program& p, Frame& f, size_t first, size_t count)
   run_alike(f.together.data(), count, f.begins_in.data(), f.begins_out.data());
 }
 
+static Lock& frames_lock = *new Lock;  // of the idle frames of all programs; never destroyed
+
 std::unique_ptr<Frame> Program::take_frame() {
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard hold(frames_lock);
     if (idle_) {
       auto f = std::move(idle_);
       idle_ = std::move(f->next);
@@ -222,7 +226,7 @@ void Program::give_back(std::unique_ptr<Frame> f) noexcept {
     f->memory = nullptr;
   }
   f->place();
-  std::lock_guard lock(mutex_);
+  std::lock_guard hold(frames_lock);
   f->next = std::move(idle_);
   idle_ = std::move(f);
 }

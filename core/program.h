@@ -4,7 +4,6 @@
 #pragma once
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "cluster.h"
@@ -121,7 +120,6 @@ class Program {
   void give_back(std::unique_ptr<Frame> f) noexcept;
   void execute(Frame& f, double* times, bool interruptible);
   std::unique_ptr<Frame> idle_;  // the first of those that no run has
-  std::mutex mutex_;
 };
 
 }  // namespace gt

@@ -16,7 +16,6 @@
 #include <sched.h>
 #endif
 #if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
 #include <sys/mman.h>
 #endif
 #if defined(__GLIBCXX__)
@@ -151,20 +150,9 @@ Pool& pool() {
   Pool* p = the_pool.load(std::memory_order_acquire);
   if (p) return *p;
   auto* made = new Pool;
-  if (!the_pool.compare_exchange_strong(p, made)) {
-    delete made;
-    return *p;
-  }
-#if defined(__unix__) || defined(__APPLE__)
-  static std::once_flag once;
-  std::call_once(once, [] {
-    pthread_atfork(nullptr, nullptr, [] {
-      the_pool.store(nullptr);
-      inside = false;
-    });
-  });
-#endif
-  return *made;
+  if (the_pool.compare_exchange_strong(p, made)) return *made;
+  delete made;
+  return *p;
 }
 
 // What a container may use of the machine, in cores; a large number when nothing is said.
@@ -201,6 +189,11 @@ void run_alone(int64_t n, int64_t grain, const Body& f) {
 int num_threads() {
   int n = threads_asked.load(std::memory_order_relaxed);
   return n > 0 ? n : default_threads();
+}
+
+void leave_pool_behind() {
+  the_pool.store(nullptr);
+  inside = false;
 }
 
 // The pool follows at the next parallel call.

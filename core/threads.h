@@ -19,4 +19,7 @@ void set_num_threads(int n);  // 0: as many as the machine has cores
 // Calls from inside f run on the calling thread.
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& f);
 
+// For the child of a fork, which has no workers: the next call starts others.
+void leave_pool_behind();
+
 }  // namespace gt

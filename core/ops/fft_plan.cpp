@@ -2,7 +2,10 @@
 #include "fft_plan.h"
 
 #include <cmath>
+#include <mutex>
 #include <unordered_map>
+
+#include "../fork.h"
 
 namespace gt {
 namespace {
@@ -38,25 +41,30 @@ int64_t quick_length(int64_t n) {
 constexpr int64_t kMostBytes = int64_t(64) << 20;  // of plans that are kept
 
 template <class T> struct Cache {
-  std::mutex mutex;
+  Lock lock;
   std::unordered_map<int64_t, PlanRef<T>> plans;
-  static Cache& get() {
-    static Cache* cache = new Cache;  // never destroyed: threads may outlive statics
-    return *cache;
-  }
 };
+// Never destroyed: threads may outlive statics.
+auto& cache_of_floats = *new Cache<float>;
+auto& cache_of_doubles = *new Cache<double>;
+template <class T> Cache<T>& cache_of() {
+  if constexpr (std::is_same_v<T, float>)
+    return cache_of_floats;
+  else
+    return cache_of_doubles;
+}
 
 }  // namespace
 
 template <class T> PlanRef<T> plan_of(int64_t n) {
-  Cache<T>& cache = Cache<T>::get();
+  Cache<T>& cache = cache_of<T>();
   {
-    std::lock_guard lock(cache.mutex);
+    std::lock_guard hold(cache.lock);
     auto found = cache.plans.find(n);
     if (found != cache.plans.end()) return found->second;
   }
   auto plan = std::make_shared<const Plan<T>>(n);
-  std::lock_guard lock(cache.mutex);
+  std::lock_guard hold(cache.lock);
   int64_t bytes = 0;
   for (auto& [_, p] : cache.plans) bytes += p->bytes();
   if (bytes > kMostBytes) cache.plans.clear();
@@ -99,7 +107,7 @@ template <class T> void Plan<T>::make_stages(const std::vector<int>& factors) {
 }
 
 template <class T> auto Plan<T>::split() const -> const Split& {
-  std::call_once(once_split_, [this] {
+  return split_.get([this] {
     Split s{rows_, n / rows_, plan_of<T>(rows_), plan_of<T>(n / rows_), {}, {}};
     for (int64_t i = 0; i < s.rows; ++i)
       for (int64_t j = 0; j < s.columns; ++j) {
@@ -107,13 +115,12 @@ template <class T> auto Plan<T>::split() const -> const Split& {
         s.re.push_back(w.real());
         s.im.push_back(w.imag());
       }
-    split_ = std::move(s);
+    return s;
   });
-  return split_;
 }
 
 template <class T> auto Plan<T>::convolution() const -> const Convolution& {
-  std::call_once(once_convolution_, [this] {
+  return convolution_.get([this] {
     const int64_t m = quick_length(2 * n - 1);
     Convolution c{plan_of<T>(m), {}, std::vector<C>(size_t(m), C(0))};
     for (int64_t k = 0; k < n; ++k) {
@@ -122,21 +129,23 @@ template <class T> auto Plan<T>::convolution() const -> const Convolution& {
       c.kernel[size_t(k)] = c.kernel[size_t((m - k) % m)] = std::conj(w) / T(m);
     }
     transform_line<T>(c.plan, c.kernel.data());
-    convolution_ = std::move(c);
+    return c;
   });
-  return convolution_;
 }
 
 template <class T> auto Plan<T>::half_roots() const -> const std::vector<C>& {
-  std::call_once(once_roots_, [this] {
-    for (int64_t k = 0; k <= n; ++k) half_roots_.push_back(root<T>(k, 2 * n));
+  return half_roots_.get([this] {
+    std::vector<C> roots;
+    for (int64_t k = 0; k <= n; ++k) roots.push_back(root<T>(k, 2 * n));
+    return roots;
   });
-  return half_roots_;
 }
 
 template <class T> int64_t Plan<T>::bytes() const {
-  const size_t reals = twiddles_.size() + 2 * split_.re.size() +
-                       2 * (convolution_.kernel.size() + convolution_.chirp.size() + half_roots_.size());
+  size_t reals = twiddles_.size();
+  if (const Split* s = split_.made()) reals += 2 * s->re.size();
+  if (const Convolution* c = convolution_.made()) reals += 2 * (c->kernel.size() + c->chirp.size());
+  if (const std::vector<C>* roots = half_roots_.made()) reals += 2 * roots->size();
   return int64_t(reals * sizeof(T));
 }
 

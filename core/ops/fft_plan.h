@@ -3,10 +3,10 @@
 // the rows of a matrix (Bailey's four steps). All others are convolutions of a suitable length
 // (Bluestein's chirp).
 #pragma once
+#include <atomic>
 #include <complex>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "../kernels/fft.h"
@@ -18,6 +18,23 @@ template <class T> using PlanRef = std::shared_ptr<const Plan<T>>;
 
 // The plan of a length; kept for the next time.
 template <class T> PlanRef<T> plan_of(int64_t n);
+
+// A part that is made when first asked for. Threads that ask at the same time make one each, and the first is
+// kept: nobody waits for another, which a fork might not have taken along.
+template <class V> class Part {
+ public:
+  ~Part() { delete made(); }
+  const V* made() const { return made_.load(std::memory_order_acquire); }  // or nullptr
+  template <class F> const V& get(F&& make) const {
+    const V* kept = made();
+    if (kept) return *kept;
+    auto mine = std::make_unique<const V>(make());
+    return made_.compare_exchange_strong(kept, mine.get()) ? *mine.release() : *kept;
+  }
+
+ private:
+  mutable std::atomic<const V*> made_{nullptr};
+};
 
 template <class T> class Plan {
  public:
@@ -52,10 +69,9 @@ template <class T> class Plan {
   int64_t rows_ = 1;
   FftPlan stages_;
   std::vector<T> twiddles_;
-  mutable std::once_flag once_split_, once_convolution_, once_roots_;
-  mutable Split split_;
-  mutable Convolution convolution_;
-  mutable std::vector<C> half_roots_;
+  Part<Split> split_;
+  Part<Convolution> convolution_;
+  Part<std::vector<C>> half_roots_;
 };
 
 // Transforms a line of complex numbers on the calling thread, forward and without a factor; for plans.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "../fork.h"
 #include "program_type.h"
 
 namespace gt {
@@ -18,7 +19,7 @@ struct Residuals {
   std::vector<std::vector<Tensor>> iterations;
 };
 
-std::mutex residuals_mutex;
+auto& residuals_lock = *new Lock;
 auto& residuals_by_number =
     *new std::unordered_map<int64_t, std::weak_ptr<Residuals>>;  // never destroyed: tokens may outlive it
 int64_t next_number = 0;
@@ -26,7 +27,7 @@ int64_t next_number = 0;
 Tensor new_token(std::shared_ptr<Residuals> residuals) {
   auto owner = std::make_unique<std::shared_ptr<Residuals>>(residuals);
   {
-    std::lock_guard lock(residuals_mutex);
+    std::lock_guard hold(residuals_lock);
     residuals->number = ++next_number;
     residuals_by_number[residuals->number] = residuals;
   }
@@ -35,7 +36,7 @@ Tensor new_token(std::shared_ptr<Residuals> residuals) {
       reinterpret_cast<char*>(&residuals->number), sizeof(int64_t),
       [](void* p) {
         std::unique_ptr<std::shared_ptr<Residuals>> residuals(static_cast<std::shared_ptr<Residuals>*>(p));
-        std::lock_guard lock(residuals_mutex);
+        std::lock_guard hold(residuals_lock);
         residuals_by_number.erase((*residuals)->number);
       },
       owner.get());
@@ -47,7 +48,7 @@ Tensor new_token(std::shared_ptr<Residuals> residuals) {
 std::shared_ptr<Residuals> find_residuals(const Tensor& token) {
   if (token.dtype != Dtype::I64 || token.numel != 1 || !token.has_value())
     fail(Code::Type, "while_loop: expected the token of a loop");
-  std::lock_guard lock(residuals_mutex);
+  std::lock_guard hold(residuals_lock);
   auto entry = residuals_by_number.find(*token.as<int64_t>());
   std::shared_ptr<Residuals> residuals = entry == residuals_by_number.end() ? nullptr : entry->second.lock();
   if (!residuals) fail(Code::Runtime, "while_loop: the residuals of its iterations are gone");

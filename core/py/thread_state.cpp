@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "../fork.h"
 #include "../threads.h"
 #include "objects.h"
 
@@ -16,17 +17,14 @@ namespace gt {
 thread_local constinit ThreadState* thread_state_ = nullptr;
 
 // A context may be left, or die, in another thread, and a thread may end with contexts that it has not left.
-static std::mutex& contexts_mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
+static Lock& contexts_lock = *new Lock;  // never destroyed: threads may outlive statics
 
 ThreadState& new_thread_state() {
   prepare_to_throw();
   struct Owner {
     ThreadState state;
     ~Owner() {
-      std::lock_guard lock(contexts_mutex());
+      std::lock_guard hold(contexts_lock);
       for (Context* c : state.contexts) c->thread = nullptr;
       thread_state_ = nullptr;
     }
@@ -60,7 +58,7 @@ void ThreadState::refresh() {
 
 void Context::enter() {
   ThreadState& here = thread_state();
-  std::lock_guard lock(contexts_mutex());
+  std::lock_guard hold(contexts_lock);
   // Leaving must not need memory.
   size_t most = tapes.size();
   for (Context* c : here.contexts) most += c->tapes.size();
@@ -73,7 +71,7 @@ void Context::enter() {
 
 void Context::leave() noexcept {
   if (!thread) return;
-  std::lock_guard lock(contexts_mutex());
+  std::lock_guard hold(contexts_lock);
   if (!thread) return;
   auto& contexts = thread->contexts;
   contexts.erase(std::remove(contexts.begin(), contexts.end(), this), contexts.end());

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 from gradtape._src.base import nest
+from gradtape._src.base.locks import Lock
 from gradtape.data import storage, text
 from gradtape.data.base import Run
 from gradtape.data.batching import stack
@@ -27,7 +27,7 @@ class _CacheDataset(Unary):
         super().__init__(source)
         names = text.strings(filename) if filename else [""]
         self._path = names[0]
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._kept: tuple[Table, list] | None = None
         self._list: list | None = None
         self._found: dict[int, Any] = {}  # elements that were asked for by their number

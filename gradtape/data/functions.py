@@ -7,7 +7,6 @@ of datasets, and those whose results have no shape before they have a value.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from gradtape._src.autograph.conversion import convert
 from gradtape._src.base import dtypes, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.locks import Lock
 from gradtape._src.base.shape import TensorSpec, unknown_shape
 from gradtape._src.functions.function import _ONCE, ConcreteFunction, Function
 from gradtape._src.graph.ir import Callback
@@ -63,7 +63,7 @@ class DataFunction:
         self._finish = finish or self._as_element
         self._eager = eager
         self._known: dict[tuple, ConcreteFunction | None] = {}  # None: runs eagerly
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self.pure = False  # whether it does nothing but compute; known once it is traced
         # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
         self._traced = Function(self._body, name=f"Dataset.{name}", autograph=False)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 import zlib
 from typing import Any
 
@@ -12,26 +9,16 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.locks import Lock
 from gradtape.data import kinds
 from gradtape.data.structure import normalise, spec_of, to_numpy
 
 _end = object()
-_iterators: weakref.WeakSet[OwnedIterator] = weakref.WeakSet()
 
 
 def _state_of(taken: int) -> str:
     """The state of an iterator that has given `taken` elements."""
     return f"{taken}:{zlib.crc32(b'elements %d' % taken):08x}"
-
-
-def _after_fork() -> None:
-    """Threads that held locks do not exist in a forked process."""
-    for iterator in list(_iterators):
-        iterator._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class OwnedIterator:
@@ -42,10 +29,9 @@ class OwnedIterator:
             raise errors.Untraceable("iter(dataset) is called while it is traced")
         self._dataset = dataset
         self._taken = 0
-        self._lock = threading.RLock()  # threads that share an iterator take turns: each element comes once
+        self._lock = Lock()  # threads that share an iterator take turns: each element comes once
         with aside():
             self._elements = dataset._begin_pass()
-        _iterators.add(self)
 
     # A checkpoint (`tf.train.Checkpoint(iterator=...)`) keeps how many elements were taken.
     _checkpoint_by_serializing = True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
 from gradtape._src.base import dtypes
+from gradtape._src.base.locks import Lock
 from gradtape._src.ops.random import random_bits
 from gradtape._src.tensors import random as _random
 from gradtape.data.base import number
@@ -52,7 +52,7 @@ class SeedGenerator:
         self._pair = _random.next_seeds(None if seed is None else number(seed, op, "seed"))
         self._changes = changes
         self._drawn = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def for_access(self) -> tuple[int, int]:
         """The seeds of the order for random access, which is one for all time. (A fixed order repeats the first.)"""

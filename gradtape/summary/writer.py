@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import Settable
+from gradtape._src.base.locks import Lock
 from gradtape.io import framing
 from gradtape.summary import encode
 
@@ -79,7 +79,7 @@ class FileWriter(SummaryWriter):
         name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{suffix}"
         self.path = os.path.join(logdir, name)
         self._file = open(self.path, "ab")  # noqa: SIM115  (closed by `close`, or with the writer)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._queue: list[bytes] = [framing.framed(encode.first_event(now))]
         self._max_queue = max_queue
         self._flush_seconds = flush_seconds

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradtape._src.base.errors import OutOfRangeError
+from gradtape._src.base.locks import Lock
 
 
 class ClusterSpec:
@@ -106,7 +107,7 @@ class Coordinator:
         if clean_stop_exception_types is None:
             clean_stop_exception_types = (OutOfRangeError,)
         self._clean = tuple(clean_stop_exception_types)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._threads: set[threading.Thread] = set()

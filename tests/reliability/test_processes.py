@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import subprocess
 import sys
 import threading
 import traceback
@@ -126,6 +127,89 @@ def test_fork_while_other_threads_compute():
         stop.set()
         for w in workers:
             w.join()
+
+
+def test_fork_while_other_threads_multiply():
+    """Small products: they are in and out of OpenBLAS, and its lock, all the time."""
+    x = tf.constant(np.linspace(-1, 1, 64 * 64).reshape(64, 64).astype("f4"))
+    expected = tf.matmul(x, x).numpy()
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            tf.matmul(x, x)
+
+    workers = [threading.Thread(target=busy) for _ in range(3)]
+    for w in workers:
+        w.start()
+    try:
+        for _ in range(25):
+            in_child(lambda: np.testing.assert_array_equal(tf.matmul(x, x), expected))
+    finally:
+        stop.set()
+        for w in workers:
+            w.join()
+
+
+def test_fork_while_another_thread_loads_the_library():
+    program = """
+import os, signal, threading, time
+import gradtape as tf
+x = tf.ones([64, 64])
+worker = threading.Thread(target=lambda: tf.matmul(x, x))
+worker.start()
+time.sleep(0.001)  # lets it begin
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    print(float(tf.matmul(x, x)[0, 0]), flush=True)
+    os._exit(0)
+worker.join()
+os.waitpid(child, 0)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"64.0\n", b"")
+
+
+def test_fork_while_another_thread_traces():
+    traces, forked = threading.Event(), threading.Event()
+
+    @tf.function
+    def double(x):
+        if threading.current_thread() is worker:
+            traces.set()
+            forked.wait(60)
+        return 2 * x
+
+    worker = threading.Thread(target=lambda: double(tf.constant(1.0)))
+    worker.start()
+    traces.wait(60)
+    try:
+        in_child(lambda: np.testing.assert_array_equal(double(tf.constant(3.0)), 6.0))
+    finally:
+        forked.set()
+        worker.join()
+    assert float(double(tf.constant(4.0))) == 8.0
+
+
+def test_fork_while_it_is_traced():
+    """The thread that forks keeps its locks in the child, and lets go of them there."""
+    here, children = os.getpid(), []
+    y = again = None
+
+    @tf.function(autograph=False)
+    def double(x):
+        children.append(os.fork())
+        return 2 * x
+
+    try:
+        y = float(double(tf.constant(3.0)))
+        again = float(double(tf.constant(4.0)))
+    finally:
+        if os.getpid() != here:
+            os._exit(0 if (y, again) == (6.0, 8.0) else 1)
+    assert (y, again) == (6.0, 8.0)
+    assert os.waitpid(children[0], 0)[1] == 0
 
 
 def test_random_numbers_of_forks_differ(unseeded):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-import threading
 import types
 from collections.abc import Sequence
 from typing import Any
 
 from gradtape._src.autograph import jumps, variables
+from gradtape._src.base.locks import Lock
 
 OPERATORS = "ag__"
 
@@ -293,7 +293,7 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
 
 
 # Python 3.11 counts the depth of the tree it converts for all threads together, and fails when they meet.
-_ONE_AT_A_TIME = threading.RLock()
+_ONE_AT_A_TIME = Lock()
 
 
 def transform(function: types.FunctionType) -> types.CodeType:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from gradtape._src.autograph.conversion import annotate, convert
 from gradtape._src.base import log, nest, settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import NeedsConstants, OperatorNotAllowedInGraphError, Untraceable, more
+from gradtape._src.base.locks import Lock
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.base.source import line_of
 from gradtape._src.functions.code import names_sizes_of_values
@@ -111,7 +111,7 @@ class Function:
         self._needs_values = names_sizes_of_values(python_function)
         self._traces = 0
         self._made_variables = False
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._converted: Callable | None = None
         self._methods: dict[int, Any] = {}
         self._last_kinds: list[str] = []  # of the arguments that were traced last

@@ -13,13 +13,13 @@ import contextlib
 import enum
 import os
 import random as _python
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.locks import Lock
 from gradtape._src.tensors import above
 
 _LARGEST_SEED = 2**31 - 1
@@ -38,7 +38,7 @@ class Seeds:
         self.given = given
         self.sequence = _python.Random(given)
         self.used: dict[tuple, int] = {}  # how far the streams of ops that go on have been used
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def go_on(self, op: str, dtype: Any, seeds: tuple[int, int], steps: int) -> Any:
         """The stream of an op, past what its earlier calls have used."""

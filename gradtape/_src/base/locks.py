@@ -1,0 +1,31 @@
+"""Locks that are free in the child of a fork.
+
+The child has one thread. A lock that another one held would never be let go of there, and what it guards is as
+that thread left it: code under these locks changes what others see in one step, at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def Lock() -> Any:
+    """A lock that its thread may take again; the core has its own, in core/fork.h."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+def _after_fork() -> None:
+    for lock in _locks:
+        if not lock._is_owned():  # the thread that forked goes on, and lets go of its own
+            lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
