@@ -70,6 +70,7 @@ from gradtape._src.functions.control_flow import (
 )
 from gradtape._src.functions.function import function
 from gradtape._src.graph import backward as _backward
+from gradtape._src.graph.static import get_static_value
 from gradtape._src.ops import exchange as _exchange
 from gradtape._src.public import absent as _absent
 from gradtape._src.public import fill as _fill

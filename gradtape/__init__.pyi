@@ -89,6 +89,7 @@ from gradtape._src.functions.control_flow import switch_case as switch_case
 from gradtape._src.functions.control_flow import vectorized_map as vectorized_map
 from gradtape._src.functions.control_flow import while_loop as while_loop
 from gradtape._src.functions.function import function as function
+from gradtape._src.graph.static import get_static_value as get_static_value
 from gradtape._src.ops.casting import broadcast_dynamic_shape as broadcast_dynamic_shape
 from gradtape._src.ops.casting import cast as cast
 from gradtape._src.ops.casting import ensure_shape as ensure_shape

@@ -179,10 +179,10 @@ static bool is_symbolic(PyObject* value, int depth = 0) {
     fail(Code::Untraceable, op->name + ": `" + text_of(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
   if (!repr) clear_exception();
-  // TensorFlow: what cannot become a tensor at all is a ValueError.
-  fail(value == Py_None ? Code::Value : Code::Type, op->name + ": `" + text_of(p.name) +
-                                                        "` is not valid; expected " + expected + "; got " +
-                                                        (repr ? text_of(repr.get()) : "?") + ".");
+  // TensorFlow: what cannot become a tensor at all, as a shape with gaps, is a ValueError.
+  bool never = value == Py_None || PyObject_HasAttrString(value, "is_fully_defined");
+  fail(never ? Code::Value : Code::Type, op->name + ": `" + text_of(p.name) + "` is not valid; expected " +
+                                             expected + "; got " + (repr ? text_of(repr.get()) : "?") + ".");
 }
 
 static bool integer(PyObject* o, int64_t& out) {

@@ -129,17 +129,33 @@ static PyObject* from_buffer(PyObject*, PyObject* args) {
   });
 }
 
+static Shape static_shape(PyObject* dims) {
+  Shape shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i)
+    shape.push(PyTuple_GET_ITEM(dims, i) == Py_None ? -1 : PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
+  if (PyErr_Occurred()) throw PythonError{};
+  return shape;
+}
+
+// set_static_shape(tensor, shape): gives a tensor without a value another shape, for traces.
+static PyObject* set_static_shape(PyObject*, PyObject* args) {
+  PyObject *tensor, *dims;
+  if (!PyArg_ParseTuple(args, "OO!", &tensor, &PyTuple_Type, &dims)) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (!is_tensor(tensor) || !as_tensor(tensor)->symbol) fail(Code::Type, "a symbolic tensor is expected");
+    Tensor& value = as_tensor(tensor)->value;
+    value = Tensor(Spec{value.dtype, static_shape(dims)});
+    Py_RETURN_NONE;
+  });
+}
+
 // symbol(shape, dtype code, symbol): a tensor without a value, for traces.
 static PyObject* symbolic(PyObject*, PyObject* args) {
   PyObject *dims, *symbol;
   int code;
   if (!PyArg_ParseTuple(args, "O!iO", &PyTuple_Type, &dims, &code, &symbol)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    Shape shape;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i)
-      shape.push(PyTuple_GET_ITEM(dims, i) == Py_None ? -1 : PyLong_AsLongLong(PyTuple_GET_ITEM(dims, i)));
-    if (PyErr_Occurred()) throw PythonError{};
-    TensorObject* t = new_tensor(Tensor(Spec{dtype_code(code), shape}));
+    TensorObject* t = new_tensor(Tensor(Spec{dtype_code(code), static_shape(dims)}));
     if (symbol != Py_None) t->symbol = Py_NewRef(symbol);
     return reinterpret_cast<PyObject*>(t);
   });
@@ -305,6 +321,7 @@ static PyMethodDef functions[] = {
     {"is_tracked", is_tracked, METH_O, "Whether an active tape follows a tensor or variable."},
     {"from_buffer", from_buffer, METH_VARARGS, "A tensor with a copy of a buffer's elements."},
     {"symbolic", symbolic, METH_VARARGS, "A tensor without a value, for traces."},
+    {"set_static_shape", set_static_shape, METH_VARARGS, "Gives such a tensor another shape."},
     {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor's value."},
     {"from_dlpack", from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
     {"record", record_function, METH_VARARGS, "Records outputs whose gradient is a Python function."},

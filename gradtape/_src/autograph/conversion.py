@@ -196,7 +196,13 @@ def _float(x: Any = 0.0) -> Any:
     return ops.cast(x, dtypes.float32) if _symbolic(x) else float(x)
 
 
-_BUILTINS: dict[Any, Callable] = {range: _range, int: _int, float: _float}
+def _len(x: Any) -> Any:
+    if _symbolic(x) and x.shape.rank != 0 and (x.shape.rank is None or x.shape[0] is None):
+        return ops.shape(x)[0]
+    return len(x)
+
+
+_BUILTINS: dict[Any, Callable] = {range: _range, int: _int, float: _float, len: _len}
 
 
 # ---- errors -------------------------------------------------------------------------------------

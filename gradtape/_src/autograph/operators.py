@@ -165,7 +165,7 @@ def _for_rows(
     count = items.shape[0]
     if count is None:
         count = ops.shape(items)[0]
-    _count_up(count, lambda i: ops.gather(items, i), go_on, body, get, put, names)
+    _count_up(count, lambda i: items[i], go_on, body, get, put, names)
 
 
 def _for_range(

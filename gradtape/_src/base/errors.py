@@ -121,6 +121,13 @@ def _rebuild(cls: type[OpError], node_def: Any, op: Any, message: str, code: int
     return error
 
 
+def set_message(error: Exception, message: str) -> None:
+    """Gives an error another text."""
+    error.args = (message,)
+    if isinstance(error, OpError):
+        error._message = message
+
+
 class _CodedError(OpError):
     """A class with a fixed code: TensorFlow's constructor `(node_def, op, message, *args)`."""
 

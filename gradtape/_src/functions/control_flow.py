@@ -236,7 +236,8 @@ def _rows(elems: Any, what: str = "elems") -> tuple[list[list], int]:
     return [list(ops.unstack(t, axis=0)) if count else [] for t in tensors], count
 
 
-def _output_spec(spec: Any) -> tuple[Any, Any]:
+def output_spec(spec: Any) -> tuple[Any, Any]:
+    """The type and the shape that a result is declared to have."""
     if isinstance(spec, TensorSpec):
         return spec.dtype, spec.shape
     return dtypes.as_dtype(spec), None
@@ -269,7 +270,7 @@ def map_fn(
     rows, count = _rows(elems)
     if signature is None:
         signature = nest.map_structure(lambda e: ops.convert_to_tensor(e).dtype, elems)
-    specs = [_output_spec(s) for s in nest.flatten(signature)]
+    specs = [output_spec(s) for s in nest.flatten(signature)]
     outputs = [
         TensorArray(kind, count, infer_shape=infer_shape, element_shape=shape) for kind, shape in specs
     ]
@@ -441,7 +442,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
             "py_function",
             run,
             [ops.convert_to_tensor(x) for x in inp],
-            [_output_spec(w) for w in wanted],
+            [output_spec(w) for w in wanted],
             True,
         )
         return out if many else out[0]
@@ -454,7 +455,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
             None, None, f"py_function: expected {len(wanted)} results as in `Tout`; got {len(values)}."
         )
     out = [
-        ops.convert_to_tensor(v, None if spec is None else _output_spec(spec)[0])
+        ops.convert_to_tensor(v, None if spec is None else output_spec(spec)[0])
         for v, spec in zip(values, wanted, strict=True)
     ]
     return out if many else out[0]
@@ -471,7 +472,7 @@ def numpy_function(
     """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient."""
     _want_callable(func=func)
     if _core.current_trace() is not None:
-        wanted = [_output_spec(s) for s in nest.flatten(Tout)]
+        wanted = [output_spec(s) for s in nest.flatten(Tout)]
         tensors = [ops.convert_to_tensor(x) for x in inp]
         out = _tracing_rows().python_op(
             "numpy_function",

@@ -9,19 +9,46 @@ from gradtape import _core
 from gradtape._src.base import nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
-from gradtape._src.graph.calls import Frame, in_frame, map_leaves
+from gradtape._src.functions.control_flow import numpy_function, output_spec, py_function
+from gradtape._src.graph.calls import Call, Frame, in_frame, map_leaves
 from gradtape._src.graph.effects import Draw
 from gradtape._src.graph.ir import symbolic
-from gradtape._src.graph.recording import Recording
+from gradtape._src.graph.recording import RUN_PYTHON, Recording
 from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape._src.tapes import recorded as _tapes  # noqa: F401  takes over tapes
+from gradtape._src.tensors import conversion
 
 # Programs of one recording; the one used longest ago is let go of.
 _MOST_PROGRAMS = 64
 # Sizes that were seen once. They are run without a program: to make one takes longer than many runs.
 _MOST_SEEN = 1024
 _SEEN: Any = object()
+
+
+def _python_in(world: World, call: Call) -> Any:
+    """What a function of the user's gives in a world, where it is not called: tensors of which the type is known."""
+
+    def results(func: Any = None, inp: Any = None, Tout: Any = None, *_: Any, **__: Any) -> Any:  # noqa: N803
+        specs = [output_spec(s) for s in nest.flatten(Tout)]
+        shapes = [TensorShape(None if shape is None else shape) for _, shape in specs]
+        statics = [None if s.rank is None else tuple(s.as_list()) for s in shapes]
+        inputs = [conversion.as_tensor(x) for x in inp or ()]
+        flat = [
+            world.fresh(world.shape_of(s), kind._code, inputs)
+            for (kind, _), s in zip(specs, statics, strict=True)
+        ]
+        single = not isinstance(Tout, (list, tuple)) or (call.function is numpy_function and len(flat) == 1)
+        return flat[0] if single else flat
+
+    with world.scope():
+        return Call(results, call.args, call.kwargs).make(world.frame)
+
+
+IN_WORLDS.update({py_function: _python_in, numpy_function: _python_in})
+RUN_PYTHON.update((py_function, numpy_function))
 
 
 class RecordedFunction:

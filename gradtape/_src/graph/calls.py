@@ -74,6 +74,7 @@ class Call:
         self.kwargs = kwargs
         self.flat = not kwargs and all(type(a) is Place or type(a) in _PLAIN for a in args)
         self.dynamic = False  # sizes of the results depend on values
+        self.refitted = False  # an operand of unknown rank has not the rank of the first world
         self.dims_before: tuple[int, ...] = ()  # of a slice, in the first world
         self.places: list[int] = []  # of the values among the leaves of the result
 

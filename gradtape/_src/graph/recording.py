@@ -12,14 +12,16 @@ gradient rules need no second description of their shapes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import re
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.base.errors import InvalidArgumentError, Untraceable, set_message
 from gradtape._src.graph.calls import (
     Bindable,
     Call,
@@ -40,6 +42,8 @@ from gradtape._src.graph.ir import Node
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape._src.tensors import above, conversion, random
+
+_NUMBER = re.compile(r"\d+")
 
 
 class Recording(Trace):
@@ -81,10 +85,13 @@ class Recording(Trace):
         return _core.symbolic(value.static or (), value.dtype, value)
 
     def place_of(self, leaf: Any) -> Any:
-        """A `Place` for a tensor or object of this recording; anything else as it is."""
+        """A `Place` for a tensor or object of this recording, a `Routine` for a function; anything else as it is."""
+        return Routine(self, leaf) if is_routine(leaf) else self._place_of_value(leaf)
+
+    def _place_of_value(self, leaf: Any) -> Any:
         value = recorded_value(leaf)
         if value is None:
-            return Routine(self, leaf) if is_routine(leaf) else leaf
+            return leaf
         graph: Any = self
         while graph is not None and graph is not value.graph:
             graph = graph.outer
@@ -97,13 +104,18 @@ class Recording(Trace):
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Takes note of a call; its results are tensors of the recording. Called by the core."""
         args = tuple(list(a) if isinstance(a, Iterator) else a for a in args)  # each world begins anew
-        return self.note(Call(function, *map_leaves(self.place_of, (args, kwargs))))
+        place = self._place_of_value if function in RUN_PYTHON else self.place_of
+        return self.note(Call(function, *map_leaves(place, (args, kwargs))))
 
     def note(self, call: Call) -> Any:
         """Makes a call in the worlds, and a node of it."""
         trace = self.worlds[0].trace
         before = len(trace.nodes)
-        outcomes = [self._tried(k, call) for k in range(len(self.worlds))]
+        try:
+            outcomes = [self._tried(k, call) for k in range(len(self.worlds))]
+        except (InvalidArgumentError, ValueError, TypeError) as e:
+            self._of_any_size(e, call)
+            raise
         call.dynamic = any(dynamic for _, dynamic in outcomes)
         results = [r for r, _ in outcomes]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
@@ -152,13 +164,32 @@ class Recording(Trace):
 
     def _tried(self, k: int, call: Call) -> tuple[Any, bool]:
         world = self.worlds[k]
+        if call.refitted:
+            with contextlib.suppress(LookupError):
+                return world.with_other_sizes(call)
         try:
             return world.run(call)
         except (InvalidArgumentError, ValueError) as error:
             try:
-                return world.with_other_sizes(call)
+                outcome = world.with_other_sizes(call)
             except LookupError:
                 raise error from None
+        call.refitted = any(v.static is None for v in values_in((call.args, call.kwargs)))
+        return outcome
+
+    def _of_any_size(self, error: Exception, call: Call) -> None:
+        """Takes the sizes of the worlds out of the text of an error: a number that differs between them is not known."""
+        texts = [str(error)]
+        for k in range(len(self.worlds)):
+            try:
+                self._tried(k, call)
+            except Exception as e:
+                texts.append(str(e))
+        numbers = [_NUMBER.findall(t) for t in texts]
+        if len({len(n) for n in numbers}) > 1:
+            return
+        shown = iter([n[0] if len(set(n)) == 1 else "None" for n in zip(*numbers, strict=True)])
+        set_message(error, _NUMBER.sub(lambda _: next(shown), texts[0]))
 
     def fill(self, world: World) -> None:
         """Makes all calls so far in a new world."""
@@ -296,6 +327,9 @@ def is_routine(leaf: Any) -> bool:
         return True
     return isinstance(leaf, BoundRoutine)
 
+
+# Functions that call one of the user's as it is, whenever the recording runs: `tf.py_function`.
+RUN_PYTHON: set[Any] = set()
 
 # Functions that read the graph that they are part of: `tf.gradients`.
 NEED_TRACE: set[Any] = set()

@@ -35,6 +35,7 @@ from gradtape._src.tensors import conversion
 _SAMPLES = (60, 84)  # the sizes of the two worlds: many divisors, and rarely those of a program
 _SAMPLE_RANKS = (1, 2)
 _MOST_TRIALS = 1000  # choices of sizes that are tried for a call
+_STYLES = 4  # kinds of made-up values, see `_example`
 
 
 class World:
@@ -137,7 +138,7 @@ class World:
 
     def _sampled(self, call: Call, frame: Frame) -> Any:
         """The results of a call on made-up values of the shapes that are in a frame."""
-        for style in range(3):
+        for style in range(_STYLES):
             examples = Frame()
             for v in values_in((call.args, call.kwargs)):
                 x = frame[v]
@@ -210,7 +211,7 @@ class World:
                 data = np.full(n, 1 + self.which)
             elif style == 2:
                 data = (at == n - 1) & (self.which == 1)
-            elif not x._dims:
+            elif not x._dims or style == 3:
                 data = np.full(n, self.sample)
             else:
                 data = at + 1 if self.which == 0 else (at + 1) // 2 + 2
@@ -238,7 +239,9 @@ def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[
     for change in changes:
         yield [tuple(change.get((i, k), d) for k, d in enumerate(s)) for i, s in enumerate(shapes)]
     unknown = [i for i, v in enumerate(values) if v.static is None]
-    for rank in range(5 if unknown else 0):
+    # Each world begins at another end: a rank that both of them find is the only one.
+    ranks = range(5 if unknown else 0)
+    for rank in reversed(ranks) if world.which else ranks:
         for last in (world.sample, *likely) if rank else [0]:
             of_rank = (*(world.sample,) * (rank - 1), last)[:rank]
             yield [of_rank if i in unknown else tuple(s) for i, s in enumerate(shapes)]

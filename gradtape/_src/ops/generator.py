@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
 from gradtape._src.ops import random as draw
 from gradtape._src.ops.creation import zeros_like
 from gradtape._src.ops.join import stack
@@ -137,28 +138,33 @@ class Generator:
 
     # ---- numbers ----------------------------------------------------------------------------
 
+    @one_call
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
         """Normal numbers of this mean and standard deviation."""
         return draw.normal_of(self._stream, shape, mean, stddev, dtype)
 
+    @one_call
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
         """Normal numbers; those more than two standard deviations from the mean are drawn again."""
         return draw.truncated_normal_of(self._stream, shape, mean, stddev, dtype)
 
+    @one_call
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
         """Uniform numbers in [minval, maxval); integers need both bounds, or None for both."""
         return draw.uniform_of(self._stream, shape, minval, maxval, dtype)
 
+    @one_call
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: Any = None) -> Any:
         """Integers from the whole range of their type."""
         return draw.bits_of(self._stream, shape, dtype)
 
+    @one_call
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32, name: Any = None
     ) -> Any:
@@ -169,6 +175,7 @@ class Generator:
 
         return draw.binomial_of(stream, shape, counts, probs, dtype)
 
+    @one_call
     def make_seeds(self, count: int = 1) -> Any:
         """Seeds for stateless ops, one per column of an int64 tensor [2, count]."""
         keys = self.uniform_full_int([count], dtypes.int64)

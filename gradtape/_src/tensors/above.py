@@ -13,3 +13,4 @@ ops: Any = None  # gradtape._src.ops
 effects: Any = None  # gradtape._src.graph.effects
 autograph: Any = None  # gradtape._src.autograph.conversion
 backward: Any = None  # gradtape._src.graph.backward
+static: Any = None  # gradtape._src.graph.static

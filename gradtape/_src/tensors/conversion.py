@@ -87,9 +87,11 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
 def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
     if not _holds_tensors(value):
         return _from_array(value, code)
+    wanted = code
     if code < 0:
         code = next((_dtype_code(v) for v in _leaves(value) if _dtype_code(v) >= 0), code)
-    return above.ops.stack([_element(v, code) for v in value], 0)
+    out = above.ops.stack([_element(v, code) for v in value], 0)
+    return out if wanted in (-1, out.dtype._code) else above.ops.cast(out, dtypes.BY_CODE[wanted])
 
 
 def _element(value: Any, code: int) -> _core.Tensor:

@@ -178,7 +178,7 @@ def _get_shape(self: Tensor) -> TensorShape:
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:
-    """Checks that the tensor has this shape.
+    """Checks that the tensor has this shape; while a function is traced, says so.
 
     Raises:
       ValueError: if it does not.
@@ -187,6 +187,8 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         raise ValueError(
             f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}."
         )
+    if self._symbol is not None and not self.shape.is_fully_defined():
+        above.static.narrow(self, shape)
 
 
 def _ref(self: Tensor) -> Reference:

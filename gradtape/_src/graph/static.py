@@ -1,0 +1,54 @@
+"""What is known of tensors while a function is traced: their shapes, and values that do not depend on any size."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.graph.calls import recorded_value
+from gradtape._src.graph.recording import current
+from gradtape._src.tensors import above
+
+
+def narrow(tensor: Any, shape: Any) -> None:
+    """Makes the shape of a tensor of a recording more precise: `tensor.set_shape(shape)`."""
+    recording, value = current(), recorded_value(tensor)
+    merged = tensor.shape.merge_with(shape)
+    if recording is None or value is None or merged.rank is None:
+        return
+    value.static, value.unknown_rank = tuple(merged.as_list()), False
+    _core.set_static_shape(tensor, value.static)
+    for world in recording.worlds:
+        x = world.frame[value]
+        world.frame[value] = world.fresh(world.shape_of(value.static), value.dtype, [x], linear=True)
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value of a tensor as an array, if it is known while a function is traced.
+
+    Args:
+      partial: has no effect; TensorFlow then gives a list of those elements that are known.
+
+    Returns:
+      An array, or None if the value is known only when the function runs.
+    """
+    if isinstance(tensor, _core.Variable):
+        return None
+    if not isinstance(tensor, _core.Tensor):
+        return np.asarray(tensor)
+    if tensor._symbol is None:
+        return tensor.numpy()
+    recording, value = current(), recorded_value(tensor)
+    if recording is None or value is None:
+        return None
+    found = [world.frame[value] for world in recording.worlds]
+    if any(x._symbol is not None for x in found):
+        return None
+    first, *others = [x.numpy() for x in found]
+    return first if all(np.array_equal(first, other) for other in others) else None
+
+
+above.static = sys.modules[__name__]
