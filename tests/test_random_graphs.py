@@ -2,7 +2,8 @@
 
 Hypothesis draws 5 to 25 ops over a pool of values of random shapes and types. Eager results equal
 NumPy's, the function's equal the eager ones; gradients of eager, compiled and traced runs agree
-with each other and, in float64, with central differences; so do second derivatives.
+with each other and, in float64, with central differences; so do second derivatives. One trace of a
+program whose sizes are not declared serves any of them.
 """
 
 import numpy as np
@@ -100,10 +101,13 @@ class Library:
         return named.get(name, getattr(tf, name, None))(*args)
 
 
+SIZES = [(1, 1), (2, 3), (3, 3), (1, 4), (5, 1), (4, 3), (9, 70)]
+
+
 @st.composite
-def programs(draw, most=25, least=5):
+def programs(draw, most=25, least=5, sizes=SIZES):
     """A list of (op, operand numbers, attributes) over inputs of random shapes; values are rank 2 or less."""
-    rows, columns = draw(st.sampled_from([(1, 1), (2, 3), (3, 3), (1, 4), (5, 1), (4, 3), (9, 70)]))
+    rows, columns = draw(st.sampled_from(sizes))
     shapes = [(rows, columns), (columns,), (rows, 1), ()]
     inputs = [(rows, columns), *draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=3))]
     pool = list(inputs)
@@ -166,13 +170,15 @@ def _broadcast(a, b):
         return None
 
 
-def run(program, inputs, use_numpy=False):
-    """The results of a program for these inputs."""
+def run(program, inputs, use_numpy=False, at_any_size=False):
+    """The results of a program for these inputs, which may have other sizes than it was drawn for."""
     _, steps, results, _ = program
     lib = Library(use_numpy)
     pool = list(inputs)
     for op, operands, attrs in steps:
         xs = [pool[k] for k in operands]
+        if at_any_size:
+            attrs = computed(op, xs[0], attrs, inputs[0])
         if op == "unary":
             out = lib.pick(UNARY[attrs[0]])(*xs)
         elif op == "binary":
@@ -193,20 +199,33 @@ def run(program, inputs, use_numpy=False):
     return [pool[k] for k in results]
 
 
+def computed(op, x, attrs, first):
+    """The attributes of an op that are sizes, as tensors."""
+    if op == "reshape":
+        ones = tuple(d for d in attrs[0] if d == 1)
+        return (tf.shape(x) if not ones and len(attrs[0]) == 2 else [d if d == 1 else -1 for d in attrs[0]],)
+    if op == "broadcast":
+        return (tf.shape(first),)
+    if op == "slice":
+        return slice(None, None, 2), slice(tf.shape(x)[1] // 2, None)
+    return attrs
+
+
 def numbers(program, dtype):
     rng = np.random.default_rng(program[3])
     return [np.asarray(rng.uniform(-2, 2, shape), dtype) for shape in program[0]]
 
 
-def total(program, inputs):
+def total(program, inputs, **options):
     """A scalar of all results, in which no result hides behind another."""
-    return tf.add_n([tf.reduce_sum(tf.sin(r)) * (k + 1.0) for k, r in enumerate(run(program, inputs))])
+    results = run(program, inputs, **options)
+    return tf.add_n([tf.reduce_sum(tf.sin(r)) * (k + 1.0) for k, r in enumerate(results)])
 
 
-def first_order(program, inputs):
+def first_order(program, inputs, **options):
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        y = total(program, inputs)
+        y = total(program, inputs, **options)
     return tape.gradient(y, inputs, unconnected_gradients="zero")
 
 
@@ -308,3 +327,42 @@ def test_second_order(program):
             tape.watch(tensors)
             y = tf.add_n([tf.reduce_sum(tf.sin(g)) for g in inner(*tensors)])
         close(tape.gradient(y, tensors, unconnected_gradients="zero"), expected, 1e-9)
+
+
+def of_size(shape, drawn, rows, columns):
+    """The shape of an input for another number of rows and columns than it was drawn for."""
+    size = {drawn[0]: rows, drawn[1]: columns}
+    return tuple(size.get(d, d) for d in shape)
+
+
+@given(program=programs(most=12, sizes=[(5, 7)]))
+@settings(max_examples=15)
+def test_one_trace_for_all_sizes(program):
+    """Every size is declared None; the second call for a size runs a program."""
+    declared = [tf.TensorSpec([None if d > 1 else d for d in s], tf.float64) for s in program[0]]
+    traces = []
+
+    def both(*xs):
+        traces.append(None)
+        xs = list(xs)
+        return run(program, xs, at_any_size=True), first_order(program, xs, at_any_size=True)
+
+    traced = function(both, input_signature=declared)
+    rng = np.random.default_rng(program[3])
+    for rows, columns in [(5, 7), (3, 4), (8, 2)]:
+        shapes = [of_size(s, (5, 7), rows, columns) for s in program[0]]
+        tensors = [tf.constant(rng.uniform(-2, 2, s)) for s in shapes]
+        try:
+            expected = (
+                run(program, tensors, at_any_size=True),
+                first_order(program, tensors, at_any_size=True),
+            )
+        except tf.errors.InvalidArgumentError:  # sizes that were the same by chance when it was drawn
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                traced(*tensors)
+            continue
+        for _ in range(2):
+            values, grads = traced(*tensors)
+            close(values, expected[0], 1e-10)
+            close(grads, expected[1], 1e-10)
+    assert len(traces) == 1
