@@ -183,19 +183,36 @@ class World:
         if type(call) is not Call or any(v.dtype < 0 for v in values):
             raise LookupError("a tape knows its own tensors only")
         for shapes in itertools.islice(_choices(self, call, values), _MOST_TRIALS):
-            frame = Frame(self.frame)
-            frame.update((v, self.fresh(s, v.dtype)) for v, s in zip(values, shapes, strict=True))
-            dynamic = False
-            try:
-                try:
-                    with self.scope():
-                        results = call.make(frame)
-                except Untraceable:
-                    results, dynamic = self._sampled(call, frame), True
-            except Exception:
-                continue
-            return self._like(results, self._inputs(call), linear=dynamic), dynamic
+            outcome = self._with_shapes(call, values, shapes)
+            if outcome is not None:
+                results, dynamic = self._least_changed(call, values, shapes, outcome)
+                return self._like(results, self._inputs(call), linear=dynamic), dynamic
         raise LookupError("no sizes fit the call")
+
+    def _with_shapes(self, call: Call, values: list[Recorded], shapes: list) -> tuple[Any, bool] | None:
+        """The results of a call on operands of these shapes, and whether their sizes depend on values; None if they
+        do not fit."""
+        frame = Frame(self.frame)
+        frame.update((v, self.fresh(s, v.dtype)) for v, s in zip(values, shapes, strict=True))
+        try:
+            try:
+                with self.scope():
+                    return call.make(frame), False
+            except Untraceable:
+                return self._sampled(call, frame), True
+        except Exception:
+            return None
+
+    def _least_changed(self, call: Call, values: list[Recorded], shapes: list, outcome: Any) -> tuple[Any, bool]:
+        """The outcome with every size put back that need not differ from those of this world: what is left is known."""
+        for i, value in enumerate(values):
+            for k, d in enumerate(value.static or ()):
+                if d is None and shapes[i][k] != self.sample:
+                    less = [(*s[:k], self.sample, *s[k + 1 :]) if i == j else s for j, s in enumerate(shapes)]
+                    found = self._with_shapes(call, values, less)
+                    if found is not None:
+                        shapes, outcome = less, found
+        return outcome
 
     def _example(self, x: Any, style: int) -> Any:
         if x._symbol is None:
