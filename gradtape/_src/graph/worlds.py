@@ -186,14 +186,14 @@ class World:
             outcome = self._with_shapes(call, values, shapes)
             if outcome is not None:
                 results, dynamic = self._least_changed(call, values, shapes, outcome)
-                return self._like(results, self._inputs(call), linear=dynamic), dynamic
+                return (self._like(results, self._inputs(call)) if dynamic else results), dynamic
         raise LookupError("no sizes fit the call")
 
     def _with_shapes(self, call: Call, values: list[Recorded], shapes: list) -> tuple[Any, bool] | None:
         """The results of a call on operands of these shapes, and whether their sizes depend on values; None if they
         do not fit."""
         frame = Frame(self.frame)
-        frame.update((v, self.fresh(s, v.dtype)) for v, s in zip(values, shapes, strict=True))
+        frame.update((v, self._resized(v, s)) for v, s in zip(values, shapes, strict=True))
         try:
             try:
                 with self.scope():
@@ -203,7 +203,14 @@ class World:
         except Exception:
             return None
 
-    def _least_changed(self, call: Call, values: list[Recorded], shapes: list, outcome: Any) -> tuple[Any, bool]:
+    def _resized(self, value: Recorded, dims: tuple[int, ...]) -> Any:
+        """What a value is in this world, in another shape. Derivatives pass, so what depends on what is found as ever."""
+        x = self.frame[value]
+        return x if x._dims == dims else self.fresh(dims, value.dtype, [x], linear=True)
+
+    def _least_changed(
+        self, call: Call, values: list[Recorded], shapes: list, outcome: Any
+    ) -> tuple[Any, bool]:
         """The outcome with every size put back that need not differ from those of this world: what is left is known."""
         for i, value in enumerate(values):
             for k, d in enumerate(value.static or ()):
