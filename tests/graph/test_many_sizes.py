@@ -1,64 +1,88 @@
-"""Functions of unknown sizes that meet many of them keep little: programs and notes of sizes have a bound."""
+"""Functions of unknown sizes that meet many of them keep little: programs and notes of sizes have a bound.
 
-import gc
+What is alive is counted in a process of its own, in which nothing else comes or goes meanwhile.
+"""
 
+import json
+import subprocess
+import sys
+
+_COMMON = """
+import gc, json
 import gradtape as tf
 from gradtape._src.functions import recorded
 
-spec = tf.TensorSpec
-
-
-def _kept(function):
-    (trace,) = function._concrete.values()
-    return trace
-
-
-def _live():
+def live():
     gc.collect()
     info = tf.config.memory_info()
     return info["live_bytes"], info["live_tensors"]
 
+def say(**found):
+    print(json.dumps(found))
+"""
+
+_MANY = """
+runs = []
+
+@tf.function(input_signature=[tf.TensorSpec([None, 2], tf.int8)])
+def f(x):
+    runs.append(None)
+    return tf.reduce_sum(x, 1) * x[:, 0]
+
+def use(sizes):
+    for n in sizes:
+        assert f(tf.ones([n, 2], tf.int8)).shape == (n,)
+
+use(range(1, 1001))
+before = live()
+use(range(1001, 10_001))
+after = live()
+(trace,) = f._concrete.values()
+say(before=before, after=after, programs=len(trace.programs), seen=len(trace._seen), most=recorded._MOST_SEEN,
+    runs=len(runs), traces=f.experimental_get_tracing_count())
+"""
+
+_PROGRAMS = """
+@tf.function(input_signature=[tf.TensorSpec([None])])
+def f(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x * tf.range(tf.cast(tf.size(x), tf.float32)))
+    return tape.gradient(y, x)
+
+def use(sizes):
+    for n in sizes:
+        for _ in range(2):
+            assert f(tf.ones([n])).shape == (n,)
+
+most = recorded._MOST_PROGRAMS
+use(range(1, most + 1))
+use(range(1000, 1000 + most))
+before = live()
+use(range(2000, 2000 + most))
+after = live()
+(trace,) = f._concrete.values()
+say(before=before, after=after, programs=len(trace.programs), most=most)
+"""
+
+
+def _alone(program):
+    """What a program says that has a process of its own."""
+    command = [sys.executable, "-c", _COMMON + program]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=600).stdout)
+
 
 def test_ten_thousand_sizes():
-    runs = []
-
-    @tf.function(input_signature=[spec([None, 2], tf.int8)])
-    def f(x):
-        runs.append(None)
-        return tf.reduce_sum(x, 1) * x[:, 0]
-
-    def use(sizes):
-        for n in sizes:
-            assert f(tf.ones([n, 2], tf.int8)).shape == (n,)
-
-    use(range(1, 1001))
-    before = _live()
-    use(range(1001, 10_001))
-    assert _live() == before
-    trace = _kept(f)
-    assert len(trace.programs) == 0 and len(trace._seen) <= recorded._MOST_SEEN
-    assert len(runs) == f.experimental_get_tracing_count() == 1
+    found = _alone(_MANY)
+    assert found["after"] == found["before"]
+    assert found["programs"] == 0 and found["seen"] <= found["most"]
+    assert found["runs"] == found["traces"] == 1
 
 
 def test_programs_that_do_not_come_back_are_let_go():
-    @tf.function(input_signature=[spec([None])])
-    def f(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.reduce_sum(x * tf.range(tf.cast(tf.size(x), tf.float32)))
-        return tape.gradient(y, x)
-
-    def use(sizes):
-        for n in sizes:
-            for _ in range(2):
-                assert f(tf.ones([n])).shape == (n,)
-
-    most = recorded._MOST_PROGRAMS
-    use(range(1, most + 1))
-    use(range(1000, 1000 + most))
-    full = _live()
-    use(range(2000, 2000 + most))
-    bytes_now, tensors_now = _live()
-    assert len(_kept(f).programs) == most
-    assert tensors_now == full[1]
-    assert bytes_now <= 2.1 * full[0]  # each program holds the numbers of its range, twice as many now
+    found = _alone(_PROGRAMS)
+    (bytes_before, tensors_before), (bytes_after, tensors_after) = found["before"], found["after"]
+    assert found["programs"] == found["most"]
+    assert tensors_after == tensors_before
+    # Each program holds the numbers of its range, twice as many now.
+    assert bytes_after <= 2.1 * bytes_before
