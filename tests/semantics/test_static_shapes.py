@@ -163,6 +163,27 @@ FUNCTIONS = {
         lambda x: shown(tf.norm(x, axis=1), tf.nn.l2_normalize(x, 1), *tf.nn.moments(x, [0])),
         spec([None, 3]),
     ),
+    "rank3": (
+        lambda x, c: shown(
+            x + c, tf.where(x > 1.0, x, c), tf.unstack(x, 2)[0], tf.boolean_mask(x, [True, False])
+        ),
+        spec(None),
+        spec([2, 3]),
+    ),
+    "rank4": (
+        lambda x, c: shown(
+            tf.ensure_shape(x, [6, 4]),
+            tf.ensure_shape(x, [6, None]),
+            tf.stack([x, c]),
+            tf.add_n([x, c]),
+            tf.concat([x, c], 0),
+            tf.reshape(x, [5, 7]),
+            tf.broadcast_to(x, [4, 2, 3]),
+            tf.tensordot(x, c, [[1], [1]]),
+        ),
+        spec(None),
+        spec([2, 3]),
+    ),
 }
 EXPECTED = {
     "binary": ["(None, 3)", "(None, 3)", "(None, 3)"],
@@ -198,6 +219,17 @@ EXPECTED = {
     "einsum": ["(None, 4)", "(None, 4)"],
     "rank": ["<unknown>", "<unknown>", "(None,)", "()", "(None,)", "()"],
     "rank2": ["<unknown>", "<unknown>", "<unknown>", "(2, None)", "(None, 3)"],
+    "rank3": ["<unknown>", "<unknown>", "<unknown>", "<unknown>"],
+    "rank4": [
+        "(6, 4)",
+        "(6, None)",
+        "(2, 2, 3)",
+        "(2, 3)",
+        "(None, 3)",
+        "(5, 7)",
+        "(4, 2, 3)",
+        "<unknown>",
+    ],
     "ensure": ["(None, 4)"],
     "cast": ["(None, None)", "(None, None)", "(None, None)"],
     "meshgrid": ["(None, None)", "(None, None)"],

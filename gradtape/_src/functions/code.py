@@ -32,7 +32,7 @@ def names_sizes_of_values(function: Callable) -> bool:
         f = todo.pop()
         f = getattr(f, "python_function", f)  # another tf.function
         f = getattr(f, "__func__", f)  # a method
-        if not isinstance(f, FunctionType) or id(f) in seen or f.__module__.startswith("gradtape"):
+        if not isinstance(f, FunctionType) or id(f) in seen or (f.__module__ or "").startswith("gradtape"):
             continue
         seen.add(id(f))
         names = set(_names(f.__code__))

@@ -96,6 +96,9 @@ class Frame(dict):
     def __init__(self, outer: Frame | None = None) -> None:
         super().__init__()
         self.outer = outer
+        self.world: Any = (
+            None if outer is None else outer.world
+        )  # see `worlds.World`; None while values are there
 
     def __missing__(self, value: Recorded) -> Any:
         if self.outer is None:

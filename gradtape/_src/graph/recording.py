@@ -12,7 +12,6 @@ gradient rules need no second description of their shapes.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 import types
@@ -112,7 +111,7 @@ class Recording(Trace):
         trace = self.worlds[0].trace
         before = len(trace.nodes)
         try:
-            outcomes = [self._tried(k, call) for k in range(len(self.worlds))]
+            outcomes = [world.outcome(call) for world in self.worlds]
         except (InvalidArgumentError, ValueError, TypeError) as e:
             self._of_any_size(e, call)
             raise
@@ -162,27 +161,12 @@ class Recording(Trace):
             recording = recording.outer
         return out
 
-    def _tried(self, k: int, call: Call) -> tuple[Any, bool]:
-        world = self.worlds[k]
-        if call.refitted:
-            with contextlib.suppress(LookupError):
-                return world.with_other_sizes(call)
-        try:
-            return world.run(call)
-        except (InvalidArgumentError, ValueError) as error:
-            try:
-                outcome = world.with_other_sizes(call)
-            except LookupError:
-                raise error from None
-        call.refitted = any(v.static is None for v in values_in((call.args, call.kwargs)))
-        return outcome
-
     def _of_any_size(self, error: Exception, call: Call) -> None:
         """Takes the sizes of the worlds out of the text of an error: a number that differs between them is not known."""
         texts = [str(error)]
-        for k in range(len(self.worlds)):
+        for world in self.worlds:
             try:
-                self._tried(k, call)
+                world.outcome(call)
             except Exception as e:
                 texts.append(str(e))
         numbers = [_NUMBER.findall(t) for t in texts]
@@ -194,12 +178,10 @@ class Recording(Trace):
     def fill(self, world: World) -> None:
         """Makes all calls so far in a new world."""
         for value in self.inputs:
-            world.admit(value)  # type: ignore[arg-type]
+            if value not in world.frame:
+                world.admit(value)  # type: ignore[arg-type]
         for node in self.nodes:
-            try:
-                results, _ = world.run(node.op)
-            except (InvalidArgumentError, ValueError):
-                results, _ = world.with_other_sizes(node.op)
+            results, _ = world.outcome(node.op)
             leaves = leaves_of(results)
             world.frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
 
@@ -258,7 +240,14 @@ class Part(Recording):
 
     def run(self, arguments: Sequence[Any], frame: Frame) -> Any:
         """What it returns for these arguments, within a frame of the recording around it."""
-        inner = self.replay(arguments, frame)
+        trace = _core.current_trace()
+        if frame.world is None or trace is None:
+            inner = self.replay(arguments, frame)
+        else:  # calls are tried one by one, so that nothing but ops runs on made-up values
+            world = frame.world.inside(frame, trace)
+            inner = world.frame
+            inner.update(zip(self.inputs, arguments, strict=True))
+            self.fill(world)
         return map_leaves(lambda leaf: in_frame(leaf, inner), self.result)
 
     def in_world(self, world: World) -> Any:
@@ -315,10 +304,8 @@ class BoundRoutine:
         functools.update_wrapper(self, routine._function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        part = self.routine.part_for(args, kwargs)
         tensors = [x for x in leaves_of((args, kwargs)) if isinstance(x, _core.Tensor)]
-        inner = part.replay(tensors, self.frame)
-        return map_leaves(lambda leaf: in_frame(leaf, inner), part.result)
+        return self.routine.part_for(args, kwargs).run(tensors, self.frame)
 
 
 def is_routine(leaf: Any) -> bool:

@@ -6,6 +6,7 @@ instead. A call that fails because a size does not fit is tried with other sizes
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import operator
@@ -15,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.dtypes import DIFFERENTIABLE
-from gradtape._src.base.errors import Untraceable
+from gradtape._src import ops
+from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE
+from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.base.shape import TensorShape
 from gradtape._src.graph.calls import (
+    Bindable,
     Call,
     Frame,
     Place,
@@ -45,8 +49,16 @@ class World:
         self.which = which
         self.outer = outer
         self.trace: Trace = Trace() if outer is None else outer.trace
+        self.own_trace: Trace = self.trace if outer is None else outer.own_trace
         self.frame: Frame = Frame(None if outer is None else outer.frame)
+        self.frame.world = self
         self.tapes: list[Any] = [] if outer is None else list(outer.tapes)
+
+    def inside(self, frame: Frame, trace: Trace) -> World:
+        """This world for a function that the library calls now: in a trace of its own perhaps, on tapes of its own."""
+        inner = World(self.which, self)
+        inner.frame.outer, inner.trace, inner.tapes = frame, trace, list(_core.recording_tapes())
+        return inner
 
     @property
     def sample(self) -> int:
@@ -75,7 +87,9 @@ class World:
         Its gradients are such tensors too: of the cotangent alone if the way is `linear`.
         """
         with self.scope():
-            return self._fresh(dims, dtype, inputs, linear)
+            if self.trace is self.own_trace:
+                return self._fresh(dims, dtype, inputs, linear)
+            return _sketch(dims, dtype, inputs, linear)
 
     def _fresh(self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
         tensor = symbolic(self.trace.input(dims, dtype))
@@ -93,6 +107,21 @@ class World:
     def scope(self) -> Any:
         self.tapes = [t for t in self.tapes if t._stage != "used"]
         return _core.Scope(recording=False, trace=self.trace, tapes=tuple(self.tapes))
+
+    def outcome(self, call: Call) -> tuple[Any, bool]:
+        """The results of a call, with other sizes if those of this world do not fit; whether sizes depend on values."""
+        if call.refitted:
+            with contextlib.suppress(LookupError):
+                return self.with_other_sizes(call)
+        try:
+            return self.run(call)
+        except (InvalidArgumentError, ValueError) as error:
+            try:
+                outcome = self.with_other_sizes(call)
+            except LookupError:
+                raise error from None
+        call.refitted = any(v.static is None for v in values_in((call.args, call.kwargs)))
+        return outcome
 
     def run(self, call: Call) -> tuple[Any, bool]:
         """The results of a call, and whether their sizes depend on values."""
@@ -138,6 +167,10 @@ class World:
 
     def _sampled(self, call: Call, frame: Frame) -> Any:
         """The results of a call on made-up values of the shapes that are in a frame."""
+        if any(callable(leaf) or isinstance(leaf, Bindable) for leaf in leaves_of((call.args, call.kwargs))):
+            raise LookupError(
+                "functions of the user's must not see made-up values: they may assign, print, draw"
+            )
         for style in range(_STYLES):
             examples = Frame()
             for v in values_in((call.args, call.kwargs)):
@@ -244,6 +277,17 @@ class World:
         return conversion.convert(np.reshape(data, x._dims).astype(kind))
 
 
+def _sketch(dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
+    """A symbol of the current trace that comes from `inputs` by ops, which are never run."""
+    kind = BY_CODE[dtype]
+    tensors = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype.name != "string"]
+    if kind.name == "string" or not tensors:
+        return conversion.convert(np.zeros(dims, kind.as_numpy_dtype))
+    sums = [ops.reduce_sum(ops.cast(x, "float32") if x.dtype.name == "bool" else x) for x in tensors]
+    total = ops.add_n([ops.cast(t, kind if dtype in DIFFERENTIABLE else "float32") for t in sums])
+    return ops.broadcast_to(ops.cast(total if linear else total * total, kind), dims)
+
+
 def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[tuple[int, ...]]]:
     """Shapes for operands with gaps, the likeliest first: one size is another one, all of an axis are, or two are."""
     shapes = [list(world.shape_of(v.static)) for v in values]
@@ -263,12 +307,19 @@ def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[
     for change in changes:
         yield [tuple(change.get((i, k), d) for k, d in enumerate(s)) for i, s in enumerate(shapes)]
     unknown = [i for i, v in enumerate(values) if v.static is None]
+    for like in _of_any_rank(world, call, likely) if unknown else ():
+        yield [like if i in unknown else tuple(s) for i, s in enumerate(shapes)]
+
+
+def _of_any_rank(world: World, call: Call, likely: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Shapes of operands of unknown rank: any sizes, with those of another shape in front or behind."""
+    ends = [(), *((n,) for n in likely), *_shapes_among(world, call), *_shapes_of(world, call)]
     # Each world begins at another end: a rank that both of them find is the only one.
-    ranks = range(5 if unknown else 0)
-    for rank in reversed(ranks) if world.which else ranks:
-        for last in (world.sample, *likely) if rank else [0]:
-            of_rank = (*(world.sample,) * (rank - 1), last)[:rank]
-            yield [of_rank if i in unknown else tuple(s) for i, s in enumerate(shapes)]
+    for rank in range(4, -1, -1) if world.which else range(5):
+        for end in dict.fromkeys(ends):
+            if len(end) <= rank:
+                more = (world.sample,) * (rank - len(end))
+                yield from dict.fromkeys(((*more, *end), (*end, *more)))
 
 
 def _aligned(world: World, values: list[Recorded], gaps: list[tuple[int, int]], call: Call) -> Iterator[dict]:
@@ -292,6 +343,16 @@ def _of_size(values: list[Recorded], gaps: list[tuple[int, int]], call: Call) ->
                 known = math.prod(d for d in v.static or () if d is not None)
                 if mine and known and count > 0 and count % known == 0:
                     yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
+
+
+def _shapes_among(world: World, call: Call) -> list[tuple[int, ...]]:
+    """The arguments that are shapes: `ensure_shape(x, [None, 3])`."""
+    given = [
+        s.as_list() if isinstance(s, TensorShape) and s.rank is not None else s
+        for s in (*call.args, *call.kwargs.values())
+    ]
+    lists = [s for s in given if isinstance(s, (list, tuple)) and all(type(d) is int or d is None for d in s)]
+    return [tuple(world.sample if d in (None, -1) else d for d in s) for s in lists]
 
 
 def _shapes_of(world: World, call: Call) -> list[tuple[int, ...]]:

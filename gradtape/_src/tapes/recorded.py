@@ -71,8 +71,14 @@ class DerivativeCall(Call):
 
 
 def _of_kind(kind: type, g: Any, like: Any) -> Any:
-    if kind is type(None) or type(g) is kind:
-        return g if type(g) is kind else None
+    if type(g) is kind:
+        return g
+    if kind is type(None):
+        raise RuntimeError(
+            "a derivative exists in this run that the trace of the function did not know of; the code after it was traced "
+            "with None in its place. This is a mistake of gradtape: please report it. Hint: to go on, decorate the "
+            "function without input_signature, or call tf.config.run_functions_eagerly(True)."
+        )
     dense = ops.zeros_like(like) if g is None else conversion.densify(g)
     if kind is _core.Tensor:
         return dense
