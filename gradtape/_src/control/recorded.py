@@ -37,6 +37,9 @@ class BranchCall(Call):
     def op_name(self) -> str:
         return self.name
 
+    def inner(self) -> list:
+        return self.parts
+
     def make(self, frame: Frame) -> Any:
         which = in_frame(self.args[0], frame)
         functions = [functools.partial(p.run, (), frame) for p in self.parts]
@@ -103,6 +106,9 @@ class LoopCall(Call):
         self.names, self.test, self.step, self.iterates = names, test, step, iterates
 
     op_name = "while"
+
+    def inner(self) -> list:
+        return [self.test, self.step]
 
     def make(self, frame: Frame) -> Any:
         state = map_leaves(lambda leaf: in_frame(leaf, frame), self.args[0])

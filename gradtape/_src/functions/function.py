@@ -233,9 +233,7 @@ class Function:
         known = all(s is not None and None not in s for s in statics)
         try:
             if not known or self._needs_values:
-                recorded = self._kept(lambda: self._record(args, kwargs, statics))
-                recorded.compiles_at_once |= known
-                return recorded
+                return self._kept(lambda: self._record(args, kwargs, statics))
             try:
                 return self._kept(lambda: self._trace(args, kwargs))
             except Untraceable as e:
@@ -360,10 +358,7 @@ class Function:
             annotate(e)
             raise
 
-        def compiled(trace: Trace, structure: Any, flat: list, symbols: list) -> ConcreteFunction:
-            return ConcreteFunction(self, trace, structure, flat, symbols)
-
-        recorded = RecordedFunction(recording, result, flat, compiled)
+        recorded = RecordedFunction(recording, result, flat)
         recorded.placeholders = placeholders
         return recorded, recording.created
 

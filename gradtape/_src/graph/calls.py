@@ -54,9 +54,18 @@ class Recorded(Value):
 class Bindable:
     """What becomes something else in each frame: a function that reads values of the recording around it."""
 
+    function: Callable
+
     def within(self, frame: Frame) -> Any:
         raise NotImplementedError
 
+    def parts(self) -> list:
+        """The recordings that it consists of."""
+        return []
+
+
+# Functions that open a tape, which is closed at the end of the recording if nothing else did it.
+OPENERS: set[Any] = set()
 
 # Arguments that are no nests.
 _PLAIN = frozenset((_core.Tensor, _core.Variable, int, float, bool, str, type(None)))
@@ -73,7 +82,9 @@ class Call:
         self.args = args
         self.kwargs = kwargs
         self.flat = not kwargs and all(type(a) is Place or type(a) in _PLAIN for a in args)
+        self.opens = function in OPENERS
         self.dynamic = False  # sizes of the results depend on values
+        self.draws = False  # random numbers
         self.refitted = False  # an operand of unknown rank has not the rank of the first world
         self.dims_before: tuple[int, ...] = ()  # of a slice, in the first world
         self.places: list[int] = []  # of the values among the leaves of the result
@@ -81,6 +92,11 @@ class Call:
     @property
     def op_name(self) -> str:
         return str(getattr(self.function, "op_name", None) or getattr(self.function, "__name__", "call"))
+
+    def inner(self) -> list:
+        """The recordings inside: branches, loop bodies, functions of the user's."""
+        leaves = leaves_of((self.args, self.kwargs))
+        return [part for leaf in leaves if isinstance(leaf, Bindable) for part in leaf.parts()]
 
     def make(self, frame: Frame) -> Any:
         """Makes the call with the values of a frame."""
@@ -96,9 +112,9 @@ class Frame(dict):
     def __init__(self, outer: Frame | None = None) -> None:
         super().__init__()
         self.outer = outer
-        self.world: Any = (
-            None if outer is None else outer.world
-        )  # see `worlds.World`; None while values are there
+        # See `worlds.World`; None while values are there.
+        self.world: Any = None if outer is None else outer.world
+        self.opened: list[Any] = []  # tapes, some of which may be closed again
 
     def __missing__(self, value: Recorded) -> Any:
         if self.outer is None:

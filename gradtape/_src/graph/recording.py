@@ -2,8 +2,8 @@
 
 The Python function runs once, on tensors whose shape may have gaps (`None`, as in TensorFlow). Each call of the
 library that it makes is a node: the function, its arguments, and the values among them. Nobody looks into a call
-before the sizes are there. `Recording.replay` makes the calls again, in order: on tensors, which is eager mode
-without the user's Python code; or on symbols of an ordinary trace, which gives the program for these sizes.
+before the sizes are there. `Recording.replay` makes the calls again, in order: on symbols of an ordinary trace; or on
+tensors, where they run as programs for the sizes that come back (`segments.py`).
 
 What shapes the results have is found by trial: every call is also made in two *worlds*, ordinary traces in which the
 unknown sizes are numbers. A size that is the same in both is known; one that differs is None. So ops, composites and
@@ -22,6 +22,7 @@ from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import InvalidArgumentError, Untraceable, set_message
 from gradtape._src.graph.calls import (
+    OPENERS,
     Bindable,
     Call,
     Frame,
@@ -37,7 +38,9 @@ from gradtape._src.graph.calls import (
     recorded_value,
     values_in,
 )
+from gradtape._src.graph.effects import Draw
 from gradtape._src.graph.ir import Node
+from gradtape._src.graph.segments import Segment, make_calls, split
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape._src.tensors import above, conversion, random
@@ -48,13 +51,16 @@ _NUMBER = re.compile(r"\d+")
 class Recording(Trace):
     """A graph of calls, which is being written by a running function."""
 
-    __slots__ = ("worlds", "dynamic", "needs_trace")
+    __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "_result", "_steps")
 
     def __init__(self, outer: Recording | None = None) -> None:
         super().__init__(outer)
         self.records = True
         self.needs_trace = False  # a call reads the graph that it is part of
         self.dynamic = False  # a size depends on values: there is no program for the whole
+        self.draws = False  # random numbers
+        self._result: Any = None
+        self._steps: tuple[int, list[Segment | Node]] = -1, []  # for how many nodes, and how they run
         self.worlds = [World(k, None if outer is None else outer.open()[k]) for k in range(2)]
 
     def open(self) -> list[World]:
@@ -115,7 +121,9 @@ class Recording(Trace):
         except (InvalidArgumentError, ValueError, TypeError) as e:
             self._of_any_size(e, call)
             raise
-        call.dynamic = any(dynamic for _, dynamic in outcomes)
+        inner = call.inner()
+        call.dynamic = any(dynamic for _, dynamic in outcomes) or any(p.dynamic for p in inner)
+        call.draws = any(isinstance(n.op, Draw) for n in trace.nodes[before:]) or any(p.draws for p in inner)
         results = [r for r, _ in outcomes]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
         if constant and not any(map(is_symbolic, leaves_of((call.args, call.kwargs, results)))):
@@ -157,6 +165,7 @@ class Recording(Trace):
         recording: Any = self
         while recording is not None:
             recording.dynamic = recording.dynamic or call.dynamic
+            recording.draws = recording.draws or call.draws
             recording.needs_trace = recording.needs_trace or call.function in NEED_TRACE
             recording = recording.outer
         return out
@@ -203,35 +212,47 @@ class Recording(Trace):
 
     # ---- replaying ----------------------------------------------------------------------------
 
+    @property
+    def result(self) -> Any:
+        """What the function returned, with a `Place` for each value of this recording."""
+        return self._result
+
+    @result.setter
+    def result(self, nest: Any) -> None:
+        self._result = map_leaves(self.place_of, nest)
+
     def replay(self, arguments: Sequence[Any], outer: Frame | None = None) -> Frame:
-        """Makes the calls again for other arguments: tensors, or symbols of a trace."""
+        """Makes the calls again for other arguments: symbols of a trace, or tensors, as programs where it can."""
         frame = Frame(outer)
         frame.update(zip(self.inputs, arguments, strict=True))
-        entered: list[Any] = []
         try:
-            for node in self.nodes:
-                results = node.op.make(frame)
-                if len(node.results) == 1 and type(results) is _core.Tensor:
-                    frame[node.results[0]] = results
-                elif node.results:
-                    leaves = leaves_of(results)
-                    frame.update((v, leaves[k]) for v, k in zip(node.results, node.op.places, strict=True))
-                if node.op.function is enter_tape:
-                    entered.append(frame[node.op.args[0].value])
+            if _core.current_trace() is not None:
+                make_calls(self.nodes, frame)
+            else:
+                for step in self.steps:
+                    if isinstance(step, Segment):
+                        step.run(frame)
+                    else:
+                        make_calls((step,), frame)
         finally:
-            for tape in reversed(entered):
+            for tape in reversed(frame.opened):
                 tape.__exit__(None, None, None)
         return frame
 
+    @property
+    def steps(self) -> list[Segment | Node]:
+        """How the recording runs on tensors."""
+        count, steps = self._steps
+        if count != len(self.nodes) or any(type(s) is Segment and s.misfit for s in steps):
+            steps = split(self.nodes, self.result, self.draws or self.needs_trace)
+            self._steps = len(self.nodes), steps
+        return steps
+
 
 class Part(Recording):
-    """The recording of a branch, a loop body, or a function that is an argument, and what it returns."""
+    """The recording of a branch, a loop body, or a function that is an argument."""
 
-    __slots__ = ("result",)
-
-    def __init__(self, outer: Recording) -> None:
-        super().__init__(outer)
-        self.result: Any = None
+    __slots__ = ()
 
     def write(self, f: Callable[[], Any]) -> Any:
         """Runs a function that becomes part of this recording."""
@@ -264,12 +285,15 @@ class Routine(Bindable):
 
     def __init__(self, recording: Recording, function: Callable) -> None:
         self._recording = recording
-        self._function = function
+        self.function = function
         self._parts: dict[Any, tuple[Part, Any]] = {}  # by the structure of the arguments and their types
 
     def within(self, frame: Frame) -> BoundRoutine:
         """The function while the recording around it is replayed."""
         return BoundRoutine(self, frame)
+
+    def parts(self) -> list:
+        return [part for part, _ in self._parts.values()]
 
     def part_for(self, args: tuple, kwargs: dict) -> Part:
         """Its recording for arguments of one kind."""
@@ -291,8 +315,8 @@ class Routine(Bindable):
 
         given, named = map_leaves(argument, (args, kwargs))
         with random.fresh_streams():
-            result = part.write(lambda: above.autograph.conv(self._function)(*given, **named))
-        part.result = map_leaves(part.place_of, result)
+            result = part.write(lambda: above.autograph.conv(self.function)(*given, **named))
+        part.result = result
         return part
 
 
@@ -301,7 +325,7 @@ class BoundRoutine:
 
     def __init__(self, routine: Routine, frame: Frame) -> None:
         self.routine, self.frame = routine, frame
-        functools.update_wrapper(self, routine._function, updated=())
+        functools.update_wrapper(self, routine.function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = [x for x in leaves_of((args, kwargs)) if isinstance(x, _core.Tensor)]
@@ -339,6 +363,9 @@ def _assign(variable: Any, tensor: Any) -> None:
 def enter_tape(tape: Any) -> None:
     """The beginning of a tape's context, as a call of a recording."""
     tape.__enter__()
+
+
+OPENERS.add(enter_tape)
 
 
 def exit_tape(tape: Any) -> None:
