@@ -84,15 +84,18 @@ def _inductor() -> str:
 class Peer:
     """A process of one library."""
 
-    def __init__(self, library: str, threads: int = THREADS) -> None:
+    def __init__(self, library: str, threads: int = THREADS, python: str | None = None) -> None:
         self.library = library
+        env = environment(library, threads)
+        if python is not None:
+            env.pop("PYTHONPATH", None)  # what is installed there
         self._process = subprocess.Popen(
-            [python_of(library), "-u", str(HERE / "worker.py"), library, str(threads)],
+            [python or python_of(library), "-u", str(HERE / "worker.py"), library, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment(library, threads),
+            env=env,
         )
         hello = self.ask()
         if "error" in hello:

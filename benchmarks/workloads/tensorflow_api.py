@@ -36,18 +36,18 @@ def layer_norm(tf: Any, x: Any, scale: Any, shift: Any) -> Any:
     return tf.nn.batch_normalization(x, mean, variance, shift, scale, 1e-5)
 
 
-def _block(tf: Any, x: Any, weights: Any) -> Any:
+def _block(tf: Any, x: Any, weights: Any, batch: Any = BATCH, sequence: Any = SEQUENCE) -> Any:
     g1, b1, w_qkv, b_qkv, w_out, b_out, g2, b2, w_up, b_up, w_down, b_down = weights
-    rows, each = BATCH * SEQUENCE, WIDTH // HEADS
+    rows, each = batch * sequence, WIDTH // HEADS
     h = tf.reshape(layer_norm(tf, x, g1, b1), [rows, WIDTH])
-    qkv = tf.reshape(tf.matmul(h, w_qkv) + b_qkv, [BATCH, SEQUENCE, 3, HEADS, each])
+    qkv = tf.reshape(tf.matmul(h, w_qkv) + b_qkv, [batch, sequence, 3, HEADS, each])
     q, k, v = tf.unstack(tf.transpose(qkv, [2, 0, 3, 1, 4]))
     a = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) * each**-0.5)
     o = tf.reshape(tf.transpose(tf.matmul(a, v), [0, 2, 1, 3]), [rows, WIDTH])
-    x = x + tf.reshape(tf.matmul(o, w_out) + b_out, [BATCH, SEQUENCE, WIDTH])
+    x = x + tf.reshape(tf.matmul(o, w_out) + b_out, [batch, sequence, WIDTH])
     h = tf.reshape(layer_norm(tf, x, g2, b2), [rows, WIDTH])
     h = tf.matmul(tf.nn.gelu(tf.matmul(h, w_up) + b_up), w_down) + b_down
-    return x + tf.reshape(h, [BATCH, SEQUENCE, WIDTH])
+    return x + tf.reshape(h, [batch, sequence, WIDTH])
 
 
 def _cnn(tf: Any, weights: Any, x: Any, labels: Any) -> Any:
@@ -67,10 +67,21 @@ def _lstm(tf: Any, weights: Any, x: Any, y: Any) -> Any:
     return tf.reduce_mean(tf.square(h - y))
 
 
-def _transformer(tf: Any, weights: Any, x: Any) -> Any:
+def _transformer(tf: Any, weights: Any, x: Any, *sizes: Any) -> Any:
     for k in range(0, len(weights), 12):
-        x = _block(tf, x, weights[k : k + 12])
+        x = _block(tf, x, weights[k : k + 12], *sizes)
     return tf.reduce_mean(tf.square(x))
+
+
+def _transformer_of_any_size(tf: Any, weights: Any, x: Any) -> Any:
+    shape = tf.shape(x)
+    return _transformer(tf, weights, x, shape[0], shape[1])
+
+
+def _masked(tf: Any, weights: Any, x: Any, labels: Any, mask: Any) -> Any:
+    logits = mlp(tf, weights, x, tf.nn.relu)
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    return tf.reduce_mean(tf.boolean_mask(loss, mask))
 
 
 def _pinn(tf: Any, weights: Any, x: Any, t: Any) -> Any:
@@ -92,6 +103,8 @@ LOSSES: dict[str, Callable[..., Any]] = {
     "W6": _lstm,
     "W7": _transformer,
     "W10": _pinn,
+    "W4, masked": _masked,  # the last two: sizes.py
+    "W7, any size": _transformer_of_any_size,
 }
 
 
@@ -114,7 +127,7 @@ def _raw_adam(tf: Any, variables: Any) -> Callable[[Any], None]:
     return apply
 
 
-def _training(tf: Any, name: str, mode: str, variables: Any) -> Callable[..., Any]:
+def training(tf: Any, name: str, mode: str, variables: Any) -> Callable[..., Any]:
     loss_of = LOSSES[name]
     if mode.endswith("raw Adam"):
         apply = _raw_adam(tf, variables)
@@ -195,7 +208,7 @@ def build(tf: Any, name: str, mode: str) -> Case:
     parameters, arrays = data.make(name)
     variables, inputs = [tf.Variable(p) for p in parameters], [tf.constant(a) for a in arrays]
     if name in data.ADAM:
-        step = _training(tf, name, mode, variables)
+        step = training(tf, name, mode, variables)
     elif name == "W12":
         step = _embedding(tf, variables[0])
     else:
