@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-# Functions of the library whose results have sizes that depend on values.
+# Functions of the library, and arguments by name, that lead to sizes that depend on values.
 _SIZED_BY_VALUES = frozenset(
     (
         "boolean_mask",
@@ -15,6 +15,7 @@ _SIZED_BY_VALUES = frozenset(
         "dynamic_partition",
         "set_loop_options",
         "non_max_suppression",
+        "dynamic_size",
     )
 )
 _MOST_FUNCTIONS = 100  # that are looked at
@@ -52,3 +53,5 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
+        elif isinstance(constant, tuple):
+            yield from (name for name in constant if isinstance(name, str))  # arguments of calls
