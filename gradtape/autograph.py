@@ -12,33 +12,14 @@ import types as _types
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
-from gradtape import _core
 from gradtape._src.autograph.conversion import convert as _convert
 from gradtape._src.autograph.conversion import do_not_convert
+from gradtape._src.autograph.options import set_loop_options
 from gradtape._src.autograph.transform import rewritten as _rewritten
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
     """Accepted: warnings go through Python's logging, logger "gradtape"."""
-
-
-def set_loop_options(
-    parallel_iterations: object = None,
-    swap_memory: object = None,
-    maximum_iterations: object = None,
-    shape_invariants: _Any = None,
-) -> None:
-    """Options of the loop that this is the first statement of.
-
-    Args:
-      shape_invariants: pairs of a variable of the loop and the shape that it has in every iteration, with None for
-        sizes that vary. In eager mode there is nothing to declare.
-      parallel_iterations, swap_memory, maximum_iterations: accepted; they change nothing.
-    """
-    if shape_invariants and _core.current_trace() is not None:
-        from gradtape._src.control.recorded import relax
-
-        relax(shape_invariants)
 
 
 def to_code(entity: _Any, recursive: bool = True, experimental_optional_features: object = None) -> str:

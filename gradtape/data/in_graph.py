@@ -18,6 +18,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv
 from gradtape._src.autograph.operators import if_stmt
+from gradtape._src.autograph.options import LoopOptions
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.control import control
@@ -162,7 +163,13 @@ def _int(value: int, code: int) -> Any:
 
 
 def for_elements(
-    source: Any, go_on: Callable | None, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+    source: Any,
+    go_on: Callable | None,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    options: LoopOptions,
 ) -> None:
     """`for element in source: body(element)`, as long as `go_on()`, in a trace; see `autograph.operators`."""
     feed = Feed(source)
@@ -196,8 +203,10 @@ def for_elements(
             following = control.cond(go, lambda: feed.advance(values[0]), lambda: ops.constant(_END))
         return [values[0], following, *get()]
 
+    init = [number, kind, *get()]
+    invariants = options.invariants(init)
     state = control.loop(
-        [number, kind, *get()], ["ag__run", "ag__kind", *names], lambda values: values[1] >= 0, step
+        init, ["ag__run", "ag__kind", *names], lambda values: values[1] >= 0, step, invariants=invariants
     )
     put(state[2:])
 
@@ -227,5 +236,5 @@ def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:
     def put(values: list) -> None:
         now[0] = values[0]
 
-    for_elements(dataset, None, body, lambda: [now[0]], put, ["state"])
+    for_elements(dataset, None, body, lambda: [now[0]], put, ["state"], LoopOptions())
     return now[0]

@@ -12,6 +12,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv, done
+from gradtape._src.autograph.options import LoopOptions, loop_options
 from gradtape._src.base import dtypes
 from gradtape._src.control import control
 from gradtape._src.control.counters import counting
@@ -20,8 +21,8 @@ from gradtape._src.graph.ir import is_symbolic
 from gradtape._src.tensors.conversion import read
 
 __all__ = [
-    "UNDEFINED", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt", "not_", "or_",
-    "result", "state", "while_stmt",
+    "UNDEFINED", "LoopOptions", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt",
+    "loop_options", "not_", "or_", "result", "state", "while_stmt",
 ]  # fmt: skip
 
 _BRANCHES = ("else branch", "main branch")
@@ -88,13 +89,22 @@ def if_stmt(
     put([*after, *before[count:]])
 
 
-def while_stmt(test: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str]) -> None:
+def while_stmt(
+    test: Callable,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    options: Callable[[], LoopOptions],
+) -> None:
     """`while test(): body()`."""
     while True:
         go = test()
         if _core.current_trace() is not None and isinstance(go, (_core.Tensor, _core.Variable)):
             control.predicate(go, "while loop")
-            put(control.loop(get(), names, _with(put, test), _step(get, put, body)))
+            init, told = get(), options()
+            step = _step(get, put, body)
+            put(control.loop(init, names, _with(put, test), step, False, told.invariants(init), told.most))
             return
         if not go:
             return
@@ -119,9 +129,16 @@ def _step(get: Callable, put: Callable, body: Callable) -> Callable:
 
 
 def for_stmt(
-    items: Any, go_on: Callable | None, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+    items: Any,
+    go_on: Callable | None,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    options: Callable[[], LoopOptions],
+    target: str | None,
 ) -> None:
-    """`for item in items: body(item)`, as long as `go_on()`."""
+    """`for item in items: body(item)`, as long as `go_on()`; `target` is the name of an item."""
     if _core.current_trace() is not None:
         if isinstance(items, _core.Variable):
             items = items._read()
@@ -130,13 +147,14 @@ def for_stmt(
                 raise ValueError(
                     f"for: expected a tensor of at least one dimension to iterate over; got {items}."
                 )
-            _for_rows(items, go_on, body, get, put, names)
+            _for_rows(items, go_on, body, get, put, names, options())
             return
         if isinstance(items, Range):
-            _for_range(items, go_on, body, get, put, names)
+            _set_first(target, items.start, get, put, names)
+            _for_range(items, go_on, body, get, put, names, options())
             return
         if hasattr(items, "_for_in_graph"):  # datasets and their iterators
-            items._for_in_graph(go_on, body, get, put, names)
+            items._for_in_graph(go_on, body, get, put, names, options())
             return
     for item in items:
         body(item)
@@ -160,24 +178,43 @@ def _guarded(go_on: Callable, body: Callable, get: Callable, put: Callable, name
 
 
 def _for_rows(
-    items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+    items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str], options: LoopOptions
 ) -> None:
     count = items.shape[0]
     if count is None:
         count = ops.shape(items)[0]
-    _count_up(count, lambda i: items[i], go_on, body, get, put, names)
+    _count_up(count, lambda i: items[i], go_on, body, get, put, names, options)
+
+
+def _set_first(target: str | None, value: Any, get: Callable, put: Callable, names: Sequence[str]) -> None:
+    """Gives the variable that counts a value, if it has none: what it is after a loop that does not iterate."""
+    if target in names:
+        values = get()
+        at = names.index(target)
+        if values[at] is UNDEFINED:
+            put([*values[:at], value, *values[at + 1 :]])
 
 
 def _for_range(
-    items: Range, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+    items: Range, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str], options: LoopOptions
 ) -> None:
-    _count_up(items.count(), items.number, go_on, body, get, put, names)
+    _count_up(items.count(), items.number, go_on, body, get, put, names, options)
 
 
 def _count_up(
-    count: Any, item: Callable, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str]
+    count: Any,
+    item: Callable,
+    go_on: Any,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    options: LoopOptions,
 ) -> None:
     """A loop that runs `body(item(i))` for i from 0 to count."""
+    if options.most is not None:
+        both = isinstance(count, int) and isinstance(options.most, int)
+        count = min(count, options.most) if both else ops.minimum(count, options.most)
     known = count if isinstance(count, int) else None
 
     def test(values: list) -> Any:
@@ -192,7 +229,9 @@ def _count_up(
         return [values[0] + 1, *get()]
 
     start = ops.constant(0, dtypes.int32)
-    put(control.loop([start, *get()], ["ag__i", *names], test, step, iterates=bool(known))[1:])
+    init = [start, *get()]
+    after = control.loop(init, ["ag__i", *names], test, step, bool(known), options.invariants(init))
+    put(after[1:])
 
 
 class Range:

@@ -10,6 +10,7 @@ Line numbers stay those of the user's file.
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import types
 from collections.abc import Sequence
@@ -200,6 +201,16 @@ class _Statements(_Expressions):
     def _needed(self, name: str, live: set[str]) -> bool:
         return name in live or name in self.captured or not name.isidentifier()
 
+    def _options(self, body: list[ast.stmt]) -> ast.expr:
+        """A function that gives the options which a loop has in its body; see `options.py`."""
+        for s in body:
+            call = copy.deepcopy(s.value) if isinstance(s, ast.Expr) else None
+            if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == "set_loop_options":
+                self.generic_visit(call)
+                given = ast.Call(ast.Attribute(_load(OPERATORS), "LoopOptions", ast.Load()), call.args, call.keywords)
+                return _lambda(_call("loop_options", call.func, _lambda(given)))
+        return ast.Attribute(_load(OPERATORS), "LoopOptions", ast.Load())
+
     # ---- statements -------------------------------------------------------------------------
 
     def visit_If(self, node: ast.If) -> Any:
@@ -224,13 +235,14 @@ class _Statements(_Expressions):
     def visit_While(self, node: ast.While) -> Any:
         changed = variables.writes(node.body)
         carried = [n for n in changed if self._needed(n, self.live.before[node] | self.live.after[node])]
+        options = self._options(node.body)
         test, body = self.visit(node.test), self._visit_block(node.body)
         self.count += 1
         ask, step = f"ag__test_{self.count}", f"ag__body_{self.count}"
         state, arguments = self._state(carried)
         names = [n for n in changed if n.isidentifier()]
         asked = ast.FunctionDef(ask, _arguments(), [ast.Return(test)], [])
-        call = _call("while_stmt", _load(ask), _load(step), *arguments)
+        call = _call("while_stmt", _load(ask), _load(step), *arguments, options)
         return self._place([*state, asked, self._function(step, [], names, body), ast.Expr(call)], node)
 
     def visit_For(self, node: ast.For) -> Any:
@@ -241,13 +253,15 @@ class _Statements(_Expressions):
         over = self.visit(node.iter)
         if isinstance(over, ast.Call) and getattr(over.func, "func", None) is not None:
             over.func.func.attr = "conv_range"  # for i in range(...): the numbers need not exist
+        options = self._options(node.body)
         body = self._visit_block(node.body)
         self.count += 1
         step = f"ag__body_{self.count}"
         state, arguments = self._state(carried)
         names = [n for n in changed if n.isidentifier()]
         take = ast.copy_location(ast.Assign([node.target], _load("ag__item")), node)
-        call = _call("for_stmt", over, test, _load(step), *arguments)
+        target = ast.Constant(node.target.id if isinstance(node.target, ast.Name) else None)
+        call = _call("for_stmt", over, test, _load(step), *arguments, options, target)
         return self._place(
             [*state, self._function(step, ["ag__item"], names, [take, *body]), ast.Expr(call)], node
         )

@@ -8,6 +8,7 @@ how those become tensors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,13 +79,14 @@ def predicate(pred: Any, what: str) -> Any:
         pred = pred._read()
     elif not isinstance(pred, _core.Tensor):
         return conversion.convert(bool(pred))
-    if pred.dtype is not bool_ or pred.ndim != 0:
+    shape = pred.shape
+    if pred.dtype is not bool_ or (shape.rank and math.prod(d for d in shape.as_list() if d is not None) != 1):
         cast = "" if pred.dtype is bool_ else "to use as boolean Tensor, use `tf.cast`; "
         raise ValueError(
             f"condition of {what} expected to be `tf.bool` scalar, got {pred}; {cast}to check for None, use `is not "
             "None`"
         )
-    return pred
+    return pred if shape.rank == 0 else ops.reshape(pred, [])
 
 
 # ---- branches -----------------------------------------------------------------------------------
@@ -165,12 +167,15 @@ def loop(
     body: Callable[[list], Sequence[Any]],
     iterates: bool = False,
     invariants: Sequence[Any] | None = None,
+    most: Any = None,
 ) -> list:
-    """The values `init` after `values = body(values)` as long as `test(values)`.
+    """The values `init` after `values = body(values)` as long as `test(values)`, at most `most` times.
 
     Values that are None or undefined before the loop get the shape that one iteration gives them;
-    `iterates` says that there is at least one.
+    `iterates` says that there is at least one. `invariants` gives shapes that values have in every iteration.
     """
+    if most is not None:
+        return _loop_at_most(most, init, names, test, body, invariants)
     recording = current()
     if recording is not None:
         return recorded.loop(recording, init, names, test, body, iterates, invariants, predicate, loop)
@@ -205,6 +210,28 @@ def loop(
     if initialized and not iterates:
         _check_iterated(layout, test, start, initialized)
     return layout.rebuild(results[:n])
+
+
+def _loop_at_most(
+    most: Any,
+    init: Sequence[Any],
+    names: Sequence[str] | None,
+    test: Callable[[list], Any],
+    body: Callable[[list], Sequence[Any]],
+    invariants: Sequence[Any] | None,
+) -> list:
+    """A loop that counts its iterations."""
+
+    def counted_test(values: list) -> Any:
+        return ops.logical_and(values[0] < most, predicate(test(values[1:]), "while loop"))
+
+    return loop(
+        [conversion.convert(0), *init],
+        None if names is None else ["ag__count", *names],
+        counted_test,
+        lambda values: [values[0] + 1, *body(values[1:])],
+        invariants=None if invariants is None else [None, *invariants],
+    )[1:]
 
 
 def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any]) -> list:
@@ -256,20 +283,14 @@ def while_loop(
     """`tf.while_loop` in a trace."""
     kind: Any = type(loop_vars)
     n = len(loop_vars)
-    init = [conversion.convert(0), *loop_vars] if maximum_iterations is not None else list(loop_vars)
-
-    def test(values: list) -> Any:
-        if maximum_iterations is None:
-            return cond(*values)
-        return ops.logical_and(values[0] < maximum_iterations, predicate(cond(*values[1:]), "while loop"))
-
-    def step(values: list) -> list:
-        if maximum_iterations is None:
-            return _as_loop_vars(body(*values), n)
-        return [values[0] + 1, *_as_loop_vars(body(*values[1:]), n)]
-
-    invariants = None if shape_invariants is None else [None] * (len(init) - n) + list(shape_invariants)
-    values = loop(init, None, test, step, invariants=invariants)[-n:]
+    values = loop(
+        list(loop_vars),
+        None,
+        lambda values: cond(*values),
+        lambda values: _as_loop_vars(body(*values), n),
+        invariants=None if shape_invariants is None else list(shape_invariants),
+        most=maximum_iterations,
+    )
     return kind(*values) if hasattr(loop_vars, "_fields") else kind(values)
 
 

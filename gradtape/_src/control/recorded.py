@@ -178,13 +178,8 @@ def loop(
     """
     start = [_begun(values.settle(v)) for v in init]
     shapes = _shapes(start, invariants)
-    while True:
-        step, tester = Part(recording), Part(recording)
-        try:
-            result = _write(recording, step, start, shapes, lambda now: [values.settle(v) for v in body(now)])
-            break
-        except Relaxed as e:
-            shapes = e.applied(step, shapes)
+    step, tester = Part(recording), Part(recording)
+    result = _write(recording, step, start, shapes, lambda now: [values.settle(v) for v in body(now)])
     result = _checked(start, result, shapes, names, step)
     step.result = result
     tester.result = _write(recording, tester, start, shapes, lambda now: [predicate(test(now), "while loop")])
@@ -293,41 +288,6 @@ def _is_within(have: Any, shape: Any) -> bool:
         and len(have) == len(shape)
         and all(s is None or h == s for h, s in zip(have, shape, strict=True))
     )
-
-
-def relax(pairs: Sequence[tuple[Any, Any]]) -> None:
-    """Says inside of a loop what shapes its variables have in every iteration."""
-    part = _core.current_trace()
-    if not isinstance(part, Recording):
-        raise errors.Untraceable("set_loop_options: the shapes of loop variables vary")
-    changed = [
-        (tensor, shape)
-        for tensor, shape in pairs
-        if isinstance(tensor, _core.Tensor) and _static(tensor) != _as_static(shape, tensor)
-    ]
-    if changed:
-        raise Relaxed(changed)
-
-
-class Relaxed(Exception):
-    """Said inside of a loop: some of its variables may have other shapes in each iteration."""
-
-    def __init__(self, pairs: Sequence[tuple[Any, Any]]) -> None:
-        super().__init__("shape invariants")
-        self.pairs = pairs
-
-    def applied(self, step: Part, shapes: list) -> list:
-        """The shapes of the loop's variables with these."""
-        places = {id(v): k for k, v in enumerate(step.inputs)}
-        out = list(shapes)
-        for tensor, shape in self.pairs:
-            at = places.get(id(recorded_value(tensor)))
-            if at is None:
-                raise ValueError(
-                    f"set_loop_options: {tensor!r} is no variable of the loop that these options are for."
-                )
-            out[at] = _as_static(shape, tensor)
-        return out
 
 
 # ---- in worlds ----------------------------------------------------------------------------------

@@ -20,8 +20,6 @@ class Elements:
 
     def __init__(self, shape: Any, infer: bool) -> None:
         self.shape = TensorShape(shape)
-        # Elements whose shape is given with gaps may differ in these.
-        self.alike = infer and (self.shape.rank is None or self.shape.is_fully_defined())
         self._infer = infer
 
     def learn(self, shape: TensorShape) -> None:
@@ -186,12 +184,24 @@ class ArraySketch:
         return None
 
 
+class ArrayOfRun(TensorArray):
+    """An array while a recording runs. As in TensorFlow's graphs its elements can be read again, and may differ in what
+    is not known of their shape."""
+
+    def __init__(self, dtype: Any, size: Any, dynamic_size: Any, element_shape: TensorShape) -> None:
+        super().__init__(dtype, size, dynamic_size, False, infer_shape=False, element_shape=element_shape)
+
+    def _element(self, index: int) -> Any:
+        if self._tensors[index] is None and not self._element_shape.is_fully_defined():
+            like = next((t for t in self._tensors if t is not None), None)
+            if like is not None:
+                return ops.zeros_like(like)
+        return super()._element(index)
+
+
 def make_array(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> Any:
     """A new array, as a call of a recording. It begins with what the recording knows of its elements in the end."""
-    # In TensorFlow's graphs elements can be read again.
-    return TensorArray(
-        dtype, size, dynamic_size, False, infer_shape=elements.alike, element_shape=elements.shape
-    )
+    return ArrayOfRun(dtype, size, dynamic_size, elements.shape)
 
 
 def _take_over(array: TensorArray, args: tuple, kwargs: dict) -> None:

@@ -273,14 +273,17 @@ class TensorArray:
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Fills the array with chunks of `value`, split along the first axis into the given lengths."""
+        if _symbolic(lengths):
+            raise errors.Untraceable("TensorArray.split: the lengths are values of tensors")
+        array = self if _core.current_trace() is None else copy.copy(self)
         chunks = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
         if len(chunks) > len(self._tensors) and not self._dynamic_size:
             raise ValueError(
                 f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. "
                 f"{len(chunks)}), and the TensorArray is not marked as dynamically resizeable."
             )
-        self._tensors = list(chunks)
-        return self
+        array._tensors = list(chunks)
+        return array
 
     def _rows(self, value: Any) -> list:
         return list(ops.unstack(ops.convert_to_tensor(value, dtype_hint=self._dtype), axis=0))
@@ -300,8 +303,10 @@ class TensorArray:
         if self._buffer is not None:
             return self._buffer
         if not self._element_shape.is_fully_defined():
-            raise ValueError(
-                "TensorArray: nothing was written yet, and the shape of the elements is not known. Hint: element_shape=."
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                "TensorArray: nothing was written yet, and the shape of the elements is not known. Hint: element_shape=.",
             )
         if all(t is None for t in self._tensors):
             return ops.zeros([len(self._tensors), *self._element_shape], self._dtype)
@@ -321,13 +326,20 @@ class TensorArray:
         new = copy.copy(self)
         new._tensors = list(self._tensors)
         if self._buffer is None and not _symbolic(index):
-            new._write(_index(index), value)
+            new._place(_index(index), value)
             return new
         element = new._checked(value)
         if self._dynamic_size:
             new._grow(index)
         rows = ops.tensor_scatter_update(new._as_tensor(), ops.reshape(index, [1, 1]), element[None])
         return new._with_tensor(rows)
+
+    def _place(self, index: int, value: Any) -> None:
+        """Puts a value at a place that is known while a function is traced."""
+        try:
+            self._write(index, value)
+        except errors.OutOfRangeError as e:
+            raise errors.InvalidArgumentError(None, None, str(e)) from None  # as when TensorFlow runs a graph
 
     def _grow(self, index: Any) -> None:
         """An array that grows in a loop gets the size it will have after the loop."""
@@ -348,6 +360,13 @@ class TensorArray:
 
     def _traced_scatter(self, indices: Any, value: Any) -> TensorArray:
         rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
+        if self._dynamic_size:
+            if _symbolic(indices):
+                raise errors.Untraceable("TensorArray.scatter: the size of the array depends on the values of tensors")
+            new = self
+            for index, row in zip(self._indices(indices), self._rows(rows), strict=False):
+                new = new._traced_write(index, row)
+            return new
         new = copy.copy(self)
         new._element_shape = self._element_shape.merge_with(list(rows.shape)[1:])
         places = ops.convert_to_tensor(indices, dtype_hint=dtypes.int32)

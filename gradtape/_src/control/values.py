@@ -79,7 +79,8 @@ def _empty(leaf: Any) -> Any:
     """A placeholder for a leaf before the iteration that makes it."""
     if kind_of(leaf) == "object":
         return leaf._with_zeros() if isinstance(leaf, TensorArray) else leaf
-    return _like(leaf, zeros(spec_of(tensor_of(leaf))))
+    static, dtype = spec_of(tensor_of(leaf))
+    return _like(leaf, zeros((tuple(d or 0 for d in static), dtype)))  # nobody reads it: any size will do
 
 
 def _placeholder(value: Any) -> Any:

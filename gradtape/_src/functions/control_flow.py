@@ -15,7 +15,7 @@ from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.calls import one_call
-from gradtape._src.base.shape import TensorSpec
+from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.graph.ir import is_symbolic
@@ -182,6 +182,8 @@ def while_loop(
 
     Args:
       loop_vars: a list or tuple of tensors, in any nesting; `body` returns the same structure.
+      shape_invariants: the shapes (TensorShape or TensorSpec) of the variables in every iteration, in the structure of
+        `loop_vars`, with None for sizes that vary. Needed in traced functions only.
       maximum_iterations: the most calls of `body`.
 
     Returns:
@@ -196,6 +198,8 @@ def while_loop(
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     if _core.current_trace() is not None:
+        if shape_invariants is not None:
+            _check_invariants(loop_vars, shape_invariants)
         return _tracing().while_loop(conv(cond), conv(body), loop_vars, maximum_iterations, shape_invariants)
     limit = None if maximum_iterations is None else int(maximum_iterations)
     # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
@@ -215,6 +219,13 @@ def while_loop(
         loop_vars = result
         count += 1
     return nest.map_structure(_loop_result, loop_vars)
+
+
+def _check_invariants(loop_vars: Any, invariants: Any) -> None:
+    nest.assert_same_structure(loop_vars, invariants)
+    for shape in nest.flatten(invariants):
+        if shape is not None and not isinstance(shape, (TensorShape, TensorSpec)):
+            raise TypeError(f"'shape' must be one of TypeSpec, TensorShape or None. Received: {type(shape)}")
 
 
 def _loop_result(value: Any) -> Any:
