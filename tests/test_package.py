@@ -47,7 +47,6 @@ _LATE = {
     "gradtape._src.batching.rows": "few programs trace loops over rows",
     "gradtape._src.batching.vectorize": "few programs map over rows",
     "gradtape._src.control.control": "few programs trace branches and loops",
-    "gradtape._src.control.recorded": "few loops have shapes that vary",
     "gradtape._src.doctor": "a command of its own",
     "gradtape._src.functions.recorded": "few functions have sizes that are not known",
     "gradtape._src.graph.callable": "a cycle: a traced function calls others that were traced before",

@@ -2,7 +2,7 @@
 
 The loop becomes a loop of the graph, whose steps ask a *feed* for the next element. A graph has one shape
 per value, so the body is there once per kind of element: once for full batches, once for the last one.
-Datasets whose elements have shapes that are not known before make the function run eagerly.
+In a recording (`graph/recording.py`) it is there once, for elements of which the spec is known.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from gradtape._src.autograph.operators import if_stmt
 from gradtape._src.autograph.options import LoopOptions
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.shape import TensorSpec
 from gradtape._src.control import control
+from gradtape._src.graph.calls import Call, Static, join_shapes
 from gradtape._src.graph.ir import Callback
+from gradtape._src.graph.recording import current, is_recording
+from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape.data.base import Run
 from gradtape.data.dataset import Dataset
 from gradtape.data.iterator import OwnedIterator
@@ -34,19 +38,31 @@ _END = -1
 _numbers = itertools.count()
 
 
+def static_of(spec: TensorSpec) -> Static:
+    """The shape of a spec, with its gaps."""
+    return None if spec.shape.rank is None else tuple(spec.shape.as_list())
+
+
 class Feed:
     """Gives the elements of a dataset to a graph: opened when a loop starts, asked until it ends."""
 
     def __init__(self, source: Any) -> None:
         dataset = getattr(source, "_dataset", source)
         kinds = dataset._kinds()
-        if kinds is None or not all(map(is_plain, kinds)):
-            raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
         self._source = source
         self._is_dataset = dataset is source
-        self.structures = kinds
-        self._specs = [[(tuple(s.shape), s.dtype._code) for s in nest.flatten(k)] for k in kinds]
-        self._packs = [packer(k) for k in kinds]
+        self.known = kinds is not None and all(map(is_plain, kinds))
+        if not self.known and not is_recording():
+            raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
+        self.structures = kinds if self.known else [dataset.element_spec]
+        if not all(
+            isinstance(s, TensorSpec) and s.dtype is not dtypes.string
+            for k in self.structures
+            for s in nest.flatten(k)
+        ):
+            raise Untraceable("the elements of a dataset are no tensors of numbers")
+        self._specs = [[(static_of(s), s.dtype._code) for s in nest.flatten(k)] for k in self.structures]
+        self._packs = [packer(k) for k in self.structures]
         self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the element at hand
 
     # ---- in a trace ---------------------------------------------------------------------------------
@@ -64,6 +80,28 @@ class Feed:
     def advance(self, number: Any) -> Any:
         """The kind of the next element."""
         return Callback("next element", self._advance, effect=True)([number], [((), _INT32)])[0]
+
+    def any_element(self, number: Any) -> Any:
+        """The element at hand, as a call of a recording."""
+        if _core.current_trace() is None:
+            return self._packs[0](self._take(number))
+        if not self.known or len(self.structures) > 1:
+            raise Untraceable("for: the elements of a dataset have different shapes")
+        return self.element(number, 0)
+
+    def next(self) -> Any:
+        """The next element of an iterator, as a call of a recording."""
+        if _core.current_trace() is not None:
+            return next_element(self._source)
+        for element in self._source:
+            return element
+        raise errors.OutOfRangeError(None, None, "End of sequence")
+
+    def sketch(self, world: World) -> Any:
+        """An element in a world: what is the same in all kinds of elements is known."""
+        columns = zip(*self._specs, strict=True)
+        joined = [(join_shapes([static for static, _ in of]), of[0][1]) for of in columns]
+        return self._packs[0]([world.fresh(world.shape_of(static), dtype) for static, dtype in joined])
 
     # ---- when the graph runs ------------------------------------------------------------------------
 
@@ -86,6 +124,8 @@ class Feed:
         run[1] = None
         for element in run[0]:
             run[1] = nest.flatten(element)
+            if not self.known:
+                return 0
             specs = [(t._dims, t.dtype._code) for t in run[1]]
             for kind, known in enumerate(self._specs):
                 if specs == known:
@@ -173,10 +213,13 @@ def for_elements(
 ) -> None:
     """`for element in source: body(element)`, as long as `go_on()`, in a trace; see `autograph.operators`."""
     feed = Feed(source)
-    number, kind = feed.start()
+    number, kind = _noted(Feed.start, feed)
 
     def run_body(at: Any, first: int) -> None:
         """The body for the kind `at`, which is not one before `first`."""
+        if is_recording():
+            body(_noted(Feed.any_element, feed, number_now[0]))
+            return
         if first == len(feed.structures) - 1:
             body(feed.element(number_now[0], first))
             return
@@ -197,10 +240,12 @@ def for_elements(
         put(values[2:])
         run_body(values[1], 0)
         if go_on is None:
-            following = feed.advance(values[0])
+            following = _noted(Feed.advance, feed, values[0])
         else:
             go = control.predicate(go_on(), "for loop")
-            following = control.cond(go, lambda: feed.advance(values[0]), lambda: ops.constant(_END))
+            following = control.cond(
+                go, lambda: _noted(Feed.advance, feed, values[0]), lambda: ops.constant(_END)
+            )
         return [values[0], following, *get()]
 
     init = [number, kind, *get()]
@@ -214,7 +259,9 @@ def for_elements(
 def next_element(iterator: Any) -> Any:
     """`next(iterator)` in a trace: the next element each time the graph runs."""
     feed = Feed(iterator)
-    if len(feed.structures) != 1:
+    if is_recording():
+        return _noted(Feed.next, feed)
+    if len(feed.structures) != 1 or not feed.known:
         raise Untraceable("next(iterator): the elements of the dataset have different shapes")
 
     def take() -> list:
@@ -224,6 +271,19 @@ def next_element(iterator: Any) -> Any:
 
     flat = Callback("next element", take, effect=True)([], feed._specs[0])
     return feed._packs[0](flat)
+
+
+def _noted(function: Callable, *args: Any) -> Any:
+    """Makes a call, or has the recording that is written make it."""
+    recording = current()
+    return function(*args) if recording is None else recording.call(function, args, {})
+
+
+def _sketched(world: World, call: Call) -> Any:
+    return call.args[0].sketch(world)
+
+
+IN_WORLDS.update({Feed.any_element: _sketched, Feed.next: _sketched})
 
 
 def fold(dataset: Any, state: Any, reduce_func: Callable) -> Any:

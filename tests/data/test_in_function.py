@@ -201,9 +201,12 @@ def test_reduce_in_a_function():
     assert (s.numpy(), n.numpy()) == (21, 7.0)
 
 
-def test_shapes_that_are_not_known_run_eagerly(caplog):
+def test_shapes_that_are_not_known_are_traced_once(caplog):
+    runs = []
+
     @tf.function
     def total(ds):
+        runs.append(None)
         s = 0.0
         for x in ds:
             s += tf.reduce_sum(x)
@@ -211,7 +214,9 @@ def test_shapes_that_are_not_known_run_eagerly(caplog):
 
     ds = Dataset.from_generator(lambda: iter([[1.0], [1.0, 2.0]]), output_signature=tf.TensorSpec([None]))
     assert total(ds).numpy() == 4.0
-    assert "runs eagerly" in caplog.text
+    traced = len(runs)
+    assert total(ds).numpy() == 4.0 and len(runs) == traced
+    assert "runs eagerly" not in caplog.text
     assert total(ds.padded_batch(2)).numpy() == 4.0
 
 

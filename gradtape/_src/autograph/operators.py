@@ -12,7 +12,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv, done
-from gradtape._src.autograph.options import LoopOptions, loop_options
+from gradtape._src.autograph.options import LoopOptions
 from gradtape._src.base import dtypes
 from gradtape._src.control import control
 from gradtape._src.control.counters import counting
@@ -22,7 +22,7 @@ from gradtape._src.tensors.conversion import read
 
 __all__ = [
     "UNDEFINED", "LoopOptions", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt",
-    "loop_options", "not_", "or_", "result", "state", "while_stmt",
+    "not_", "or_", "result", "state", "while_stmt",
 ]  # fmt: skip
 
 _BRANCHES = ("else branch", "main branch")
@@ -178,7 +178,13 @@ def _guarded(go_on: Callable, body: Callable, get: Callable, put: Callable, name
 
 
 def _for_rows(
-    items: Any, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str], options: LoopOptions
+    items: Any,
+    go_on: Any,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    options: LoopOptions,
 ) -> None:
     count = items.shape[0]
     if count is None:
@@ -196,7 +202,13 @@ def _set_first(target: str | None, value: Any, get: Callable, put: Callable, nam
 
 
 def _for_range(
-    items: Range, go_on: Any, body: Callable, get: Callable, put: Callable, names: Sequence[str], options: LoopOptions
+    items: Range,
+    go_on: Any,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    options: LoopOptions,
 ) -> None:
     _count_up(items.count(), items.number, go_on, body, get, put, names, options)
 

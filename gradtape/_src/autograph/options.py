@@ -6,7 +6,7 @@ it does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -43,8 +43,3 @@ class LoopOptions:
         """The shapes of a loop's variables, None where nothing is said; None if nothing is said at all."""
         found = [next((shape for v, shape in self._pairs if v is value), None) for value in variables]
         return None if all(shape is None for shape in found) else found
-
-
-def loop_options(function: Callable, given: Callable[[], LoopOptions]) -> LoopOptions:
-    """The options that a statement gives, if the function that it calls is `set_loop_options`."""
-    return given() if function is set_loop_options else LoopOptions()

@@ -10,13 +10,16 @@ Line numbers stay those of the user's file.
 from __future__ import annotations
 
 import ast
+import collections
+import contextlib
 import copy
 import inspect
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradtape._src.autograph import jumps, variables
+from gradtape._src.autograph.options import set_loop_options
 from gradtape._src.base.locks import Lock
 
 OPERATORS = "ag__"
@@ -51,9 +54,10 @@ def _holds(node: ast.AST, *kinds: type) -> bool:
 class _Expressions(ast.NodeTransformer):
     """Calls, logic and conditional expressions; also functions defined inside."""
 
-    def __init__(self, owner: str | None, this: str | None) -> None:
+    def __init__(self, owner: str | None, this: str | None, outside: Mapping[str, Any]) -> None:
         self.owner = owner  # the class whose method this is, for private names
         self.this = this  # the first argument, for `super()`
+        self.outside = outside  # what names mean that are not local
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.this:
@@ -107,7 +111,7 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if not _is_generator(node):
-            _Statements(node, self.owner, self.this).rewrite()
+            _Statements(node, self.owner, self.this, self.outside).rewrite()
             node.decorator_list.append(
                 ast.copy_location(ast.Attribute(_load(OPERATORS), "done", ast.Load()), node)
             )
@@ -123,8 +127,10 @@ class _Expressions(ast.NodeTransformer):
 class _Statements(_Expressions):
     """Rewrites the statements of one function."""
 
-    def __init__(self, function: ast.FunctionDef, owner: str | None, this: str | None) -> None:
-        super().__init__(owner, this)
+    def __init__(
+        self, function: ast.FunctionDef, owner: str | None, this: str | None, outside: Mapping[str, Any]
+    ) -> None:
+        super().__init__(owner, this, outside)
         self.function = function
         self.count = 0
 
@@ -204,12 +210,22 @@ class _Statements(_Expressions):
     def _options(self, body: list[ast.stmt]) -> ast.expr:
         """A function that gives the options which a loop has in its body; see `options.py`."""
         for s in body:
-            call = copy.deepcopy(s.value) if isinstance(s, ast.Expr) else None
-            if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == "set_loop_options":
+            call = s.value if isinstance(s, ast.Expr) else None
+            if isinstance(call, ast.Call) and self._meaning(call.func) is set_loop_options:
+                call = copy.deepcopy(call)
                 self.generic_visit(call)
-                given = ast.Call(ast.Attribute(_load(OPERATORS), "LoopOptions", ast.Load()), call.args, call.keywords)
-                return _lambda(_call("loop_options", call.func, _lambda(given)))
+                call.func = ast.Attribute(_load(OPERATORS), "LoopOptions", ast.Load())
+                return _lambda(call)
         return ast.Attribute(_load(OPERATORS), "LoopOptions", ast.Load())
+
+    def _meaning(self, node: ast.expr) -> Any:
+        """What a name, or a name in a module, means outside of the function; None for anything else."""
+        if isinstance(node, ast.Name):
+            return self.outside.get(node.id)
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self._meaning(node.value)
+        return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
 
     # ---- statements -------------------------------------------------------------------------
 
@@ -302,8 +318,17 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
     # Defaults are those of the function that is there already.
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
-    _Statements(node, owner, this).rewrite()
+    _Statements(node, owner, this, _outside(function)).rewrite()
     return node
+
+
+def _outside(function: types.FunctionType) -> Mapping[str, Any]:
+    """What the names mean that a function does not define."""
+    captured: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # it is empty
+            captured[name] = cell.cell_contents
+    return collections.ChainMap(captured, function.__globals__)
 
 
 # Python 3.11 counts the depth of the tree it converts for all threads together, and fails when they meet.

@@ -80,7 +80,9 @@ def predicate(pred: Any, what: str) -> Any:
     elif not isinstance(pred, _core.Tensor):
         return conversion.convert(bool(pred))
     shape = pred.shape
-    if pred.dtype is not bool_ or (shape.rank and math.prod(d for d in shape.as_list() if d is not None) != 1):
+    if pred.dtype is not bool_ or (
+        shape.rank and math.prod(d for d in shape.as_list() if d is not None) != 1
+    ):
         cast = "" if pred.dtype is bool_ else "to use as boolean Tensor, use `tf.cast`; "
         raise ValueError(
             f"condition of {what} expected to be `tf.bool` scalar, got {pred}; {cast}to check for None, use `is not "

@@ -189,7 +189,17 @@ class ArrayOfRun(TensorArray):
     is not known of their shape."""
 
     def __init__(self, dtype: Any, size: Any, dynamic_size: Any, element_shape: TensorShape) -> None:
-        super().__init__(dtype, size, dynamic_size, False, infer_shape=False, element_shape=element_shape)
+        traced = _core.current_trace() is not None  # a program has one shape for all of them
+        super().__init__(dtype, size, dynamic_size, False, infer_shape=traced, element_shape=element_shape)
+        self._declared_shape = TensorShape(element_shape)
+
+    def _checked(self, value: Any) -> Any:
+        shape = ops.convert_to_tensor(value, dtype_hint=self._dtype).shape
+        if self._declared_shape.is_compatible_with(shape) and not self._element_shape.is_compatible_with(
+            shape
+        ):
+            raise errors.Untraceable("TensorArray: its elements have different shapes")
+        return super()._checked(value)
 
     def _element(self, index: int) -> Any:
         if self._tensors[index] is None and not self._element_shape.is_fully_defined():

@@ -362,7 +362,9 @@ class TensorArray:
         rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)
         if self._dynamic_size:
             if _symbolic(indices):
-                raise errors.Untraceable("TensorArray.scatter: the size of the array depends on the values of tensors")
+                raise errors.Untraceable(
+                    "TensorArray.scatter: the size of the array depends on the values of tensors"
+                )
             new = self
             for index, row in zip(self._indices(indices), self._rows(rows), strict=False):
                 new = new._traced_write(index, row)
