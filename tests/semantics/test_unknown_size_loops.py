@@ -368,6 +368,73 @@ def test_next_of_an_iterator():
     assert [[int(v) for v in f(it)] for _ in range(3)] == [[3, 3], [12, 3], [6, 1]]
 
 
+# ---- gradients ------------------------------------------------------------------------------------
+
+
+def derivatives(f, x):
+    """A function that gives (y, k), and its first and second derivative; y is k times something."""
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y, k = f(x)
+        g = inner.gradient(y, x)
+    return y / k, g / k, outer.gradient(g, x) / k
+
+
+@pytest.mark.parametrize("signature", [None, [spec([None])]])
+@pytest.mark.parametrize("tapes", ["inside", "outside"])
+def test_random_numbers_in_a_loop_are_drawn_once(signature, tapes):
+    def cubed(x):
+        y, k = tf.ones_like(x), tf.ones_like(x)
+        for _ in tf.range(3):
+            tf.debugging.assert_less(x, 100.0)
+            u, v = tf.random.uniform(tf.shape(x), 0.5, 1.0), tf.random.uniform([], 1.0, 2.0)
+            y, k = y * x * u * v, k * u * v
+        return y, k
+
+    if tapes == "inside":
+        f = tf.function(lambda x: derivatives(cubed, x), input_signature=signature)
+    else:
+        inner = tf.function(cubed, input_signature=signature)
+
+        def f(x):
+            return derivatives(inner, x)
+
+    for n in (1, 3, 1, 3):
+        x = rows(n)[:, 0]
+        np.testing.assert_allclose(f(tf.constant(x)), [x**3, 3 * x**2, 6 * x], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_second_derivatives_of_rows(around):
+    def product(x):
+        h = tf.ones([2])
+        for row in x:
+            h = h * row + row**2
+        return tf.reduce_sum(h)
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = product(x)
+        return tape.gradient(y, x)
+
+    def second(x, first):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            g = first(x)
+        return tape.gradient(g, x)
+
+    traced = tf.function(
+        gradient if around else lambda x: second(x, gradient), input_signature=[spec([None, 2])]
+    )
+    for n in (1, 3, 1, 3):
+        x = tf.constant(rows(n))
+        got = second(x, traced) if around else traced(x)
+        np.testing.assert_allclose(got, second(x, gradient), rtol=1e-4, atol=1e-5)
+
+
 # ---- what is wrong --------------------------------------------------------------------------------
 
 

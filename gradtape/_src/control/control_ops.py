@@ -3,7 +3,8 @@
 `Branches` runs one of several graphs, `Loop` runs a graph again and again. Both are callbacks of
 a program, and both know how to be recorded on a tape: the derivative of branches is branches over
 the derivatives; the derivative of a loop walks over the residuals of its iterations, last to first.
-A loop's second derivative is made by `Eager`, which runs tapes inside the program.
+A loop's second derivative is made by `Eager`, which runs tapes inside the program, on the random numbers that the loop
+drew when it ran: they are residuals.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, int64
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.engines.native.lower import compile_graph
-from gradtape._src.graph.callable import Derivative, GraphFunction, replay, unpack
+from gradtape._src.graph.callable import Derivative, GraphFunction, extract, replay, unpack
 from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
 from gradtape._src.tensors.conversion import densify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -54,6 +55,23 @@ def specs_of(values: Sequence[Any]) -> list[Spec]:
 def has_effect(graph: Graph) -> bool:
     """Whether the graph does something besides computing its results."""
     return any(isinstance(n.op, Callback) and n.op.effect for n in graph.nodes)
+
+
+def _is_effect(node: Any) -> bool:
+    return isinstance(node.op, Callback) and node.op.effect
+
+
+def _results_of_effects(graph: Graph) -> list | None:
+    """What the effects in a graph give, if none of it has a derivative: random numbers. None if some has."""
+    effects = [node for node in graph.nodes if _is_effect(node)]
+    if any(isinstance(node.op, Control) for node in effects):
+        return None
+    return [v for node in effects for v in node.results]
+
+
+def _with_outputs(graph: Graph, more: Sequence[Any]) -> Graph:
+    """A graph that gives some of its other values, too."""
+    return extract(graph.nodes, graph.inputs, [*graph.outputs, *more])
 
 
 def zeros(spec: Spec) -> Any:
@@ -315,10 +333,18 @@ class LoopGradient(Control):
     """The backward pass of a loop: takes the token, the loop's operands, and the cotangents."""
 
     def __init__(self, loop: Loop, marks: tuple[bool, ...]) -> None:
-        d = loop.body.derivative(marks)
         n = loop.n
+        self.drawn = _results_of_effects(loop.body.graph) if loop.effect else []
+        body = (
+            loop.body
+            if not self.drawn
+            else GraphFunction(_with_outputs(loop.body.graph, self.drawn), loop.body.name)
+        )
+        d = body.derivative(marks)
         self.loop, self.marks, self._derivative = loop, marks, d
         self.residuals = [r for r in d.reads if r[0] == "out" or r[1] < n]
+        drawn = [("out", n + k) for k in range(len(self.drawn or ()))]
+        self.residuals += [r for r in drawn if r not in self.residuals]
         self.constants = [i for where, i in d.reads if where == "in" and i >= n]
         self.variables = [i for i in range(n) if marks[i]]
         # Gradients of constants are sums over the iterations; those of some rows are put together at the end.
@@ -382,33 +408,61 @@ class LoopGradient(Control):
         return grads
 
     def _recorded(self, operands: list, tracked: tuple[bool, ...]) -> list:
-        if self.loop.effect:
-            # The second derivative runs the loop again, which would draw other random numbers.
+        if self.drawn is None:
             raise Untraceable(
-                "while: a second derivative through a loop that draws random numbers, prints or checks needs its values"
+                "while: a second derivative through a loop with random numbers, prints or checks in a branch or a function "
+                "needs its values"
             )
         outputs = self.apply(operands)
-        kinds = [*self.loop.inputs, *(self.loop.inputs[i] for i in self.variables)]
-        marks = tracked[1:]
+        kinds = [((), int64._code), *self.loop.inputs, *(self.loop.inputs[i] for i in self.variables)]
         again = Eager(
             self.op_name,
-            differentiate(self._eagerly, marks),
-            [s for s, m in zip(kinds, marks, strict=True) if m],
+            differentiate(self._eagerly, tracked),
+            [s for s, m in zip(kinds, tracked, strict=True) if m],
         )
 
         def gradients(gs: tuple, ins: tuple, outs: tuple) -> list:
-            grads = iter(again([*ins[1:], *_given(gs, outs, range(len(outs)))]))
-            return [None, *(next(grads) if m else None for m in marks)]
+            grads = iter(again([*ins, *_given(gs, outs, range(len(outs)))]))
+            return [next(grads) if m else None for m in tracked]
 
         _core.record(tuple(outputs), tuple(operands), gradients, _EVERYTHING)
         return outputs
 
     def _eagerly(self, xs: list) -> list:
+        token, *xs = xs
         count = len(self.marks)
         wanted = tuple(i in self.targets for i in range(count))
         every = dict(zip(self.variables, xs[count:], strict=True))
         gs = [every.get(k) if k in every else zeros(self.loop.inputs[k]) for k in range(self.loop.n)]
-        return differentiate(self.loop.eagerly, wanted)([*xs[:count], *gs])
+        loop = functools.partial(self._again, token) if self.loop.effect else self.loop.eagerly
+        return differentiate(loop, wanted)([*xs[:count], *gs])
+
+    def _again(self, token: Any, xs: list) -> list:
+        """The loop in Python, with what it drew when it ran: it draws, prints and checks once."""
+        n = self.loop.n
+        carry, constants = list(xs[:n]), list(xs[n:])
+        count, *drawn = self._drawn_by(token)
+        for k in range(count.shape[0] - 1, -1, -1):  # the last iteration comes first
+            carry = self._quiet([*carry, *constants, *(t[k] for t in drawn)])
+        return carry
+
+    @functools.cached_property
+    def _quiet(self) -> GraphFunction:
+        """An iteration, given what its effects give."""
+        graph = self.loop.body.graph
+        nodes = [node for node in graph.nodes if not _is_effect(node)]
+        return GraphFunction(
+            extract(nodes, [*graph.inputs, *(self.drawn or ())], graph.outputs), self.op_name
+        )
+
+    def _drawn_by(self, token: Any) -> list:
+        """A tensor with a row for each iteration, and what each effect gave in all of them, last to first."""
+        n = self.loop.n
+        results = specs_of(self._derivative.forward.graph.outputs)
+        kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.residuals]
+        places = [self.residuals.index(("out", n + k)) for k in range(len(self.drawn or ()))]
+        step = build(kinds, lambda xs: [ops.zeros([1]), *(xs[p][None] for p in places)], "drawn")
+        return _core.loop_back(repeated(step, len(kinds), 0), token, [], [])
 
 
 # ---- Python inside a program --------------------------------------------------------------------
