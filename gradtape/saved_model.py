@@ -29,7 +29,8 @@ import gradtape as _tf
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.reading import expect, json_of, reading, take_all
-from gradtape._src.functions.function import ConcreteFunction, Function
+from gradtape._src.functions.concrete import ConcreteFunction
+from gradtape._src.functions.function import Function
 from gradtape._src.ops import PUBLIC
 from gradtape._src.public import absent as _absent
 from gradtape._src.state.module import Module

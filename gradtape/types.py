@@ -10,7 +10,8 @@ import numpy as _np
 
 from gradtape import _core
 from gradtape._src.base.shape import TypeSpec
-from gradtape._src.functions.function import ConcreteFunction, Function
+from gradtape._src.functions.concrete import ConcreteFunction
+from gradtape._src.functions.function import Function
 from gradtape._src.public import absent as _absent
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 

@@ -20,7 +20,7 @@ from gradtape.data.failures import Raising
 from gradtape.data.iterator import NumpyIterator, OwnedIterator
 from gradtape.data.options import Options
 from gradtape.data.rows import Table
-from gradtape.data.structure import is_defined
+from gradtape.data.structure import DatasetSpec, is_defined
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = INFINITE = -1
@@ -224,6 +224,10 @@ class DatasetBase:
             kinds = self._kinds()
             self._key_found = ("dataset", self._size(), None if kinds is None else tuple(map(repr, kinds)))
         return self._key_found
+
+    @property
+    def _type_spec(self) -> Any:
+        return DatasetSpec(self.element_spec)
 
     def _placeholder(self) -> Any:
         """What stands for the dataset while such a function is traced."""

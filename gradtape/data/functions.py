@@ -17,7 +17,9 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.shape import TensorSpec, unknown_shape
-from gradtape._src.functions.function import _ONCE, ConcreteFunction, Function
+from gradtape._src.functions.arguments import Given
+from gradtape._src.functions.concrete import TracedFunction
+from gradtape._src.functions.function import _ONCE, Function
 from gradtape._src.graph.ir import Callback
 from gradtape._src.tensors import random as _random
 from gradtape.data.base import invalid
@@ -62,7 +64,7 @@ class DataFunction:
         self.name = name
         self._finish = finish or self._as_element
         self._eager = eager
-        self._known: dict[tuple, ConcreteFunction | None] = {}  # None: runs eagerly
+        self._known: dict[tuple, TracedFunction | None] = {}  # None: runs eagerly
         self._lock = Lock()
         self.pure = False  # whether it does nothing but compute; known once it is traced
         # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
@@ -92,16 +94,16 @@ class DataFunction:
             return None
         return tuple([(t.dtype._code, t._dims) for t in flat])
 
-    def _trace(self, kind: tuple, args: tuple) -> ConcreteFunction | None:
+    def _trace(self, kind: tuple, args: tuple) -> TracedFunction | None:
         with self._lock:
             if kind not in self._known:
                 try:
                     # Whatever is drawn while tracing must not disturb the program's random numbers.
                     with aside(), _random.isolated(_random.isolated_seeds()):
-                        concrete, created = self._traced._trace(args, {})
+                        concrete, created = self._traced._trace(Given(args, {}))
                         if created:
                             # They exist now: the trace to keep is one that only uses them.
-                            concrete, created = self._traced._trace(args, {})
+                            concrete, created = self._traced._trace(Given(args, {}))
                         if created:
                             raise ValueError(_ONCE)
                 except Untraceable:
@@ -140,7 +142,7 @@ class DataFunction:
 
     # ---- what is known before there are values ----------------------------------------------------
 
-    def concrete(self, specs: tuple) -> ConcreteFunction | None:
+    def concrete(self, specs: tuple) -> TracedFunction | None:
         """The trace for arguments of these specs, if they are known and it can be traced."""
         if self._eager or _debug or not is_plain(specs):
             return None
@@ -200,7 +202,7 @@ def _is_ours(error: Exception) -> bool:
     return module.startswith("gradtape.") and module != __name__
 
 
-def _is_pure(concrete: ConcreteFunction | None) -> bool:
+def _is_pure(concrete: TracedFunction | None) -> bool:
     if concrete is None or concrete._assigned:
         return False
     variables = any(isinstance(e, _core.Variable) for e in concrete.externals)

@@ -95,7 +95,8 @@ class OwnedIterator:
         return element
 
     def _argument_key(self) -> tuple:
-        return ("iterator", *self._dataset._argument_key())
+        # How many elements there are does not matter: they are asked for one by one.
+        return ("iterator", *self._dataset._argument_key()[2:])
 
     def _placeholder(self) -> Any:
         return kinds.IteratorArgument(self)

@@ -240,6 +240,11 @@ class NeedsConstants(Exception):  # noqa: N818
     as values of the graph."""
 
 
+class NeedsVariable(Exception):  # noqa: N818
+    """Raised while tracing by what keeps something for each variable, as an optimizer does: the function is traced for the
+    variable that is its argument, and not for any like it."""
+
+
 class Untraceable(TypeError):  # noqa: N818
     """Raised while tracing by what needs a value, or has no shape before it has one: such a function runs eagerly."""
 

@@ -96,11 +96,11 @@ def pretty(concrete: Any) -> str:
     return "\n".join(lines)
 
 
-def profile(concrete: Any, tensors: list, repeats: int) -> Profile:
-    """Times the steps of a program on these arguments. Variables keep their values."""
+def profile(concrete: Any, operands: list, repeats: int) -> Profile:
+    """Times the steps of a program on these operands. Variables keep their values."""
     _, steps, _ = _steps(concrete)
     function = concrete.graph_function
-    inputs = [read(x) for x in (*tensors, *concrete.externals)]
+    inputs = [read(x) for x in operands]
     times = function.program.profile(inputs, repeats)
     return Profile(
         concrete.name,

@@ -1,16 +1,24 @@
-"""One trace of a function: the graph for arguments of one kind."""
+"""One trace of a function: what it takes and gives, and how it is called.
+
+`ConcreteFunction` is what traces have in common. `TracedFunction` is the graph for arguments of known sizes;
+`RecordedFunction` (recorded.py) serves all sizes.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
 from gradtape._src.base import nest
-from gradtape._src.base.shape import TensorSpec
-from gradtape._src.graph.callable import GraphFunction
+from gradtape._src.base.shape import TensorShape, TensorSpec
+from gradtape._src.functions import kinds
+from gradtape._src.functions.arguments import FunctionType
+from gradtape._src.functions.kinds import Literal, VariableSpec
+from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.graph.traced import Traced
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
@@ -18,17 +26,199 @@ if TYPE_CHECKING:
 
 
 class ConcreteFunction:
-    """One trace of a function: a graph for arguments of one kind."""
+    """One trace of a function, for arguments of one kind. Call it with such arguments.
 
-    placeholders: Sequence[Any] = ()  # for arguments that are looked at when the graph runs: datasets
+    >>> import gradtape as tf
+    >>> @tf.function
+    ... def scaled(x, k=2):
+    ...     return x * k
+    >>> concrete = scaled.get_concrete_function(tf.TensorSpec([None]))
+    >>> print(concrete.pretty_printed_signature(verbose=False))
+    (x: TensorSpec(shape=(None,), dtype=tf.float32, name=None), k: Literal[2]) -> TensorSpec(shape=(None,), \
+dtype=tf.float32, name=None)
+    >>> concrete(tf.constant([1.0, 2.0])).numpy()
+    array([2., 4.], dtype=float32)
+    """
+
+    name: str  # of the Python function
+
+    def __init__(self, owner: Function, function_type: FunctionType) -> None:
+        self.owner = owner
+        self.name = owner.name
+        self.function_type = function_type
+        self.placeholders: Sequence[Any] = ()  # stand for arguments that are datasets and iterators
+        self.stand_ins: Sequence[Any] = ()  # stand for arguments that are variables
+
+    # ---- what the kinds of traces have of their own -----------------------------------------------
+
+    def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
+        """Runs the trace on the tensors and variables among its arguments, in their order."""
+        raise NotImplementedError
+
+    def _arguments(self) -> list:
+        """A symbolic tensor for each tensor among the arguments."""
+        raise NotImplementedError
+
+    def _results(self) -> tuple[Any, list]:
+        """The structure of the result, and what is in it: symbolic tensors, IndexedSlices, None."""
+        raise NotImplementedError
+
+    @property
+    def captured_inputs(self) -> list:
+        """Tensors and variables from outside that the function uses."""
+        raise NotImplementedError
+
+    @property
+    def graph(self) -> Any:
+        """What was traced, in gradtape's own representation."""
+        raise NotImplementedError
+
+    # ---- what it takes and gives ------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> list:
+        """Symbolic tensors: those of the arguments, then those of what the function uses from outside."""
+        tensors, met = iter(self._arguments()), set()
+        inside = []
+        for _, kind in self.function_type.inputs:
+            if isinstance(kind, TensorSpec):
+                inside.append(next(tensors))
+            elif isinstance(kind, VariableSpec) and kind.alias_id not in met:
+                met.add(kind.alias_id)
+                inside.append(without_value(self.stand_ins[len(met) - 1]))
+        return [*inside, *map(without_value, self.captured_inputs)]
+
+    @property
+    def outputs(self) -> list:
+        """Symbolic tensors, one for each tensor of the result."""
+        out: list = []
+        for x in self._results()[1]:
+            out += [x.values, x.indices] if isinstance(x, IndexedSlices) else [] if x is None else [x]
+        return out
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The result with symbolic tensors: lists, tuples and dicts of them."""
+        structure, flat = self._results()
+        return nest.pack_sequence_as(structure, flat) if nest.is_nested(structure) else flat[0]
+
+    @property
+    def output_shapes(self) -> Any:
+        """The shapes of the results, in their structure."""
+        return nest.map_structure(
+            lambda x: TensorShape(None) if x is None else x.shape, self.structured_outputs
+        )
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The element types of the results, in their structure."""
+        return nest.map_structure(lambda x: None if x is None else x.dtype, self.structured_outputs)
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple, dict]:
+        """The arguments by position and by name: TensorSpecs, and the Python values that the trace is made for."""
+        return self.function_type.structured()
+
+    @property
+    def variables(self) -> tuple:
+        """The variables from outside that the function reads or writes."""
+        return tuple(e for e in self.captured_inputs if isinstance(e, _core.Variable))
+
+    @property
+    def trainable_variables(self) -> tuple:
+        """Those of its variables that are trainable."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @functools.cached_property
+    def captured_ids(self) -> frozenset[int]:
+        """The ids of the variables from outside, which the trace keeps alive."""
+        return frozenset(map(id, self.variables))
+
+    # ---- in words ---------------------------------------------------------------------------------
+
+    def _result_text(self) -> str:
+        return kinds.text(nest.map_structure(_result_kind, self.structured_outputs))
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        """The signature in words: a line for each parameter, or all in one line."""
+        if not verbose:
+            return f"{self.function_type} -> {self._result_text()}"
+        lines = ["Input Parameters:"]
+        for p in self.function_type.parameters:
+            lines.append(f"  {p.name} ({p.kind.name}): {kinds.text(p.annotation)}")
+        if len(lines) == 1:
+            lines.append("  None")
+        lines += ["Output Type:", f"  {self._result_text()}", "Captures:"]
+        for x in self.captured_inputs:
+            spec = (VariableSpec if isinstance(x, _core.Variable) else TensorSpec)(x.shape, x.dtype)
+            lines.append(f"  {id(x)}: {spec}")
+        return "\n".join([*lines, *([] if self.captured_inputs else ["  None"])])
+
+    def __str__(self) -> str:
+        return f"ConcreteFunction {self.pretty_printed_signature()}"
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.pretty_printed_signature(verbose=False)} at 0x{id(self):X}>"
+
+    # ---- calls ------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the trace with arguments of its own kind, by position or by name.
+
+        Python values that it was made for may be left out.
+
+        Raises:
+          TypeError: if the arguments do not fit.
+          InvalidArgumentError: if a tensor has another element type.
+        """
+        leaves = self.function_type.leaves(self.name, args, kwargs, f" -> {self._result_text()}")
+        tensors, sources = [], []
+        variables: dict[int, Any] = {}
+        for x, (name, kind) in zip(leaves, self.function_type.inputs, strict=True):
+            if isinstance(kind, TensorSpec):
+                tensors.append(x)
+            elif isinstance(kind, VariableSpec):
+                if variables.setdefault(kind.alias_id or 0, x) is not x:
+                    raise TypeError(
+                        f"{self.name}: {name} was the same variable as another argument when it was traced."
+                    )
+            else:
+                sources.append(x)
+        given = list(variables.values())
+        if len({id(v) for v in given}) < len(given) or any(id(v) in self.captured_ids for v in given):
+            raise TypeError(
+                f"{self.name}: a variable is given for two of those that the function was traced with. Hint: call the "
+                "tf.function itself, which is traced for that."
+            )
+        return self.call_with(tensors, given, sources)
+
+    def call_with(self, tensors: Sequence[Any], variables: Sequence[Any], sources: Sequence[Any]) -> Any:
+        """As `call`, with datasets and iterators among the arguments."""
+        for placeholder, source in zip(self.placeholders, sources, strict=True):
+            placeholder.bind(source)
+        return self.call(tensors, variables)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"a concrete function of {self.name} can be neither pickled nor copied: it is a graph with the variables that "
+            "it uses. Hint: the tf.function can."
+        )
+
+
+class TracedFunction(ConcreteFunction, Traced):
+    """A trace of known sizes: a graph, and its program."""
 
     def __init__(
-        self, owner: Function, trace: Trace, structure: Any, flat_outputs: list, arguments: list
+        self,
+        owner: Function,
+        function_type: FunctionType,
+        trace: Trace,
+        structure: Any,
+        flat_outputs: list,
+        n_arguments: int,
+        stand_ins: Sequence[Any] = (),
     ) -> None:
-        self.owner = owner
-        self.externals = list(trace.externals)
-        self.n_arguments = len(arguments)
-        self.specs = [TensorSpec(tuple(a.shape), a.dtype) for a in arguments]
+        ConcreteFunction.__init__(self, owner, function_type)
         self._structure = structure
         outputs: list = []
         self._places: list = []  # of each flat result: ("tensor", k) or ("value", python object)
@@ -41,14 +231,7 @@ class ConcreteFunction:
             else:
                 self._places.append(("tensor", len(outputs)))
                 outputs.append(o)
-        self._assigned = tuple(trace.assigned.values())  # their new values are the last outputs
-        outputs += [trace.state[key] for key in trace.assigned]
-        trace.outputs = [trace.value_of(t) for t in outputs]
-        # Values that were first read in the line above are inputs too.
-        self.externals = list(trace.externals)
-        place = {id(e): self.n_arguments + i for i, e in enumerate(self.externals)}
-        updates = [-1] * (len(outputs) - len(self._assigned)) + [place.get(id(v), -1) for v in self._assigned]
-        self.graph_function = GraphFunction(trace, owner.name, updates if self._assigned else None)
+        Traced.__init__(self, trace, outputs, n_arguments, owner.name, stand_ins)
 
     @property
     def graph(self) -> Any:
@@ -56,70 +239,53 @@ class ConcreteFunction:
         return self.graph_function.graph
 
     @property
-    def variables(self) -> tuple:
-        """The variables that the function reads or writes."""
-        return tuple(e for e in self.externals if isinstance(e, _core.Variable))
-
-    @property
-    def trainable_variables(self) -> tuple:
-        """Those of its variables that are trainable."""
-        return tuple(v for v in self.variables if v.trainable)
-
-    @property
     def captured_inputs(self) -> list:
         """Tensors and variables from outside that the function uses."""
-        return list(self.externals)
+        return [e for e in self.externals if not any(e is s for s in self.stand_ins)]
 
-    @property
-    def structured_outputs(self) -> Any:
-        """How the function returns its results: lists, tuples and dicts of them."""
-        return self._structure
+    def _arguments(self) -> list:
+        return [symbolic(v) for v in self.graph.inputs[: self.n_arguments]]
 
-    @property
-    def structured_input_signature(self) -> tuple:
-        """TensorSpecs of the arguments, and of those given by name."""
-        return tuple(self.specs), {}
+    def _results(self) -> tuple[Any, list]:
+        return self._structure, self._unplaced([symbolic(v) for v in self.graph.outputs])
 
-    @property
-    def name(self) -> str:
-        """The name of the Python function."""
-        return self.owner.name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the trace with tensors of its own kind."""
-        tensors = [
-            a if isinstance(a, _core.Variable) else as_tensor(a)
-            for a in nest.flatten((args, kwargs))
-            if not isinstance(a, (bool, int, float, str, type(None))) or len(self.specs)
-        ]
-        if len(tensors) != self.n_arguments:
-            raise TypeError(f"{self.name}: expected {self.n_arguments} tensors; got {len(tensors)}.")
-        return self.call(tensors)
-
-    def compare(self, tensors: list) -> None:
-        """Raises InternalError where the program and eager mode differ."""
-        from gradtape._src.graph.check import check
-
-        check(self.graph_function, [*tensors, *self.externals])
-
-    def call(self, tensors: list) -> Any:
-        """Runs the trace on the tensors among its arguments, in their order."""
-        if _core.is_recording():
-            inputs = [*tensors, *(e._read() if isinstance(e, _core.Variable) else e for e in self.externals)]
-            outs = self.graph_function(inputs)
-            for variable, value in zip(self._assigned, outs[len(outs) - len(self._assigned) :], strict=True):
-                variable._set(value)
-        else:
-            outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
-        places = self._places
-        if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
-            return outs[places[0][1]]
-        flat = [
+    def _unplaced(self, outs: Sequence[Any]) -> list:
+        """The flat results, from the outputs of the graph."""
+        return [
             outs[p[1]]
             if p[0] == "tensor"
             else IndexedSlices(outs[p[1]], outs[p[1] + 1], p[2])
             if p[0] == "slices"
             else p[1]
-            for p in places
+            for p in self._places
         ]
+
+    def compare(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> None:
+        """Raises InternalError where the program and eager mode differ."""
+        from gradtape._src.graph.check import check
+
+        check(self.graph_function, self.operands(tensors, variables))
+
+    def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
+        """Runs the trace on the tensors and variables among its arguments, in their order."""
+        trace = _core.current_trace()
+        if trace is not None and trace.records:
+            return trace.call(self.call, (list(tensors), list(variables)), {})
+        outs = self.run(tensors, variables)
+        places = self._places
+        if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
+            return outs[places[0][1]]
+        flat = self._unplaced(outs)
         return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
+
+
+def without_value(x: Any) -> Any:
+    """A symbolic tensor like a tensor or variable."""
+    dims = tuple(x._value_shape) if isinstance(x, _core.Variable) else x._dims
+    return _core.symbolic(dims, x.dtype._code, None)
+
+
+def _result_kind(x: Any) -> Any:
+    if isinstance(x, _core.Tensor):
+        return TensorSpec(x.shape, x.dtype)
+    return Literal(x)

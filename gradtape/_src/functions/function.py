@@ -8,28 +8,35 @@ TensorFlow.
 
 from __future__ import annotations
 
+import copy
 import functools
-import inspect
+import pickle
+import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gradtape import _core
-from gradtape._src import ops
 from gradtape._src.autograph.conversion import annotate, convert
 from gradtape._src.base import log, nest, settings
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import NeedsConstants, OperatorNotAllowedInGraphError, Untraceable, more
+from gradtape._src.base.errors import (
+    NeedsConstants,
+    NeedsVariable,
+    OperatorNotAllowedInGraphError,
+    Untraceable,
+    more,
+)
 from gradtape._src.base.locks import Lock
-from gradtape._src.base.shape import TensorSpec
+from gradtape._src.base.shape import TensorShape
 from gradtape._src.base.source import line_of
+from gradtape._src.functions.arguments import FunctionType, Given, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
-from gradtape._src.functions.concrete import ConcreteFunction
+from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.graph.calls import Static, join_shapes
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors import conversion
+from gradtape._src.state.variable import forget_values, stand_in
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -43,27 +50,71 @@ _ONCE = (
 )
 _MOST_RETRACES = 5
 _MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
-# Stands in the cache for calls that cannot be traced.
-_EAGER: Any = object()
+_MOST_CALLS = 1024  # that are recognised without looking at their arguments one by one
+# Names that `experimental_attributes` may have; they are for TensorFlow's devices and compilers, and have no effect here.
+_ATTRIBUTES = frozenset(
+    (
+        "_OutputsOnOpDevice", "_disable_acd", "_implements", "_noinline", "_tf_data_function", "api_implements",
+        "api_preferred_device", "disable_summaries_at_runtime", "experimental_ints_on_device",
+        "function_runs_at_most_once", "go_backwards", "runtime_constant_optimization", "time_major",
+    )
+)  # fmt: skip
 
 
-class Relaxation:
-    """The trace of a function that reduces retracing, for arguments of one kind, and the shapes that it takes."""
+class Eager:
+    """Stands in place of a trace for calls that cannot be traced: the Python function runs."""
+
+    captured_ids: frozenset[int] = frozenset()
+
+    def __init__(self, why: str) -> None:
+        self.why = why  # in words, with the line
+
+
+# Stands in place of a trace where the variables among the arguments have to be the ones of the trace.
+_FOR_EACH_VARIABLE: Any = object()
+
+
+class Family:
+    """The traces of a function for arguments that differ in the shapes of tensors only."""
 
     def __init__(self) -> None:
-        self.statics: list[Static] | None = None  # that take all shapes so far
-        self.trace: Any = None
         self.met = 0  # traces so far
+        self.for_each_variable = False
+        self._joined: list[Static] | None = None  # shapes that take all those so far
+        self._general: list[
+            tuple[list[Static], Any]
+        ] = []  # traces for more than one size, and what they take
 
-    def accepts(self, shapes: Sequence[Static]) -> bool:
-        """Whether the trace serves tensors of these shapes."""
-        return self.trace is not None and self.joined(shapes) == self.statics
+    def serving(self, statics: Sequence[Static]) -> Any:
+        """The most specific of the general traces that take tensors of these shapes; None if there is none."""
+        best: tuple[Sequence[Static], Any] | None = None
+        for takes, trace in self._general:
+            if _are_cases_of(statics, takes) and (best is None or _are_cases_of(takes, best[0])):
+                best = takes, trace
+        return None if best is None else best[1]
 
-    def joined(self, shapes: Sequence[Static]) -> list[Static]:
-        """The most precise shapes that take these and those so far."""
-        if self.statics is None:
-            return list(shapes)
-        return [join_shapes((a, b)) for a, b in zip(self.statics, shapes, strict=True)]
+    def joined(self, statics: Sequence[Static]) -> list[Static]:
+        """The most precise shapes that take these and those of all traces so far."""
+        if self._joined is None:
+            return list(statics)
+        return [join_shapes((a, b)) for a, b in zip(self._joined, statics, strict=True)]
+
+    def add(self, statics: list[Static], trace: Any) -> None:
+        """Takes note of a trace."""
+        self.met += 1
+        self._joined = self.joined(statics)
+        if not _is_known(statics):
+            self._general.append((statics, trace))
+
+
+def _is_known(statics: Sequence[Static]) -> bool:
+    return all(s is not None and None not in s for s in statics)
+
+
+def _are_cases_of(statics: Sequence[Static], others: Sequence[Static]) -> bool:
+    """Whether tensors of these shapes are also of the others."""
+    pairs = zip(statics, others, strict=True)
+    return all(TensorShape(s).is_subtype_of(TensorShape(other)) for s, other in pairs)
 
 
 class _Bound:
@@ -96,31 +147,43 @@ class Function:
         jit_compile: bool | None = None,
         reduce_retracing: bool = False,
         check: bool = False,
-        **_: Any,
     ) -> None:
         self.python_function = python_function
         self.name = str(name or getattr(python_function, "__name__", "function"))
-        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self.parameters = Parameters(python_function)
+        self.input_signature = input_signature
+        self._declared: FunctionType | None = None  # what the signature says
+        if input_signature is not None:
+            if not isinstance(input_signature, (tuple, list)):
+                raise TypeError(
+                    f"input_signature must be either a tuple or a list, got {type(input_signature)}."
+                )
+            self.input_signature = tuple(input_signature)
+            if self.parameters.names[:1] != [
+                "self"
+            ]:  # of a method that is not bound yet, the signature says nothing
+                self._declared = FunctionType.of_signature(self.parameters, self.input_signature)
         self.autograph = autograph
         self.jit_compile = jit_compile
         self.reduce_retracing = reduce_retracing
         self.check = check
-        self._concrete = _core.Cache(_MOST_TRACES)
-        self._relaxed = _core.Cache(_MOST_TRACES)  # by arguments without their shapes: a Relaxation
+        self._concrete = _core.Cache(
+            _MOST_TRACES
+        )  # traces, by the kinds of arguments and the shapes that they take
+        self._families = _core.Cache(_MOST_TRACES)  # by arguments without their shapes
+        self._calls = _core.Cache(_MOST_CALLS)  # by arguments with their shapes: the trace that serves them
         # Whether a size may depend on values: then traces are recordings at once.
         self._needs_values = names_sizes_of_values(python_function)
         self._traces = 0
         self._made_variables = False
         self._lock = Lock()
         self._converted: Callable | None = None
-        self._methods: dict[int, Any] = {}
         self._last_kinds: list[str] = []  # of the arguments that were traced last
-        self._signature = inspect.signature(python_function) if self.input_signature is not None else None
-        self._has_gaps = any(
-            isinstance(s, TensorSpec) and not s.shape.is_fully_defined()
-            for s in nest.flatten(self.input_signature or ())
-        )
         functools.update_wrapper(self, python_function, updated=())
+
+    def _options(self) -> dict[str, Any]:
+        names = "name", "input_signature", "autograph", "jit_compile", "reduce_retracing", "check"
+        return {name: getattr(self, name) for name in names}
 
     # ---- methods ------------------------------------------------------------------------------
 
@@ -135,16 +198,7 @@ class Function:
             return functools.partial(self, instance)
         bound = cache.get(name)
         if bound is None or bound.owner is not self:
-            method = self.python_function.__get__(instance, owner)
-            function = Function(
-                method,
-                self.name,
-                self.input_signature,
-                self.autograph,
-                self.jit_compile,
-                self.reduce_retracing,
-                self.check,
-            )
+            function = Function(self.python_function.__get__(instance, owner), **self._options())
             bound = _Bound(self, function)
             object.__setattr__(instance, name, bound)
         return bound.function
@@ -155,98 +209,99 @@ class Function:
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
             return self._python(*args, **kwargs)
-        if self.input_signature is not None:
-            args, kwargs = self._apply_signature(args, kwargs)
-        key, tensors = self._key(args, kwargs)
-        if self._has_gaps:
-            key = self._declared_key(args, kwargs)
-        concrete = self._concrete.find(key)
-        if concrete is None:
-            concrete, tensors = self._get(key, args, kwargs)
-        if concrete is _EAGER:
+        plain = not kwargs and self.input_signature is None and all(type(a) is _core.Tensor for a in args)
+        if plain:
+            trace = self._calls.find(args)
+            if trace is not None:
+                return trace.call(args)
+        given, trace = self._trace_for(self._given(args, kwargs))
+        if type(trace) is Eager:
             return nest.map_structure(_result, self._python(*args, **kwargs))
-        if concrete.placeholders:
-            given = [leaf for leaf in nest.flatten((args, kwargs)) if hasattr(leaf, "_placeholder")]
-            for placeholder, leaf in zip(concrete.placeholders, given, strict=True):
-                placeholder.bind(leaf)
-        return concrete.call(tensors)
+        if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
+            self._calls.add(args, trace)
+        return trace.call_with(given.tensors, given.variables, given.sources)
 
-    def _key(self, args: tuple, kwargs: dict) -> tuple[Any, list]:
-        """The key of a call, and its tensors. Tensors count by type and shape; see core/py/key.h."""
-        if not kwargs and all(type(a) is _core.Tensor for a in args):
-            return args, list(args)
-        leaves = nest.flatten((args, kwargs))
-        tensors = []
-        parts: list = []
-        for leaf in leaves:
-            if isinstance(leaf, (np.ndarray, np.generic)):
-                leaf = conversion.convert(leaf)
-            if isinstance(leaf, _core.Tensor):
-                tensors.append(leaf)
-                parts.append(leaf)
-            elif hasattr(leaf, "_placeholder"):
-                parts.append(leaf._argument_key())
+    def _given(self, args: tuple, kwargs: dict) -> Given:
+        """The arguments of a call; with an `input_signature`, as it declares them."""
+        if self.input_signature is None:
+            return Given(*self.parameters.bound(args, kwargs))
+        declared = self._declared_type()
+        given = Given(*declared.bound(args, kwargs))
+        given.statics = Given(*declared.example()).statics
+        return given
+
+    def _declared_type(self) -> FunctionType:
+        if self._declared is None:
+            self._declared = FunctionType.of_signature(self.parameters, self.input_signature)
+        return self._declared
+
+    def _trace_for(self, given: Given) -> tuple[Given, Any]:
+        """The trace that serves a call, and the call as that trace sees it."""
+        pinned: list = []
+        while True:
+            key = given.key
+            trace = self._calls.find(key)
+            if trace is None:
+                trace = self._find(key, given)
+            if trace is _FOR_EACH_VARIABLE:
+                shared = given.variables
             else:
-                parts.append(_lasting(leaf))
-        if not kwargs and len(tensors) == len(args) == len(leaves):
-            return tuple(parts), tensors  # arrays count as tensors
-        return (_shape_of_nest((args, kwargs)), tuple(parts)), tensors
+                # What is assigned to an argument is read from the variable, which the function may use anyway.
+                shared = [v for v in given.variables if id(v) in trace.captured_ids]
+            if not shared:
+                return given, trace
+            pinned += shared
+            given = Given(*given.structure, pinned=pinned)
 
-    def _get(self, key: Any, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
+    def _find(self, key: tuple, given: Given) -> Any:
         with self._lock:
-            tensors = [
-                as_tensor(t)
-                for t in nest.flatten((args, kwargs))
-                if isinstance(t, (_core.Tensor, np.ndarray, np.generic))
-            ]
-            concrete = self._concrete.find(key)
-            if concrete is None:
-                concrete = self._new(key, args, kwargs, tensors)
-                self._concrete.add(key, concrete)
-                if self.check and isinstance(concrete, ConcreteFunction):
-                    concrete.compare(tensors)
-            return concrete, tensors
+            trace = self._concrete.find(key)
+            if trace is None:
+                family = self._families.find(given.family)
+                if family is None:
+                    family = Family()
+                    self._families.add(given.family, family)
+                trace = family.serving(given.statics) or self._new(given, family)
+            self._calls.add(key, trace)
+            return trace
 
-    def _new(self, key: Any, args: tuple, kwargs: dict, tensors: list) -> Any:
-        """The trace for arguments that were not met before."""
-        statics: list[Static] = [t._dims for t in tensors]
-        relaxation = None
-        if self._has_gaps:
-            statics = self._declared(args, tensors)
-        elif self.reduce_retracing:
-            relaxation = self._relaxation(key)
-            if relaxation.accepts(statics):
-                return relaxation.trace
-            statics = relaxation.joined(statics)
-        self._note_retrace(key)
-        if relaxation is None:
-            return self._traced(args, kwargs, statics)
-        exact = relaxation.met < self._exact_traces
-        trace = self._traced(args, kwargs, [t._dims for t in tensors] if exact else statics)
-        relaxation.met += 1
-        relaxation.statics = statics
-        relaxation.trace = None if exact else trace
+    def _new(self, given: Given, family: Family) -> Any:
+        """A trace for arguments that no trace so far serves."""
+        if family.for_each_variable:
+            return _FOR_EACH_VARIABLE
+        self._note_retrace(given)
+        statics = given.statics
+        if self.reduce_retracing and family.met >= self._exact_traces:
+            statics = family.joined(statics)
+        try:
+            trace = self._traced(given, statics)
+        except NeedsVariable:
+            family.for_each_variable = True
+            return _FOR_EACH_VARIABLE
+        family.add(statics, trace)
+        self._concrete.add((given.family, tuple(statics)), trace)
+        if self.check and isinstance(trace, TracedFunction) and given.has_values:
+            trace.compare(given.tensors, given.variables)
         return trace
 
-    def _traced(self, args: tuple, kwargs: dict, statics: list[Static]) -> Any:
+    def _traced(self, given: Given, statics: list[Static]) -> Any:
         """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
-        known = all(s is not None and None not in s for s in statics)
+        known = _is_known(statics)
         try:
             if not known or self._needs_values:
-                return self._kept(lambda: self._record(args, kwargs, statics))
+                return self._kept(lambda: self._record(given, statics))
             try:
-                return self._kept(lambda: self._trace(args, kwargs))
+                return self._kept(lambda: self._trace(given))
             except Untraceable as e:
                 cause = e
             self._needs_values = True
             try:
-                return self._kept(lambda: self._record(args, kwargs, statics))
+                return self._kept(lambda: self._record(given, statics))
             except OperatorNotAllowedInGraphError:
                 raise cause from None  # Python itself needs a value
         except Untraceable as e:
-            self._note_eager(e)
             self._made_variables = True
-            return _EAGER
+            return self._eager(e)
 
     def _kept(self, trace: Callable[[], tuple[Any, list]]) -> Any:
         """A trace that makes no variables: the first one may make some, and is made again with them."""
@@ -262,28 +317,20 @@ class Function:
         self._made_variables = True
         return concrete
 
-    def _relaxation(self, key: Any) -> Relaxation:
-        """What is known of calls that differ from this one in the shapes of tensors only."""
-        kinds = nest.map_structure(lambda x: x.dtype if isinstance(x, _core.Tensor) else x, key)
-        relaxation = self._relaxed.find(kinds)
-        if relaxation is None:
-            relaxation = Relaxation()
-            self._relaxed.add(kinds, relaxation)
-        return relaxation
-
-    def _note_eager(self, cause: Exception) -> None:
+    def _eager(self, cause: Exception) -> Eager:
         """Logs why this function cannot be compiled: the original cause, without what Keras wrapped around it."""
         while isinstance(cause.__context__, Untraceable):
             cause = cause.__context__
         line = line_of(cause)
-        why = f"{line}: {cause}" if line else str(cause)
-        level = log.INFO if _EAGER in self._concrete.values() else log.WARNING
-        log.log(level, "%s runs eagerly: %s.%s", self.name, why.rstrip("."), more("traced-values"))
+        why = (f"{line}: {cause}" if line else str(cause)).rstrip(".")
+        level = log.INFO if any(type(t) is Eager for t in self._concrete.values()) else log.WARNING
+        log.log(level, "%s runs eagerly: %s.%s", self.name, why, more("traced-values"))
+        return Eager(why)
 
-    def _note_retrace(self, key: Any) -> None:
-        kinds = _kinds(key)
+    def _note_retrace(self, given: Given) -> None:
+        described = given.described()
         if self._last_kinds and len(self._concrete) < _MOST_RETRACES:
-            log.info("%s: tracing again: %s", self.name, _difference(self._last_kinds, kinds))
+            log.info("%s: tracing again: %s", self.name, _difference(self._last_kinds, described))
         elif (
             len(self._concrete) == _MOST_RETRACES
             and self.input_signature is None
@@ -292,34 +339,32 @@ class Function:
             log.warning(
                 "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
                 "tensors instead of Python numbers, and keep their shapes the same.%s",
-                self.name, _MOST_RETRACES, _difference(self._last_kinds, kinds), more("retracing"),
+                self.name, _MOST_RETRACES, _difference(self._last_kinds, described), more("retracing"),
             )  # fmt: skip
-        self._last_kinds = kinds
+        self._last_kinds = described
 
-    def _trace(self, args: tuple, kwargs: dict, lifts: bool = False) -> tuple[ConcreteFunction, list]:
+    def _type_of(self, given: Given, statics: Sequence[Static]) -> FunctionType:
+        if self.input_signature is not None:
+            return self._declared_type()
+        return given.type_of(self.parameters, statics)
+
+    def _trace(self, given: Given, lifts: bool = False) -> tuple[TracedFunction, list]:
+        """A graph for tensors of the shapes that are given, and the variables that it made."""
         self._traces += not lifts
         trace = Trace(lifts=lifts)
-        symbols: list = []
-        placeholders: list = []
-
-        def symbol_of(leaf: Any) -> Any:
-            if isinstance(leaf, (np.ndarray, np.generic)):
-                leaf = conversion.convert(leaf)
-            if hasattr(leaf, "_placeholder"):
-                placeholders.append(leaf._placeholder())
-                return placeholders[-1]
-            if not isinstance(leaf, _core.Tensor):
-                return leaf
-            symbols.append(symbolic(trace.input(tuple(leaf.shape), leaf.dtype._code)))
-            return symbols[-1]
-
-        sym_args, sym_kwargs = nest.map_structure(symbol_of, (args, kwargs))
+        symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
+        stand_ins = [stand_in(v) for v in given.variables]
+        placeholders = [s._placeholder() for s in given.sources]
+        args, kwargs = given.with_leaves(symbols, stand_ins, placeholders)
         try:
             with aside(trace):
-                result = self._traceable()(*sym_args, **sym_kwargs)
-                single = not nest.is_nested(result)
+                result = self._traceable()(*args, **kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
-                concrete = ConcreteFunction(self, trace, None if single else result, flat, symbols)
+                structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
+                function_type = self._type_of(given, [t._dims for t in given.tensors])
+                concrete = TracedFunction(
+                    self, function_type, trace, structure, flat, len(symbols), stand_ins
+                )
             concrete.placeholders = placeholders
         except NeedsConstants:
             if lifts:
@@ -328,37 +373,33 @@ class Function:
         except Exception as e:
             annotate(e)
             raise
-        return self._trace(args, kwargs, True) if concrete is None else (concrete, trace.created)
+        finally:
+            forget_values(stand_ins)
+        return self._trace(given, True) if concrete is None else (concrete, trace.created)
 
-    def _record(self, args: tuple, kwargs: dict, statics: list[Static]) -> tuple[RecordedFunction, list]:
+    def _record(self, given: Given, statics: list[Static]) -> tuple[RecordedFunction, list]:
         """A recording for tensors of these shapes, and the variables that it made."""
         from gradtape._src.functions.recorded import RecordedFunction, Recording
 
         self._traces += 1
         recording = Recording()
-        given = iter(statics)
-        placeholders: list = []
-
-        def symbol_of(leaf: Any) -> Any:
-            if isinstance(leaf, (np.ndarray, np.generic)):
-                leaf = conversion.convert(leaf)
-            if hasattr(leaf, "_placeholder"):
-                placeholders.append(leaf._placeholder())
-                return placeholders[-1]
-            if not isinstance(leaf, _core.Tensor):
-                return leaf
-            return recording.argument(next(given), leaf.dtype._code)
-
-        sym_args, sym_kwargs = nest.map_structure(symbol_of, (args, kwargs))
+        pairs = zip(statics, given.tensors, strict=True)
+        symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
+        stand_ins = [stand_in(v) for v in given.variables]
+        placeholders = [s._placeholder() for s in given.sources]
+        variables = [recording.variable(v) for v in stand_ins]
+        args, kwargs = given.with_leaves(symbols, variables, placeholders)
         try:
             with aside(recording):
-                result = self._traceable()(*sym_args, **sym_kwargs)
+                result = self._traceable()(*args, **kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
         except Exception as e:
             annotate(e)
             raise
-
-        recorded = RecordedFunction(recording, result, flat)
+        finally:
+            forget_values((*stand_ins, *variables))
+        function_type = self._type_of(given, statics)
+        recorded = RecordedFunction(self, function_type, recording, result, flat, stand_ins)
         recorded.placeholders = placeholders
         return recorded, recording.created
 
@@ -372,88 +413,23 @@ class Function:
         function = self.python_function if _core.current_trace() is None else self._traceable()
         return function(*args, **kwargs)
 
-    # ---- signatures -----------------------------------------------------------------------------
-
-    def _apply_signature(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        assert self._signature is not None and self.input_signature is not None
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = list(bound.args)
-        specs = self.input_signature
-        if len(given) < len(specs):
-            raise TypeError(
-                f"{self.name}: input_signature has {len(specs)} entries, the call {len(given)} arguments."
-            )
-        out = []
-        for spec, value in zip(specs, given, strict=False):
-            out.append(self._fit_all(spec, value))
-        return (*out, *given[len(specs) :]), bound.kwargs
-
-    def _declared_key(self, args: tuple, kwargs: dict) -> Any:
-        """What a call is recognised by where the signature leaves sizes open."""
-        assert self.input_signature is not None
-        return self._key((*self.input_signature, *args[len(self.input_signature) :]), kwargs)[0]
-
-    def _declared(self, args: tuple, tensors: list) -> list[Static]:
-        """The shapes of the tensors as the signature declares them."""
-        specs = [s for s in nest.flatten(self.input_signature) if isinstance(s, TensorSpec)]
-        shapes: list[Static] = [None if s.shape.rank is None else tuple(s.shape.as_list()) for s in specs]
-        return [*shapes, *(t._dims for t in tensors[len(specs) :])]
-
-    def _fit_all(self, spec: Any, value: Any) -> Any:
-        """`value` with a tensor for each TensorSpec of `spec`."""
-        if isinstance(spec, TensorSpec):
-            return self._fit(spec, value)
-        if isinstance(spec, dict):
-            return {k: self._fit_all(spec[k], value[k]) for k in spec}
-        return type(spec)(self._fit_all(s, v) for s, v in zip(spec, value, strict=True))
-
-    def _fit(self, spec: Any, value: Any) -> Any:
-        tensor = value if isinstance(value, _core.Tensor) else None
-        if tensor is None:
-            try:
-                tensor = (
-                    value._read()
-                    if isinstance(value, _core.Variable)
-                    else conversion.convert(value, spec.dtype._code)
-                )
-            except (TypeError, ValueError) as e:
-                raise TypeError(f"Binding inputs to tf.function failed due to `{e}`. Expected {spec}.") from e
-        if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
-            have = TensorSpec(tuple(tensor.shape), tensor.dtype)
-            raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {have} to {spec}`.")
-        return tensor
-
     # ---- inspection -----------------------------------------------------------------------------
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The trace for these arguments: tensors, TensorSpecs, or Python values."""
+        """The trace for these arguments: tensors, TensorSpecs, or Python values.
+
+        Raises:
+          TypeError: if the function cannot be traced because Python needs a value.
+        """
         if self.input_signature is not None and not args and not kwargs:
-            args = self.input_signature
-
-        def example(leaf: Any) -> Any:
-            if isinstance(leaf, TensorSpec):
-                known = [] if leaf.shape.rank is None else leaf.shape.as_list()
-                return ops.zeros([1 if d is None else d for d in known], leaf.dtype)
-            return leaf
-
-        declared = tuple(args), kwargs
-        args, kwargs = nest.map_structure(example, declared)
-        key = self._key(*declared)[0]
-        with self._lock:
-            concrete = self._concrete.find(key)
-            if concrete is None:
-                tensors = [
-                    x
-                    for x in nest.flatten(declared)
-                    if isinstance(x, (_core.Tensor, np.ndarray, np.generic, TensorSpec))
-                ]
-                statics: list[Static] = [_static_shape(x) for x in tensors]
-                if all(s is not None and None not in s for s in statics):
-                    return self._get(self._key(args, kwargs)[0], args, kwargs)[0]
-                concrete = self._traced(args, kwargs, statics)
-                self._concrete.add(key, concrete)
-            return concrete
+            args, kwargs = self._declared_type().example()
+        _, trace = self._trace_for(self._given(args, kwargs))
+        if type(trace) is Eager:
+            raise TypeError(
+                f"get_concrete_function: {self.name} cannot be traced, so it runs eagerly and has no concrete function. "
+                f"{trace.why}." + more("traced-values")
+            )
+        return trace
 
     def experimental_get_tracing_count(self) -> int:
         """How many times the function was traced."""
@@ -462,7 +438,12 @@ class Function:
     @property
     def function_spec(self) -> Any:
         """The signature of the Python function."""
-        return inspect.signature(self.python_function)
+        return self.parameters.signature
+
+    @property
+    def function_type(self) -> Any:
+        """The parameters, with their kinds if there is an `input_signature`."""
+        return self.parameters.signature if self.input_signature is None else self._declared_type()
 
     def pretty(self, *args: Any, **kwargs: Any) -> str:
         """What the compiled function does, step by step, with the lines it comes from.
@@ -480,7 +461,7 @@ class Function:
             programs = [
                 p
                 for c in self._concrete.values()
-                for p in ([c] if isinstance(c, ConcreteFunction) else getattr(c, "programs", ()))
+                for p in ([c] if isinstance(c, TracedFunction) else getattr(c, "programs", ()))
             ]
             return "\n\n".join(map(pretty, programs))
         return pretty(self._compiled(args, kwargs)[0])
@@ -493,64 +474,60 @@ class Function:
         """
         from gradtape._src.debug.programs import profile
 
-        concrete, tensors = self._compiled(args, kwargs)
-        return profile(concrete, tensors, repeats)
+        return profile(*self._compiled(args, kwargs), repeats)
 
-    def _compiled(self, args: tuple, kwargs: dict) -> tuple[ConcreteFunction, list]:
-        if self.input_signature is not None:
-            args, kwargs = self._apply_signature(args, kwargs)
-        key, _ = self._key(args, kwargs)
-        concrete, tensors = self._get(key, args, kwargs)
-        if concrete is _EAGER:
-            raise ValueError(f"{self.name} runs eagerly with such arguments: there is no program to look at.")
-        if not isinstance(concrete, ConcreteFunction):
-            concrete = concrete.program_for(tensors)
-        return concrete, tensors
+    def _compiled(self, args: tuple, kwargs: dict) -> tuple[TracedFunction, list]:
+        """The program for these arguments, and what it is given."""
+        given, trace = self._trace_for(self._given(args, kwargs))
+        if type(trace) is Eager:
+            raise ValueError(
+                f"{self.name} runs eagerly with such arguments: there is no program to look at. {trace.why}."
+            )
+        if not isinstance(trace, TracedFunction):
+            return trace.program_for(given.tensors, given.variables)
+        return trace, trace.operands(given.tensors, given.variables)
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """The kinds of arguments met so far, a paragraph for each trace."""
-        return "\n\n".join(f"{self.name}({', '.join(map(str, c.specs))})" for c in self._concrete.values())
+        """The kinds of arguments met so far, a paragraph or a line for each trace."""
+        traces = [t for t in self._concrete.values() if isinstance(t, ConcreteFunction)]
+        return ("\n\n" if verbose else "\n").join(t.pretty_printed_signature(verbose) for t in traces)
+
+    # ---- copies and pickles -----------------------------------------------------------------------
+
+    def __copy__(self) -> Function:
+        return Function(self.python_function, **self._options())
+
+    def __deepcopy__(self, memo: dict) -> Function:
+        return Function(copy.deepcopy(self.python_function, memo), **self._options())
+
+    def __reduce__(self) -> Any:
+        """A function is pickled as Python pickles functions, by name, with its options and without its traces."""
+        python = self.python_function
+        if isinstance(python, types.MethodType):
+            method = getattr(type(python.__self__), python.__name__, None)
+            if isinstance(method, Function) and method.python_function is python.__func__:
+                return getattr, (python.__self__, python.__name__)
+        elif isinstance(python, types.FunctionType):
+            found: Any = sys.modules.get(python.__module__)
+            for name in python.__qualname__.split("."):
+                found = getattr(found, name, None)
+            if found is self:  # it was decorated
+                return python.__qualname__
+            if found is not python:
+                raise pickle.PicklingError(
+                    f"the tf.function {python.__module__}.{python.__qualname__} cannot be pickled: Python pickles a "
+                    "function by its name, and this name does not lead to it. Hint: define it at the top of a module."
+                )
+        return _unpickled, (python, self._options())
 
 
-def _static_shape(x: Any) -> Static:
-    """The shape of a tensor, an array, or a TensorSpec."""
-    shape = getattr(x, "shape", ())
-    rank = shape.rank if hasattr(shape, "rank") else len(shape)
-    return None if rank is None else tuple(shape)
+def _unpickled(python_function: Callable, options: dict[str, Any]) -> Function:
+    return Function(python_function, **options)
 
 
 def _result(value: Any) -> Any:
     """A result of the traced function: Python numbers become tensors."""
     return value if value is None or isinstance(value, IndexedSlices) else as_tensor(value)
-
-
-def _lasting(leaf: Any) -> Any:
-    """A Python argument as part of the key of a trace; of what can change, a copy."""
-    if type(leaf) is bool or (type(leaf) is float and leaf.is_integer()):
-        return int(leaf)  # numbers compare by value, whatever their type, as in TensorFlow
-    if isinstance(leaf, (set, frozenset)):
-        return ("set", type(leaf), frozenset(leaf))
-    if isinstance(leaf, slice):
-        return ("slice", leaf.start, leaf.stop, leaf.step)
-    return bytes(leaf) if isinstance(leaf, bytearray) else leaf
-
-
-def _shape_of_nest(structure: Any) -> Any:
-    """The structure of arguments as something hashable."""
-    if isinstance(structure, dict):
-        return ("dict", tuple((k, _shape_of_nest(structure[k])) for k in sorted(structure)))
-    if isinstance(structure, (list, tuple)) and nest.is_nested(structure):
-        return (type(structure), tuple(map(_shape_of_nest, structure)))
-    return None
-
-
-def _kinds(key: Any) -> list[str]:
-    """Descriptions of the arguments of a call, for messages about retracing."""
-    structured = len(key) == 2 and isinstance(key[0], tuple) and isinstance(key[0][0], type)
-    return [
-        f"{part.dtype.name}{list(part._dims)}" if isinstance(part, _core.Tensor) else repr(part)
-        for part in (key[1] if structured else key)
-    ]
 
 
 def _difference(before: list[str], after: list[str]) -> str:
@@ -560,15 +537,31 @@ def _difference(before: list[str], after: list[str]) -> str:
     return "the structure of the arguments changed"
 
 
-def function(func: Callable | None = None, **options: Any) -> Any:
+def function(
+    func: Callable | None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: str | None = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: dict[str, Any] | None = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
+    *,
+    check: bool = False,
+) -> Any:
     """Makes a Python function run as a graph; usable with and without arguments.
 
     Args:
       func: the function.
       input_signature: TensorSpecs, one per argument.
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
-      jit_compile: accepted; programs are compiled natively in any case.
-      reduce_retracing: trace for any size once a second one comes, not for each.
+      jit_compile, experimental_compile: accepted; programs are compiled natively in any case.
+      reduce_retracing, experimental_relax_shapes: trace for any size once a second one comes, not for each.
+      experimental_implements, experimental_autograph_options, experimental_attributes,
+        experimental_follow_type_hints: accepted as in TensorFlow, without effect.
       check: compare the program of each new trace, and of its gradient, with its ops run one by one,
         and raise an error that names the first op whose result differs.
 
@@ -580,14 +573,20 @@ def function(func: Callable | None = None, **options: Any) -> Any:
       >>> f(tf.constant(3.0)).numpy()
       np.float32(10.0)
     """
-    supported = {"input_signature", "autograph", "jit_compile", "reduce_retracing", "check"}
-    chosen = {k: v for k, v in options.items() if k in supported}
-    if options.get("experimental_relax_shapes"):
-        chosen["reduce_retracing"] = True
+    for name in experimental_attributes or ():
+        if name not in _ATTRIBUTES:
+            raise ValueError(f"`{name}` is not supported by tf.function as an attribute.")
 
     def wrap(f: Callable) -> Function:
         if not callable(f):
             raise TypeError(f"{f!r} is not a callable object")
-        return Function(f, **chosen)
+        return Function(
+            f,
+            input_signature=input_signature,
+            autograph=autograph,
+            jit_compile=jit_compile if experimental_compile is None else experimental_compile,
+            reduce_retracing=bool(reduce_retracing or experimental_relax_shapes),
+            check=check,
+        )
 
     return wrap if func is None else wrap(func)

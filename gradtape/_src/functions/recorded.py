@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
+from gradtape._src.functions.concrete import ConcreteFunction, without_value
 from gradtape._src.functions.control_flow import numpy_function, output_spec, py_function
-from gradtape._src.graph.calls import Call, Frame, in_frame, map_leaves
+from gradtape._src.graph.calls import Call, Frame, Place, in_frame, map_leaves
 from gradtape._src.graph.recording import RUN_PYTHON, Recording
 from gradtape._src.graph.segments import Segment
 from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape._src.tapes import recorded as _tapes  # noqa: F401  takes over tapes
 from gradtape._src.tensors import conversion
+
+if TYPE_CHECKING:
+    from gradtape._src.functions.arguments import FunctionType
+    from gradtape._src.functions.function import Function
 
 
 def _python_in(world: World, call: Call) -> Any:
@@ -42,21 +47,59 @@ IN_WORLDS.update({py_function: _python_in, numpy_function: _python_in})
 RUN_PYTHON.update((py_function, numpy_function))
 
 
-class RecordedFunction:
+class RecordedFunction(ConcreteFunction):
     """A trace whose sizes are not known."""
 
-    placeholders: Sequence[Any] = ()
-
-    def __init__(self, recording: Recording, result: Any, flat: list) -> None:
+    def __init__(
+        self,
+        owner: Function,
+        function_type: FunctionType,
+        recording: Recording,
+        result: Any,
+        flat: list,
+        stand_ins: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(owner, function_type)
+        self.stand_ins = stand_ins
         self.recording = recording
         self._single = not nest.is_nested(result)
         self._structure = result
+        # What the trial has used from outside, the recording uses; what it made up is younger.
+        returned = [x for x in flat if isinstance(x, _core.Tensor) and x._symbol is None]
+        self._captured = [
+            e
+            for e in (*recording.worlds[0].trace.externals, *returned)
+            if not any(e is s for s in stand_ins) and getattr(e, "_born", 0) <= recording.start
+        ]
         recording.result = flat
         recording.close()
 
-    def call(self, tensors: list) -> Any:
-        """Runs the recording on the tensors among its arguments."""
-        flat = self._results(self.recording.replay(tensors))
+    @property
+    def graph(self) -> Any:
+        """What was traced: the calls of the function, in their order."""
+        return self.recording
+
+    @property
+    def captured_inputs(self) -> list:
+        """Tensors and variables from outside that the function uses."""
+        return list(self._captured)
+
+    def _arguments(self) -> list:
+        values: Any = self.recording.inputs
+        return [self.recording.handle(v) for v in values if v.dtype >= 0]
+
+    def _results(self) -> tuple[Any, list]:
+        def leaf(x: Any) -> Any:
+            if type(x) is Place:
+                return self.recording.handle(x.value)
+            return without_value(x) if isinstance(x, _core.Tensor) else x
+
+        return self._structure, [map_leaves(leaf, x) for x in self.recording.result]
+
+    def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
+        """Runs the recording on the tensors and variables among its arguments."""
+        frame = self.recording.replay([*tensors, *variables])
+        flat = [map_leaves(lambda leaf: in_frame(leaf, frame), x) for x in self.recording.result]
         if _core.is_recording():
             # To a tape around it, a function is one op: its results do not depend on one another.
             flat = [map_leaves(_passed_on, x) for x in flat]
@@ -67,25 +110,23 @@ class RecordedFunction:
         """The programs that were made so far."""
         return [p for step in self.recording.steps if isinstance(step, Segment) for p in step.programs]
 
-    def program_for(self, tensors: list) -> Any:
-        """The program for tensors of these sizes.
+    def program_for(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> tuple[Any, list]:
+        """The program for tensors of these sizes, and what it is given.
 
         Raises:
           ValueError: if there are several because sizes depend on values.
         """
         frame = Frame()
-        frame.update(zip(self.recording.inputs, tensors, strict=True))
+        frame.update(zip(self.recording.inputs, [*tensors, *variables], strict=True))
         steps = self.recording.steps
-        program = steps[0].program_for(frame) if len(steps) == 1 and isinstance(steps[0], Segment) else None
-        if program is None:
+        segment = steps[0] if len(steps) == 1 and isinstance(steps[0], Segment) else None
+        program = None if segment is None else segment.program_for(frame)
+        if segment is None or program is None:
             raise ValueError(
                 "sizes in this function depend on values, so it runs as several programs. Hint: call it, and then "
                 "`pretty()` without arguments shows those that were made."
             )
-        return program
-
-    def _results(self, frame: Frame) -> list:
-        return [map_leaves(lambda leaf: in_frame(leaf, frame), x) for x in self.recording.result]
+        return program, program.operands([frame[v] for v in program.inputs], segment.variables_in(frame))
 
 
 def _passed_on(leaf: Any) -> Any:

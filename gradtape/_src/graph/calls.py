@@ -29,7 +29,7 @@ class Place:
 class Recorded(Value):
     """A value of a recording. It may have a shape with gaps, or be no tensor at all (a tape, a TensorArray)."""
 
-    __slots__ = ("static", "unknown_rank", "source")
+    __slots__ = ("static", "unknown_rank", "source", "variable")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Recorded(Value):
     ) -> None:
         super().__init__(graph, static or (), dtype, node)  # type: ignore[arg-type]
         self.source = source  # of a variable of a loop: what it is before the loop
+        self.variable: Any = None  # what worlds have in place of a variable that is an argument
         self.static = static
         self.unknown_rank = static is None
 

@@ -100,7 +100,11 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
-    variables = [e if isinstance(e, _core.Variable) else None for e in sub.externals]
+    # Of a variable that is an argument, nobody knows later which one it was: its value in the forward pass counts.
+    variables = [
+        e if isinstance(e, _core.Variable) and not getattr(e, "is_stand_in", False) else None
+        for e in sub.externals
+    ]
     sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
     reads = [read(x) for x in inputs]
     op = CustomGradient(

@@ -43,6 +43,7 @@ from gradtape._src.graph.ir import Node
 from gradtape._src.graph.segments import Segment, make_calls, split
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, World
+from gradtape._src.state.variable import stand_in as make_stand_in
 from gradtape._src.tensors import above, conversion, random
 
 _NUMBER = re.compile(r"\d+")
@@ -84,6 +85,17 @@ class Recording(Trace):
         for world in self.worlds:
             world.admit(value)
         return self.handle(value) if dtype >= 0 else self.worlds[0].frame[value]._as_recorded(value)
+
+    def variable(self, stand_in: Any) -> Any:
+        """A variable that is given whenever the recording is replayed; worlds see `stand_in`."""
+        value = Recorded(self, (), -1)
+        value.variable = stand_in
+        self.inputs.append(value)
+        for world in self.worlds:
+            world.admit(value)
+        handle: Any = make_stand_in(stand_in)
+        handle._recorded = value
+        return handle
 
     @staticmethod
     def handle(value: Recorded) -> Any:
@@ -417,7 +429,7 @@ def _reset_in(world: World, call: Call) -> None:
 
 
 def _assign_in(world: World, call: Call) -> None:
-    variable = call.args[0]
+    variable = in_frame(call.args[0], world.frame)
     tensor = in_frame(call.args[1], world.frame)
     shape = tuple(variable._value_shape)
     if isinstance(tensor, _core.Tensor) and tensor._dims != shape and variable.shape.is_fully_defined():

@@ -39,6 +39,8 @@ class Segment:
         self.nodes = nodes
         self.outputs = outputs
         self.misfit = False  # a call in it must run alone
+        self._variables = [v for v in inputs if v.variable is not None]  # that are arguments of the function
+        inputs = [v for v in inputs if v.variable is None]
         self._at_once = at_once or all(v.static is not None and None not in v.static for v in inputs)
         self._sightings = _core.Cache(_MOST_SIZES)
         self._known: tuple[list[Recorded], _core.Cache] = inputs, _core.Cache(_MOST_PROGRAMS)
@@ -61,7 +63,11 @@ class Segment:
         program.runs += 1
         if len(program.inputs) > len(tensors):
             tensors = [frame[v] for v in program.inputs]
-        frame.update(zip(self.outputs, program.run(tensors), strict=False))
+        frame.update(zip(self.outputs, program.run(tensors, self.variables_in(frame)), strict=False))
+
+    def variables_in(self, frame: Frame) -> list:
+        """The variables among its inputs."""
+        return [frame[v] for v in self._variables]
 
     def _pays(self, tensors: list) -> bool:
         """Whether tensors of these sizes have come often enough for a program."""
@@ -84,7 +90,11 @@ class Segment:
                 program = self._traced(inputs, tensors)
             except _Missing as e:
                 # A function that was given to the library has read this value for the first time.
-                self._known = [*inputs, e.value], _core.Cache(_MOST_PROGRAMS)
+                if e.value.variable is None:
+                    inputs = [*inputs, e.value]
+                else:
+                    self._variables = [*self._variables, e.value]
+                self._known = inputs, _core.Cache(_MOST_PROGRAMS)
             except Untraceable:
                 self.misfit = True
             else:
@@ -98,6 +108,8 @@ class Segment:
         frame.update(
             (v, symbolic(trace.input(t._dims, t.dtype._code))) for v, t in zip(inputs, tensors, strict=True)
         )
+        stand_ins = [v.variable for v in self._variables]
+        frame.update(zip(self._variables, stand_ins, strict=True))
         with aside(trace):
             for node in self.nodes:
                 try:
@@ -105,14 +117,14 @@ class Segment:
                 except Untraceable:
                     node.op.dynamic = True
                     raise
-            return Program(inputs, trace, [frame[v] for v in self.outputs])
+            return Program(inputs, trace, [frame[v] for v in self.outputs], stand_ins)
 
 
 class Program(Traced):
     """A segment for tensors of one size."""
 
-    def __init__(self, inputs: list[Recorded], trace: Trace, outputs: list) -> None:
-        super().__init__(trace, outputs, len(inputs), "segment")
+    def __init__(self, inputs: list[Recorded], trace: Trace, outputs: list, stand_ins: list) -> None:
+        super().__init__(trace, outputs, len(inputs), "segment", stand_ins)
         self.inputs = inputs
         self.runs = 0
 
@@ -129,7 +141,7 @@ class _Inside(Frame):
     """The values of a segment while it is traced."""
 
     def __missing__(self, value: Recorded) -> Any:
-        if value.dtype < 0:
+        if value.dtype < 0 and value.variable is None:
             raise Untraceable("a tape or an array is used by a function that is given to the library")
         raise _Missing(value)
 
@@ -220,10 +232,9 @@ def _cuts(
 
 def _reads_any_size(call: Any) -> bool:
     """Whether a call is given a variable whose size may change from run to run."""
-    return any(
-        isinstance(leaf, _core.Variable) and not leaf.shape.is_fully_defined()
-        for leaf in leaves_of((call.args, call.kwargs))
-    )
+    leaves = leaves_of((call.args, call.kwargs))
+    given = [leaf.value.variable if type(leaf) is Place else leaf for leaf in leaves]
+    return any(isinstance(x, _core.Variable) and not x.shape.is_fully_defined() for x in given)
 
 
 class _Group:
@@ -237,7 +248,8 @@ class _Group:
 def _groups(nodes: Sequence[Node], used: list[list[Recorded]]) -> list[_Group]:
     group_of: dict[Any, _Group] = {}
     for k, node in enumerate(nodes):
-        touched = [v for v in (*used[k], *node.results) if v.dtype < 0]
+        values: Any = *used[k], *node.results
+        touched = [v for v in values if v.dtype < 0 and v.variable is None]
         if not touched:
             continue
         group = group_of.get(touched[0]) or _Group()

@@ -21,10 +21,14 @@ class Traced:
       trace: what was written while it ran.
       outputs: tensors, of the trace or from outside.
       arguments: how many inputs of the trace are arguments; the others are variables and tensors from outside.
+      stand_ins: variables that stand for those that are arguments.
     """
 
-    def __init__(self, trace: Trace, outputs: Sequence[Any], arguments: int, name: str) -> None:
+    def __init__(
+        self, trace: Trace, outputs: Sequence[Any], arguments: int, name: str, stand_ins: Sequence[Any] = ()
+    ) -> None:
         self.name = name
+        self.stand_ins = stand_ins
         self.n_arguments = arguments
         self._n_outputs = len(outputs)
         self._assigned = tuple(trace.assigned.values())
@@ -37,12 +41,23 @@ class Traced:
         updates = [-1] * len(outputs) + [place.get(id(v), -1) for v in self._assigned]
         self.graph_function = GraphFunction(trace, name, updates if self._assigned else None)
 
-    def run(self, tensors: Sequence[Any]) -> list:
+    def operands(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> list:
+        """What the graph is given: the tensors, then what it uses from outside, with the variables of this call."""
+        if not self.stand_ins:
+            return [*tensors, *self.externals]
+        return [*tensors, *self._in_place_of(self.externals, variables)]
+
+    def _in_place_of(self, externals: Sequence[Any], variables: Sequence[Any]) -> list:
+        given = {id(s): v for s, v in zip(self.stand_ins, variables, strict=True)}
+        return [given.get(id(e), e) for e in externals]
+
+    def run(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> list:
         """The outputs for these arguments; variables have their new values afterwards."""
-        if not _core.is_recording():
-            return self.graph_function.program.update([*tensors, *self.externals], self._assigned)
-        read = [e._read() if isinstance(e, _core.Variable) else e for e in self.externals]
-        outs = self.graph_function([*tensors, *read])
-        for variable, value in zip(self._assigned, outs[self._n_outputs :], strict=True):
+        operands = self.operands(tensors, variables)
+        assigned = tuple(self._in_place_of(self._assigned, variables)) if self.stand_ins else self._assigned
+        if not _core.is_recording() and _core.current_trace() is None:
+            return self.graph_function.program.update(operands, assigned)
+        outs = self.graph_function([e._read() if isinstance(e, _core.Variable) else e for e in operands])
+        for variable, value in zip(assigned, outs[self._n_outputs :], strict=True):
             variable._set(value)
         return outs

@@ -73,7 +73,9 @@ class World:
     def admit(self, value: Recorded) -> None:
         """Gives this world a value that is an argument."""
         source = None if value.source is None else self.frame[value.source]
-        if value.dtype < 0:
+        if value.variable is not None:
+            self.frame[value] = value.variable
+        elif value.dtype < 0:
             assert source is not None
             self.frame[value] = source.in_any_iteration()
         else:
@@ -175,6 +177,9 @@ class World:
             examples = Frame()
             for v in values_in((call.args, call.kwargs)):
                 x = frame[v]
+                if v.variable is not None:
+                    with self.scope():
+                        x = x._read()
                 examples[v] = self._example(x, style) if isinstance(x, _core.Tensor) else x
             try:
                 with _core.Scope(recording=False, trace=None):
@@ -212,7 +217,7 @@ class World:
         Raises:
           LookupError: if no sizes fit.
         """
-        values = values_in((call.args, call.kwargs))
+        values = [v for v in values_in((call.args, call.kwargs)) if v.variable is None]
         if type(call) is not Call or any(v.dtype < 0 for v in values):
             raise LookupError("a tape knows its own tensors only")
         for shapes in itertools.islice(_choices(self, call, values), _MOST_TRIALS):
@@ -360,7 +365,8 @@ def _shapes_of(world: World, call: Call) -> list[tuple[int, ...]]:
     given = leaves_of((call.args, call.kwargs))
     shapes = [world.frame[v]._dims for v in values_in((call.args, call.kwargs)) if v.dtype >= 0]
     shapes += [x._dims for x in given if isinstance(x, _core.Tensor)]
-    variables = [conversion.leaf_of(x) for x in given]  # Keras has variables of its own
+    within = [world.frame[x.value] if type(x) is Place else x for x in given]
+    variables = [conversion.leaf_of(x) for x in within]  # Keras has variables of its own
     shapes += [tuple(v._value_shape) for v in variables if isinstance(v, _core.Variable)]
     return shapes + [x.shape for x in given if isinstance(x, np.ndarray)]
 

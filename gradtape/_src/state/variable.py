@@ -9,7 +9,7 @@ scatters and what Python expects of an object.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -143,6 +143,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     # Kept in the instance only where they differ: most variables have none of them.
     _constraint: Callable | None = None
+    is_stand_in = False  # whether it has no value, and stands for one that is an argument: see `stand_in`
     _synchronization = VariableSynchronization.AUTO
     _aggregation = VariableAggregation.NONE
 
@@ -497,6 +498,28 @@ def _rebuild(
     v._name, v.trainable, v._declared = name, trainable, declared
     v._constraint, v._synchronization, v._aggregation = constraint, synchronization, aggregation
     return v
+
+
+def stand_in(variable: Variable) -> Variable:
+    """A variable like another one, which it stands for in the trace of a function that has it as an argument.
+
+    It has the value of the other one until `forget_values`: what is made while tracing may begin with it.
+    """
+    made: Any = Variable.__new__(Variable)
+    made._set(variable._peek())
+    made._name = variable._name
+    made.trainable = variable.trainable
+    made.is_stand_in = True
+    for attribute in ("_declared", "_constraint", "_synchronization", "_aggregation"):
+        if attribute in vars(variable):
+            setattr(made, attribute, vars(variable)[attribute])
+    return made
+
+
+def forget_values(stand_ins: Iterable[Any]) -> None:
+    """Takes the values of stand-ins away: a trace is done, and to read one of them outside of a trace is an error."""
+    for made in stand_ins:
+        made._set(_core.symbolic(tuple(made._value_shape), made.dtype._code, None))
 
 
 def _in_place(operator: str, instead: str) -> RuntimeError:

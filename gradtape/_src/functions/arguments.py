@@ -1,0 +1,398 @@
+"""Arguments: bound to the parameters of the Python function, and taken apart into what a trace is given.
+
+`Parameters` knows the Python function, `Given` is one call, `FunctionType` is what a trace or an `input_signature`
+takes and gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from inspect import Parameter
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import nest
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.shape import TensorSpec
+from gradtape._src.functions import kinds
+from gradtape._src.functions.kinds import CastError, Source, VariableSpec
+from gradtape._src.graph.calls import Static
+from gradtape._src.state.variable import Variable
+from gradtape._src.tensors import conversion
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _unbound(why: Any, args: tuple, kwargs: dict, signature: Any) -> str:
+    return (
+        f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and kwargs: {kwargs} for signature: "
+        f"{signature}."
+    )
+
+
+class Parameters:
+    """The parameters of a Python function."""
+
+    def __init__(self, function: Callable) -> None:
+        try:
+            self.signature = inspect.signature(function)
+        except (TypeError, ValueError):  # a builtin that does not tell
+            rest = [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD)]
+            self.signature = inspect.Signature(rest)
+        parameters = list(self.signature.parameters.values())
+        self.names = [p.name for p in parameters if p.kind in _BY_POSITION]
+        self.rest = next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), None)
+        self.defaults = {p.name: p.default for p in parameters if p.default is not Parameter.empty}
+        self._simple = all(p.kind is Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
+
+    def bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments in their order, with defaults: however a call is written, it is the same call.
+
+        Raises:
+          TypeError: if they do not fit.
+        """
+        if self._simple and len(args) <= len(self.names):
+            rest = []
+            taken = 0
+            for name in self.names[len(args) :]:
+                if name in kwargs:
+                    rest.append(kwargs[name])
+                    taken += 1
+                elif name in self.defaults:
+                    rest.append(self.defaults[name])
+                else:
+                    break
+            else:
+                if taken == len(kwargs):
+                    return (*args, *rest), {}
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(_unbound(e, args, kwargs, self.signature)) from None
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+
+class Given:
+    """The arguments of one call, taken apart: tensors, variables, datasets, and Python values.
+
+    Variables count by type and shape, and by which of them are one; those in `pinned` count as the objects they are.
+    """
+
+    __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "sources", "family")
+
+    def __init__(self, args: tuple, kwargs: dict, pinned: Sequence[Any] = ()) -> None:
+        self.structure = args, kwargs
+        self.tensors: list = []
+        self.statics: list[Static] = []  # the shapes of the tensors
+        self.variables: list = []  # each once
+        self.sources: list = []  # datasets and iterators
+        self.leaves = [self._leaf(x) for x in nest.flatten(self.structure)]
+        self.family = _shape_of_nest(self.structure), tuple([self._part(x, pinned) for x in self.leaves])
+
+    @property
+    def key(self) -> tuple:
+        """What a call is recognised by. Keys of calls that differ in the shapes of tensors only begin with one `family`."""
+        return self.family, tuple(self.statics)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether it is a call, and not a description of one by TensorSpecs."""
+        return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
+
+    def _leaf(self, x: Any) -> Any:
+        if isinstance(x, TensorSpec):
+            static = None if x.shape.rank is None else tuple(x.shape)
+            self.statics.append(static)
+            x = _core.symbolic(tuple(d or 0 for d in static or ()), x.dtype._code, None)
+            self.tensors.append(x)
+            return x
+        if isinstance(x, (np.ndarray, np.generic)):
+            x = conversion.convert(x)
+        if isinstance(x, _core.Tensor):
+            self.tensors.append(x)
+            self.statics.append(x._dims)
+        return x
+
+    def _part(self, x: Any, pinned: Sequence[Any]) -> Any:
+        if isinstance(x, _core.Tensor):
+            return "tensor", x.dtype._code
+        if type(x) is Variable and not any(x is p for p in pinned):
+            k = self.number_of(x)
+            if k is None:
+                k = len(self.variables)
+                self.variables.append(x)
+            declared = x.shape.as_list() if x.shape.rank is not None else None
+            return "variable", x.dtype._code, str(declared), tuple(x._value_shape), x.trainable, k
+        if hasattr(x, "_placeholder"):
+            self.sources.append(x)
+            return x._argument_key()
+        return _lasting(x)
+
+    def with_leaves(self, tensors: list, variables: list, sources: list) -> tuple[tuple, dict]:
+        """The arguments with other things in place of tensors, variables and datasets: what a trace sees."""
+        others = iter(tensors), iter(sources)
+
+        def leaf(x: Any) -> Any:
+            if isinstance(x, _core.Tensor):
+                return next(others[0])
+            number = self.number_of(x)
+            if number is not None:
+                return variables[number]
+            return next(others[1]) if hasattr(x, "_placeholder") else x
+
+        return nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves])
+
+    def number_of(self, variable: Any) -> int | None:
+        """Which of the variables this is, if it is one of them."""
+        return next((k for k, v in enumerate(self.variables) if v is variable), None)
+
+    def type_of(self, parameters: Parameters, statics: Sequence[Static]) -> FunctionType:
+        """What a trace for these arguments takes, with tensors of such shapes."""
+        shapes = iter(statics)
+        specs = nest.flatten(self.structure)
+
+        def kind(given: Any, x: Any) -> Any:
+            if isinstance(x, _core.Tensor):
+                return TensorSpec(
+                    next(shapes), x.dtype, given.name if isinstance(given, TensorSpec) else None
+                )
+            number = self.number_of(x)
+            if number is not None:
+                return VariableSpec(x.shape, x.dtype, x.trainable, number)
+            if hasattr(x, "_placeholder"):
+                return Source(x._argument_key(), x._type_spec)
+            return kinds.of_python(x)
+
+        leaves = (kind(given, x) for given, x in zip(specs, self.leaves, strict=True))
+        args, kwargs = self.structure
+        by_position = tuple([kinds.in_structure(a, leaves) for a in args])
+        by_name = {name: kinds.in_structure(kwargs[name], leaves) for name in sorted(kwargs)}
+        return FunctionType.of(parameters, by_position, {name: by_name[name] for name in kwargs})
+
+    def described(self) -> list[str]:
+        """The arguments in words, for messages about tracing again."""
+        return [
+            f"{x.dtype.name}{list(x._dims)}" if isinstance(x, _core.Tensor) else repr(x) for x in self.leaves
+        ]
+
+
+class FunctionType:
+    """The parameters of a trace or of an `input_signature`, each with its kind."""
+
+    def __init__(self, parameters: list[Parameter]) -> None:
+        self._signature = inspect.Signature(parameters)
+        self._defaults: dict[str, Any] = {}  # of parameters that are tensors
+
+    @classmethod
+    def of(cls, parameters: Parameters, args: tuple, kwargs: dict) -> FunctionType:
+        """The type of a function whose arguments are of these kinds."""
+        names = parameters.names[: len(args)]
+        expanded = len(args) > len(names)  # `*args` has become parameters, which have no names of their own
+        names = [*names, *(f"{parameters.rest}_{i}" for i in range(len(args) - len(names)))]
+        how = Parameter.POSITIONAL_ONLY if expanded else Parameter.POSITIONAL_OR_KEYWORD
+        listed = [Parameter(n, how, annotation=k) for n, k in zip(names, args, strict=True)]
+        listed += [Parameter(n, Parameter.KEYWORD_ONLY, annotation=k) for n, k in kwargs.items()]
+        return cls(listed)
+
+    @classmethod
+    def of_signature(cls, parameters: Parameters, input_signature: tuple) -> FunctionType:
+        """The type that an `input_signature` declares.
+
+        Raises:
+          TypeError: if it does not fit the Python function.
+        """
+        specs = nest.flatten(input_signature)
+        wrong = [s for s in specs if not isinstance(s, TensorSpec)]
+        if wrong:
+            raise TypeError(
+                "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
+                f"{wrong} with types {[type(w) for w in wrong]}."
+            )
+        given = list(input_signature)
+        args, kwargs = [], {}
+        for p in parameters.signature.parameters.values():
+            if p.kind is Parameter.VAR_POSITIONAL:
+                args += given
+                given = []
+            elif p.kind in _BY_POSITION and given:
+                args.append(given.pop(0))
+            elif p.kind is Parameter.VAR_KEYWORD:
+                continue
+            elif p.default is Parameter.empty:
+                if p.kind is Parameter.KEYWORD_ONLY:
+                    raise TypeError(
+                        f"Since input_signature is defined, keyword-only parameter `{p.name}` must have a default value"
+                    )
+                raise TypeError(f"input_signature missing type constraint for {p.name}")
+            elif p.kind is Parameter.KEYWORD_ONLY:
+                kwargs[p.name] = nest.map_structure(kinds.of_python, p.default)
+            else:
+                args.append(nest.map_structure(kinds.of_python, p.default))
+        if given:
+            raise TypeError(f"input_signature contains {len(given)} extra type constraints.")
+        declared = cls.of(parameters, tuple(args), kwargs)
+        declared._defaults = parameters.defaults
+        return declared
+
+    # ---- what it says ---------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The parameters; the annotation of each is its kind."""
+        return list(self._signature.parameters.values())
+
+    @property
+    def inputs(self) -> list[tuple[str, Any]]:
+        """Names and kinds of what is given at each call (tensors, variables, datasets), in the order of a trace."""
+        by_name = [p for p in self.parameters if p.kind is Parameter.KEYWORD_ONLY]
+        by_position = self.parameters[: len(self.parameters) - len(by_name)]
+        out = []
+        for p in (*by_position, *sorted(by_name, key=lambda p: p.name)):
+            leaves = nest.flatten(p.annotation), nest.flatten(kinds.named(p.annotation, p.name))
+            for kind, spec in zip(*leaves, strict=True):
+                if isinstance(kind, (TensorSpec, VariableSpec, Source)):
+                    out.append((spec.name if isinstance(kind, TensorSpec) else p.name, kind))
+        return out
+
+    def structured(self) -> tuple[tuple, dict]:
+        """The arguments by position and by name, as TensorSpecs with names and as Python values."""
+        return self._kinds(kinds.named)
+
+    def _kinds(self, shown: Callable[[Any, str], Any] = lambda kind, _: kind) -> tuple[tuple, dict]:
+        listed = [(p, shown(p.annotation, p.name)) for p in self.parameters]
+        by_name = {p.name: k for p, k in listed if p.kind is Parameter.KEYWORD_ONLY}
+        return tuple(k for p, k in listed if p.kind is not Parameter.KEYWORD_ONLY), by_name
+
+    def example(self) -> tuple[tuple, dict]:
+        """Arguments of these kinds: TensorSpecs, and Python values."""
+        return nest.map_structure(lambda k: k if isinstance(k, TensorSpec) else k.value, self._kinds())
+
+    def __str__(self) -> str:
+        shown = [p.replace(annotation=_Shown(p.annotation)) for p in self.parameters]
+        return str(inspect.Signature(shown))
+
+    # ---- calls ----------------------------------------------------------------------------------
+
+    def bound(self, args: tuple, kwargs: dict, result: str = "") -> tuple[tuple, dict]:
+        """Arguments that fit, with tensors where this type has TensorSpecs. Python values may be left out.
+
+        Raises:
+          TypeError: if they do not fit.
+        """
+        try:
+            self._check_none_missing(args, kwargs)
+            given = self._defaults | self._signature.bind_partial(*args, **kwargs).arguments
+            values = {p.name: _fitted(p.annotation, given, p.name) for p in self.parameters}
+        except TypeError as e:
+            raise TypeError(_unbound(e, args, kwargs, f"{self}{result}")) from None
+        by_name = {p.name: values.pop(p.name) for p in self.parameters if p.kind is Parameter.KEYWORD_ONLY}
+        return tuple(values.values()), by_name
+
+    def _check_none_missing(self, args: tuple, kwargs: dict) -> None:
+        names = [p.name for p in self.parameters if p.kind is not Parameter.KEYWORD_ONLY]
+        if len(args) > len(names):
+            return  # too many
+        known = {*names[: len(args)], *kwargs, *self._defaults}
+        for p in self.parameters:
+            if p.name not in known and not _is_python(p.annotation):
+                raise CastError(f"missing a required argument: {p.name!r}")
+
+    def leaves(self, name: str, args: tuple, kwargs: dict, result: str) -> list:
+        """What a trace of this type is given by a call: its tensors, variables and datasets, in their order.
+
+        As in TensorFlow, a call may also give them one by one, without the structure that they are in.
+
+        Raises:
+          TypeError: if they do not fit.
+          InvalidArgumentError: if a tensor has another element type.
+        """
+        try:
+            return _inputs_among(self.bound(args, kwargs, result), self._kinds())
+        except TypeError as e:
+            failed = e
+        try:
+            return self._one_by_one(name, self.inputs, args, kwargs)
+        except CastError as e:
+            words = f"{failed}\nFallback to flat signature also failed due to: {e}"
+        raise TypeError(words) from None
+
+    def _one_by_one(self, function: str, inputs: list[tuple[str, Any]], args: tuple, kwargs: dict) -> list:
+        names = [name for name, _ in inputs]
+        shown = f"{function}({', '.join(names)})"
+        if len(args) > len(inputs):
+            raise CastError(f"{shown} takes {len(inputs)} positional arguments, got {len(args)}.")
+        rest = dict(kwargs)
+        given = [*args, *(rest.pop(name) for name in names[len(args) :] if name in rest)]
+        missing = [n for n in names[len(args) :] if n not in kwargs]
+        if missing:
+            raise CastError(f"{shown} missing required arguments: {', '.join(missing)}.")
+        if rest:
+            raise CastError(f"{shown} got unexpected keyword arguments: {', '.join(rest)}.")
+        for i, ((_, kind), x) in enumerate(zip(inputs, given, strict=True)):
+            if isinstance(kind, Source):
+                continue
+            if not isinstance(x, (_core.Tensor, _core.Variable)):
+                raise CastError(
+                    f"{shown}: expected argument #{i}(zero-based) to be a Tensor; got {type(x).__name__} ({x})."
+                )
+            if x.dtype is not kind.dtype or (isinstance(kind, VariableSpec) and isinstance(x, _core.Tensor)):
+                wanted = "variable" if isinstance(kind, VariableSpec) else "tensor"
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"cannot compute {function} as input #{i}(zero-based) was expected to be a {kind.dtype.name} "
+                    f"{wanted} but is a {x.dtype.name} tensor",
+                )
+        return [kinds.cast(kind, x) for (_, kind), x in zip(inputs, given, strict=True)]
+
+
+class _Shown:
+    """A kind in a signature."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        return kinds.text(self._kind)
+
+
+def _fitted(kind: Any, given: dict, name: str) -> Any:
+    """The argument for a parameter; a Python value that was left out is the one of the trace."""
+    if name in given:
+        return kinds.cast(kind, given[name])
+    return nest.map_structure(lambda k: k.value, kind)
+
+
+def _inputs_among(given: Any, kind: Any) -> list:
+    """The leaves of arguments that are given to a trace at each call."""
+    leaves = zip(nest.flatten(given), nest.flatten(kind), strict=True)
+    return [x for x, k in leaves if isinstance(k, (TensorSpec, VariableSpec, Source))]
+
+
+def _is_python(kind: Any) -> bool:
+    """Whether a kind consists of Python values alone."""
+    return not any(isinstance(k, (TensorSpec, VariableSpec, Source)) for k in nest.flatten(kind))
+
+
+def _lasting(leaf: Any) -> Any:
+    """A Python argument as part of the key of a trace; of what can change, a copy."""
+    if type(leaf) is bool or (type(leaf) is float and leaf.is_integer()):
+        return int(leaf)  # numbers compare by value, whatever their type, as in TensorFlow
+    if isinstance(leaf, (set, frozenset)):
+        return ("set", type(leaf), frozenset(leaf))
+    if isinstance(leaf, slice):
+        return ("slice", leaf.start, leaf.stop, leaf.step)
+    return bytes(leaf) if isinstance(leaf, bytearray) else leaf
+
+
+def _shape_of_nest(structure: Any) -> Any:
+    """The structure of arguments as something hashable."""
+    if isinstance(structure, dict):
+        return ("dict", tuple((k, _shape_of_nest(structure[k])) for k in sorted(structure)))
+    if isinstance(structure, (list, tuple)) and nest.is_nested(structure):
+        return (type(structure), tuple(map(_shape_of_nest, structure)))
+    return None

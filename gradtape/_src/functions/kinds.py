@@ -1,0 +1,217 @@
+"""Kinds of arguments: what a trace is made for, and what a call of it must fit.
+
+A kind is a nest. Its leaves are TensorSpecs, `VariableSpec`s, Python values (`Literal`), other objects (`Same`), and
+datasets and iterators (`Source`). `cast` fits a value to a kind; `text` shows a kind as TensorFlow does.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec
+from gradtape._src.tensors import conversion
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type)
+
+
+class CastError(TypeError):
+    """A value does not fit the kind that was traced."""
+
+
+class Literal:
+    """A Python value that a function was traced for."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def cast(self, value: Any) -> Any:
+        """The value, if it is the one of the trace."""
+        if isinstance(value, (_core.Tensor, np.ndarray)) or value != self.value:
+            raise CastError(f"Can not cast {value!r} to {self!r}")
+        return value
+
+    def __repr__(self) -> str:
+        return f"Literal[{self.value!r}]"
+
+
+class Same:
+    """An object that a function was traced for. It is not kept alive."""
+
+    def __init__(self, value: Any) -> None:
+        self._reference = weakref.ref(value)
+
+    @property
+    def value(self) -> Any:
+        """The object, or None if it is gone."""
+        return self._reference()
+
+    def cast(self, value: Any) -> Any:
+        """The object, if it is the one of the trace, or equal to it."""
+        if value is not self.value and value != self.value:
+            raise CastError(f"Can not cast {value!r} to {self!r}")
+        return value
+
+    def __repr__(self) -> str:
+        return f"Weakref[{self._reference!r}]"
+
+
+class VariableSpec(TypeSpec):
+    """What a variable that is an argument looks like. Arguments that are one variable have the same `alias_id`."""
+
+    __slots__ = ("shape", "dtype", "trainable", "alias_id")
+
+    def __init__(self, shape: Any, dtype: Any, trainable: bool = True, alias_id: int | None = None) -> None:
+        self.shape = TensorShape(shape)
+        self.dtype = dtypes.as_dtype(dtype)
+        self.trainable = trainable
+        self.alias_id = alias_id
+
+    @property
+    def value(self) -> Any:
+        """How the argument is listed in a signature."""
+        return self
+
+    def cast(self, value: Any) -> Any:
+        """The variable, if it is of this type and shape."""
+        if isinstance(value, _core.Variable):
+            mine = VariableSpec(value.shape, value.dtype, value.trainable, self.alias_id)
+            if mine == self:
+                return value
+            value = mine
+        raise CastError(f"Can not cast {value!r} to {self!r}")
+
+    def __eq__(self, other: Any) -> Any:
+        return isinstance(other, VariableSpec) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"VariableSpec(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable!r}, "
+            f"alias_id={self.alias_id!r})"
+        )
+
+
+class Source:
+    """A dataset or an iterator that is an argument: any with such elements will do."""
+
+    def __init__(self, key: tuple, spec: Any) -> None:
+        self.key = key
+        self.value = spec
+
+    def cast(self, value: Any) -> Any:
+        """The dataset or iterator, if it has such elements."""
+        if not hasattr(value, "_argument_key") or value._argument_key() != self.key:
+            raise CastError(f"Can not cast {value!r} to {self!r}")
+        return value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def of_python(value: Any) -> Literal | Same:
+    """The kind of an argument that is no tensor."""
+    if not isinstance(value, _PLAIN):
+        try:
+            return Same(value)
+        except TypeError:  # it cannot be referred to weakly
+            pass
+    return Literal(value)
+
+
+def in_structure(structure: Any, leaves: Iterator) -> Any:
+    """Kinds in the structure of an argument. What can hold no kinds, as a bytearray, is one Python value."""
+    mine = [next(leaves) for _ in nest.flatten(structure)]
+    try:
+        return nest.pack_sequence_as(structure, mine)
+    except (TypeError, ValueError):
+        return of_python(structure)
+
+
+# ---- fitting a value to a kind --------------------------------------------------------------------
+
+
+def cast(kind: Any, value: Any) -> Any:
+    """`value` with a tensor for each TensorSpec of `kind`.
+
+    Raises:
+      CastError: if it does not fit.
+    """
+    if isinstance(kind, TensorSpec):
+        return _as_tensor(kind, value)
+    if not nest.is_nested(kind):
+        return kind.cast(value)
+    if isinstance(kind, Mapping):
+        if not isinstance(value, Mapping):
+            raise CastError(f"Can not cast {value!r} to a Dict type.")
+        if set(value) != set(kind):
+            raise CastError(f"{value!r} has different keys with the TraceType {text(kind)}.")
+        parts = {k: cast(kind[k], value[k]) for k in kind}
+        return parts if type(kind) is dict else nest.pack_sequence_as(kind, nest.flatten(parts))
+    fields = getattr(kind, "_fields", None)
+    if fields is None and type(kind) in (list, tuple):
+        if not isinstance(value, type(kind)):
+            raise CastError(f"Can not cast {value!r} to {type(kind).__name__} type.")
+        if len(value) != len(kind):
+            raise CastError(f"Expected {value!r} to have length of {len(kind)}")
+        return type(kind)([cast(k, v) for k, v in zip(kind, value, strict=True)])
+    if type(value) is not type(kind):
+        raise CastError(f"Cannot cast {value!r} to type {type(kind)}.")
+    if fields is not None:
+        return type(kind)(*[cast(k, v) for k, v in zip(kind, value, strict=True)])
+    leaves = zip(nest.flatten(kind), nest.flatten_up_to(kind, value), strict=True)
+    return nest.pack_sequence_as(kind, [cast(k, v) for k, v in leaves])
+
+
+def _as_tensor(spec: TensorSpec, value: Any) -> Any:
+    if isinstance(value, TensorSpec):
+        have = value
+    else:
+        if isinstance(value, _core.Variable):
+            value = value._read()
+        elif not isinstance(value, _core.Tensor):
+            try:
+                value = conversion.convert(value, spec.dtype._code)
+            except (TypeError, ValueError) as e:
+                raise CastError(str(e)) from e
+        if value.dtype is spec.dtype and spec.shape.is_compatible_with(value.shape):
+            return value
+        have = TensorSpec(value.shape, value.dtype)
+    if have.dtype is not spec.dtype or not have.shape.is_subtype_of(spec.shape):
+        raise CastError(f"Can not cast {have} to {spec}")
+    return value
+
+
+# ---- showing a kind -------------------------------------------------------------------------------
+
+
+def text(kind: Any) -> str:
+    """A kind in TensorFlow's words: `List[TensorSpec(...), Literal[3]]`."""
+    if not nest.is_nested(kind):
+        return repr(kind)
+    if isinstance(kind, Mapping):
+        return f"Dict[{', '.join(f'[{k!r}, {text(v)}]' for k, v in kind.items())}]"
+    if hasattr(kind, "_fields"):
+        fields = zip(kind._fields, kind, strict=True)
+        return f"{type(kind).__name__}[{', '.join(f'[{k!r}, {text(v)}]' for k, v in fields)}]"
+    if isinstance(kind, (list, tuple)):
+        return f"{type(kind).__name__.capitalize()}[{', '.join(map(text, kind))}]"
+    return repr(kind)
+
+
+def named(kind: Any, name: str) -> Any:
+    """A kind as signatures list it: Python values as they are, and a name for each TensorSpec that has none."""
+
+    def leaf(path: tuple, x: Any) -> Any:
+        if isinstance(x, TensorSpec):
+            return TensorSpec(x.shape, x.dtype, x.name or "_".join([name, *map(str, path)]))
+        return x.value
+
+    return nest.pack_sequence_as(kind, [leaf(path, x) for path, x in nest.flatten_with_path(kind)])
