@@ -26,7 +26,7 @@ import gradtape as tf
 from gradtape import _core
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import NeedsVariable, Untraceable
+from gradtape._src.base.errors import Untraceable
 from gradtape._src.optimizers import step as native
 from gradtape._src.optimizers.programs import Programs, flattened, held
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -91,8 +91,6 @@ def _set_attribute(self: Any, name: str, value: Any) -> None:
 
 def _variable_key(self: Any, variable: Any) -> int:
     """A Keras variable and the `tf.Variable` it holds are one."""
-    if getattr(variable, "is_stand_in", False):
-        raise NeedsVariable
     return id(variable._value) if isinstance(variable, backend.Variable) else id(variable)
 
 

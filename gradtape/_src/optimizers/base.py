@@ -15,7 +15,6 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import NeedsVariable
 from gradtape._src.optimizers import step
 from gradtape._src.optimizers.programs import Programs, held
 from gradtape._src.optimizers.schedules import LearningRateSchedule, deserialize, serialize
@@ -246,8 +245,6 @@ class Optimizer:
         var_list = [held(v) for v in var_list]
         step.require_variables(var_list)
         for v in var_list:
-            if getattr(v, "is_stand_in", False):
-                raise NeedsVariable
             if id(v) not in self._slots:
                 self._trainable_variables.append(v)
                 self._slots[id(v)] = self._new_slots(v)

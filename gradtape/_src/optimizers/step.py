@@ -110,6 +110,8 @@ def require_variables(things: Iterable[Any]) -> None:
                 f"optimizer: can only change variables; expected a tf.Variable; got {v!r}."
                 + errors.more("assigning")
             )
+        if getattr(v, "is_stand_in", False):
+            raise errors.NeedsVariable  # slots belong to one variable
 
 
 def want_scale(name: str, value: Any) -> None:
