@@ -351,7 +351,7 @@ class Function:
     def _trace(self, given: Given, lifts: bool = False) -> tuple[TracedFunction, list]:
         """A graph for tensors of the shapes that are given, and the variables that it made."""
         self._traces += not lifts
-        trace = Trace(lifts=lifts)
+        trace = Trace(lifts=lifts, is_kept=True)
         symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
         stand_ins = [stand_in(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]

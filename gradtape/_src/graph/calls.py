@@ -190,6 +190,11 @@ def is_symbolic(leaf: Any) -> bool:
     )
 
 
+def has_gaps(leaf: Any) -> bool:
+    """Whether a leaf of arguments is a variable that may have another shape in the next run."""
+    return isinstance(leaf, _core.Variable) and not leaf.shape.is_fully_defined()
+
+
 def is_value(leaf: Any) -> bool:
     """Whether a leaf of results becomes a value of the recording."""
     return isinstance(leaf, _core.Tensor) or hasattr(type(leaf), "_as_recorded")

@@ -29,6 +29,7 @@ from gradtape._src.graph.calls import (
     Place,
     Recorded,
     Static,
+    has_gaps,
     in_frame,
     is_symbolic,
     is_value,
@@ -121,6 +122,8 @@ class Recording(Trace):
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Takes note of a call; its results are tensors of the recording. Called by the core."""
         args = tuple(list(a) if isinstance(a, Iterator) else a for a in args)  # each world begins anew
+        if isinstance(function, _core.Op):
+            args = tuple(self.read(a) if has_gaps(a) else a for a in args)
         place = self._place_of_value if function in RUN_PYTHON else self.place_of
         return self.note(Call(function, *map_leaves(place, (args, kwargs))))
 
@@ -428,6 +431,13 @@ def _reset_in(world: World, call: Call) -> None:
     tape._forget()
 
 
+def _read_in(world: World, call: Call) -> Any:
+    (variable,) = call.args
+    with world.scope():
+        value = variable._read()
+    return world.of_declared_shape(value, variable.shape) if has_gaps(variable) else value
+
+
 def _assign_in(world: World, call: Call) -> None:
     variable = in_frame(call.args[0], world.frame)
     tensor = in_frame(call.args[1], world.frame)
@@ -438,7 +448,7 @@ def _assign_in(world: World, call: Call) -> None:
         variable._set(tensor)
 
 
-IN_WORLDS[_assign] = _assign_in
+IN_WORLDS.update({_read: _read_in, _assign: _assign_in})
 IN_WORLDS.update(
     {
         enter_tape: _enter_in,

@@ -16,7 +16,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
-from gradtape._src.graph.calls import Bindable, Frame, Place, Recorded, leaves_of, recorded_value
+from gradtape._src.graph.calls import Bindable, Frame, Place, Recorded, has_gaps, leaves_of, recorded_value
 from gradtape._src.graph.ir import Node, symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
@@ -103,7 +103,7 @@ class Segment:
         return None
 
     def _traced(self, inputs: list[Recorded], tensors: list) -> Program:
-        trace = Trace()
+        trace = Trace(is_kept=True)
         frame = _Inside()
         frame.update(
             (v, symbolic(trace.input(t._dims, t.dtype._code))) for v, t in zip(inputs, tensors, strict=True)
@@ -234,7 +234,7 @@ def _reads_any_size(call: Any) -> bool:
     """Whether a call is given a variable whose size may change from run to run."""
     leaves = leaves_of((call.args, call.kwargs))
     given = [leaf.value.variable if type(leaf) is Place else leaf for leaf in leaves]
-    return any(isinstance(x, _core.Variable) and not x.shape.is_fully_defined() for x in given)
+    return any(map(has_gaps, given))
 
 
 class _Group:

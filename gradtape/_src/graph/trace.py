@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE
-from gradtape._src.base.errors import more
+from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.base.source import user_line
 from gradtape._src.graph.ir import Callback, Graph, Value, symbolic
 from gradtape._src.tensors import protocol
@@ -79,13 +79,16 @@ class Trace(Graph):
         "created",
         "start",
         "lifts",
+        "is_kept",
         "records",
         "_lifted",
     )
 
-    def __init__(self, outer: Trace | None = None, lifts: bool = False) -> None:
+    def __init__(self, outer: Trace | None = None, lifts: bool = False, is_kept: bool = False) -> None:
         super().__init__()
         self.outer = outer
+        # Whether it is run whatever variables hold then, so that all of them must have one shape.
+        self.is_kept: bool = is_kept if outer is None else outer.is_kept
         # Whether numbers made during the trace are values of the graph, each of its own, so that
         # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
         self.lifts: bool = lifts if outer is None else outer.lifts
@@ -127,6 +130,8 @@ class Trace(Graph):
         """What the variable held before the function: an input."""
         value = self._first.get(id(variable))
         if value is None:
+            if self.is_kept and not variable.shape.is_fully_defined():
+                raise Untraceable(f"{variable.name} may have another shape in the next call")
             value = self.input(tuple(variable._value_shape), variable.dtype._code)
             self._first[id(variable)] = value
             self.externals.append(variable)

@@ -106,6 +106,11 @@ class World:
         _core.record((tensor,), tuple(inputs), rule)
         return tensor
 
+    def of_declared_shape(self, x: Any, declared: TensorShape) -> Any:
+        """A tensor with the sample of this world wherever a declared shape leaves a size open."""
+        dims = self.shape_of(None if declared.rank is None else tuple(declared.as_list()))
+        return x if x._dims == dims else self.fresh(dims, x.dtype._code, [x], linear=True)
+
     def scope(self) -> Any:
         self.tapes = [t for t in self.tapes if t._stage != "used"]
         return _core.Scope(recording=False, trace=self.trace, tapes=tuple(self.tapes))

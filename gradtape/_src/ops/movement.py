@@ -293,8 +293,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         )
     if times.min() < 0:
         raise InvalidArgumentError("repeat: repeats must be non-negative.")
-    # The identity makes the gradient dense: that of a gather alone would be an IndexedSlices.
-    return indexed.gather(identity(x), np.repeat(np.arange(times.size), times), axis=axis)
+    # Over no batch axes: the gradient of `gather` itself would be an IndexedSlices.
+    return indexed.gather_batched(x, np.repeat(np.arange(times.size), times), axis, 0)
 
 
 @composite("meshgrid")

@@ -12,7 +12,8 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.graph import recording
-from gradtape._src.graph.calls import Call, Frame, Recorded, in_frame, map_leaves
+from gradtape._src.graph.calls import Call, Frame, Recorded, has_gaps, in_frame, map_leaves
+from gradtape._src.graph.worlds import World
 from gradtape._src.tapes import symbolic
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import conversion
@@ -62,12 +63,22 @@ class DerivativeCall(Call):
 
     def make(self, frame: Frame) -> Any:
         results = super().make(frame)
-        given = nest.flatten(results)
-        if not self.kinds or [type(g) for g in given] == self.kinds:
+        flat = nest.flatten(results)
+        if frame.world is not None:
+            flat = self._of_declared_shapes(flat, frame.world)
+        elif [type(g) for g in flat] == self.kinds:
             return results
-        like = [in_frame(x, frame) for x in self.like]
-        flat = [_of_kind(*column) for column in zip(self.kinds, given, like, strict=True)]
+        if self.kinds:
+            like = [in_frame(x, frame) for x in self.like]
+            flat = [_of_kind(*column) for column in zip(self.kinds, flat, like, strict=True)]
         return nest.pack_sequence_as(results, flat) if nest.is_nested(results) else flat[0]
+
+    def _of_declared_shapes(self, given: list, world: World) -> list:
+        """Derivatives in a world, of variables whose shape leaves sizes open."""
+        return [
+            world.of_declared_shape(g, x.shape) if has_gaps(x) and type(g) is _core.Tensor else g
+            for g, x in zip(given, self.like, strict=True)
+        ]
 
 
 def _of_kind(kind: type, g: Any, like: Any) -> Any:
@@ -91,8 +102,8 @@ def note_derivative(like: Any, function: Callable, *args: Any, **kwargs: Any) ->
     if trace is None:
         raise RuntimeError(_OUTSIDE)
     call = DerivativeCall(function, *map_leaves(trace.place_of, (args, kwargs)))
-    results = trace.note(call)
     call.like = [trace.place_of(x) for x in nest.flatten(like)]
+    results = trace.note(call)
     call.kinds = [type(g) for g in nest.flatten(results)]
     return results
 

@@ -72,7 +72,6 @@ def _window(k: slice) -> int | None:
 def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
     """`x[parts]` in a trace, with integers that have no value yet: their axes are gathered first."""
     axis = 0
-    x = above.ops.identity(x)  # its gradient is dense, unlike that of a gather alone
     for i, k in enumerate(parts):
         if k is Ellipsis:
             axis += x.ndim - sum(p is not None and p is not Ellipsis for p in parts)
@@ -81,14 +80,19 @@ def _index_by_symbols(x: _core.Tensor, parts: list) -> _core.Tensor:
             count = _window(k)
             if count is None:
                 raise errors.Untraceable("the length of a slice depends on values")
-            x = above.ops.gather(x, k.start + above.ops.range_(count, dtype=k.start.dtype), axis=axis)
+            x = _gather(x, k.start + above.ops.range_(count, dtype=k.start.dtype), axis)
             parts[i] = slice(None)
         if _is_symbol(k):
             place = above.ops.select(k < 0, k + x.shape[axis], k)
-            x = above.ops.gather(x, above.ops.reshape(place, [1]), axis=axis)
+            x = _gather(x, above.ops.reshape(place, [1]), axis)
             parts[i] = 0
         axis += k is not None
     return x[tuple(parts)]
+
+
+def _gather(x: _core.Tensor, indices: _core.Tensor, axis: int) -> _core.Tensor:
+    """`gather`, with a gradient that is dense along the first axis, too."""
+    return above.ops.indexed.gather_batched(x, indices, axis, 0)
 
 
 def accumulate(g: Any, h: Any) -> Any:
