@@ -368,6 +368,32 @@ def test_next_of_an_iterator():
     assert [[int(v) for v in f(it)] for _ in range(3)] == [[3, 3], [12, 3], [6, 1]]
 
 
+# ---- functions over rows --------------------------------------------------------------------------
+
+
+def test_nothing_to_map_or_fold():
+    @tf.function(input_signature=[spec([None, 2])])
+    def f(x):
+        for row in x:
+            tf.debugging.assert_less(row, 2.0)
+        first, total = tf.map_fn(lambda row: (row * 2.0, tf.reduce_sum(row)), (x), (tf.float32, tf.float32))
+        return first, total, tf.foldl(lambda a, row: a + row, x, tf.zeros([2]))
+
+    for n in (0, 2, 0, 0):
+        first, total, folded = f(tf.ones([n, 2]))
+        assert first.shape == (n, 2) and total.shape == (n,) and folded.numpy().tolist() == [n, n]
+
+
+@pytest.mark.parametrize("function", [tf.scan, tf.foldl, tf.foldr])
+def test_folds_of_nothing(function):
+    f = tf.function(lambda x: function(lambda a, row: a + row, x), input_signature=[spec([None, 2])])
+    for n in (1, 3):
+        np.testing.assert_allclose(np.max(f(tf.ones([n, 2]))), n)
+    for _ in range(2):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            f(tf.ones([0, 2]))
+
+
 # ---- gradients ------------------------------------------------------------------------------------
 
 

@@ -36,18 +36,40 @@ def _comprehension_targets(nodes: Iterable[ast.AST]) -> set[ast.AST]:
 
 
 def reads(node: ast.AST | Iterable[ast.AST]) -> set[str]:
-    """Names that may be read, also by functions defined here."""
-    nodes = [node] if isinstance(node, ast.AST) else list(node)
-    found = {
-        n.id
-        for top in nodes
-        for n in ast.walk(top)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
-    for n in (n for top in nodes for n in ast.walk(top)):
-        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+    """Names that may be read, also by functions defined here, if the names are not their own."""
+    found: set[str] = set()
+    todo: list[tuple[ast.AST, frozenset[str]]] = [
+        (n, frozenset()) for n in ([node] if isinstance(node, ast.AST) else node)
+    ]
+    while todo:
+        n, own = todo.pop()
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own:
+            found.add(n.id)
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id not in own:
             found.add(n.target.id)
+        inside = _inside(n)
+        inner = own | _own_names(n) if inside else own
+        todo += [(child, inner if child in inside else own) for child in ast.iter_child_nodes(n)]
     return found
+
+
+def _inside(node: ast.AST) -> list[ast.AST]:
+    """The nodes below that are in a scope of their own."""
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return list(node.body)
+    return []
+
+
+def _own_names(function: ast.AST) -> set[str]:
+    """The names that mean something of its own in a function."""
+    of = function.args
+    arguments = [*of.posonlyargs, *of.args, *of.kwonlyargs, *(a for a in (of.vararg, of.kwarg) if a)]
+    names = {a.arg for a in arguments}
+    if isinstance(function, ast.Lambda):
+        return names
+    return (names | set(writes(function.body))) - declared(function, (ast.Global, ast.Nonlocal))
 
 
 def writes(node: ast.AST | Iterable[ast.AST]) -> list[str]:
@@ -92,7 +114,7 @@ def _is_place(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
-def declared(function: ast.AST, kind: type) -> set[str]:
+def declared(function: ast.AST, kind: type | tuple[type, ...]) -> set[str]:
     """Names in `global` or `nonlocal` statements."""
     return {name for n in walk_scope(function.body) if isinstance(n, kind) for name in n.names}
 

@@ -287,6 +287,12 @@ def map_fn(
     ]
     if _core.current_trace() is not None:
         return _tracing_rows().map_rows(conv(fn), elems, signature, outputs)
+    if not count and _is_recorded(fn):
+        example = [ops.zeros(t.shape[1:], t.dtype) for t in map(ops.convert_to_tensor, nest.flatten(elems))]
+        for array, known in zip(
+            outputs, fn.result_shapes(nest.pack_sequence_as(elems, example)), strict=True
+        ):
+            array._element_shape = array._element_shape.merge_with(TensorShape(known))
     for i in range(count):
         result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
         nest.assert_same_structure(signature, result)
@@ -331,14 +337,23 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     return nest.map_structure(lambda *xs: ops.stack([ops.convert_to_tensor(x) for x in xs], 0), *results)
 
 
-def _start(elems: Any, initializer: Any, reverse: bool) -> tuple[Any, list[list], list[int], Any]:
+def _is_recorded(fn: Callable) -> bool:
+    """Whether a function is part of a recording that runs (`graph/recording.py`): more is known of it."""
+    return hasattr(fn, "result_shapes")
+
+
+def _start(
+    fn: Callable, elems: Any, initializer: Any, reverse: bool
+) -> tuple[Any, list[list], list[int], Any]:
     """The first value of a scan or fold, the rows, their order, and the structure of the values."""
     rows, count = _rows(elems)
     order = list(range(count - 1, -1, -1) if reverse else range(count))
     if initializer is not None:
         return nest.map_structure(ops.convert_to_tensor, initializer), rows, order, initializer
     if not count:
-        raise errors.OutOfRangeError(None, None, "Tried to read from index 0 but array size is: 0 ")
+        in_graph = _core.current_trace() is not None or _is_recorded(fn)
+        kind = errors.InvalidArgumentError if in_graph else errors.OutOfRangeError
+        raise kind(None, None, "Tried to read from index 0 but array size is: 0 ")
     return nest.pack_sequence_as(elems, [r[order[0]] for r in rows]), rows, order[1:], elems
 
 
@@ -367,7 +382,7 @@ def scan(
     _want_callable(fn=fn)
     if _core.current_trace() is not None and _rows(elems)[1]:
         return _tracing_rows().scan_rows(conv(fn), elems, initializer, reverse, keep=True)
-    value, rows, order, structure = _start(elems, initializer, reverse)
+    value, rows, order, structure = _start(fn, elems, initializer, reverse)
     count = len(rows[0])
     outputs = [TensorArray(v.dtype, count, infer_shape=infer_shape) for v in nest.flatten(value)]
 
@@ -392,7 +407,7 @@ def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool) -> Any:
     _want_callable(fn=fn)
     if _core.current_trace() is not None and _rows(elems)[1]:
         return _tracing_rows().scan_rows(conv(fn), elems, initializer, reverse, keep=False)
-    value, rows, order, _ = _start(elems, initializer, reverse)
+    value, rows, order, _ = _start(fn, elems, initializer, reverse)
     if initializer is not None:
         value = initializer  # a Python number takes the type of the tensor it is combined with
     for i in order:

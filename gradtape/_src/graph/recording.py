@@ -346,6 +346,10 @@ class BoundRoutine:
         tensors = [x for x in leaves_of((args, kwargs)) if isinstance(x, _core.Tensor)]
         return self.routine.part_for(args, kwargs).run(tensors, self.frame)
 
+    def result_shapes(self, *args: Any) -> list[Static]:
+        """What is known of the shapes of the tensors that it returns."""
+        return [v.static for v in values_in(self.routine.part_for(args, {}).result)]
+
 
 def is_routine(leaf: Any) -> bool:
     """Whether an argument of a call is a function of the user's, which calls the library itself."""
