@@ -461,6 +461,22 @@ def test_second_derivatives_of_rows(around):
         np.testing.assert_allclose(got, second(x, gradient), rtol=1e-4, atol=1e-5)
 
 
+def test_gradients_without_a_tape():
+    @tf.function(input_signature=[spec([None, 2])])
+    def f(x):
+        h = tf.zeros([2])
+        for row in x:
+            h = h * 0.5 + row
+        y = tf.cond(tf.shape(x)[0] > 1, lambda: h * 3.0, lambda: h**2)
+        return tf.gradients(y, x)[0], tf.gradients(tf.shape(x), x) == [None]
+
+    for n in (1, 3, 1, 3):
+        g, unconnected = f(tf.ones([n, 2]))
+        expected = [[2.0]] if n == 1 else 3.0 * 0.5 ** np.arange(n)[::-1, None]
+        np.testing.assert_allclose(g, expected * np.ones([n, 2]), rtol=1e-6)
+        assert unconnected
+
+
 # ---- what is wrong --------------------------------------------------------------------------------
 
 

@@ -287,11 +287,10 @@ def map_fn(
     ]
     if _core.current_trace() is not None:
         return _tracing_rows().map_rows(conv(fn), elems, signature, outputs)
-    if not count and _is_recorded(fn):
+    shapes_for = getattr(fn, "result_shapes", None)  # of a function that is part of a recording
+    if not count and shapes_for is not None:
         example = [ops.zeros(t.shape[1:], t.dtype) for t in map(ops.convert_to_tensor, nest.flatten(elems))]
-        for array, known in zip(
-            outputs, fn.result_shapes(nest.pack_sequence_as(elems, example)), strict=True
-        ):
+        for array, known in zip(outputs, shapes_for(nest.pack_sequence_as(elems, example)), strict=True):
             array._element_shape = array._element_shape.merge_with(TensorShape(known))
     for i in range(count):
         result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
@@ -337,11 +336,6 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     return nest.map_structure(lambda *xs: ops.stack([ops.convert_to_tensor(x) for x in xs], 0), *results)
 
 
-def _is_recorded(fn: Callable) -> bool:
-    """Whether a function is part of a recording that runs (`graph/recording.py`): more is known of it."""
-    return hasattr(fn, "result_shapes")
-
-
 def _start(
     fn: Callable, elems: Any, initializer: Any, reverse: bool
 ) -> tuple[Any, list[list], list[int], Any]:
@@ -351,7 +345,7 @@ def _start(
     if initializer is not None:
         return nest.map_structure(ops.convert_to_tensor, initializer), rows, order, initializer
     if not count:
-        in_graph = _core.current_trace() is not None or _is_recorded(fn)
+        in_graph = _core.current_trace() is not None or hasattr(fn, "result_shapes")
         kind = errors.InvalidArgumentError if in_graph else errors.OutOfRangeError
         raise kind(None, None, "Tried to read from index 0 but array size is: 0 ")
     return nest.pack_sequence_as(elems, [r[order[0]] for r in rows]), rows, order[1:], elems

@@ -32,7 +32,7 @@ from gradtape._src.graph.calls import (
     map_leaves,
     values_in,
 )
-from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.ir import Callback, symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors import conversion
 
@@ -94,9 +94,12 @@ class World:
             return _sketch(dims, dtype, inputs, linear)
 
     def _fresh(self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
-        tensor = symbolic(self.trace.input(dims, dtype))
         inputs = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype._code in DIFFERENTIABLE]
-        if not (_core.recording_tapes() and inputs and dtype in DIFFERENTIABLE):
+        if not (inputs and dtype in DIFFERENTIABLE):
+            return symbolic(self.trace.input(dims, dtype))
+        values = [self.trace.value_of(x) for x in inputs]
+        tensor = symbolic(self.trace.add(_NotFollowed(self, linear), values, (), [(dims, dtype)])[0])
+        if not _core.recording_tapes():
             return tensor
 
         def rule(g: Any) -> list:
@@ -285,6 +288,17 @@ class World:
         else:
             data = np.arange(1, n + 1) / n
         return conversion.convert(np.reshape(data, x._dims).astype(kind))
+
+
+class _NotFollowed(Callback):
+    """What a tensor of a world comes from, for `tf.gradients`, which reads the graph. It never runs."""
+
+    def __init__(self, world: World, linear: bool) -> None:
+        super().__init__("any", None)
+        self._world, self._linear = world, linear
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        return [self._world._fresh(*spec, operands, self._linear) for spec in specs]
 
 
 def _sketch(dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
