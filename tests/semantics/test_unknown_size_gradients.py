@@ -464,3 +464,51 @@ def test_training_on_masked_losses():
         np.testing.assert_allclose(traced(*given), eager(*given), rtol=1e-5)
     for v, e in zip(variables, expected, strict=True):
         np.testing.assert_allclose(v, e, rtol=1e-5)
+
+
+def test_rows_of_a_table_as_a_whole():
+    table = tf.Variable(matrix(6, 2))
+
+    @tf.function(input_signature=[spec([None], tf.int32), spec([None, 2])])
+    def f(i, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            unique, where = tf.unique(i)
+            y = tf.reduce_sum(tf.gather(tf.gather(table, unique), where) ** 2) + tf.reduce_sum(
+                tf.gather(x, i)
+            )
+        of_table, of_x = tape.gradient(y, [table, x])
+        assert of_table.shape.as_list() == [6, 2] and of_x.shape.as_list() == [None, 2]
+        return tf.convert_to_tensor(of_table), tf.convert_to_tensor(of_x)
+
+    for i, n in (([1, 2], 3), ([1, 1, 4], 5), ([1, 2], 3), ([1, 2], 4), ([1, 2], 3)):
+        times = np.bincount(i, minlength=6)[:, None]
+        of_table, of_x = f(tf.constant(i), matrix(n, 2))
+        np.testing.assert_allclose(of_table, 2 * times * table.numpy(), rtol=1e-5)
+        np.testing.assert_array_equal(of_x, np.tile(times[:n], [1, 2]))
+
+
+# ---- loops ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_second_derivatives_of_a_loop_over_rows_and_a_constant(outside):
+    def f(x, rows):
+        return tf.reduce_sum(tf.map_fn(lambda e: e**3 * x[0], rows))
+
+    def second(x, rows):
+        with tf.GradientTape() as outer:
+            outer.watch([x, rows])
+            with tf.GradientTape() as tape:
+                tape.watch([x, rows])
+                y = f(x, rows)
+            grads = tape.gradient(y, [x, rows])
+        return outer.gradient(grads, [x, rows])
+
+    for signature in (None, [spec([None]), spec([None])]):
+        plain, traced = second, tf.function(second, input_signature=signature)
+        if outside:
+            f, traced = tf.function(f, input_signature=signature), plain
+        for n in (5, 3, 5, 3):
+            x, rows = tf.range(1.0, n + 1.0), tf.constant([1.0, 2.0, 3.0])
+            assert_same(traced(x, rows), [[42.0] + [0.0] * (n - 1), [9.0, 24.0, 45.0]])

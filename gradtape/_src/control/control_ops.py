@@ -435,7 +435,8 @@ class LoopGradient(Control):
         every = dict(zip(self.variables, xs[count:], strict=True))
         gs = [every.get(k) if k in every else zeros(self.loop.inputs[k]) for k in range(self.loop.n)]
         loop = functools.partial(self._again, token) if self.loop.effect else self.loop.eagerly
-        return differentiate(loop, wanted)([*xs[:count], *gs])
+        grads = dict(zip(sorted(self.targets), differentiate(loop, wanted)([*xs[:count], *gs]), strict=True))
+        return [grads[i] for i in self.targets]
 
     def _again(self, token: Any, xs: list) -> list:
         """The loop in Python, with what it drew when it ran: it draws, prints and checks once."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape._src.base import dtypes
+from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import above
 
@@ -67,7 +68,8 @@ class IndexedSlices:
         """The shape of the whole, `TensorShape(None)` if unknown."""
         if self._dense_shape is None or isinstance(self._dense_shape, (tuple, list, TensorShape)):
             return TensorShape(self._dense_shape)
-        return TensorShape([int(size) for size in self._dense_shape])
+        sizes = above.static.get_static_value(self._dense_shape)
+        return TensorShape([None, *self._values.shape[1:]] if sizes is None else sizes.tolist())
 
     def get_shape(self) -> TensorShape:
         """As `shape`."""
@@ -123,7 +125,10 @@ class IndexedSlices:
                 f"dense_shape; expected a dense_shape; got {self}. Hint: "
                 "IndexedSlices(values, indices, dense_shape)."
             )
-        return above.ops.scatter_rows_add(self._values, self._indices, tuple(self.shape))
+        shape = self.shape
+        if not shape.is_fully_defined():
+            raise Untraceable("convert_to_tensor: the shape of an IndexedSlices depends on values")
+        return above.ops.scatter_rows_add(self._values, self._indices, tuple(shape))
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
         """TensorFlow's protocol: so the operators of tensors take it, as ops do."""
