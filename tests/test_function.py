@@ -265,6 +265,42 @@ def test_G6_get_concrete_function():
     assert f.experimental_get_tracing_count() == 1
 
 
+def test_G6_no_concrete_function_where_python_needs_a_value():
+    def f(x):
+        return x * float(x)
+
+    function = tf.function(f, autograph=False)
+    for size in ([], [None]):
+        with pytest.raises(TypeError, match=r"f cannot be traced.*test_function\.py:\d+: .*Python float"):
+            function.get_concrete_function(tf.TensorSpec(size))
+    assert function(tf.constant(3.0)).numpy() == 9.0
+
+
+def test_G6_a_general_trace_and_traces_of_its_own_have_one_class():
+    f = tf.function(lambda x: x * 2.0)
+    for size in (3, None):
+        assert isinstance(
+            f.get_concrete_function(tf.TensorSpec([size])), tf.types.experimental.ConcreteFunction
+        )
+
+
+def test_G6_one_trace_is_not_called_with_one_variable_for_two():
+    def f(a, b):
+        a.assign_add(1.0)
+        return a - b
+
+    v, w = tf.Variable(1.0), tf.Variable(2.0)
+    concrete = tf.function(f).get_concrete_function(v, w)
+    assert concrete(w, v).numpy() == 2.0
+    with pytest.raises(TypeError, match="given for two"):
+        concrete(v, v)
+
+
+def test_G1_what_cannot_be_pickled_says_so():
+    with pytest.raises(pickle.PicklingError, match="<lambda> cannot be pickled.*top of a module"):
+        pickle.dumps(tf.function(lambda x: x))
+
+
 # ---- G7, G8: variables --------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ takes and gives.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from inspect import Parameter
@@ -90,8 +91,10 @@ class Given:
         self.statics: list[Static] = []  # the shapes of the tensors
         self.variables: list = []  # each once
         self.sources: list = []  # datasets and iterators
-        self.leaves = [self._leaf(x) for x in nest.flatten(self.structure)]
-        self.family = _shape_of_nest(self.structure), tuple([self._part(x, pinned) for x in self.leaves])
+        flat = not kwargs and not any(map(nest.is_nested, args))
+        self.leaves = [self._leaf(x) for x in (args if flat else nest.flatten(self.structure))]
+        shape = None if flat else _shape_of_nest(self.structure)
+        self.family = shape, tuple([self._part(x, pinned) for x in self.leaves])
 
     @property
     def key(self) -> tuple:
@@ -104,6 +107,10 @@ class Given:
         return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
 
     def _leaf(self, x: Any) -> Any:
+        if type(x) is _core.Tensor:
+            self.tensors.append(x)
+            self.statics.append(x._dims)
+            return x
         if isinstance(x, TensorSpec):
             static = None if x.shape.rank is None else tuple(x.shape)
             self.statics.append(static)
@@ -125,8 +132,7 @@ class Given:
             if k is None:
                 k = len(self.variables)
                 self.variables.append(x)
-            declared = x.shape.as_list() if x.shape.rank is not None else None
-            return "variable", x.dtype._code, str(declared), tuple(x._value_shape), x.trainable, k
+            return "variable", x.dtype._code, tuple(x._value_shape), repr(x._declared), x.trainable, k
         if hasattr(x, "_placeholder"):
             self.sources.append(x)
             return x._argument_key()
@@ -184,7 +190,10 @@ class FunctionType:
     """The parameters of a trace or of an `input_signature`, each with its kind."""
 
     def __init__(self, parameters: list[Parameter]) -> None:
+        self.parameters = parameters  # the annotation of each is its kind
         self._signature = inspect.Signature(parameters)
+        self._by_position = [p.name for p in parameters if p.kind is not Parameter.KEYWORD_ONLY]
+        self._needed = [p.name for p in parameters if not _is_python(p.annotation)]
         self._defaults: dict[str, Any] = {}  # of parameters that are tensors
 
     @classmethod
@@ -241,11 +250,6 @@ class FunctionType:
     # ---- what it says ---------------------------------------------------------------------------
 
     @property
-    def parameters(self) -> list[Parameter]:
-        """The parameters; the annotation of each is its kind."""
-        return list(self._signature.parameters.values())
-
-    @property
     def inputs(self) -> list[tuple[str, Any]]:
         """Names and kinds of what is given at each call (tensors, variables, datasets), in the order of a trace."""
         by_name = [p for p in self.parameters if p.kind is Parameter.KEYWORD_ONLY]
@@ -267,6 +271,11 @@ class FunctionType:
         by_name = {p.name: k for p, k in listed if p.kind is Parameter.KEYWORD_ONLY}
         return tuple(k for p, k in listed if p.kind is not Parameter.KEYWORD_ONLY), by_name
 
+    @functools.cached_property
+    def statics(self) -> list[Static]:
+        """The shapes of the tensors, in the order of a trace."""
+        return Given(*self.example()).statics
+
     def example(self) -> tuple[tuple, dict]:
         """Arguments of these kinds: TensorSpecs, and Python values."""
         return nest.map_structure(lambda k: k if isinstance(k, TensorSpec) else k.value, self._kinds())
@@ -285,7 +294,11 @@ class FunctionType:
         """
         try:
             self._check_none_missing(args, kwargs)
-            given = self._defaults | self._signature.bind_partial(*args, **kwargs).arguments
+            if kwargs or len(args) > len(self._by_position):
+                given = self._signature.bind_partial(*args, **kwargs).arguments
+            else:
+                given = dict(zip(self._by_position, args, strict=False))
+            given = self._defaults | given
             values = {p.name: _fitted(p.annotation, given, p.name) for p in self.parameters}
         except TypeError as e:
             raise TypeError(_unbound(e, args, kwargs, f"{self}{result}")) from None
@@ -293,13 +306,12 @@ class FunctionType:
         return tuple(values.values()), by_name
 
     def _check_none_missing(self, args: tuple, kwargs: dict) -> None:
-        names = [p.name for p in self.parameters if p.kind is not Parameter.KEYWORD_ONLY]
-        if len(args) > len(names):
+        if len(args) > len(self._by_position):
             return  # too many
-        known = {*names[: len(args)], *kwargs, *self._defaults}
-        for p in self.parameters:
-            if p.name not in known and not _is_python(p.annotation):
-                raise CastError(f"missing a required argument: {p.name!r}")
+        known = {*self._by_position[: len(args)], *kwargs, *self._defaults}
+        for name in self._needed:
+            if name not in known:
+                raise CastError(f"missing a required argument: {name!r}")
 
     def leaves(self, name: str, args: tuple, kwargs: dict, result: str) -> list:
         """What a trace of this type is given by a call: its tensors, variables and datasets, in their order.

@@ -209,7 +209,7 @@ class Function:
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
             return self._python(*args, **kwargs)
-        plain = not kwargs and self.input_signature is None and all(type(a) is _core.Tensor for a in args)
+        plain = not kwargs and all(type(a) is _core.Tensor for a in args)
         if plain:
             trace = self._calls.find(args)
             if trace is not None:
@@ -227,7 +227,7 @@ class Function:
             return Given(*self.parameters.bound(args, kwargs))
         declared = self._declared_type()
         given = Given(*declared.bound(args, kwargs))
-        given.statics = Given(*declared.example()).statics
+        given.statics = declared.statics
         return given
 
     def _declared_type(self) -> FunctionType:

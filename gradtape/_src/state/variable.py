@@ -301,7 +301,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
 
     def __repr__(self) -> str:
         start = f"<tf.Variable '{self._name}' shape={self.shape} dtype={self.dtype.name}"
-        if _core.current_trace() is not None:
+        if self.is_stand_in or _core.current_trace() is not None:
             return start + ">"
         return f"{start}, numpy={numpy_text(self._read(), True)}>"
 
@@ -507,10 +507,9 @@ def stand_in(variable: Variable) -> Variable:
     """
     made: Any = Variable.__new__(Variable)
     made._set(variable._peek())
-    made._name = variable._name
-    made.trainable = variable.trainable
+    made._name, made.trainable, made._declared = variable._name, variable.trainable, variable._declared
     made.is_stand_in = True
-    for attribute in ("_declared", "_constraint", "_synchronization", "_aggregation"):
+    for attribute in ("_constraint", "_synchronization", "_aggregation"):
         if attribute in vars(variable):
             setattr(made, attribute, vars(variable)[attribute])
     return made

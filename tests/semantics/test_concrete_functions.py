@@ -1,0 +1,719 @@
+"""tf.function objects and their traces: what they say of themselves, how they are called, and when there is another one."""
+
+import collections
+import copy
+import gc
+import pickle
+import re
+import weakref
+
+import numpy as np
+import pytest
+
+from tests.semantics.lib import ON_TENSORFLOW, differs_on_tensorflow, tf
+
+spec = tf.TensorSpec
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def counted(function, **options):
+    """A tf.function of a Python function, and how often that ran."""
+    runs = []
+
+    def inner(*args, **kwargs):
+        runs.append(None)
+        return function(*args, **kwargs)
+
+    return tf.function(inner, **options), runs
+
+
+def shapes(tensors):
+    return [None if t.shape.rank is None else t.shape.as_list() for t in tensors]
+
+
+# ---- what a trace says of itself ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [3, None])
+def test_inputs_and_outputs(size):
+    def f(x, k):
+        return {"double": 2.0 * x, "rest": [k, (x[:1], None, 3)]}
+
+    c = tf.function(f).get_concrete_function(spec([size, 2]), spec(None, tf.int32))
+    assert shapes(c.inputs) == [[size, 2], None]
+    assert [t.dtype for t in c.inputs] == [tf.float32, tf.int32]
+    assert [t.dtype for t in c.outputs] == [tf.float32, tf.int32, tf.float32, tf.int32]
+    assert c.output_shapes["double"].as_list() == [size, 2]
+    assert c.output_shapes["rest"][0].rank is None and c.output_shapes["rest"][1][2].as_list() == []
+    assert c.output_dtypes == {"double": tf.float32, "rest": [tf.int32, (tf.float32, None, tf.int32)]}
+    assert c.structured_outputs["rest"][1][1] is None
+    assert c.structured_outputs["double"].shape.as_list() == [size, 2]
+    assert c.captured_inputs == [] and c.variables == () and c.graph is not None
+
+
+@pytest.mark.parametrize("size", [2, None])
+def test_what_it_uses_from_outside(size):
+    v, w, k = tf.Variable([1.0, 2.0]), tf.Variable(2.0, trainable=False), tf.constant(4.0)
+    c = tf.function(lambda x: v * x + w + k).get_concrete_function(spec([size]))
+    assert [x is y for x, y in zip(c.variables, (v, w), strict=True)] == [True, True]
+    assert len(c.trainable_variables) == 1 and c.trainable_variables[0] is v
+    assert len(c.captured_inputs) == 3 and len(c.inputs) == 4
+    assert c(tf.ones([2])).numpy().tolist() == [7.0, 8.0]
+    v.assign([0.0, 0.0])
+    assert c(tf.ones([2])).numpy().tolist() == [6.0, 6.0]
+
+
+def test_nothing_is_returned():
+    c = tf.function(lambda x: None).get_concrete_function(spec([]))
+    assert c.outputs == [] and c.structured_outputs is None and c(tf.constant(1.0)) is None
+
+
+def test_structured_input_signature():
+    def f(x, n, *, y, z="z"):
+        return x["p"] + x["q"][0] + y
+
+    c = tf.function(f).get_concrete_function(
+        {"p": spec([None]), "q": [spec([], name="own")]}, 3, y=spec(None)
+    )
+    args, kwargs = c.structured_input_signature
+    assert args == ({"p": spec([None], name="x_p"), "q": [spec([], name="own")]}, 3)
+    assert kwargs == {"y": spec(None, name="y"), "z": "z"}
+
+
+def test_structured_input_signature_of_star_arguments_and_named_tuples():
+    def f(t, *rest, **named):
+        return t.a + t.b + rest[0] + named["k"]
+
+    c = tf.function(f).get_concrete_function(Pair(spec([]), spec([])), spec([]), 5, k=spec([]))
+    args, kwargs = c.structured_input_signature
+    assert args == (Pair(spec([], name="t_a"), spec([], name="t_b")), spec([], name="rest_0"), 5)
+    assert kwargs == {"k": spec([], name="k")}
+
+
+def test_text():
+    def f(x, y=3, *, z):
+        return {"a": x, "b": [x, None]}
+
+    c = tf.function(f).get_concrete_function(spec([None]), z=spec(None, tf.int32))
+    x = "TensorSpec(shape=(None,), dtype=tf.float32, name=None)"
+    z = "TensorSpec(shape=<unknown>, dtype=tf.int32, name=None)"
+    out = f"Dict[['a', {x}], ['b', List[{x}, Literal[None]]]]"
+    line = f"(x: {x}, y: Literal[3], *, z: {z}) -> {out}"
+    assert c.pretty_printed_signature(verbose=False) == line
+    assert re.fullmatch(re.escape(f"<ConcreteFunction {line} at 0x") + "[0-9A-F]+>", repr(c))
+    lines = [
+        "Input Parameters:",
+        f"  x (POSITIONAL_OR_KEYWORD): {x}",
+        "  y (POSITIONAL_OR_KEYWORD): Literal[3]",
+        f"  z (KEYWORD_ONLY): {z}",
+        "Output Type:",
+        f"  {out}",
+        "Captures:",
+        "  None",
+    ]
+    assert c.pretty_printed_signature() == "\n".join(lines)
+    assert str(c) == "ConcreteFunction " + "\n".join(lines)
+
+
+def test_text_of_star_arguments_named_tuples_and_variables():
+    def f(d, v, *a, **k):
+        return Pair(d["p"], (v,))
+
+    c = tf.function(f).get_concrete_function(
+        {"p": spec([])}, tf.Variable([1.0]), spec([1]), "x", kk=spec([2])
+    )
+
+    def shown(n):
+        return f"TensorSpec(shape={n}, dtype=tf.float32, name=None)"
+
+    assert c.pretty_printed_signature(verbose=False) == (
+        f"(d: Dict[['p', {shown('()')}]], v: VariableSpec(shape=(1,), dtype=tf.float32, trainable=True, alias_id=0), "
+        f"a_0: {shown('(1,)')}, a_1: Literal['x'], /, *, kk: {shown('(2,)')}) -> "
+        f"Pair[['a', {shown('()')}], ['b', Tuple[{shown('(1,)')}]]]"
+    )
+
+
+def test_signatures_of_a_function():
+    f = tf.function(lambda x, n=1: x)
+    f(tf.constant([1.0]))
+    f(tf.constant(2), 3)
+    lines = f.pretty_printed_concrete_signatures(verbose=False).splitlines()
+    assert [re.findall(r"shape=(\S+), .*Literal\[(\d)\]", line)[0] for line in lines] == [
+        ("(1,)", "1"),
+        ("()", "3"),
+    ]
+    assert f.pretty_printed_concrete_signatures().count("Input Parameters:") == 2
+    assert str(f.function_type).startswith("(x, n=")
+
+
+# ---- calling a trace ----------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[2, None])
+def difference(request):
+    def difference(x, y):
+        return x - y
+
+    return tf.function(difference).get_concrete_function(spec([request.param]), spec([request.param]))
+
+
+one, two = np.ones(2, "f"), 2 * np.ones(2, "f")
+
+
+def test_by_position_and_by_name(difference):
+    x, y = tf.constant(one), tf.constant(two)
+    for result in (difference(x, y), difference(x, y=y), difference(y=y, x=x), difference(one, [2.0, 2.0])):
+        assert result.numpy().tolist() == [-1.0, -1.0]
+    assert difference(tf.Variable(one), y).numpy().tolist() == [-1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, words",
+    [
+        ((one,), {}, "missing a required argument: 'y'"),
+        ((), {"y": one}, "missing a required argument: 'x'"),
+        ((one, one, one), {}, "too many positional arguments"),
+        ((one, one), {"z": one}, "got an unexpected keyword argument 'z'"),
+        ((one, one), {"x": one}, "multiple values for argument 'x'"),
+    ],
+)
+def test_arguments_that_do_not_fit(difference, args, kwargs, words):
+    args, kwargs = tf.nest.map_structure(tf.constant, (args, kwargs))
+    with pytest.raises(TypeError, match=re.escape(words)):
+        difference(*args, **kwargs)
+
+
+def test_another_element_type(difference):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"input #1.*int32"):
+        difference(tf.constant(one), tf.constant([1, 2]))
+
+
+def test_no_tensor_at_all(difference):
+    with pytest.raises(TypeError, match="Binding inputs"):
+        difference(tf.constant(one), object())
+
+
+def test_another_shape_inside_a_function():
+    c = tf.function(lambda x: x).get_concrete_function(spec([3]))
+    with pytest.raises(
+        TypeError, match=r"Can not cast TensorSpec\(shape=\(2,\).* to TensorSpec\(shape=\(3,\)"
+    ):
+        tf.function(lambda x: c(x))(tf.ones([2]))
+
+
+@differs_on_tensorflow("its kernels take any shape", raises=pytest.fail.Exception)
+def test_another_shape():
+    for size in (3, None):
+        c = tf.function(lambda x: x).get_concrete_function(spec([size]))
+        with pytest.raises(TypeError, match="Can not cast"):
+            c(tf.ones([2, 2]))
+
+
+def test_python_values_are_those_of_the_trace():
+    def f(x, n, m=None):
+        return x * n
+
+    c = tf.function(f).get_concrete_function(spec([]), 3)
+    x = tf.constant(2.0)
+    assert [float(r) for r in (c(x), c(x, 3, None), c(x, n=3, m=None), c(x=x))] == [6.0] * 4
+    with pytest.raises(TypeError, match=r"Can not cast 4 to Literal\[3\]"):
+        c(x, 4, None)
+    with pytest.raises(TypeError, match=r"to Literal\[None\]"):
+        c(x, 3, x)
+
+
+def test_nests_as_they_were_and_one_by_one():
+    def f(d, pair):
+        return d["p"] + pair[0] - pair[1]
+
+    c = tf.function(f).get_concrete_function({"p": spec([])}, [spec([]), spec([])])
+    a, b, k = map(tf.constant, (1.0, 2.0, 4.0))
+    assert float(c({"p": a}, [b, k])) == float(c(a, b, k)) == -1.0
+    for wrong in (({"p": a}, (b, k)), ({"q": a}, [b, k]), ({"p": a}, [b]), (a, [b, k])):
+        with pytest.raises(TypeError):
+            c(*wrong)
+
+
+def test_names_of_specs():
+    c = tf.function(lambda x, y: x - y).get_concrete_function(spec([], name="first"), spec([]))
+    a, b = tf.constant(1.0), tf.constant(3.0)
+    assert float(c(first=a, y=b)) == float(c(x=a, y=b)) == -2.0
+
+
+def test_one_trace_for_every_size():
+    f, runs = counted(lambda x: tf.reduce_sum(x * x))
+    c = f.get_concrete_function(spec([None]))
+    for n in (0, 1, 5, 5, 5, 9):
+        x = tf.ones([n])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = c(x)
+        assert float(y) == n and tape.gradient(y, x).numpy().tolist() == [2.0] * n
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("inner", [2, None])
+@pytest.mark.parametrize("outer", [2, None])
+def test_a_trace_inside_a_function(inner, outer):
+    v = tf.Variable(0.0)
+
+    def f(x):
+        v.assign_add(1.0)
+        return tf.reduce_sum(x * x) + v
+
+    c = tf.function(f).get_concrete_function(spec([inner]))
+    g = tf.function(lambda x: c(x + 1.0) + c(x=x), input_signature=[spec([outer])])
+    for k in range(3):
+        x = tf.ones([2])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = g(x)
+        assert float(y) == 8.0 + 2.0 + 4 * k + 3 and float(v) == 2 * k + 2
+        assert tape.gradient(y, x).numpy().tolist() == [6.0, 6.0]
+
+
+def test_traces_can_neither_be_pickled_nor_copied():
+    c = tf.function(lambda x: x).get_concrete_function(spec([]))
+    for attempt in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError):
+            attempt(c)
+
+
+# ---- getting a trace ----------------------------------------------------------------------------
+
+
+def test_a_general_trace_serves_special_arguments():
+    f, runs = counted(lambda x: x)
+    general = f.get_concrete_function(spec([None]))
+    assert f.get_concrete_function(spec([None])) is general and f.get_concrete_function(spec([3])) is general
+    f(tf.ones([2]))
+    f(np.ones(7, "f"))
+    assert len(runs) == f.experimental_get_tracing_count() == 1
+    f(tf.ones([2, 2]))
+    assert len(runs) == 2
+
+
+def test_a_special_trace_is_preferred():
+    f, runs = counted(lambda x: tf.constant(-1 if x.shape[0] is None else x.shape[0]))
+    f(tf.ones([2]))
+    f.get_concrete_function(spec([None]))
+    assert [int(f(tf.ones([n]))) for n in (2, 5, 6)] == [2, -1, -1] and len(runs) == 2
+
+
+def test_arguments_of_get_concrete_function():
+    f = tf.function(lambda x, y: x)
+    with pytest.raises(TypeError, match="missing a required argument: 'y'"):
+        f.get_concrete_function(spec([]))
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        f.get_concrete_function(spec([]), spec([]), spec([]))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        f.get_concrete_function(spec([]), spec([]), z=1)
+
+
+def test_get_concrete_function_with_a_signature():
+    f = tf.function(lambda x: x, input_signature=[spec([None], name="q")])
+    c = f.get_concrete_function()
+    assert c.structured_input_signature == ((spec([None], name="q"),), {})
+    for wrong in (spec([2, 2], name="q"), spec([2], tf.int32, name="q")):
+        with pytest.raises(TypeError, match="Can not cast"):
+            f.get_concrete_function(wrong)
+    f(tf.ones([2]))
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_what_python_needs_a_value_for_has_no_trace():
+    def f(x):
+        if x > 0:
+            return x
+        return -x
+
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
+        tf.function(f, autograph=False).get_concrete_function(spec([]))
+    with pytest.raises(AttributeError, match="numpy"):
+        tf.function(lambda x: x.numpy()).get_concrete_function(spec([None]))
+
+
+# ---- options ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["foo", "name", "signature", "experimental_foo"])
+def test_unknown_options_are_refused(option):
+    with pytest.raises(TypeError, match=option):
+        tf.function(lambda x: x, **{option: None})
+    with pytest.raises(TypeError, match=option):
+        tf.function(**{option: None})
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "input_signature", "autograph", "jit_compile", "reduce_retracing", "experimental_implements",
+        "experimental_autograph_options", "experimental_attributes", "experimental_relax_shapes",
+        "experimental_compile", "experimental_follow_type_hints",
+    ],
+)  # fmt: skip
+def test_known_options(option):
+    assert int(tf.function(func=lambda x: x, **{option: None})(tf.constant(1))) == 1
+
+
+def test_attributes_have_known_names():
+    with pytest.raises(ValueError, match="foo"):
+        tf.function(lambda x: x, experimental_attributes={"foo": 1})
+    with pytest.raises(TypeError, match="not a callable"):
+        tf.function(3)
+
+
+def only_x(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    "function, signature, words",
+    [
+        (only_x, 3, "either a tuple or a list"),
+        (only_x, [3], "sequence of TensorSpec objects"),
+        (only_x, [None], "sequence of TensorSpec objects"),
+        (only_x, spec([]), "either a tuple or a list"),
+        (only_x, [spec([]), spec([])], "1 extra type constraints"),
+        (only_x, [], "missing type constraint for x"),
+        (lambda x, y: x, [spec([])], "missing type constraint for y"),
+        (lambda x, *, k: x, [spec([])], "keyword-only parameter `k` must have a default value"),
+    ],
+)
+def test_signatures_that_do_not_fit_the_function(function, signature, words):
+    with pytest.raises(TypeError, match=words):
+        tf.function(function, input_signature=signature)
+
+
+# ---- calls with a signature -----------------------------------------------------------------------
+
+
+def test_too_few_and_too_many_arguments():
+    f = tf.function(lambda x, y: x + y, input_signature=[spec([]), spec([])])
+    assert float(f(1.0, y=2)) == float(f(y=2.0, x=1.0)) == 3.0
+    for args, kwargs, words in [
+        ((1.0,), {}, "missing a required argument: 'y'"),
+        ((1.0, 1.0, 1.0), {}, "too many positional arguments"),
+        ((1.0,), {"z": 1.0}, "missing a required argument: 'y'"),
+        ((1.0, 1.0), {"z": 1.0}, "unexpected keyword argument 'z'"),
+    ]:
+        with pytest.raises(TypeError, match=f"Binding inputs to tf.function failed due to `.*{words}"):
+            f(*args, **kwargs)
+
+
+def test_the_same_without_a_signature():
+    f = tf.function(lambda x, y: x)
+    for args, kwargs, words in [
+        ((1,), {}, "missing a required argument: 'y'"),
+        ((1, 2, 3), {}, "too many positional arguments"),
+        ((1, 2), {"z": 3}, "got an unexpected keyword argument 'z'"),
+        ((1, 2), {"x": 2}, "multiple values for argument 'x'"),
+    ]:
+        with pytest.raises(TypeError, match=f"Binding inputs to tf.function failed due to `{words}"):
+            f(*args, **kwargs)
+
+
+def test_defaults_beside_a_signature():
+    f = tf.function(lambda x, y=2.0, *, z=3: x + y, input_signature=[spec([])])
+    assert float(f(1.0)) == float(f(1.0, 2.0)) == float(f(1.0, z=3)) == 3.0
+    with pytest.raises(TypeError, match=r"Can not cast 3.0 to Literal\[2.0\]"):
+        f(1.0, 3.0)
+    with pytest.raises(TypeError, match=r"Can not cast 4 to Literal\[3\]"):
+        f(1.0, z=4)
+
+
+def test_nests_in_a_signature():
+    signature = [{"a": spec([None]), "b": [spec([]), spec([])]}, Pair(spec([]), spec([]))]
+    f, runs = counted(lambda d, p: d["a"] + d["b"][0] - d["b"][1] + p.a * p.b, input_signature=signature)
+    assert f({"a": [1.0, 2.0], "b": [1.0, 2.0]}, Pair(2.0, 3.0)).numpy().tolist() == [6.0, 7.0]
+    assert f({"b": [1.0, 2.0], "a": [1.0]}, Pair(2.0, 3.0)).numpy().tolist() == [6.0]
+    assert len(runs) == 1
+    pair = Pair(2.0, 3.0)
+    for args, words in [
+        (({"a": [1.0], "b": (1.0, 2.0)}, pair), "to list type"),
+        (({"a": [1.0]}, pair), "different keys"),
+        (({"a": [1.0], "b": [1.0, 2.0], "c": 1.0}, pair), "different keys"),
+        ((3.0, pair), "to a Dict type"),
+        (({"a": [1.0], "b": [1.0, 2.0]}, (2.0, 3.0)), "Cannot cast"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            f(*args)
+
+
+def test_signatures_of_methods_and_of_star_arguments():
+    class Thing:
+        @tf.function(input_signature=[spec([None])])
+        def double(self, x):
+            return 2.0 * x
+
+    thing = Thing()
+    assert thing.double(x=tf.ones([3])).numpy().tolist() == [2.0] * 3
+    for args in [(), (tf.ones([1]), tf.ones([1])), (tf.ones([1, 1]),), (tf.constant([1]),), ("a",), (None,)]:
+        with pytest.raises(TypeError, match="Binding inputs"):
+            thing.double(*args)
+    f = tf.function(lambda *a: a[0] + a[1], input_signature=[spec([]), spec([])])
+    assert float(f(1.0, 2.0)) == 3.0
+    for args in [(1.0,), (1.0, 2.0, 3.0)]:
+        with pytest.raises(TypeError, match="Binding inputs"):
+            f(*args)
+
+
+# ---- when there is another trace ------------------------------------------------------------------
+
+
+def test_however_a_call_is_written():
+    runs = []
+
+    @tf.function
+    def f(b, a=2, *, c=3):
+        runs.append(None)
+        return b - a
+
+    x, y = tf.constant(1.0), tf.constant(5.0)
+    for call in (lambda: f(x), lambda: f(x, 2), lambda: f(x, a=2), lambda: f(a=2, b=x), lambda: f(b=x, c=3)):
+        assert float(call()) == -1.0
+    assert len(runs) == 1
+    assert float(f(x, y)) == float(f(a=y, b=x)) == float(f(x, a=y)) == -4.0
+    assert len(runs) == 2
+
+
+def test_another_variable_of_the_same_kind():
+    def f(v, x):
+        v.assign_add(x)
+        return v * v
+
+    f, runs = counted(f)
+    a, b = tf.Variable(1.0), tf.Variable(10.0)
+    for v, value in [(a, 2.0), (b, 11.0), (a, 3.0)]:
+        with tf.GradientTape() as tape:
+            y = f(v, tf.constant(1.0))
+        assert float(y) == value * value and float(v) == value
+        assert float(tape.gradient(y, v)) == 2 * value and tape.watched_variables()[0] is v
+    assert len(runs) == 1
+    for other in (tf.Variable(1.0, trainable=False), tf.Variable(1.0, dtype=tf.float64), tf.Variable([1.0])):
+        f(other, tf.ones(other.shape, other.dtype))
+    assert len(runs) == 4
+
+
+@pytest.mark.parametrize("options", [{}, {"reduce_retracing": True}])
+def test_tapes_loops_and_sizes_with_variables_as_arguments(options):
+    def f(v, x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(v * v * x)
+        for _ in tf.range(tf.size(x)):
+            v.assign_add(1.0)
+        if v > 100.0:
+            v.assign(0.0)
+        return tape.gradient(y, v)
+
+    f, runs = counted(f, **options)
+    a, b = tf.Variable(1.0), tf.Variable(97.0)
+    for sizes in ((1, 2), (1, 2), (2, 2)):
+        for n in sizes:
+            for v in (a, b):
+                before, x = float(v), tf.ones([n])
+                assert float(f(v, x)) == 2.0 * before * n
+                assert float(v) == (0.0 if before + n > 100.0 else before + n)
+    assert len(runs) == 2
+
+
+def test_second_derivatives_of_a_variable_that_is_an_argument():
+    f, runs = counted(lambda v, x: tf.reduce_sum(v * v * v * x))
+    for value in (1.0, 3.0):
+        v = tf.Variable(value)
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                y = f(v, tf.constant(2.0))
+            g = inner.gradient(y, v)
+        assert float(outer.gradient(g, v)) == 12.0 * value
+    assert len(runs) == 1
+
+
+def test_a_custom_gradient_of_a_variable_that_is_an_argument():
+    @tf.custom_gradient
+    def scaled(x):
+        return 1.0 * x, lambda g: 10.0 * g
+
+    f, runs = counted(lambda v: scaled(v * v))
+    vs = [tf.Variable(1.0), tf.Variable(3.0)]
+    for v in vs:
+        with tf.GradientTape() as tape:
+            y = f(v)
+        assert float(tape.gradient(y, v)) == 20.0 * float(v)
+    assert len(runs) == 1
+
+
+def test_one_variable_twice_is_another_trace():
+    def f(a, b):
+        a.assign_add(1.0)
+        return b.read_value()
+
+    f, runs = counted(f)
+    a, b, c = tf.Variable(1.0), tf.Variable(10.0), tf.Variable(100.0)
+    pairs = [(a, b), (a, a), (b, a), (c, c), (c, a)]
+    assert [float(f(*pair)) for pair in pairs] == [10.0, 3.0, 3.0, 101.0, 3.0]
+    assert (float(a), float(b), float(c)) == (3.0, 11.0, 102.0) and len(runs) == 2
+
+
+def test_variables_in_nests():
+    f, runs = counted(lambda d: d["v"][0] - d["v"][1])
+    v, w = tf.Variable(1.0), tf.Variable(4.0)
+    assert float(f({"v": [v, w]})) == -3.0 and float(f({"v": [w, v]})) == 3.0 and len(runs) == 1
+    assert float(f({"v": [v, v]})) == 0.0 and len(runs) == 2
+
+
+@differs_on_tensorflow("it reads and writes the variable in an order that differs from run to run")
+def test_a_variable_that_the_function_uses_anyway():
+    w = tf.Variable(1.0)
+
+    def f(a):
+        a.assign_add(1.0)
+        return w + a
+
+    f = tf.function(f)
+    a = tf.Variable(10.0)
+    for _ in range(3):
+        before = float(w)
+        assert float(f(w)) == 2 * before + 2 and float(w) == before + 1
+        assert float(f(a)) == float(w) + float(a)
+    assert not ON_TENSORFLOW
+
+
+@differs_on_tensorflow("its optimizers have one momentum for all variables that are an argument")
+@pytest.mark.parametrize("options", [{}, {"reduce_retracing": True}])
+def test_optimizers_know_variables_apart(options):
+    def run(make):
+        optimizer = tf.optimizers.SGD(0.1, momentum=0.9)
+
+        def step(v, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(v * v * x)
+            optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+
+        step = make(step)
+        vs = [tf.Variable(1.0), tf.Variable(2.0)]
+        for n in (1, 2, 1, 3):
+            for v in vs:
+                step(v, tf.ones([n]))
+        return [float(v) for v in vs]
+
+    np.testing.assert_allclose(run(lambda f: tf.function(f, **options)), run(lambda f: f), rtol=1e-6)
+
+
+def test_variables_are_not_kept_alive():
+    f = tf.function(lambda v: v * 2.0)
+    v = tf.Variable(1.0)
+    f(v)
+    seen = weakref.ref(v)
+    del v
+    gc.collect()
+    assert seen() is None and float(f(tf.Variable(4.0))) == 8.0
+
+
+def test_a_trace_called_with_another_variable():
+    def f(v):
+        v.assign_add(1.0)
+        return v * 2.0
+
+    c = tf.function(f).get_concrete_function(tf.Variable(1.0))
+    w = tf.Variable(5.0)
+    assert float(c(w)) == 12.0 and float(w) == 6.0
+    with pytest.raises(TypeError, match="missing a required argument: 'v'"):
+        c()
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        c(tf.constant(1.0))
+
+
+def test_another_iterator_of_the_same_kind():
+    f, runs = counted(lambda it: next(it))
+    a, b = iter(tf.data.Dataset.range(3)), iter(tf.data.Dataset.range(10, 19))
+    assert [int(f(it)) for it in (a, b, a, b)] == [0, 10, 1, 11] and len(runs) == 1
+    c = f.get_concrete_function(a)
+    assert int(c(b)) == 12 and int(c(a)) == 2
+
+
+def test_reduced_retracing_in_nests():
+    f, runs = counted(lambda d: d["a"], reduce_retracing=True)
+    for k in (1, 2, 3, 1):
+        f({"a": tf.ones([k]), "b": [tf.ones([2, k])]})
+    assert len(runs) == f.experimental_get_tracing_count() == 2
+    c = f.get_concrete_function({"a": spec([9]), "b": [spec([2, 9])]})
+    assert c.structured_input_signature[0][0]["b"][0].shape.as_list() == [2, None]
+
+
+def test_reduced_retracing_of_ranks():
+    f, runs = counted(
+        lambda x: tf.constant(-1 if x.shape.rank is None else x.shape.rank), reduce_retracing=True
+    )
+    assert [int(f(tf.ones([1] * k))) for k in (1, 2, 3, 4, 1)] == [1, -1, -1, -1, 1] and len(runs) == 2
+
+
+def test_python_values_are_compared():
+    f, runs = counted(lambda x: tf.constant(0))
+    for x in (1, 1.0, True, 2, "a", "a", "b", None, np.int32(3), np.int32(4), tf.constant(5)):
+        f(x)
+    assert len(runs) == 6
+
+
+# ---- copies and pickles ---------------------------------------------------------------------------
+
+
+def doubled(x):
+    return 2.0 * x
+
+
+class Scale(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = tf.Variable(2.0)
+
+    @tf.function
+    def __call__(self, x):
+        return self.k * x
+
+
+@tf.function
+def tripled(x):
+    return 3.0 * x
+
+
+def test_pickled_with_its_options():
+    f = tf.function(doubled, input_signature=[spec([None])], autograph=False, reduce_retracing=True)
+    g = pickle.loads(pickle.dumps(f))
+    assert g is not f and g.python_function is doubled and g.input_signature == f.input_signature
+    assert g(tf.ones([2])).numpy().tolist() == [2.0, 2.0] and g.experimental_get_tracing_count() == 1
+    with pytest.raises(TypeError):
+        g(tf.ones([2, 2]))
+
+
+@differs_on_tensorflow("it cannot pickle or copy functions that have traces")
+def test_pickles_and_copies_leave_traces_out():
+    f = tf.function(doubled)
+    f(tf.ones([2]))
+    for g in (pickle.loads(pickle.dumps(f)), copy.deepcopy(f)):
+        assert g.experimental_get_tracing_count() == 0 and g(tf.ones([2])).numpy().tolist() == [2.0, 2.0]
+    tripled(tf.ones([2]))
+    assert pickle.loads(pickle.dumps(tripled)) is tripled
+    scale = Scale()
+    scale(tf.ones([1]))
+    method = pickle.loads(pickle.dumps(Scale.__call__.__get__(scale)))
+    assert method(tf.ones([1])).numpy().tolist() == [2.0]
+
+
+def test_copies():
+    f = tf.function(doubled)
+    for g in (copy.copy(f), copy.deepcopy(f)):
+        assert g is not f and g.python_function is doubled and g(tf.ones([2])).numpy().tolist() == [2.0, 2.0]
+
+
+def test_a_copy_of_a_module_has_its_own_variables():
+    a = Scale()
+    a(tf.ones([1]))
+    b = copy.deepcopy(a)
+    b.k.assign(5.0)
+    assert a(tf.ones([1])).numpy().tolist() == [2.0] and b(tf.ones([1])).numpy().tolist() == [5.0]
+
+
+def test_what_python_cannot_pickle():
+    with pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
+        pickle.dumps(tf.function(lambda x: x))
