@@ -461,6 +461,34 @@ def test_second_derivatives_of_rows(around):
         np.testing.assert_allclose(got, second(x, gradient), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("tape", ["inside", "outside"])
+def test_ways_that_are_not_taken_have_gradient_zero(tape):
+    v, w = tf.Variable(2.0), tf.Variable([1.0, 3.0])
+
+    def f(x):
+        h = tf.zeros([2])
+        for value in x[1:]:
+            h = w * h + value
+        if tf.size(x) > 1:
+            y = tf.reduce_sum(h)
+        else:
+            y = v * x[0]
+        return y
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            y = forward(x)
+        return tape.gradient(y, [v, w])
+
+    signature = [spec([None])]
+    forward = tf.function(f, input_signature=signature) if tape == "outside" else f
+    step = gradient if tape == "outside" else tf.function(gradient, input_signature=signature)
+    for n in (1, 3, 1, 3, 1):
+        gv, gw = step(tf.ones([n]))
+        assert float(gv) == (1.0 if n == 1 else 0.0)
+        assert gw.numpy().tolist() == ([0.0, 0.0] if n == 1 else [1.0, 1.0])
+
+
 def test_gradients_without_a_tape():
     @tf.function(input_signature=[spec([None, 2])])
     def f(x):

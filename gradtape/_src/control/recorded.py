@@ -13,14 +13,17 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base import errors, nest
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.control import values
+from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.recorded_arrays import ArraySketch
 from gradtape._src.control.tensor_array import TensorArray
-from gradtape._src.graph.calls import Call, Frame, in_frame, leaves_of, map_leaves, recorded_value
-from gradtape._src.graph.ir import is_symbolic
+from gradtape._src.graph.calls import Bindable, Call, Frame, in_frame, leaves_of, map_leaves, recorded_value
+from gradtape._src.graph.ir import Callback, is_symbolic
 from gradtape._src.graph.recording import Part, Recording
+from gradtape._src.graph.segments import read_from_outside
 from gradtape._src.graph.worlds import World
-from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.tensors.conversion import as_tensor, leaf_of
 
 # ---- branches -----------------------------------------------------------------------------------
 
@@ -44,8 +47,8 @@ class BranchCall(Call):
         which = in_frame(self.args[0], frame)
         functions = [functools.partial(p.run, (), frame) for p in self.parts]
         if not is_symbolic(which):
-            at = int(which)
-            return functions[at if 0 <= at < len(functions) else -1]()
+            at = int(which) if 0 <= int(which) < len(functions) else len(functions) - 1
+            return _tied(functions[at](), [p for k, p in enumerate(self.parts) if k != at], frame)
         labels = [str(k) for k in range(len(functions))]
 
         def join(results: list) -> list:
@@ -126,7 +129,7 @@ class LoopCall(Call):
                 raise errors.Untraceable(f"while: {e}") from e
         if not bool(test(state)):
             self._check_defined(state)
-            return state
+            return _tied(state, [self.step], frame)
         while True:
             state = step(state)
             if not bool(test(state)):
@@ -288,6 +291,74 @@ def _is_within(have: Any, shape: Any) -> bool:
         and len(have) == len(shape)
         and all(s is None or h == s for h, s in zip(have, shape, strict=True))
     )
+
+
+# ---- ways not taken -----------------------------------------------------------------------------
+
+
+class _Tied(Callback):
+    """What comes of one way, and what the ways read that were not taken: as in TensorFlow it depends on these, too, but
+    their gradient is zero."""
+
+    passes_on = True
+
+    def __init__(self) -> None:
+        super().__init__("tied", lambda value, *others: [value._detach()])
+
+    def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
+        results = super().__call__(operands, specs)
+        kinds = [spec_of(x) for x in operands[1:]]
+        _core.record(tuple(results), tuple(operands), lambda g: [g, *map(zeros, kinds)])
+        return results
+
+
+def _tied(results: Any, others: Sequence[Part], frame: Frame) -> Any:
+    """The results of a branch or a loop, for tapes around the recording tied to what the other parts read.
+
+    Its own tapes know what depends on what in any run (`tapes/recorded.py`).
+    """
+    own = _own_tapes(frame)
+    recording = _core.recording_tapes()
+    inner = tuple(t for t in recording if id(t) in own)
+    around = tuple(t for t in recording if id(t) not in own)
+    if not around and _core.current_trace() is None:
+        return results
+    values_read = dict.fromkeys(v for p in others for v in read_from_outside(p) if v.dtype in DIFFERENTIABLE)
+    variables = {id(v): v for p in others for v in _variables_in(p) if v.dtype._code in DIFFERENTIABLE}
+    with _core.Scope(recording=False, tapes=around):
+        read = [*(frame[v] for v in values_read), *(v._read() for v in variables.values())]
+
+    def tie(leaf: Any) -> Any:
+        if not isinstance(leaf, _core.Tensor) or leaf.dtype._code not in DIFFERENTIABLE:
+            return leaf
+        with _core.Scope(recording=False, tapes=around):
+            (tied,) = _Tied()([leaf, *read], [spec_of(leaf)])
+        with _core.Scope(recording=False, tapes=inner):
+            _core.record((tied,), (leaf,), lambda g: [g])
+        return tied
+
+    return map_leaves(tie, results) if read else results
+
+
+def _own_tapes(frame: Frame | None) -> set[int]:
+    """The tapes of a recording that runs, by id."""
+    found: set[int] = set()
+    while frame is not None:
+        found.update(id(t if isinstance(t, _core.Tape) else t._tape) for t in frame.opened)
+        frame = frame.outer
+    return found
+
+
+def _variables_in(part: Any) -> list:
+    """The variables that a part is given, or parts of it are."""
+    found: list = []
+    for node in part.nodes:
+        leaves = leaves_of((node.op.args, node.op.kwargs))
+        found += [v for v in map(leaf_of, leaves) if isinstance(v, _core.Variable)]
+        routines = [leaf for leaf in leaves if isinstance(leaf, Bindable)]
+        inner = [*node.op.inner(), *(p for routine in routines for p in routine.parts())]
+        found += [v for p in inner for v in _variables_in(p)]
+    return found
 
 
 # ---- in worlds ----------------------------------------------------------------------------------

@@ -273,10 +273,11 @@ def values_used(node: Node) -> list[Recorded]:
         *node.operands,
         *(v for leaf in leaves if isinstance(leaf, Bindable) for v in _read_by(leaf)),
     ]
-    return list(dict.fromkeys([*found, *(v for part in node.op.inner() for v in _read_from_outside(part))]))
+    return list(dict.fromkeys([*found, *(v for part in node.op.inner() for v in read_from_outside(part))]))
 
 
-def _read_from_outside(part: Any) -> list[Recorded]:
+def read_from_outside(part: Any) -> list[Recorded]:
+    """The values that a branch, a loop body, or a function reads from the recordings around it."""
     found = [v for node in part.nodes for v in values_used(node)]
     found += [v for leaf in leaves_of(part.result) for v in _read_by(leaf)]
     return [v for v in found if v.graph is not part]
@@ -285,7 +286,7 @@ def _read_from_outside(part: Any) -> list[Recorded]:
 def _read_by(leaf: Any) -> list[Recorded]:
     """The value that a leaf of results is, or the values that a function reads."""
     if isinstance(leaf, Bindable):
-        return [*_captured(leaf.function), *(v for part in leaf.parts() for v in _read_from_outside(part))]
+        return [*_captured(leaf.function), *(v for part in leaf.parts() for v in read_from_outside(part))]
     value = leaf.value if type(leaf) is Place else recorded_value(leaf)
     return [] if value is None else [value]
 

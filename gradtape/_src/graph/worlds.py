@@ -298,7 +298,7 @@ class _NotFollowed(Callback):
         self._world, self._linear = world, linear
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
-        return [self._world._fresh(*spec, operands, self._linear) for spec in specs]
+        return [self._world._fresh(dims, dtype, operands, self._linear) for dims, dtype in specs]
 
 
 def _sketch(dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
