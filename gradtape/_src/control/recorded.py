@@ -12,8 +12,8 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import errors, nest
-from gradtape._src.base.shape import TensorShape
 from gradtape._src.base.dtypes import DIFFERENTIABLE
+from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import values
 from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.recorded_arrays import ArraySketch
