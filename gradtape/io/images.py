@@ -244,8 +244,11 @@ def _frames(image: Any, channels: int, op: str) -> np.ndarray:
         if count * image.width * image.height > _MOST_PIXELS:
             raise ValueError(f"{count} frames of {image.width} x {image.height} pixels are too many")
         frames = []
+        size = image.size
         for k in range(count):
             image.seek(k)
+            if image.size != size:  # a frame reaches beyond the first, as far as a few bytes can say
+                raise ValueError(f"frame {k} makes an image of {size} pixels one of {image.size}")
             frames.append(_read_pixels(image, channels))
         return np.stack(frames)
 

@@ -588,6 +588,16 @@ def test_images_of_absurd_sizes(little_memory):
         tf.io.decode_gif(bytes(gif + frame * 1000 + b";"))
 
 
+def test_gif_with_a_frame_far_beyond_the_first():
+    """A later frame of 9000 x 5000 pixels in an image of 2 x 2 takes a few bytes, and 180 MB if it is read."""
+    gif = b"GIF89a" + struct.pack("<HH", 2, 2) + b"\x80\0\0" + bytes(6)
+    first = b"," + struct.pack("<HHHH", 0, 0, 2, 2) + b"\0\x02\x02\x84\x51\0"
+    second = b"," + struct.pack("<HHHH", 9000, 5000, 2, 2) + b"\0\x02\x02\x84\x51\0"
+    assert tf.io.decode_gif(gif + first * 2 + b";").shape == (2, 2, 2, 3)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"frame 1 makes an image of \(2, 2\)"):
+        tf.io.decode_gif(gif + first + second + b";")
+
+
 # ---- models of Keras -------------------------------------------------------------------------------
 
 KERAS = """

@@ -254,13 +254,20 @@ def _compared(p: _Program, number: int) -> Counter[str]:
     function = tf.function(p.body)
     tried("function, tape outside", 3, _taped(p, function, 1))
     unknown = [tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in p.inputs]
-    tried("sizes unknown, tape inside", 3, tf.function(_taped(p, p.body, 1), input_signature=unknown))
-    tried("sizes unknown, tape outside", 3, _taped(p, tf.function(p.body, input_signature=unknown), 1))
+
+    def of_any_size(body: Callable) -> Callable:
+        return tf.function(body, input_signature=unknown)
+
+    sizeless = of_any_size(p.body)
+    tried("sizes unknown, tape inside", 3, of_any_size(_taped(p, p.body, 1)))
+    tried("sizes unknown, tape outside", 3, _taped(p, sizeless, 1))
     tried("function that checks itself", 1, _taped(p, tf.function(p.body, check=True), 1))
     if not p.own_rules:
         tried("forward", 1, _forward(p, p.body))
         tried("function, forward inside", 1, tf.function(_forward(p, p.body)))
         tried("function, forward outside", 1, _forward(p, function))
+        tried("sizes unknown, forward inside", 2, of_any_size(_forward(p, p.body)))
+        tried("sizes unknown, forward outside", 2, _forward(p, sizeless))
     pick = rng.randrange(3)
     if pick == 0:
         try:
@@ -271,6 +278,8 @@ def _compared(p: _Program, number: int) -> Counter[str]:
             tried("second order, compiled", 3, _taped(p, p.body, 2), second)
             tried("second order, tapes inside", 1, tf.function(_taped(p, p.body, 2)), second)
             tried("second order, tapes outside", 2, _taped(p, function, 2), second)
+            tried("sizes unknown, second order, tapes inside", 2, of_any_size(_taped(p, p.body, 2)), second)
+            tried("sizes unknown, second order, tapes outside", 2, _taped(p, sizeless, 2), second)
     elif pick == 1:
         last = _eagerly(p, _taped(p, lambda *xs: p.body(*xs)[-1:], 1))
         if differentiable(tf.constant(last.results[-1])):
@@ -280,6 +289,8 @@ def _compared(p: _Program, number: int) -> Counter[str]:
             # A record of several results gives zeros to the sources of the others, as in TensorFlow.
             p.free = p.free or several
             tried("jacobian of a function", 1, _jacobian(p, function), wanted)
+            tried("sizes unknown, jacobian inside", 2, of_any_size(_jacobian(p, p.body)), wanted)
+            tried("sizes unknown, jacobian outside", 2, _jacobian(p, sizeless), wanted)
     return runs
 
 

@@ -46,6 +46,7 @@ class _Writer:
         self.variables: list[_Value] = []
         self.names = 0
         self.free = False
+        self.sized = rng.choice((0, 0, 2))  # how often sizes depend on values: most programs have none
         self.plain = False  # nothing but ops: in branches, and what functions call
 
     # ---- words ------------------------------------------------------------------------------
@@ -177,6 +178,60 @@ class _Writer:
                 a.dtype,
                 a.shape,
             )
+
+    def step_sized(self) -> None:
+        """Through sizes that depend on values: those of an input, which no error of rounding changes."""
+        a = self.any()
+        fit = [x for x in self.inputs if x.shape and a and a.shape[:1] == x.shape[:1]]
+        if not a or not fit:
+            return
+        x = self.rng.choice(fit)
+        real = f"tf.math.real({x.name})" if x.dtype.startswith("complex") else x.name
+        truth = f"({real} > {self.number()})"
+        row = truth if len(x.shape) == 1 else f"tf.reduce_any{truth[:-1]}, 1)"
+        n = a.shape[0]
+        forms = [
+            f"tf.boolean_mask({a.name}, {row})",
+            f"{a.name}[{row}]",
+            f"tf.gather({a.name}, tf.where({row})[:, 0])",
+            f"tf.gather({a.name}, tf.unique(tf.cast(tf.abs(tf.reshape({real}, [-1])) * 3, tf.int32) % {n})[0])",
+            f"tf.dynamic_partition({a.name}, tf.cast({row}, tf.int32), 2)[{self.rng.randrange(2)}]",
+            f"tf.repeat({a.name}, tf.cast({row}, tf.int32) * 2, axis=0)",
+            f"{a.name}[:tf.reduce_sum(tf.cast({row}, tf.int32))]",
+            f"tf.concat([tf.boolean_mask({a.name}, {row}), {a.name}], 0)",
+        ]
+        part = _Value(self.fresh("m"), a.dtype, (-1, *a.shape[1:]))
+        self.line(f"{part.name} = {self.rng.choice(forms)}")
+        for _ in range(self.rng.randint(0, 3)):
+            kind = self.rng.randrange(4)
+            if kind == 0 and not self.plain:
+                self.step_assign()
+            elif kind == 1:
+                self.line(f"{part.name} = {part.name} * {part.name}")
+            else:
+                self.line(f"{part.name} = {self.unary(part)}")
+        if len(x.shape) == 1 and self.rng.random() < 0.2:
+            self.put(
+                f"tf.scatter_nd(tf.where({truth}), tf.boolean_mask({a.name}, {truth}), "
+                f"tf.shape({a.name}, out_type=tf.int64))", a.dtype, a.shape,
+            )  # fmt: skip
+        self.put(f"tf.reduce_sum({part.name}, 0)", a.dtype, a.shape[1:])
+
+    def step_sized_rows(self) -> None:
+        """A function of the library that calls one with such a size."""
+        x = self.rng.choice(self.inputs)
+        v = self.any(x.dtype, ())
+        if len(x.shape) != 2 or x.dtype not in _EXACT or not v:
+            return
+        self.free = True
+        row = f"tf.reduce_sum(tf.boolean_mask(r, r > {self.number()}) * {v.name})"
+        forms = {
+            f"tf.map_fn(lambda r: {row}, {x.name})": x.shape[:1],
+            f"tf.foldl(lambda c, r: c * 0.5 + {row}, {x.name}, initializer=tf.zeros([], tf.{x.dtype}))": (),
+            f"tf.recompute_grad(lambda r: {row})({x.name})": (),
+        }
+        form, shape = self.rng.choice(list(forms.items()))
+        self.put(form, x.dtype, shape)
 
     def step_cast(self) -> None:
         a = self.any()
@@ -407,7 +462,8 @@ class _Writer:
             self.step_select: 1, self.step_cast: 2, self.step_cut: 1, self.step_integer: 1, self.step_read: 3,
             self.step_assign: 5, self.step_if: 1, self.step_loop: 1, self.step_cond: 0.7, self.step_while: 0.7,
             self.step_function: 1.5, self.step_recompute: 0.4, self.step_custom: 0.6, self.step_tape: 0.6,
-            self.step_array: 0.4, self.step_python: 0.3, self.step_map: 0.4,
+            self.step_array: 0.4, self.step_python: 0.3, self.step_map: 0.4, self.step_sized: self.sized,
+            self.step_sized_rows: self.sized / 2,
         }  # fmt: skip
         for step in rng.choices(list(steps), list(steps.values()), k=rng.randint(2, 14)):
             step()

@@ -6,8 +6,9 @@ from typing import Any
 
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.graph import recording
-from gradtape._src.graph.calls import Recorded
-from gradtape._src.tapes.recorded import note_call, note_derivative
+from gradtape._src.graph.calls import Call, Recorded, in_frame, map_leaves
+from gradtape._src.graph.worlds import IN_WORLDS, World
+from gradtape._src.tapes.recorded import fitted, note_call, note_derivative
 
 
 class RecordedAccumulator(ForwardAccumulator):
@@ -38,5 +39,12 @@ def _as_recorded(self: ForwardAccumulator, value: Recorded) -> RecordedAccumulat
     return RecordedAccumulator(value)
 
 
+def _opened_in(world: World, call: Call) -> ForwardAccumulator:
+    primals, tangents = map_leaves(lambda leaf: in_frame(leaf, world.frame), call.args)
+    with world.scope():
+        return ForwardAccumulator(primals, fitted(world, primals, tangents))
+
+
+IN_WORLDS[ForwardAccumulator] = _opened_in
 ForwardAccumulator._as_recorded = _as_recorded  # type: ignore[attr-defined]
 recording.TAKEN_OVER[ForwardAccumulator] = _take_over

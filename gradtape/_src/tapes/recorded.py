@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -62,7 +63,7 @@ class DerivativeCall(Call):
     kinds: list = []  # Tensor, IndexedSlices, or NoneType; empty while the call is recorded
 
     def make(self, frame: Frame) -> Any:
-        results = super().make(frame)
+        results = super().make(frame) if frame.world is None else self._tried(frame)
         flat = nest.flatten(results)
         if frame.world is not None:
             flat = self._of_declared_shapes(flat, frame.world)
@@ -73,6 +74,16 @@ class DerivativeCall(Call):
             flat = [_of_kind(*column) for column in zip(self.kinds, flat, like, strict=True)]
         return nest.pack_sequence_as(results, flat) if nest.is_nested(results) else flat[0]
 
+    def _tried(self, frame: Frame) -> Any:
+        """The call in a world, where cotangents of known size have to fit made-up sizes."""
+        args, kwargs = map_leaves(lambda leaf: in_frame(leaf, frame), (self.args, self.kwargs))
+        if self.function is GradientTape.gradient:
+            kwargs = inspect.signature(GradientTape.gradient).bind(*args, **kwargs).arguments
+            args = (kwargs.pop("self"),)
+            if kwargs.get("output_gradients") is not None:
+                kwargs["output_gradients"] = fitted(frame.world, kwargs["target"], kwargs["output_gradients"])
+        return self.function(*args, **kwargs)
+
     def _of_declared_shapes(self, given: list, world: World) -> list:
         """Derivatives in a world, of variables whose shape leaves sizes open."""
         return [
@@ -81,19 +92,48 @@ class DerivativeCall(Call):
         ]
 
 
+def fitted(world: World, like: Any, given: Any) -> Any:
+    """Cotangents or tangents as a world has them: of the shapes of `like`, some of which are made up there."""
+
+    def fit(x: Any, tensor: Any) -> Any:
+        if tensor is None or isinstance(tensor, IndexedSlices):
+            return tensor
+        dims = tuple(x.shape)
+        tensor = recording.as_operand(tensor, x.dtype)
+        unlike = [
+            d for d, n in zip(tensor._dims, dims, strict=False) if d != n and world.sample not in (d, n)
+        ]
+        if tensor._dims == dims or len(tensor._dims) != len(dims) or unlike:
+            return tensor
+        return world.fresh(dims, tensor.dtype._code, [tensor], linear=True)
+
+    flat = [fit(x, t) for x, t in zip(nest.flatten(like), nest.flatten(given), strict=False)]
+    return nest.pack_sequence_as(given, flat) if len(flat) == len(nest.flatten(given)) else given
+
+
 def _of_kind(kind: type, g: Any, like: Any) -> Any:
     if type(g) is kind:
         return g
     if kind is type(None):
-        raise RuntimeError(
-            "a derivative exists in this run that the trace of the function did not know of; the code after it was traced "
-            "with None in its place. This is a mistake of gradtape: please report it. Hint: to go on, decorate the "
-            "function without input_signature, or call tf.config.run_functions_eagerly(True)."
-        )
+        _want_nothing(conversion.densify(g))
+        return None
     dense = ops.zeros_like(like) if g is None else conversion.densify(g)
     if kind is _core.Tensor:
         return dense
     return IndexedSlices(dense, conversion.convert(np.arange(dense.shape[0])), ops.shape(dense))
+
+
+def _want_nothing(g: Any) -> None:
+    """Checks a derivative that the trace of the function did not know of: a loop has zeros for all that is inside of it.
+
+    Symbols are not looked at: sizes that come for the first time run on tensors.
+    """
+    if g._symbol is None and g.numpy().any():
+        raise RuntimeError(
+            "a derivative exists in this run that the trace of the function did not know of; the code after it was traced "
+            "with None in its place. This is a mistake of gradtape: please report it. Hint: to go on, call "
+            "tf.config.run_functions_eagerly(True)."
+        )
 
 
 def note_derivative(like: Any, function: Callable, *args: Any, **kwargs: Any) -> Any:
