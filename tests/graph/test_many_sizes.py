@@ -85,6 +85,6 @@ def test_programs_that_do_not_come_back_are_let_go():
     found = _alone(_PROGRAMS)
     (bytes_before, tensors_before), (bytes_after, tensors_after) = found["before"], found["after"]
     assert found["programs"] == found["most"]
-    assert tensors_after == tensors_before
+    assert tensors_after <= tensors_before
     # Each program holds the numbers of its range, twice as many now.
     assert bytes_after <= 2.1 * bytes_before

@@ -23,7 +23,8 @@ from gradtape._src.control.control_ops import build, specs_of, zeros
 from gradtape._src.graph.callable import GraphFunction, extract, pack, replay
 from gradtape._src.graph.ir import Graph, Value, symbolic
 from gradtape._src.graph.simplify import simplify
-from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.sketch import sketch
+from gradtape._src.graph.trace import Trace, never_runs
 from gradtape._src.tensors.conversion import densify, read
 
 
@@ -115,8 +116,10 @@ def transposed(function: GraphFunction, output: int) -> GraphFunction:
 
 def jacobians_of(tape: Any, y: Any, sources: list) -> list:
     """For each source a tensor `[*y.shape, *source.shape]`, or None if `y` does not depend on it."""
-    pull = pullback(tape, y, sources)
     shape = tuple(y.shape)
+    if never_runs():
+        return _sketched(tape, y, sources, [[*shape, *s.shape] for s in sources])
+    pull = pullback(tape, y, sources)
     if pull is not None and _forward_is_cheaper(pull, y, sources):
         tangents = [_pushed(pull, i, Seed.of(s)) for i, s in enumerate(sources)]
         rows = [None if t is None else _first_axis_last(t) for t in tangents]
@@ -155,6 +158,8 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     shape = [batch, *inner, *within]
     if 0 in shape:
         return None
+    if never_runs():
+        return _sketched(tape, y, [x], [shape])[0]
     pull = pullback(tape, y, [x])
     # Examples are independent, so one row serves the same element of every example.
     if pull is not None and _forward_is_cheaper(pull, y, [x]):
@@ -164,6 +169,15 @@ def batch_jacobian_of(tape: Any, y: Any, x: Any) -> Any:
     if rows is None:
         return None
     return ops.reshape(ops.transpose(ops.reshape(rows, [rows.shape[0], batch, -1]), order), shape)
+
+
+def _sketched(tape: Any, y: Any, sources: list, shapes: list) -> list:
+    """Jacobians where only shapes matter: made-up sizes may make them larger than memory."""
+    grads = tape._backward([y], [ops.ones(y.shape, y.dtype)], list(sources))
+    return [
+        None if g is None else sketch(tuple(shape), g.dtype._code, [densify(g)], linear=True)
+        for g, shape in zip(grads, shapes, strict=True)
+    ]
 
 
 def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:

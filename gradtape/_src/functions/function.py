@@ -382,7 +382,7 @@ class Function:
         from gradtape._src.functions.recorded import RecordedFunction, Recording
 
         self._traces += 1
-        recording = Recording()
+        recording = Recording(gaps=max((s.count(None) for s in statics if s), default=0))
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
         stand_ins = [stand_in(v) for v in given.variables]

@@ -53,22 +53,23 @@ _NUMBER = re.compile(r"\d+")
 class Recording(Trace):
     """A graph of calls, which is being written by a running function."""
 
-    __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "_result", "_steps")
+    __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "_gaps", "_result", "_steps")
 
-    def __init__(self, outer: Recording | None = None) -> None:
+    def __init__(self, outer: Recording | None = None, gaps: int = 0) -> None:
         super().__init__(outer)
+        self._gaps = gaps  # sizes that are not known, of the argument that has most of them
         self.records = True
         self.needs_trace = False  # a call reads the graph that it is part of
         self.dynamic = False  # a size depends on values: there is no program for the whole
         self.draws = False  # random numbers
         self._result: Any = None
         self._steps: tuple[int, list[Segment | Node]] = -1, []  # for how many nodes, and how they run
-        self.worlds = [World(k, None if outer is None else outer.open()[k]) for k in range(2)]
+        self.worlds = [World(k, None if outer is None else outer.open()[k], gaps) for k in range(2)]
 
     def open(self) -> list[World]:
         """The worlds, also of a recording that is closed: gradients of the user's own may be asked for later."""
         if not self.worlds:
-            self.worlds = [World(k) for k in range(2)]
+            self.worlds = [World(k, None, self._gaps) for k in range(2)]
             for world in self.worlds:
                 self.fill(world)
         return self.worlds

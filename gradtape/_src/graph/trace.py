@@ -234,3 +234,17 @@ if TYPE_CHECKING:
 
     def _promise(trace: Trace, value: Value) -> tuple[protocol.Trace, protocol.Symbol]:
         return trace, value
+
+
+class NeverRun(Trace):
+    """The trace of a world: it tells shapes, and what depends on what."""
+
+    __slots__ = ()
+
+
+def never_runs() -> bool:
+    """Whether what is traced now is for its shapes only."""
+    trace = _core.current_trace()
+    while trace is not None and not isinstance(trace, NeverRun):
+        trace = trace.outer
+    return trace is not None

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src import ops
-from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE
+from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.base.errors import InvalidArgumentError, Untraceable
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.graph.calls import (
@@ -33,10 +32,14 @@ from gradtape._src.graph.calls import (
     values_in,
 )
 from gradtape._src.graph.ir import Callback, symbolic
-from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.sketch import sketch
+from gradtape._src.graph.trace import NeverRun, Trace
 from gradtape._src.tensors import conversion
 
-_SAMPLES = (60, 84)  # the sizes of the two worlds: many divisors, and rarely those of a program
+# The sizes of the two worlds: many divisors, and rarely those of a program. Constants have as many elements as they
+# have in a program, so sizes are small where a shape has many gaps: (most gaps, sizes).
+_SAMPLES = (3, (60, 84)), (4, (12, 24)), (5, (6, 12)), (12, (2, 3))
+_MOST_ELEMENTS = 1 << 26  # of made-up values
 _SAMPLE_RANKS = (1, 2)
 _MOST_TRIALS = 1000  # choices of sizes that are tried for a call
 _STYLES = 4  # kinds of made-up values, see `_example`
@@ -45,10 +48,13 @@ _STYLES = 4  # kinds of made-up values, see `_example`
 class World:
     """The function at one choice of its unknown sizes: a trace in which every call is tried."""
 
-    def __init__(self, which: int, outer: World | None = None) -> None:
+    def __init__(self, which: int, outer: World | None = None, gaps: int = 0) -> None:
         self.which = which
         self.outer = outer
-        self.trace: Trace = Trace() if outer is None else outer.trace
+        self.sample: int = (
+            next(sizes for most, sizes in _SAMPLES if gaps <= most)[which] if outer is None else outer.sample
+        )
+        self.trace: Trace = NeverRun() if outer is None else outer.trace
         self.own_trace: Trace = self.trace if outer is None else outer.own_trace
         self.frame: Frame = Frame(None if outer is None else outer.frame)
         self.frame.world = self
@@ -59,10 +65,6 @@ class World:
         inner = World(self.which, self)
         inner.frame.outer, inner.trace, inner.tapes = frame, trace, list(_core.recording_tapes())
         return inner
-
-    @property
-    def sample(self) -> int:
-        return _SAMPLES[self.which]
 
     def shape_of(self, static: Static) -> tuple[int, ...]:
         """A shape with the sample of this world in its gaps."""
@@ -91,7 +93,7 @@ class World:
         with self.scope():
             if self.trace is self.own_trace:
                 return self._fresh(dims, dtype, inputs, linear)
-            return _sketch(dims, dtype, inputs, linear)
+            return sketch(dims, dtype, inputs, linear)
 
     def _fresh(self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
         inputs = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype._code in DIFFERENTIABLE]
@@ -181,6 +183,8 @@ class World:
             raise LookupError(
                 "functions of the user's must not see made-up values: they may assign, print, draw"
             )
+        if sum(frame[v]._numel for v in values_in((call.args, call.kwargs)) if v.dtype >= 0) > _MOST_ELEMENTS:
+            raise LookupError("made-up values would take too much memory")
         for style in range(_STYLES):
             examples = Frame()
             for v in values_in((call.args, call.kwargs)):
@@ -299,17 +303,6 @@ class _NotFollowed(Callback):
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         return [self._world._fresh(dims, dtype, operands, self._linear) for dims, dtype in specs]
-
-
-def _sketch(dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
-    """A symbol of the current trace that comes from `inputs` by ops, which are never run."""
-    kind = BY_CODE[dtype]
-    tensors = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype.name != "string"]
-    if kind.name == "string" or not tensors:
-        return conversion.convert(np.zeros(dims, kind.as_numpy_dtype))
-    sums = [ops.reduce_sum(ops.cast(x, "float32") if x.dtype.name == "bool" else x) for x in tensors]
-    total = ops.add_n([ops.cast(t, kind if dtype in DIFFERENTIABLE else "float32") for t in sums])
-    return ops.broadcast_to(ops.cast(total if linear else total * total, kind), dims)
 
 
 def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[tuple[int, ...]]]:
