@@ -35,6 +35,7 @@ class BranchCall(Call):
         super().__init__(traced, (which,), {})
         self.parts = parts
         self.name = name
+        self.reads: dict[int, tuple[list, list]] = {}  # by id of a part: see `_read_by`
 
     @property
     def op_name(self) -> str:
@@ -48,7 +49,7 @@ class BranchCall(Call):
         functions = [functools.partial(p.run, (), frame) for p in self.parts]
         if not is_symbolic(which):
             at = int(which) if 0 <= int(which) < len(functions) else len(functions) - 1
-            return _tied(functions[at](), [p for k, p in enumerate(self.parts) if k != at], frame)
+            return _tied(functions[at](), self, [p for k, p in enumerate(self.parts) if k != at], frame)
         labels = [str(k) for k in range(len(functions))]
 
         def join(results: list) -> list:
@@ -107,6 +108,7 @@ class LoopCall(Call):
     ) -> None:
         super().__init__(traced, (init,), {})
         self.names, self.test, self.step, self.iterates = names, test, step, iterates
+        self.reads: dict[int, tuple[list, list]] = {}  # by id of a part: see `_read_by`
 
     op_name = "while"
 
@@ -129,7 +131,7 @@ class LoopCall(Call):
                 raise errors.Untraceable(f"while: {e}") from e
         if not bool(test(state)):
             self._check_defined(state)
-            return _tied(state, [self.step], frame)
+            return _tied(state, self, [self.step], frame)
         while True:
             state = step(state)
             if not bool(test(state)):
@@ -312,7 +314,7 @@ class _Tied(Callback):
         return results
 
 
-def _tied(results: Any, others: Sequence[Part], frame: Frame) -> Any:
+def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
     """The results of a branch or a loop, for tapes around the recording tied to what the other parts read.
 
     Its own tapes know what depends on what in any run (`tapes/recorded.py`).
@@ -323,8 +325,12 @@ def _tied(results: Any, others: Sequence[Part], frame: Frame) -> Any:
     around = tuple(t for t in recording if id(t) not in own)
     if not around and _core.current_trace() is None:
         return results
-    values_read = dict.fromkeys(v for p in others for v in read_from_outside(p) if v.dtype in DIFFERENTIABLE)
-    variables = {id(v): v for p in others for v in _variables_in(p) if v.dtype._code in DIFFERENTIABLE}
+    for p in others:
+        if id(p) not in call.reads:
+            call.reads[id(p)] = _read_by(p)
+    read_by = [call.reads[id(p)] for p in others]
+    values_read = dict.fromkeys(v for found, _ in read_by for v in found)
+    variables = {id(v): v for _, found in read_by for v in found}
     with _core.Scope(recording=False, tapes=around):
         read = [*(frame[v] for v in values_read), *(v._read() for v in variables.values())]
 
@@ -338,6 +344,12 @@ def _tied(results: Any, others: Sequence[Part], frame: Frame) -> Any:
         return tied
 
     return map_leaves(tie, results) if read else results
+
+
+def _read_by(part: Part) -> tuple[list, list]:
+    """The values and the variables that a part reads and that can have a gradient."""
+    found = [v for v in read_from_outside(part) if v.dtype in DIFFERENTIABLE]
+    return found, [v for v in _variables_in(part) if v.dtype._code in DIFFERENTIABLE]
 
 
 def _own_tapes(frame: Frame | None) -> set[int]:
