@@ -600,6 +600,88 @@ def test_optimizers_know_variables_apart(options):
     np.testing.assert_allclose(run(lambda f: tf.function(f, **options)), run(lambda f: f), rtol=1e-6)
 
 
+def test_variables_of_unknown_shape_as_arguments():
+    f, runs = counted(lambda v: v * 2.0)
+    for value in ([1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0]):
+        v = tf.Variable(value, shape=tf.TensorShape([None]))
+        with tf.GradientTape() as tape:
+            y = f(v)
+        assert y.numpy().tolist() == [2 * x for x in value]
+        assert tape.gradient(y, v).numpy().tolist() == [2.0] * len(value)
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"reduce_retracing": True}])
+def test_variables_as_arguments_beside_sizes_that_are_values(options):
+    def f(v, x):
+        y = tf.boolean_mask(x, x > 0.0) * v
+        v.assign_add(tf.reduce_sum(y))
+        return y, v * 2.0
+
+    f, runs = counted(f, **options)
+    a, b = tf.Variable(1.0), tf.Variable(2.0)
+    for x in ([1.0, -1.0], [1.0, 2.0], [-1.0, -1.0], [1.0, 1.0]):
+        for v in (a, b):
+            before = float(v)
+            y, twice = f(v, tf.constant(x))
+            kept = [before * e for e in x if e > 0.0]
+            assert y.numpy().tolist() == kept and float(twice) == 2 * float(v) == 2 * (before + sum(kept))
+    assert len(runs) == 1
+
+
+def test_branches_loops_and_functions_that_use_a_variable_of_the_arguments():
+    def f(v, x):
+        y = tf.cond(tf.reduce_sum(x) > 2.0, lambda: v * 2.0, lambda: v + 1.0)
+        _, y = tf.while_loop(lambda i, _: i < tf.size(x), lambda i, a: (i + 1, a * v), [0, y])
+        return y + tf.map_fn(lambda e: e * v, x)
+
+    f, runs = counted(f, reduce_retracing=True)
+    for value in (2.0, 3.0):
+        v = tf.Variable(value)
+        for n in (1, 2, 3, 2, 3):
+            y = (2 * value if n > 2 else value + 1) * value**n + value
+            assert f(v, tf.ones([n])).numpy().tolist() == [y] * n
+    assert len(runs) == 2
+
+
+def test_arguments_must_not_be_changed():
+    def f(items):
+        items.append(1)
+        return items[0]
+
+    items = [tf.constant(1.0)]
+    with pytest.raises(ValueError, match="should not modify its Python input arguments"):
+        tf.function(f)(items)
+    assert len(items) == 1
+
+
+def test_class_methods_and_static_methods():
+    class Thing:
+        k = 3.0
+
+        @staticmethod
+        @tf.function
+        def double(x):
+            return 2.0 * x
+
+        @classmethod
+        @tf.function
+        def scaled(cls, x):
+            return cls.k * x
+
+    class Other(Thing):
+        k = 5.0
+
+    x = tf.constant(1.0)
+    assert [float(f(x)) for f in (Thing.double, Thing().double)] == [2.0, 2.0]
+    assert [float(f(x)) for f in (Thing.scaled, Thing().scaled, Other.scaled, Thing.scaled)] == [
+        3.0,
+        3.0,
+        5.0,
+        3.0,
+    ]
+
+
 def test_variables_are_not_kept_alive():
     f = tf.function(lambda v: v * 2.0)
     v = tf.Variable(1.0)

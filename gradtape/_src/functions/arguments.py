@@ -132,7 +132,8 @@ class Given:
             if k is None:
                 k = len(self.variables)
                 self.variables.append(x)
-            return "variable", x.dtype._code, tuple(x._value_shape), repr(x._declared), x.trainable, k
+            shape = x._value_shape if x._declared is None else x._declared
+            return "variable", x.dtype._code, str(shape), x.trainable, k
         if hasattr(x, "_placeholder"):
             self.sources.append(x)
             return x._argument_key()
@@ -151,6 +152,14 @@ class Given:
             return next(others[1]) if hasattr(x, "_placeholder") else x
 
         return nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves])
+
+    def check_unchanged(self, name: str, args: tuple, kwargs: dict) -> None:
+        """Raises a ValueError if the Python function has changed the lists and dicts that it was given."""
+        if _shape_of_nest((args, kwargs)) != _shape_of_nest(self.structure):
+            raise ValueError(
+                f"{name} should not modify its Python input arguments. Modifying a copy is allowed. It was given "
+                f"{self.structure}, which became {(args, kwargs)}."
+            )
 
     def number_of(self, variable: Any) -> int | None:
         """Which of the variables this is, if it is one of them."""

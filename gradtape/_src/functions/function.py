@@ -33,7 +33,7 @@ from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import FunctionType, Given, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
-from gradtape._src.graph.calls import Static, join_shapes
+from gradtape._src.graph.calls import Static, has_gaps, join_shapes
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.state.variable import forget_values, stand_in
@@ -200,7 +200,8 @@ class Function:
         if bound is None or bound.owner is not self:
             function = Function(self.python_function.__get__(instance, owner), **self._options())
             bound = _Bound(self, function)
-            object.__setattr__(instance, name, bound)
+            keep = type.__setattr__ if isinstance(instance, type) else object.__setattr__  # of a class method
+            keep(instance, name, bound)
         return bound.function
 
     # ---- calls --------------------------------------------------------------------------------
@@ -286,7 +287,7 @@ class Function:
 
     def _traced(self, given: Given, statics: list[Static]) -> Any:
         """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
-        known = _is_known(statics)
+        known = _is_known(statics) and not any(map(has_gaps, given.variables))
         try:
             if not known or self._needs_values:
                 return self._kept(lambda: self._record(given, statics))
@@ -359,6 +360,7 @@ class Function:
         try:
             with aside(trace):
                 result = self._traceable()(*args, **kwargs)
+                given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
                 function_type = self._type_of(given, [t._dims for t in given.tensors])
@@ -392,6 +394,7 @@ class Function:
         try:
             with aside(recording):
                 result = self._traceable()(*args, **kwargs)
+                given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
         except Exception as e:
             annotate(e)

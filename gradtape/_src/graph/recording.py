@@ -437,7 +437,7 @@ def _reset_in(world: World, call: Call) -> None:
 
 
 def _read_in(world: World, call: Call) -> Any:
-    (variable,) = call.args
+    variable = in_frame(call.args[0], world.frame)
     with world.scope():
         value = variable._read()
     return world.of_declared_shape(value, variable.shape) if has_gaps(variable) else value

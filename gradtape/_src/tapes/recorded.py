@@ -88,7 +88,7 @@ class DerivativeCall(Call):
         """Derivatives in a world, of variables whose shape leaves sizes open."""
         return [
             world.of_declared_shape(g, x.shape) if has_gaps(x) and type(g) is _core.Tensor else g
-            for g, x in zip(given, self.like, strict=True)
+            for g, x in zip(given, [in_frame(x, world.frame) for x in self.like], strict=True)
         ]
 
 
