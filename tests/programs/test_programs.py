@@ -86,8 +86,8 @@ SIZES_IN_PYTHON = {
 class OfUnknownSizes(Function):
     """A function that is traced as if its signature had None for every size."""
 
-    def _traced(self, args, kwargs, statics):
-        return super()._traced(args, kwargs, [tuple(None for _ in s) for s in statics])
+    def _traced(self, given, statics):
+        return super()._traced(given, [tuple(None for _ in s) for s in statics])
 
 
 @pytest.mark.parametrize("mode", ["function", "around"])
