@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+import gradtape as tf
+from gradtape._src.graph import worlds
+
 _COMMON = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
@@ -64,3 +67,18 @@ def test_memory_of_made_up_sizes(name):
         [sys.executable, "-c", _COMMON + _PROGRAMS[name]], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", [MemoryError, RecursionError, AssertionError, KeyboardInterrupt])
+def test_what_is_no_matter_of_sizes_is_not_swallowed(kind, monkeypatch):
+    """A call that does not fit is tried with other sizes; one that fails otherwise is not."""
+
+    def fails(*_):
+        raise kind("not this way")
+
+    f = tf.function(lambda x: tf.boolean_mask(x, x > 0.0), input_signature=[tf.TensorSpec([None])])
+    monkeypatch.setattr(worlds.World, "_example", fails)
+    with pytest.raises(kind, match="not this way"):
+        f(tf.ones([2]))
+    monkeypatch.undo()
+    assert f(tf.ones([2])).shape == (2,)

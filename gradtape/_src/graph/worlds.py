@@ -17,7 +17,13 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.dtypes import DIFFERENTIABLE
-from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.base.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    UnimplementedError,
+    Untraceable,
+)
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.graph.calls import (
     Bindable,
@@ -42,6 +48,18 @@ _SAMPLES = (3, (60, 84)), (4, (12, 24)), (5, (6, 12)), (12, (2, 3))
 _MOST_ELEMENTS = 1 << 26  # of made-up values
 _SAMPLE_RANKS = (1, 2)
 _MOST_TRIALS = 1000  # choices of sizes that are tried for a call
+# What a call raises whose sizes or values do not fit. Anything else is a mistake, or the end of memory: nobody tries on.
+_DOES_NOT_FIT = (
+    InvalidArgumentError,
+    FailedPreconditionError,
+    OutOfRangeError,
+    UnimplementedError,
+    Untraceable,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+)
 _STYLES = 4  # kinds of made-up values, see `_example`
 
 
@@ -169,7 +187,7 @@ class World:
         try:
             with self.scope():
                 least = call.make(frame)._dims
-        except Exception:
+        except _DOES_NOT_FIT:
             return part  # it has no place for that
         dims = tuple(
             self.sample if d == before != shortest else d
@@ -198,7 +216,7 @@ class World:
                     return call.make(examples)
             except Untraceable:
                 raise
-            except Exception:
+            except _DOES_NOT_FIT:
                 continue
         raise LookupError("no made-up values fit the call")
 
@@ -250,7 +268,7 @@ class World:
                     return call.make(frame), False
             except Untraceable:
                 return self._sampled(call, frame), True
-        except Exception:
+        except _DOES_NOT_FIT:
             return None
 
     def _resized(self, value: Recorded, dims: tuple[int, ...]) -> Any:
