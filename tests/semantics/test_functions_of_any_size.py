@@ -136,3 +136,22 @@ def test_tracing_draws_no_numbers():
     tf.random.set_seed(3)
     traced(lambda x: tf.map_fn(lambda r: tf.reduce_sum(tf.random.uniform(tf.shape(r[r > 0.0]))), x))
     assert np.array_equal(tf.random.uniform([2]), expected)
+
+
+def test_jacobian_of_a_way_not_taken():
+    w = tf.Variable([2.0, 3.0])
+
+    @tf.function(input_signature=[spec([None])])
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * 2.0, lambda: w * 3.0)
+        return tape.jacobian(y, [x, w])
+
+    for _ in range(2):
+        of_x, of_w = f([1.0, 2.0])
+        assert_close(of_x, [[2.0, 0.0], [0.0, 2.0]])
+        assert_close(of_w, [[0.0, 0.0], [0.0, 0.0]])
+        of_x, of_w = f([-1.0, -2.0])
+        assert_close(of_x, [[0.0, 0.0], [0.0, 0.0]])
+        assert_close(of_w, [[3.0, 0.0], [0.0, 3.0]])

@@ -41,6 +41,9 @@ class RecordedTape(GradientTape):
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         return note_derivative(sources, GradientTape.gradient, self, target, sources, *args, **kwargs)
 
+    def jacobian(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        return note_derivative(sources, GradientTape.jacobian, self, target, sources, *args, **kwargs)
+
     def reset(self) -> None:
         note_call(recording.reset_tape, self)
 
@@ -70,9 +73,12 @@ class DerivativeCall(Call):
         elif [type(g) for g in flat] == self.kinds:
             return results
         if self.kinds:
-            like = [in_frame(x, frame) for x in self.like]
+            like = self._like_in(frame)
             flat = [_of_kind(*column) for column in zip(self.kinds, flat, like, strict=True)]
         return nest.pack_sequence_as(results, flat) if nest.is_nested(results) else flat[0]
+
+    def _like_in(self, frame: Frame) -> list:
+        return [in_frame(x, frame) for x in self.like]
 
     def _tried(self, frame: Frame) -> Any:
         """The call in a world, where cotangents of known size have to fit made-up sizes."""
@@ -90,6 +96,17 @@ class DerivativeCall(Call):
             world.of_declared_shape(g, x.shape) if has_gaps(x) and type(g) is _core.Tensor else g
             for g, x in zip(given, [in_frame(x, world.frame) for x in self.like], strict=True)
         ]
+
+
+class JacobianCall(DerivativeCall):
+    """A call of `jacobian`: its results have the shapes of target and source together."""
+
+    def _like_in(self, frame: Frame) -> list:
+        target = in_frame(self.args[1], frame)
+        return [ops.zeros([*target.shape, *x.shape], x.dtype) for x in super()._like_in(frame)]
+
+    def _of_declared_shapes(self, given: list, world: World) -> list:
+        return given
 
 
 def fitted(world: World, like: Any, given: Any) -> Any:
@@ -141,7 +158,8 @@ def note_derivative(like: Any, function: Callable, *args: Any, **kwargs: Any) ->
     trace = recording.current()
     if trace is None:
         raise RuntimeError(_OUTSIDE)
-    call = DerivativeCall(function, *map_leaves(trace.place_of, (args, kwargs)))
+    kind = JacobianCall if function is GradientTape.jacobian else DerivativeCall
+    call = kind(function, *map_leaves(trace.place_of, (args, kwargs)))
     call.like = [trace.place_of(x) for x in nest.flatten(like)]
     results = trace.note(call)
     call.kinds = [type(g) for g in nest.flatten(results)]
@@ -165,7 +183,7 @@ def _method(name: str) -> Callable:
     return method
 
 
-for _name in ("watch", "watched_variables", "jacobian", "batch_jacobian"):
+for _name in ("watch", "watched_variables", "batch_jacobian"):
     setattr(RecordedTape, _name, _method(_name))
 
 
