@@ -73,6 +73,7 @@ class RecordedFunction(ConcreteFunction):
         ]
         recording.result = flat
         recording.close()
+        self._whole = self._as_segment() if recording.nodes else None
 
     @property
     def graph(self) -> Any:
@@ -98,12 +99,33 @@ class RecordedFunction(ConcreteFunction):
 
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
         """Runs the recording on the tensors and variables among its arguments."""
-        frame = self.recording.replay([*tensors, *variables])
-        flat = [map_leaves(lambda leaf: in_frame(leaf, frame), x) for x in self.recording.result]
+        flat = self._results_of_program(tensors)
+        if flat is None:
+            frame = self.recording.replay([*tensors, *variables])
+            flat = [map_leaves(lambda leaf: in_frame(leaf, frame), x) for x in self.recording.result]
         if _core.is_recording():
             # To a tape around it, a function is one op: its results do not depend on one another.
             flat = [map_leaves(_passed_on, x) for x in flat]
         return flat[0] if self._single else nest.pack_sequence_as(self._structure, flat)
+
+    def _results_of_program(self, tensors: Sequence[Any]) -> list | None:
+        """The results, if the whole function is one segment that has a program for these sizes."""
+        if self._whole is None or _core.current_trace() is not None:
+            return None
+        segment, places = self._whole
+        outs = segment.outputs_of_program(tensors)
+        return None if outs is None else [outs[k] for k in places]
+
+    def _as_segment(self) -> tuple[Segment, list[int]] | None:
+        """The segment that the whole function is, and where the results are among its outputs."""
+        recording, steps = self.recording, self.recording.steps
+        places = [x.value for x in recording.result if type(x) is Place]
+        if len(steps) > 1 or not isinstance(steps[0], Segment) or len(places) < len(recording.result):
+            return None
+        at = {v: k for k, v in enumerate(steps[0].outputs)}
+        if steps[0].inputs != recording.inputs or any(v not in at for v in places):
+            return None
+        return steps[0], [at[v] for v in places]
 
     @property
     def programs(self) -> list:

@@ -46,6 +46,11 @@ class Segment:
         self._known: tuple[list[Recorded], _core.Cache] = inputs, _core.Cache(_MOST_PROGRAMS)
 
     @property
+    def inputs(self) -> list[Recorded]:
+        """The values that it reads, variables last."""
+        return [*self._known[0], *self._variables]
+
+    @property
     def programs(self) -> list[Program]:
         """The programs that were made so far, each for tensors of one size."""
         return self._known[1].values()
@@ -64,6 +69,15 @@ class Segment:
         if len(program.inputs) > len(tensors):
             tensors = [frame[v] for v in program.inputs]
         frame.update(zip(self.outputs, program.run(tensors, self.variables_in(frame)), strict=False))
+
+    def outputs_of_program(self, tensors: Sequence[Any]) -> list | None:
+        """Its outputs, if all of its inputs are tensors and there is a program for these; in place of `run`."""
+        tensors = list(tensors)
+        program = self._known[1].find(tensors)
+        if program is None or self._variables or len(program.inputs) > len(tensors):
+            return None
+        program.runs += 1
+        return program.run(tensors)
 
     def variables_in(self, frame: Frame) -> list:
         """The variables among its inputs."""
