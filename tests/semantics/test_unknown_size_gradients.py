@@ -512,3 +512,27 @@ def test_second_derivatives_of_a_loop_over_rows_and_a_constant(outside):
         for n in (5, 3, 5, 3):
             x, rows = tf.range(1.0, n + 1.0), tf.constant([1.0, 2.0, 3.0])
             assert_same(traced(x, rows), [[42.0] + [0.0] * (n - 1), [9.0, 24.0, 45.0]])
+
+
+def test_a_branch_that_masks_between_two_tapes():
+    def value_and_gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            if tf.reduce_sum(x) > 0:
+                y = tf.reduce_sum(positive(x) ** 3)
+            else:
+                y = tf.reduce_sum(x)
+        return y, tape.gradient(y, x)
+
+    f = tf.function(value_and_gradient, input_signature=[spec([None])])
+    for n in (3, 5, 3, 3):
+        for x in (vector(n), -vector(n)):
+            on = np.where(x > 0, x, 0) if np.sum(x) > 0 else None
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                y, g = f(x)
+                total = tf.reduce_sum(g**2)
+            first = tape.gradient(y, x)
+            assert_same([first, g], [np.ones(n) if on is None else 3 * on**2] * 2)
+            if on is not None:
+                assert_same([tape.gradient(total, x)], [36 * on**3])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import ops
 from gradtape._src.base import errors, nest
 from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.base.shape import TensorShape
@@ -339,9 +340,15 @@ def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
             return leaf
         with _core.Scope(recording=False, tapes=around):
             (tied,) = _Tied()([leaf, *read], [spec_of(leaf)])
+        if not inner:
+            return tied
         with _core.Scope(recording=False, tapes=inner):
-            _core.record((tied,), (leaf,), lambda g: [g])
-        return tied
+            untied = ops.identity(leaf)
+        # A tensor has one record: each tape follows the operand that it knows.
+        with _core.Scope(recording=False):
+            both = ops.identity(tied)
+        _core.record((both,), (tied, untied), lambda g: [g, g])
+        return both
 
     return map_leaves(tie, results) if read else results
 
