@@ -81,7 +81,7 @@ def as_inexact(*values: Any) -> list[Any]:
 
 
 def axes_of(a: Any, axis: Any) -> Any:
-    return list(range(len(a.shape))) if axis is None else axis
+    return list(range(a.shape.rank)) if axis is None and a.shape.rank is not None else axis
 
 
 # ---- making arrays ----------------------------------------------------------------------------------

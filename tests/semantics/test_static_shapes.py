@@ -184,6 +184,86 @@ FUNCTIONS = {
         spec(None),
         spec([2, 3]),
     ),
+    # Sizes that a single choice of the unknown ones would not tell.
+    "squeeze": (lambda x: shown(tf.squeeze(x), tf.squeeze(x, 0)), spec([None, 2])),
+    "least": (lambda x: shown(tf.linalg.diag_part(x), *tf.linalg.svd(x)), spec([None, 2])),
+    "part": (lambda n: shown(tf.ones([4, 6])[:n], tf.ones([4, 6])[:, n:]), spec([], tf.int32)),
+    "axis": (
+        lambda n: shown(tf.concat([tf.ones([4, 6])] * 2, n), tf.gather(tf.ones([4, 6]), [0], axis=n)),
+        spec([], tf.int32),
+    ),
+    "bounds": (
+        lambda a, b: shown(tf.range(a, b), tf.range(0, 10, b), tf.ones([9])[a:b]),
+        spec([], tf.int32),
+        spec([], tf.int32),
+    ),
+    "length": (lambda x: shown(tf.range(x)), spec([])),
+    "shape": (
+        lambda s: shown(tf.zeros(s), tf.reshape(tf.ones([4, 6]), s), tf.tile(tf.ones([4, 6]), s[:2])),
+        spec([None], tf.int32),
+    ),
+    "pair": (
+        lambda s: shown(
+            tf.reshape(tf.ones([4, 6]), s),
+            tf.transpose(tf.ones([4, 6]), s),
+            tf.eye(3, batch_shape=s),
+            tf.random.normal(s),
+            tf.random.uniform(s),
+            *tf.split(tf.ones([4, 6]), s),
+        ),
+        spec([2], tf.int32),
+    ),
+    "reshape_like": (lambda x, y: shown(tf.reshape(x, tf.shape(y))), spec([None, 2]), spec(None)),
+    "bcast_rank": (
+        lambda x: shown(x + tf.ones([3, 2]), tf.where(x > 0.0, x, tf.ones([4, 2]))),
+        spec(None),
+    ),
+    # Calls that fit few sizes.
+    "split_list": (lambda x: shown(*tf.split(x, [1, 2])), spec([None, None])),
+    "dynamic_shape": (
+        lambda x: shown(tf.broadcast_dynamic_shape(tf.shape(x), [5, 1])),
+        spec([None, 2]),
+    ),
+    "beside_constants": (
+        lambda x: shown(
+            tf.stack([x, tf.ones([5, 2])]), tf.concat([x, tf.ones([5, 3])], 1), tf.ensure_shape(x, [1, 2, 3])
+        ),
+        spec(None),
+    ),
+    "indices_of_rank": (
+        lambda x, i: shown(tf.gather(x, i), tf.gather_nd(x, i), tf.math.unsorted_segment_sum(x, i, 3)),
+        spec(None),
+        spec(None, tf.int32),
+    ),
+    "scatter_of_rank": (lambda i, x: shown(tf.scatter_nd(i, x, [5])), spec(None, tf.int32), spec(None)),
+    "reshape_to_nothing": (lambda x: shown(tf.reshape(x, [3, 0])), spec([None, 3])),
+    "values_of_rank": (
+        lambda x, y: shown(tf.pad(x, y), tf.tile(x, y), tf.slice(x, y, y)),
+        spec(None),
+        spec(None, tf.int32),
+    ),
+    "conv_transpose": (
+        lambda x: shown(
+            tf.nn.conv2d_transpose(x, tf.ones([3, 3, 8, 3]), tf.stack([tf.shape(x)[0], 8, 8, 8]), 2),
+            tf.nn.conv2d_transpose(
+                x, tf.ones([3, 3, 8, 3]), [tf.shape(x)[0], 2 * tf.shape(x)[1], 2 * tf.shape(x)[2], 8], 2
+            ),
+        ),
+        spec([None, None, None, 3]),
+    ),
+    "colours": (
+        lambda x: shown(tf.image.rgb_to_hsv(x), tf.image.rgb_to_grayscale(x)),
+        spec([None, None, None, None]),
+    ),
+    "many_elements": (
+        lambda x: shown(tf.boolean_mask(x, x > 0.0), tf.where(x > 0.0)),
+        spec([None, None, None, None, None]),
+    ),
+    "no_rows": (lambda x, y: shown(x @ y), spec([None, 0]), spec([None, 4])),
+    "assertion": (
+        lambda x: (tf.debugging.assert_equal(tf.shape(x)[0], 3), shown(x, x + 1.0))[1],
+        spec([None, 2]),
+    ),
 }
 EXPECTED = {
     "binary": ["(None, 3)", "(None, 3)", "(None, 3)"],
@@ -241,6 +321,36 @@ EXPECTED = {
     "vmap": ["(None, 3)"],
     "linalg": ["(None, 3, 3)", "(None,)", "(None, 3)", "(3, 3, 3)"],
     "norm": ["(None,)", "(None, 3)", "(3,)", "(3,)"],
+    "squeeze": ["<unknown>", "(2,)"],
+    "least": ["(None,)", "(None,)", "(None, None)", "(2, None)"],
+    "part": ["(None, 6)", "(4, None)"],
+    "axis": ["(None, None)", "(None, None)"],
+    "bounds": ["(None,)", "(None,)", "(None,)"],
+    "length": ["(None,)"],
+    "shape": ["<unknown>", "<unknown>", "(None, None)"],
+    "pair": [
+        "(None, None)",
+        "(None, None)",
+        "(None, None, 3, 3)",
+        "(None, None)",
+        "(None, None)",
+        "(None, 6)",
+        "(None, 6)",
+    ],
+    "reshape_like": ["<unknown>"],
+    "bcast_rank": ["<unknown>", "<unknown>"],
+    "split_list": ["(1, None)", "(2, None)"],
+    "dynamic_shape": ["(2,)"],
+    "beside_constants": ["(2, 5, 2)", "(5, None)", "(1, 2, 3)"],
+    "indices_of_rank": ["<unknown>", "<unknown>", "<unknown>"],
+    "scatter_of_rank": ["(5,)"],
+    "reshape_to_nothing": ["(3, 0)"],
+    "values_of_rank": ["<unknown>", "<unknown>", "<unknown>"],
+    "conv_transpose": ["(None, 8, 8, 8)", "(None, None, None, 8)"],
+    "colours": ["(None, None, None, 3)", "(None, None, None, 1)"],
+    "many_elements": ["(None,)", "(None, 5)"],
+    "no_rows": ["(None, 4)"],
+    "assertion": ["(None, 2)", "(None, 2)"],
 }
 
 

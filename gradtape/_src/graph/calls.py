@@ -87,7 +87,6 @@ class Call:
         self.dynamic = False  # sizes of the results depend on values
         self.draws = False  # random numbers
         self.refitted = False  # an operand of unknown rank has not the rank of the first world
-        self.dims_before: tuple[int, ...] = ()  # of a slice, in the first world
         self.places: list[int] = []  # of the values among the leaves of the result
 
     @property

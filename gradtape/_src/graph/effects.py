@@ -51,7 +51,9 @@ def deferred(function: Callable, always: bool = False) -> Callable:
         Callback(function.__name__, run, effect=True)([leaves[i] for i in places], [])
         return None
 
-    return one_call(call)
+    recorded = one_call(call)
+    recorded.runs_later = True  # type: ignore[attr-defined]
+    return recorded
 
 
 def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int) -> Any:

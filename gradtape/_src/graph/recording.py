@@ -20,7 +20,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import InvalidArgumentError, Untraceable, set_message
+from gradtape._src.base.errors import Untraceable, set_message
 from gradtape._src.graph.calls import (
     OPENERS,
     Bindable,
@@ -43,7 +43,7 @@ from gradtape._src.graph.effects import Draw
 from gradtape._src.graph.ir import Node
 from gradtape._src.graph.segments import Segment, make_calls, split
 from gradtape._src.graph.trace import Trace
-from gradtape._src.graph.worlds import IN_WORLDS, World
+from gradtape._src.graph.worlds import IN_WORLDS, MISFITS, World
 from gradtape._src.state.variable import stand_in as make_stand_in
 from gradtape._src.tensors import above, conversion, random
 
@@ -134,13 +134,14 @@ class Recording(Trace):
         before = len(trace.nodes)
         try:
             outcomes = [world.outcome(call) for world in self.worlds]
-        except (InvalidArgumentError, ValueError, TypeError) as e:
+        except (*MISFITS, TypeError) as e:
             self._of_any_size(e, call)
             raise
         inner = call.inner()
         call.dynamic = any(dynamic for _, dynamic in outcomes) or any(p.dynamic for p in inner)
         call.draws = any(isinstance(n.op, Draw) for n in trace.nodes[before:]) or any(p.draws for p in inner)
-        results = [r for r, _ in outcomes]
+        first, second = (r for r, _ in outcomes)
+        results = [first, self.worlds[1].doubted(call, first, second)]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
         if constant and not any(map(is_symbolic, leaves_of((call.args, call.kwargs, results)))):
             return results[0]  # of constants alone, and nothing else was done: the same whenever it is made
@@ -191,7 +192,7 @@ class Recording(Trace):
         texts = [str(error)]
         for world in self.worlds:
             try:
-                world.outcome(call)
+                world.run(call)
             except Exception as e:
                 texts.append(str(e))
         numbers = [_NUMBER.findall(t) for t in texts]

@@ -1,7 +1,7 @@
 """Worlds: the calls of a recording at one choice of its unknown sizes, which tells the shapes of their results.
 
 A world is an ordinary trace. A call that cannot be made there because a size depends on values is made on made-up values
-instead. A call that fails because a size does not fit is tried with other sizes, see `_choices`.
+instead. A call that fails because a size does not fit is tried with other sizes, see `graph/sizes.py`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import contextlib
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.dtypes import DIFFERENTIABLE
+from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE
 from gradtape._src.base.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
+    ResourceExhaustedError,
     UnimplementedError,
     Untraceable,
 )
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.graph import made_up
 from gradtape._src.graph.calls import (
     Bindable,
     Call,
@@ -38,6 +40,7 @@ from gradtape._src.graph.calls import (
     values_in,
 )
 from gradtape._src.graph.ir import Callback, symbolic
+from gradtape._src.graph.sizes import Wanted
 from gradtape._src.graph.sketch import sketch
 from gradtape._src.graph.trace import NeverRun, Trace
 from gradtape._src.tensors import conversion
@@ -45,22 +48,30 @@ from gradtape._src.tensors import conversion
 # The sizes of the two worlds: many divisors, and rarely those of a program. Constants have as many elements as they
 # have in a program, so sizes are small where a shape has many gaps: (most gaps, sizes).
 _SAMPLES = (3, (60, 84)), (4, (12, 24)), (5, (6, 12)), (12, (2, 3))
-_MOST_ELEMENTS = 1 << 26  # of made-up values
-_SAMPLE_RANKS = (1, 2)
-_MOST_TRIALS = 1000  # choices of sizes that are tried for a call
+_FEWER = (
+    (6, 7, 8),
+    (9, 10, 11),
+)  # in place of these, where values are made up: the first that the call has not
+_SAMPLE_RANKS = (1, 3)
+_SAMPLE_RANKS_OF_INTEGERS = (2, 1)  # indices have not the rank of what they are indices of
+_SMALL = (7, 5, 3, 1, 1)  # sizes of the last axes of small operands, see `World.doubted`
+_ONE = (1,)
+_NOTHING = (0,)
+_MOST_ELEMENTS = 5_000_000  # of results on made-up values
+_OTHER_SIZES: tuple[tuple[int, ...], ...] = ((), (3, 2, 1))  # for what may have one of several sizes
+_MOST_TRIALS = 1000  # of a call that does not fit
+# What a call raises that does not fit the sizes of a world.
+MISFITS = (InvalidArgumentError, FailedPreconditionError, ValueError)
 # What a call raises whose sizes or values do not fit. Anything else is a mistake, or the end of memory: nobody tries on.
 _DOES_NOT_FIT = (
-    InvalidArgumentError,
-    FailedPreconditionError,
+    *MISFITS,
     OutOfRangeError,
     UnimplementedError,
     Untraceable,
-    ValueError,
     TypeError,
     LookupError,
     ArithmeticError,
 )
-_STYLES = 4  # kinds of made-up values, see `_example`
 
 
 class World:
@@ -76,6 +87,8 @@ class World:
         self.own_trace: Trace = self.trace if outer is None else outer.own_trace
         self.frame: Frame = Frame(None if outer is None else outer.frame)
         self.frame.world = self
+        self.fewer = min(_FEWER[which][0], self.sample)
+        self.trials = 0  # of calls that did not fit, so far
         self.tapes: list[Any] = [] if outer is None else list(outer.tapes)
 
     def inside(self, frame: Frame, trace: Trace) -> World:
@@ -99,7 +112,10 @@ class World:
             assert source is not None
             self.frame[value] = source.in_any_iteration()
         else:
-            self.frame[value] = self.fresh(self.shape_of(value.static), value.dtype, [source])
+            static = value.static
+            if static is None and BY_CODE[value.dtype].is_integer:
+                static = (None,) * _SAMPLE_RANKS_OF_INTEGERS[self.which]
+            self.frame[value] = self.fresh(self.shape_of(static), value.dtype, [source])
 
     def fresh(
         self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any] = (), linear: bool = False
@@ -145,7 +161,7 @@ class World:
                 return self.with_other_sizes(call)
         try:
             return self.run(call)
-        except (InvalidArgumentError, ValueError) as error:
+        except MISFITS as error:
             try:
                 outcome = self.with_other_sizes(call)
             except LookupError:
@@ -158,15 +174,17 @@ class World:
         own = IN_WORLDS.get(call.function)
         if own is not None:
             return own(self, call), False
+        if getattr(call.function, "runs_later", False) and values_in((call.args, call.kwargs)):
+            return None, False  # an assertion about values, which are not those of this world
         if hasattr(call, "in_world"):
             return call.in_world(self), False
         try:
             with self.scope():
                 results = call.make(self.frame)
-            return (self._cut_short(call, results) if call.function is operator.getitem else results), False
+            return results, False
         except Untraceable as e:
             try:
-                return self._like(self._sampled(call, self.frame), self._inputs(call)), True
+                return self._sampled(call, self.frame), True
             except LookupError:
                 pass
             try:
@@ -174,67 +192,117 @@ class World:
             except LookupError:
                 raise e from None
 
-    def _cut_short(self, call: Call, part: Any) -> Any:
-        """A slice of a tensor, which may be shorter where the tensor is: `x[:2]` has two rows, one, or none."""
-        value = call.args[0].value if type(call.args[0]) is Place else None
-        if value is None or None not in (value.static or ()):
-            return part
-        if self.which == 0:
-            call.dims_before = part._dims
-            return part
+    def doubted(self, call: Call, before: Any, results: Any) -> Any:
+        """The results of a call in this world, with other sizes where those of the first world are the same by chance.
+
+        `x[:2]` has two rows, one, or none; `squeeze(x)` has another rank where a size is 1; a picture of any sizes that
+        keeps its ratio when it is resized has not the ratio of a square. So the call is made once more, on small
+        operands.
+        """
+        values = dict.fromkeys(values_in((call.args, call.kwargs)))
+        if not any(None in (v.static or ()) for v in values) or not self._may_be_repeated(call):
+            return results
+        sizes = _NOTHING if call.function is operator.getitem else _SMALL
         frame = Frame(self.frame)
-        frame[value] = self.fresh(tuple(d or 0 for d in value.static or ()), value.dtype)
+        for v in values:
+            static = v.static
+            if static is not None:
+                given = _ONE if static.count(None) == 1 and sizes is _SMALL else sizes
+                from_end = [max(k - len(static), -len(given)) for k in range(len(static))]
+                dims = (given[k] if d is None else d for k, d in zip(from_end, static, strict=True))
+                frame[v] = self._resized(v, tuple(dims))
         try:
             with self.scope():
-                least = call.make(frame)._dims
+                small = leaves_of(call.make(frame))
         except _DOES_NOT_FIT:
-            return part  # it has no place for that
-        dims = tuple(
-            self.sample if d == before != shortest else d
-            for d, before, shortest in zip(part._dims, call.dims_before, least, strict=True)
+            return results  # it has no place for that
+        firsts = leaves_of(before)
+        if len(small) != len(firsts):
+            return results
+        others = zip(firsts, small, strict=True)
+
+        def doubt(x: Any) -> Any:
+            first, other = next(others)
+            tensors = isinstance(x, _core.Tensor) and isinstance(other, _core.Tensor)
+            if not tensors or len(first._dims) != len(x._dims):
+                return x
+            if len(x._dims) != len(other._dims):
+                return self.fresh(other._dims, x.dtype._code, [x], linear=True)
+            known = zip(x._dims, first._dims, other._dims, strict=True)
+            dims = tuple(self.sample if d == e != o else d for d, e, o in known)
+            return x if dims == x._dims else self.fresh(dims, x.dtype._code, [x], linear=True)
+
+        return map_leaves(doubt, results)
+
+    def _may_be_repeated(self, call: Call) -> bool:
+        """Whether a call has no effect but its results, and those need not have the shape of an operand."""
+        row = getattr(call.function, "row", None)
+        if type(call) is not Call or call.dynamic or (row is not None and row.kind == "elementwise"):
+            return False
+        leaves = leaves_of((call.args, call.kwargs))
+        variables = any(isinstance(conversion.leaf_of(x), _core.Variable) for x in leaves)
+        objects = any(
+            type(x) is Place and (x.value.dtype < 0 or x.value.variable is not None) for x in leaves
         )
-        return part if dims == part._dims else self.fresh(dims, value.dtype, [part], linear=True)
+        functions = any(callable(x) or isinstance(x, Bindable) for x in leaves)
+        return not (variables or objects or functions) and call.function not in IN_WORLDS
 
     def _sampled(self, call: Call, frame: Frame) -> Any:
-        """The results of a call on made-up values of the shapes that are in a frame."""
+        """The results of a call on made-up values of the shapes that are in a frame, but with fewer elements.
+
+        Raises:
+          LookupError: if none fit.
+        """
         if any(callable(leaf) or isinstance(leaf, Bindable) for leaf in leaves_of((call.args, call.kwargs))):
             raise LookupError(
                 "functions of the user's must not see made-up values: they may assign, print, draw"
             )
-        if sum(frame[v]._numel for v in values_in((call.args, call.kwargs)) if v.dtype >= 0) > _MOST_ELEMENTS:
-            raise LookupError("made-up values would take too much memory")
-        for style in range(_STYLES):
-            examples = Frame()
-            for v in values_in((call.args, call.kwargs)):
-                x = frame[v]
-                if v.variable is not None:
-                    with self.scope():
-                        x = x._read()
-                examples[v] = self._example(x, style) if isinstance(x, _core.Tensor) else x
-            try:
-                with _core.Scope(recording=False, trace=None):
-                    return call.make(examples)
-            except Untraceable:
-                raise
-            except _DOES_NOT_FIT:
-                continue
-        raise LookupError("no made-up values fit the call")
+        values = dict.fromkeys(values_in((call.args, call.kwargs)))
+        given = [frame[v] for v in values] + leaves_of((call.args, call.kwargs))
+        shapes = [x._dims for x in given if isinstance(x, _core.Tensor)]
+        known = {d for dims in shapes for d in dims} | {x for x in given if type(x) is int}
+        self.fewer = min(next((n for n in _FEWER[self.which] if n not in known), self.fewer), self.sample)
+        counts = [math.prod(self._fewer_dims(dims)) for dims in shapes]
+        wanted = [n for n in (*counts, *known) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
+        found = []
+        for n in dict.fromkeys((self.fewer, *wanted)):
+            for style in range(made_up.STYLES):
+                examples = Frame()
+                examples.update((v, self._example(frame[v], style, k, n)) for k, v in enumerate(values))
+                self.trials += 1
+                try:
+                    with _core.Scope(recording=False, trace=None):
+                        found.append(call.make(examples))
+                except Untraceable:
+                    raise
+                except (*_DOES_NOT_FIT, ResourceExhaustedError):  # made-up values may be sizes
+                    continue
+        if not found:
+            raise LookupError("no made-up values fit the call")
+        return self._in_common(found, self._inputs(call))
+
+    def _in_common(self, found: list, inputs: list) -> Any:
+        """Tensors of this world that have what the results on made-up values have in common."""
+        flat = list(map(leaves_of, found))
+        columns = iter(zip(*[f for f in flat if len(f) == len(flat[0])], strict=True))
+
+        def fresh(leaf: Any) -> Any:
+            column = next(columns)
+            if not isinstance(leaf, _core.Tensor):
+                return leaf
+            shapes = [t._dims for t in column]
+            rank = (min, max)[self.which](map(len, shapes))
+            axes = zip(*[s for s in shapes if len(s) == rank], strict=True)
+            dims = (d[0] if len(set(d)) == 1 and d[0] != self.fewer else self.sample for d in axes)
+            return self.fresh(tuple(dims), leaf.dtype._code, inputs, linear=True)
+
+        return map_leaves(fresh, found[0])
 
     def _inputs(self, call: Call) -> list:
         """Everything that the results of a call may depend on."""
         with self.scope():
             given = [in_frame(leaf, self.frame) for leaf in leaves_of((call.args, call.kwargs))]
             return [conversion.read(x) for x in given]
-
-    def _like(self, results: Any, inputs: list, linear: bool = True) -> Any:
-        """Tensors of this world with the shapes of results."""
-
-        def fresh(t: Any) -> Any:
-            if not isinstance(t, _core.Tensor):
-                return t
-            return self.fresh(t._dims, t.dtype._code, inputs, linear)
-
-        return map_leaves(fresh, results)
 
     def with_other_sizes(self, call: Call) -> tuple[Any, bool]:
         """The results of a call that does not fit the sizes of this world, on operands that it does fit.
@@ -247,21 +315,33 @@ class World:
         Raises:
           LookupError: if no sizes fit.
         """
-        values = [v for v in values_in((call.args, call.kwargs)) if v.variable is None]
-        if type(call) is not Call or any(v.dtype < 0 for v in values):
+        if type(call) is not Call or any(v.dtype < 0 for v in _tensors_in(call)):
             raise LookupError("a tape knows its own tensors only")
-        for shapes in itertools.islice(_choices(self, call, values), _MOST_TRIALS):
-            outcome = self._with_shapes(call, values, shapes)
+        wanted = Wanted(call, self.frame, self.sample, downwards=self.which == 1)
+        most = self.trials + _MOST_TRIALS
+        for shapes in itertools.takewhile(lambda _: self.trials < most, wanted.choices()):
+            outcome = self._with_shapes(call, wanted.values, shapes)
             if outcome is not None:
-                results, dynamic = self._least_changed(call, values, shapes, outcome)
-                return (self._like(results, self._inputs(call)) if dynamic else results), dynamic
-        raise LookupError("no sizes fit the call")
+                return self._least_changed(call, wanted.values, shapes, outcome)
+        return self._with_other_values(call), True
+
+    def _with_other_values(self, call: Call) -> Any:
+        """The results of a call that the values which operands have in this world do not fit: those of `tf.shape(x)`."""
+        frame = Frame(self.frame)
+        for v in _tensors_in(call):
+            x = self.frame[v]
+            if x._symbol is None:
+                frame[v] = self.fresh(x._dims, v.dtype)
+        if not frame:
+            raise LookupError("no sizes fit the call")
+        return self._sampled(call, frame)
 
     def _with_shapes(self, call: Call, values: list[Recorded], shapes: list) -> tuple[Any, bool] | None:
         """The results of a call on operands of these shapes, and whether their sizes depend on values; None if they
         do not fit."""
         frame = Frame(self.frame)
         frame.update((v, self._resized(v, s)) for v, s in zip(values, shapes, strict=True))
+        self.trials += 1
         try:
             try:
                 with self.scope():
@@ -279,37 +359,49 @@ class World:
     def _least_changed(
         self, call: Call, values: list[Recorded], shapes: list, outcome: Any
     ) -> tuple[Any, bool]:
-        """The outcome with every size put back that need not differ from those of this world: what is left is known."""
+        """The outcome with every size put back that need not differ from those of this world: what is left is known.
+
+        A size that cannot be put back, and yet may be one or another, is another one in the other world.
+        """
         for i, value in enumerate(values):
             for k, d in enumerate(value.static or ()):
-                if d is None and shapes[i][k] != self.sample:
-                    less = [(*s[:k], self.sample, *s[k + 1 :]) if i == j else s for j, s in enumerate(shapes)]
+                if d is not None or shapes[i][k] == self.sample:
+                    continue
+                for size in (self.sample, *_OTHER_SIZES[self.which]):
+                    less = [(*s[:k], size, *s[k + 1 :]) if i == j else s for j, s in enumerate(shapes)]
                     found = self._with_shapes(call, values, less)
                     if found is not None:
                         shapes, outcome = less, found
+                        break
         return outcome
 
-    def _example(self, x: Any, style: int) -> Any:
-        if x._symbol is None:
+    def _example(self, x: Any, style: int, place: int, wanted: int) -> Any:
+        """Made-up values for a tensor of this world."""
+        if isinstance(x, _core.Variable):
+            with self.scope():
+                x = x._read()
+        if not isinstance(x, _core.Tensor):
             return x
-        kind = x.dtype.as_numpy_dtype
-        n = x._numel
-        if x.dtype.name == "bool":
-            data = np.ones(n, bool)
-            data[:1] = self.which == 0
-        elif x.dtype.is_integer:
-            at = np.arange(n)
-            if style == 1:
-                data = np.full(n, 1 + self.which)
-            elif style == 2:
-                data = (at == n - 1) & (self.which == 1)
-            elif not x._dims or style == 3:
-                data = np.full(n, self.sample)
-            else:
-                data = at + 1 if self.which == 0 else (at + 1) // 2 + 2
-        else:
-            data = np.arange(1, n + 1) / n
-        return conversion.convert(np.reshape(data, x._dims).astype(kind))
+        if x._symbol is None:
+            return self._with_fewer(x)
+        return made_up.values(self._fewer_dims(x._dims), x.dtype, style, place, wanted)
+
+    def _fewer_dims(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(d // self.sample * self.fewer if d % self.sample == 0 else d for d in dims)
+
+    def _with_fewer(self, x: Any) -> Any:
+        """A tensor that may tell sizes of this world, for operands with fewer elements."""
+        if not x.dtype.is_integer:
+            return x
+        data = x.numpy()
+        multiple = data % self.sample == 0
+        return conversion.convert(
+            np.where(multiple, data // self.sample * self.fewer, data).astype(data.dtype)
+        )
+
+
+def _tensors_in(call: Call) -> list[Recorded]:
+    return [v for v in values_in((call.args, call.kwargs)) if v.variable is None]
 
 
 class _NotFollowed(Callback):
@@ -321,103 +413,6 @@ class _NotFollowed(Callback):
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         return [self._world._fresh(dims, dtype, operands, self._linear) for dims, dtype in specs]
-
-
-def _choices(world: World, call: Call, values: list[Recorded]) -> Iterator[list[tuple[int, ...]]]:
-    """Shapes for operands with gaps, the likeliest first: one size is another one, all of an axis are, or two are."""
-    shapes = [list(world.shape_of(v.static)) for v in values]
-    gaps = [(i, k) for i, v in enumerate(values) for k, d in enumerate(v.static or ()) if d is None]
-    likely, derived = _plausible_sizes(world, call)
-    sizes = (*likely, *derived)
-    columns: dict[int, list] = {}
-    for i, k in gaps:
-        columns.setdefault(k - len(shapes[i]), []).append((i, k))
-    changes = itertools.chain(
-        _of_size(values, gaps, call),
-        _aligned(world, values, gaps, call),
-        ({gap: n} for gap in gaps for n in sizes),
-        (dict.fromkeys(of_axis, n) for of_axis in columns.values() for n in sizes),
-        ({a: n, b: m} for j, a in enumerate(gaps) for b in gaps[:j] for n in likely for m in likely),
-    )
-    for change in changes:
-        yield [tuple(change.get((i, k), d) for k, d in enumerate(s)) for i, s in enumerate(shapes)]
-    unknown = [i for i, v in enumerate(values) if v.static is None]
-    for like in _of_any_rank(world, call, likely) if unknown else ():
-        yield [like if i in unknown else tuple(s) for i, s in enumerate(shapes)]
-
-
-def _of_any_rank(world: World, call: Call, likely: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Shapes of operands of unknown rank: any sizes, with those of another shape in front or behind."""
-    ends = [(), *((n,) for n in likely), *_shapes_among(world, call), *_shapes_of(world, call)]
-    # Each world begins at another end: a rank that both of them find is the only one.
-    for rank in range(4, -1, -1) if world.which else range(5):
-        for end in dict.fromkeys(ends):
-            if len(end) <= rank:
-                more = (world.sample,) * (rank - len(end))
-                yield from dict.fromkeys(((*more, *end), (*end, *more)))
-
-
-def _aligned(world: World, values: list[Recorded], gaps: list[tuple[int, int]], call: Call) -> Iterator[dict]:
-    """Sizes with which all operands have the shape of one of them, as element-wise ops want it."""
-    for shape in _shapes_of(world, call):
-        if world.sample not in shape:
-            yield {
-                (i, k): shape[k - len(values[i].static or ())]
-                for i, k in gaps
-                if len(values[i].static or ()) - k <= len(shape)
-            }
-
-
-def _of_size(values: list[Recorded], gaps: list[tuple[int, int]], call: Call) -> Iterator[dict]:
-    """Sizes with which an operand has as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
-    for shape in (*call.args, *call.kwargs.values()):
-        if isinstance(shape, (list, tuple)) and shape and all(type(d) is int for d in shape):
-            count = math.prod(shape)
-            for i, v in enumerate(values):
-                mine = [gap for gap in gaps if gap[0] == i]
-                known = math.prod(d for d in v.static or () if d is not None)
-                if mine and known and count > 0 and count % known == 0:
-                    yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
-
-
-def _shapes_among(world: World, call: Call) -> list[tuple[int, ...]]:
-    """The arguments that are shapes: `ensure_shape(x, [None, 3])`."""
-    given = [
-        s.as_list() if isinstance(s, TensorShape) and s.rank is not None else s
-        for s in (*call.args, *call.kwargs.values())
-    ]
-    lists = [s for s in given if isinstance(s, (list, tuple)) and all(type(d) is int or d is None for d in s)]
-    return [tuple(world.sample if d in (None, -1) else d for d in s) for s in lists]
-
-
-def _shapes_of(world: World, call: Call) -> list[tuple[int, ...]]:
-    """The shapes of everything that a call is given."""
-    given = leaves_of((call.args, call.kwargs))
-    shapes = [world.frame[v]._dims for v in values_in((call.args, call.kwargs)) if v.dtype >= 0]
-    shapes += [x._dims for x in given if isinstance(x, _core.Tensor)]
-    within = [world.frame[x.value] if type(x) is Place else x for x in given]
-    variables = [conversion.leaf_of(x) for x in within]  # Keras has variables of its own
-    shapes += [tuple(v._value_shape) for v in variables if isinstance(v, _core.Variable)]
-    return shapes + [x.shape for x in given if isinstance(x, np.ndarray)]
-
-
-def _plausible_sizes(world: World, call: Call) -> tuple[list[int], list[int]]:
-    """What an unknown size may have to be for a call to fit: as large as another one; or such that it becomes so."""
-    given = leaves_of((call.args, call.kwargs))
-    shapes = _shapes_of(world, call)
-    lengths = [len(x) for x in (*call.args, *call.kwargs.values()) if isinstance(x, (list, tuple))]
-    dims = list(dict.fromkeys(d for shape in shapes for d in shape))
-    wanted = [d for d in dims if d != world.sample]
-    wanted += [1, *lengths, *(x for x in given if type(x) is int and 0 < x < world.sample)]
-    wanted = list(dict.fromkeys(n for n in wanted if n > 0))
-    sizes: dict[int, None] = {}
-    for d in dims:
-        for n in wanted:
-            if d and n * world.sample % d == 0:
-                sizes.setdefault(n * world.sample // d)
-            sizes.setdefault(n + world.sample - d)
-    sizes.update(dict.fromkeys(n * world.sample for n in wanted))
-    return wanted, [n for n in sizes if n > 0 and n not in wanted]
 
 
 # Calls that worlds make in a way of their own.

@@ -17,7 +17,7 @@ from gradtape._src.ops.join import concat
 from gradtape._src.ops.movement import broadcast_to, expand_dims, identity, reshape
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call, floats
-from gradtape._src.ops.static import array_of
+from gradtape._src.ops.static import array_of, ints_of
 from gradtape._src.ops.table import ANY, composite, elementwise, opaque
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -234,8 +234,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
     one = eye_op(num_rows, num_rows if num_columns is None else num_columns, dtype)
     if batch_shape is None:
         return one
-    batch = [int(d) for d in np.atleast_1d(np.asarray(batch_shape))]
-    return broadcast_to(one, [*batch, *one.shape])
+    return broadcast_to(one, [*ints_of(batch_shape), *one.shape])
 
 
 # ---- sequences ----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from gradtape._src.ops.movement import broadcast_to, identity
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import at, call, ints
 from gradtape._src.ops.special import gamma_sample_grad
+from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import ANY, FLOAT, composite, opaque
 from gradtape._src.tensors import random as _state
 
@@ -171,7 +172,7 @@ def size_of(shape):
     if isinstance(shape, (_core.Tensor, _core.Variable)):
         if not shape.dtype.is_integer:
             raise errors.InvalidArgumentError(f"random: `shape` must be integers; got {shape.dtype.name}.")
-        shape = (shape if isinstance(shape, _core.Tensor) else shape._read()).numpy()
+        shape = array_of(shape if isinstance(shape, _core.Tensor) else shape._read())
     dims = (
         [shape]
         if isinstance(shape, int)

@@ -1,0 +1,51 @@
+"""Made-up values: what a call is tried with whose results have a shape that depends on values.
+
+One try would claim too much: `x[:n]` has four rows for many an `n`. So a call is made on values of many styles, and a size
+or a rank that is not the same in all of them is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.tensors import conversion
+
+# Integers: a function of 0, 1, ..., of the place of the operand among the others, and of a number that may be wanted.
+_INTEGERS: tuple[Callable[[np.ndarray, int, int], Any], ...] = (
+    lambda at, place, n: at + 1,
+    lambda at, place, n: at,
+    lambda at, place, n: at[::-1],
+    lambda at, place, n: at % 2,
+    lambda at, place, n: 0 * at + place,
+    lambda at, place, n: 0 * at + 2 * place,
+    lambda at, place, n: 0 * at - 1,
+    lambda at, place, n: 0 * at + 2,
+    lambda at, place, n: 0 * at + min(n, _MOST),
+    lambda at, place, n: np.where(at == 0, n, 1),
+    lambda at, place, n: np.where(at == len(at) - 1, n, 1),
+    lambda at, place, n: np.where(at == 0, n, 0),
+    lambda at, place, n: np.where(at == len(at) - 1, n, 0),
+)
+_MOST = 4  # in all elements of integers that may be sizes
+_FACTORS = (1, 0, 3, -1, 2)  # of floats, by style
+STYLES = len(_INTEGERS)
+
+
+def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: int) -> Any:
+    """A tensor of made-up values.
+
+    Args:
+      place: which of the operands of a call it is.
+      wanted: a number of elements that may be wanted.
+    """
+    at = np.arange(int(np.prod(dims)))
+    if dtype.name == "bool":
+        data: Any = (at > 0, at >= 0, at < 0, at == 0)[style % 4]
+    elif dtype.is_integer:
+        data = _INTEGERS[style](at, place, wanted if len(dims) < 2 else min(wanted, _MOST))
+    else:
+        data = (at + 1) / max(len(at), 1) * _FACTORS[style % len(_FACTORS)]
+    return conversion.convert(np.reshape(data, dims).astype(dtype.as_numpy_dtype))

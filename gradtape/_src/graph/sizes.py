@@ -1,0 +1,178 @@
+"""Sizes that a call may want: what is tried, the likeliest first, when a call does not fit the sizes of a world.
+
+A gap may have to be as large as a size that another operand has, as a number among the arguments, as the sum or the
+product of numbers (`split`, `reshape`), or such that it becomes one of these. An operand of unknown rank may have to
+have the shape of another one, or some of its axes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base.dtypes import BY_CODE
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.graph.calls import Call, Frame, leaves_of, values_in
+from gradtape._src.tensors import conversion
+
+Shape = tuple[int, ...]
+_HIGHEST_RANK = 5
+_USUAL = (2, 3, 4)  # sizes that functions want on their own: coordinates, colours
+
+
+class Wanted:
+    """The sizes and shapes that a call has of its own, beside the gaps of its operands, in a world of this sample."""
+
+    def __init__(self, call: Call, frame: Frame, sample: int, downwards: bool) -> None:
+        every = dict.fromkeys(values_in((call.args, call.kwargs)))
+        self.values = [v for v in every if v.variable is None]
+        self._dims = [frame[v]._dims for v in self.values]
+        self._gaps = [
+            (i, k) for i, v in enumerate(self.values) for k, d in enumerate(v.static or ()) if d is None
+        ]
+        self._unknown = [i for i, v in enumerate(self.values) if v.static is None]
+        self._sample = sample
+        self._downwards = downwards
+        self._given = [
+            *leaves_of((call.args, call.kwargs)),
+            *(frame[v] for v in every if v.variable is not None),
+        ]
+        arguments = (*call.args, *call.kwargs.values())
+        self._lengths = [len(x) for x in arguments if isinstance(x, (list, tuple))]
+        known = [x.numpy() for x in map(frame.__getitem__, self.values) if x._symbol is None]
+        self._specs = list(_specs_in((*arguments, *known)))
+        self._lists = [s for s in self._specs if None not in s]
+        self._shapes = self._own_shapes()
+
+    def choices(self) -> Iterator[list[Shape]]:
+        """Shapes for all operands, the likeliest first."""
+        for change in self._changes():
+            yield [
+                tuple(change.get((i, k), d) for k, d in enumerate(dims)) for i, dims in enumerate(self._dims)
+            ]
+        if self._unknown:
+            for shape in self._of_unknown_rank():
+                same = [shape if i in self._unknown else dims for i, dims in enumerate(self._dims)]
+                others = self._with_numbers(shape)
+                yield from (*others, same) if self._downwards else (same, *others)
+            gaps = [(gap, n) for n in (1, *_USUAL) for gap in self._gaps]
+            for shape in self._of_unknown_rank():
+                dims = [shape if i in self._unknown else dims for i, dims in enumerate(self._dims)]
+                for (i, k), n in gaps:
+                    yield [(*d[:k], n, *d[k + 1 :]) if i == j else d for j, d in enumerate(dims)]
+
+    def _own_shapes(self) -> list[Shape]:
+        shapes: list[Shape] = [d for i, d in enumerate(self._dims) if i not in self._unknown]
+        shapes += [x._dims for x in self._given if isinstance(x, _core.Tensor)]
+        variables = [conversion.leaf_of(x) for x in self._given]  # Keras has variables of its own
+        shapes += [tuple(v._value_shape) for v in variables if isinstance(v, _core.Variable)]
+        shapes += [x.shape for x in self._given if isinstance(x, np.ndarray)]
+        return list(dict.fromkeys(shapes))
+
+    # ---- gaps ---------------------------------------------------------------------------------
+
+    def _changes(self) -> Iterator[dict]:
+        """Other sizes for gaps: of the element count that is wanted, of another shape, one, a column, or two of them."""
+        likely, derived = self._sizes()
+        columns: dict[int, list] = {}
+        for i, k in self._gaps:
+            columns.setdefault(k - len(self._dims[i]), []).append((i, k))
+        pairs = [(a, b) for j, a in enumerate(self._gaps) for b in self._gaps[:j]]
+        yield from self._of_size()
+        yield from self._aligned()
+        for sizes in (likely, derived):
+            yield from ({gap: n} for n in sizes for gap in self._gaps)
+            yield from (
+                dict.fromkeys(column, n) for n in sizes for column in columns.values() if len(column) > 1
+            )
+            if sizes is likely:
+                yield from ({a: n, b: m} for n in likely for m in likely for a, b in pairs)
+
+    def _of_size(self) -> Iterator[dict]:
+        """Sizes with which an operand has as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
+        for shape in self._lists:
+            count = math.prod(shape)
+            for i, v in enumerate(self.values):
+                mine = [gap for gap in self._gaps if gap[0] == i]
+                known = math.prod(d for d in v.static or () if d is not None)
+                if mine and known and count >= 0 and count % known == 0:
+                    yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
+
+    def _aligned(self) -> Iterator[dict]:
+        """Sizes with which all operands have the shape of one of them, as element-wise ops want it."""
+        for shape in self._shapes:
+            if self._sample not in shape:
+                from_end = {(i, k): k - len(self._dims[i]) for i, k in self._gaps}
+                yield {gap: shape[k] for gap, k in from_end.items() if -k <= len(shape)}
+
+    def _sizes(self) -> tuple[list[int], list[int]]:
+        """What a gap may have to be: as large as another size; or such that it becomes so."""
+        dims = list(dict.fromkeys(d for shape in (*self._shapes, *self._dims) for d in shape))
+        wanted = [d for d in dims if d != self._sample]
+        wanted += [
+            1,
+            *self._lengths,
+            *(x for x in self._given if type(x) is int and 0 < x < self._sample),
+        ]
+        wanted += [sum(numbers) for numbers in self._lists]
+        wanted += [len(shape) for shape in self._shapes]
+        wanted += _USUAL
+        wanted = list(dict.fromkeys(n for n in wanted if n >= 0))
+        sizes: dict[int, None] = {}
+        for d in dims:
+            for n in wanted:
+                if d and n * self._sample % d == 0:
+                    sizes.setdefault(n * self._sample // d)
+                sizes.setdefault(n + self._sample - d)
+        sizes.update(dict.fromkeys(n * self._sample for n in wanted))
+        return wanted, [n for n in sizes if n > 0 and n not in wanted]
+
+    # ---- ranks --------------------------------------------------------------------------------
+
+    def _of_unknown_rank(self) -> Iterator[Shape]:
+        """Shapes of every rank. Each world begins at another end: a rank that both of them find is the only one."""
+        likely = [n for n in self._sizes()[0] if n != self._sample]
+        own = [*self._shapes, *(tuple(self._sample if d is None else d for d in s) for s in self._specs)]
+        ranks = range(_HIGHEST_RANK)
+        for rank in reversed(ranks) if self._downwards else ranks:
+            anything = (self._sample,) * rank
+            more = anything[1:]
+            ends = [shape for n in likely for shape in ((*more, n), (n, *more))]
+            shapes = [anything, *(ends if rank else ())]
+            for shape in own:
+                beside = (self._sample,) * max(rank - len(shape), 0)
+                for whole in ((*beside, *shape[-rank:]), (*shape[:rank], *beside)) if rank else ():
+                    shapes += self._parts_of(whole)
+            yield from dict.fromkeys(shapes)
+
+    def _with_numbers(self, shape: Shape) -> Iterator[list[Shape]]:
+        """This shape, and integers that tell something of each of its axes: `pad(x, paddings)`, `tile(x, multiples)`."""
+        numbers = [i for i in self._unknown if BY_CODE[self.values[i].dtype].is_integer]
+        if 0 < len(numbers) < len(self.values):
+            for own in ((*shape, 1), (), (len(shape),), (len(shape), 2)):
+                among = {i: own if i in numbers else shape for i in self._unknown}
+                yield [among.get(i, dims) for i, dims in enumerate(self._dims)]
+
+    def _parts_of(self, shape: Shape) -> Iterator[Shape]:
+        """A shape of which one axis, all but one, or all are given, and the others are not."""
+        n = self._sample
+        for k in range(len(shape)):
+            yield tuple(d if j == k else n for j, d in enumerate(shape))
+        for k in range(len(shape)):
+            yield tuple(n if j == k else d for j, d in enumerate(shape))
+        yield shape
+
+
+def _specs_in(args: Sequence[Any]) -> Iterator[list]:
+    """The shapes and other lists of numbers among arguments; a shape may have gaps."""
+    for x in args:
+        if isinstance(x, TensorShape):
+            x = x.as_list() if x.rank else ()
+        if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "iu":
+            x = x.tolist()
+        if isinstance(x, (list, tuple)) and x and all(d is None or type(d) is int for d in x):
+            yield list(x)
