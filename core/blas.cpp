@@ -109,10 +109,14 @@ Blas load() {
   b.zgemv = blas_function<decltype(b.zgemv)::Pointer>("cblas_zgemv");
   want_room(kThreadBytes);
   blas_function<void (*)(int)>("openblas_set_num_threads")(1);
-  // The first buffer, now that there is room for it.
-  const float one = 1, zero = 0;
-  float out;
-  b.sgemm(kRowMajor, kNoTrans, kNoTrans, 1, 1, 1, one, &one, 1, &one, 1, zero, &out, 1);
+  // The first buffer, now that there is room for it. A product of 1 x 1 takes none on processors with kernels
+  // for small matrices (SkylakeX); a triangular solve does on all.
+  using Solve = void (*)(int, int, int, int, int, int, int, float, const float*, int, float*, int);
+  constexpr int kLeft = 141, kUpper = 121, kNonUnit = 131;
+  const float one = 1;
+  float x = 1;
+  blas_function<Solve>("cblas_strsm")(kRowMajor, kLeft, kUpper, kNoTrans, kNonUnit, 1, 1, one, &one, 1, &x,
+                                      1);
   InsideBlas::first_was_inside();
   return b;
 }
