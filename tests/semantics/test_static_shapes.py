@@ -198,6 +198,8 @@ FUNCTIONS = {
         spec([], tf.int32),
     ),
     "length": (lambda x: shown(tf.range(x)), spec([])),
+    "size_of_rank": (lambda n: shown(tf.zeros([n, 3]), tf.eye(n)), spec(None, tf.int32)),
+    "order": (lambda x, p: shown(tf.transpose(x, p)), spec([None, 3, 4]), spec([3], tf.int32)),
     "shape": (
         lambda s: shown(tf.zeros(s), tf.reshape(tf.ones([4, 6]), s), tf.tile(tf.ones([4, 6]), s[:2])),
         spec([None], tf.int32),
@@ -327,6 +329,8 @@ EXPECTED = {
     "axis": ["(None, None)", "(None, None)"],
     "bounds": ["(None,)", "(None,)", "(None,)"],
     "length": ["(None,)"],
+    "size_of_rank": ["(None, 3)", "(None, None)"],
+    "order": ["(None, None, None)"],
     "shape": ["<unknown>", "<unknown>", "(None, None)"],
     "pair": [
         "(None, None)",

@@ -18,6 +18,7 @@ _INTEGERS: tuple[Callable[[np.ndarray, int, int], Any], ...] = (
     lambda at, place, n: at + 1,
     lambda at, place, n: at,
     lambda at, place, n: at[::-1],
+    lambda at, place, n: np.roll(at, 1),
     lambda at, place, n: at % 2,
     lambda at, place, n: 0 * at + place,
     lambda at, place, n: 0 * at + 2 * place,

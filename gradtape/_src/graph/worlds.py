@@ -60,6 +60,7 @@ _NOTHING = (0,)
 _MOST_ELEMENTS = 5_000_000  # of results on made-up values
 _OTHER_SIZES: tuple[tuple[int, ...], ...] = ((), (3, 2, 1))  # for what may have one of several sizes
 _MOST_TRIALS = 1000  # of a call that does not fit
+_TRIALS_WITH_VALUES = 4  # that is what made-up values count as
 # What a call raises that does not fit the sizes of a world.
 MISFITS = (InvalidArgumentError, FailedPreconditionError, ValueError)
 # What a call raises whose sizes or values do not fit. Anything else is a mistake, or the end of memory: nobody tries on.
@@ -264,12 +265,12 @@ class World:
         self.fewer = min(next((n for n in _FEWER[self.which] if n not in known), self.fewer), self.sample)
         counts = [math.prod(self._fewer_dims(dims)) for dims in shapes]
         wanted = [n for n in (*counts, *known) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
+        self.trials += _TRIALS_WITH_VALUES
         found = []
         for n in dict.fromkeys((self.fewer, *wanted)):
             for style in range(made_up.STYLES):
                 examples = Frame()
                 examples.update((v, self._example(frame[v], style, k, n)) for k, v in enumerate(values))
-                self.trials += 1
                 try:
                     with _core.Scope(recording=False, trace=None):
                         found.append(call.make(examples))
