@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import gradtape as tf
 from tests.reliability.test_variables_in_threads import in_child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS is what bounds memory here")
@@ -201,3 +202,20 @@ print("only exceptions")
 def test_products_of_several_threads_at_once_need_no_more_than_there_is(size):
     """OpenBLAS takes 32 MB for each thread inside of it, and ends the process when it gets none."""
     assert "only exceptions" in in_child(_AT_ONCE.replace("{size}", str(size)))
+
+
+def test_no_memory_is_not_a_reason_to_try_another_way():
+    def greedy(kind):
+        calls = []
+
+        def f(x):
+            calls.append(None)
+            raise kind("no more")
+
+        return f, calls
+
+    for kind in (MemoryError, RecursionError):
+        f, calls = greedy(kind)
+        with pytest.raises(kind):
+            tf.vectorized_map(f, tf.ones([3]))
+        assert len(calls) == 1

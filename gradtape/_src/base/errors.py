@@ -189,6 +189,10 @@ class ResourceExhaustedError(_CodedError):
     _code = RESOURCE_EXHAUSTED
 
 
+# What ends a computation whatever it computes: no other way of doing it is tried then.
+OUT_OF_RESOURCES = (ResourceExhaustedError, MemoryError, RecursionError)
+
+
 class FailedPreconditionError(_CodedError):
     """The state is not ready for it, such as a variable without a value."""
 

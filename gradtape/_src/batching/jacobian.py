@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import settings
+from gradtape._src.base import errors, settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES
 from gradtape._src.batching.batch import broadcast_rows, replay_batched
@@ -79,6 +79,8 @@ def pullback(tape: Any, y: Any, sources: list) -> Pullback | None:
             grads = [None if g is None else densify(g) for g in tape._backward([y], [seed], list(sources))]
             places, flat = pack(grads)
             trace.outputs = [trace.value_of(t) for t in flat]
+    except errors.OUT_OF_RESOURCES:
+        raise
     except Exception:  # it may work row by row; if not, the error is raised there, about values
         return None
     residuals = [read(e) for e in trace.externals]

@@ -119,6 +119,8 @@ def traced(f: Callable[[list], Any], specs: Sequence[Spec], many: bool) -> Graph
         with aside(graph):
             result = f(xs)
             graph.outputs = [graph.value_of(conversion.densify(y)) for y in (result if many else [result])]
+    except errors.OUT_OF_RESOURCES:
+        raise
     except Exception:
         return None
     return graph

@@ -325,6 +325,8 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     traceable = conv(fn)
     try:
         return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
+    except errors.OUT_OF_RESOURCES:
+        raise
     except Exception:  # the function looks at values: row by row they are there, and so are its own errors
         if not fallback_to_while_loop or not count:
             raise

@@ -21,6 +21,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import as_dtype
+from gradtape._src.base.errors import OUT_OF_RESOURCES
 from gradtape._src.control.python_op import PythonOp, traced
 from gradtape._src.graph.ir import Callback, Value
 from gradtape._src.ops.table import PARAM_KINDS, TABLE, WIDE, opaque
@@ -357,7 +358,7 @@ class Primitive(PythonOp):
         g, operands, out = self._packed(tensors, n)
         try:
             return tuple(self._checked(self._vjp(g, operands, out, attrs), operands))
-        except LookupError:
+        except (LookupError, *OUT_OF_RESOURCES):
             raise
         except Exception:
             if self._is_made_of_ops(tensors, n, attrs):
