@@ -63,6 +63,20 @@ static int type_of_values(PyObject* const* items, size_t n) {
   return best;
 }
 
+// A tensor, or a symbol, with elements of another type. Tapes do not see it.
+static Ref<TensorObject> as_type(TensorObject* t, Dtype type) {
+  if (t->symbol) {
+    PyObject* dtype = PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(type));
+    return to_tensor(Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.cast), t,
+                                                                dtype, nullptr)))
+                         .get());
+  }
+  if (!t->value.has_value()) no_value();
+  Tensor cast = empty(type, t->value.shape);
+  run_cast(t->value, cast);
+  return Ref<TensorObject>(new_tensor(std::move(cast)));
+}
+
 static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyObject* o, int position,
                                          int common) {
   if (o == Py_None) {
@@ -77,16 +91,7 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
       if (!is_int(t->value.dtype))
         fail(op->name + ": `" + text_of(p.name) + "` must hold integers; expected int32 or int64; got " +
              t->value.spec().str() + ".");
-      if (t->symbol) {
-        PyObject* dtype = PyTuple_GET_ITEM(hooks.dtypes, Py_ssize_t(Dtype::I64));
-        return to_tensor(Ref<>(checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(engine.cast),
-                                                                    t.get(), dtype, nullptr)))
-                             .get());
-      }
-      if (!t->value.has_value()) no_value();
-      Tensor cast = empty(Dtype::I64, t->value.shape);
-      run_cast(t->value, cast);
-      return Ref<TensorObject>(new_tensor(std::move(cast)));
+      return as_type(t.get(), Dtype::I64);
     }
     case ParamKind::Condition: {
       Ref<TensorObject> t = to_tensor(o);
@@ -296,11 +301,7 @@ PyObject* call_unary(OpObject* op, PyObject* x) {
 }
 
 static Ref<TensorObject> to_real(TensorObject* t) {  // integers divide as floats
-  if (!t->value.has_value()) no_value();
-  bool small = dtype_size(t->value.dtype) <= 2;
-  Tensor y = empty(small ? Dtype::F32 : Dtype::F64, t->value.shape);
-  run_cast(t->value, y);
-  return Ref<TensorObject>(new_tensor(std::move(y)));
+  return as_type(t, dtype_size(t->value.dtype) <= 2 ? Dtype::F32 : Dtype::F64);
 }
 
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
@@ -321,8 +322,7 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
     int common = type_of(x) >= 0 ? type_of(x) : type_of(y);
     Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common),
                       b = convert_operand(op, op->params[1], y, 1, common);
-    if (op->true_division && is_int(Dtype(common)) && !a->symbol && !b->symbol)
-      a = to_real(a.get()), b = to_real(b.get());
+    if (op->true_division && is_int(Dtype(common))) a = to_real(a.get()), b = to_real(b.get());
     if (!in(a->value.dtype, op->dtypes)) wrong_type(op, a->value.dtype);
     TensorObject* operands[] = {a.get(), b.get()};
     return run_op(op, operands, 2, nullptr);

@@ -419,3 +419,14 @@ def test_X10_mean_of_integers_is_an_integer():
     mean = tf.reduce_mean(tf.constant([1, 2]))
     assert mean.dtype == tf.int32
     assert int(mean) == 1
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64", "uint8"])
+def test_integers_divide_as_floats_in_functions(kind):
+    x, y = tf.constant([7, 2, 0], kind), tf.constant([2, 4, 1], kind)
+    for f in (lambda a, b: a / b, lambda a, b: 5 / b, lambda a, b: a / 2, tf.divide, tf.math.truediv):
+        eager, traced = f(x, y), tf.function(f)(x, y)
+        any_size = tf.function(f, input_signature=[tf.TensorSpec([None], kind)] * 2)(x, y)
+        assert eager.dtype == traced.dtype == any_size.dtype
+        np.testing.assert_array_equal(eager, traced)
+        np.testing.assert_array_equal(eager, any_size)
