@@ -541,3 +541,36 @@ def test_slices_with_traced_bounds_run_eagerly():
     x = tf.constant([1.0, 2.0, 3.0])
     assert f(x, tf.constant(1)).numpy().tolist() == [2.0]
     assert f(x, tf.constant(2)).numpy().tolist() == [2.0, 4.0]
+
+
+def test_what_no_trial_fits_is_traced_for_each_size(caplog):
+    runs = []
+    v = tf.Variable(2.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None] * 4)])
+    def f(x):
+        runs.append(None)
+        shape = tf.stack([tf.shape(x)[0], 8, 8, 8])
+        return tf.nn.conv2d_transpose(x, tf.ones([3, 3, 8, 5]), shape, 2) * v
+
+    for n in (2, 3, 2, 3):
+        x = tf.ones([n, 4, 4, 5])
+        want = tf.nn.conv2d_transpose(x, tf.ones([3, 3, 8, 5]), [n, 8, 8, 8], 2) * 2.0
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        np.testing.assert_array_equal(y, want)
+        assert tape.gradient(y, v).shape == ()
+    if "traced again for each size" in caplog.text:  # or a trial has learned to fit it
+        assert len(runs) == 3 and f.get_concrete_function()(x).shape == (3, 8, 8, 8)
+    else:
+        assert len(runs) == 1
+
+
+def test_what_fits_no_size_is_refused():
+    @tf.function(input_signature=[tf.TensorSpec([None, 4])])
+    def f(x):
+        return x @ tf.ones([5, 5])
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[None,4\]"):
+        f(tf.ones([2, 4]))

@@ -161,6 +161,23 @@ class Given:
                 f"{self.structure}, which became {(args, kwargs)}."
             )
 
+    def without_values(self) -> Given:
+        """The same call without its tensors, which it would keep alive."""
+        copy = Given.__new__(Given)
+        copy.structure = nest.map_structure(lambda _: None, self.structure)
+        copy.leaves = [
+            _core.symbolic((), x.dtype._code, None) if isinstance(x, _core.Tensor) else x for x in self.leaves
+        ]
+        copy.tensors, copy.statics, copy.family = [], self.statics, self.family
+        copy.variables, copy.sources = self.variables, self.sources
+        return copy
+
+    def of_sizes(self, tensors: Sequence[Any]) -> Given:
+        """The same call with tensors of the sizes of these."""
+        copy = self.without_values()
+        copy.tensors = list(tensors)
+        return copy
+
     def number_of(self, variable: Any) -> int | None:
         """Which of the variables this is, if it is one of them."""
         return next((k for k, v in enumerate(self.variables) if v is variable), None)

@@ -28,12 +28,13 @@ from gradtape._src.base.errors import (
     more,
 )
 from gradtape._src.base.locks import Lock
-from gradtape._src.base.shape import TensorShape
 from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import FunctionType, Given, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
-from gradtape._src.graph.calls import Static, has_gaps, join_shapes
+from gradtape._src.functions.families import Family, is_known
+from gradtape._src.functions.sized import SizedFunction
+from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.state.variable import forget_values, stand_in
@@ -72,49 +73,6 @@ class Eager:
 
 # Stands in place of a trace where the variables among the arguments have to be the ones of the trace.
 _FOR_EACH_VARIABLE: Any = object()
-
-
-class Family:
-    """The traces of a function for arguments that differ in the shapes of tensors only."""
-
-    def __init__(self) -> None:
-        self.met = 0  # traces so far
-        self.for_each_variable = False
-        self._joined: list[Static] | None = None  # shapes that take all those so far
-        self._general: list[
-            tuple[list[Static], Any]
-        ] = []  # traces for more than one size, and what they take
-
-    def serving(self, statics: Sequence[Static]) -> Any:
-        """The most specific of the general traces that take tensors of these shapes; None if there is none."""
-        best: tuple[Sequence[Static], Any] | None = None
-        for takes, trace in self._general:
-            if _are_cases_of(statics, takes) and (best is None or _are_cases_of(takes, best[0])):
-                best = takes, trace
-        return None if best is None else best[1]
-
-    def joined(self, statics: Sequence[Static]) -> list[Static]:
-        """The most precise shapes that take these and those of all traces so far."""
-        if self._joined is None:
-            return list(statics)
-        return [join_shapes((a, b)) for a, b in zip(self._joined, statics, strict=True)]
-
-    def add(self, statics: list[Static], trace: Any) -> None:
-        """Takes note of a trace."""
-        self.met += 1
-        self._joined = self.joined(statics)
-        if not _is_known(statics):
-            self._general.append((statics, trace))
-
-
-def _is_known(statics: Sequence[Static]) -> bool:
-    return all(s is not None and None not in s for s in statics)
-
-
-def _are_cases_of(statics: Sequence[Static], others: Sequence[Static]) -> bool:
-    """Whether tensors of these shapes are also of the others."""
-    pairs = zip(statics, others, strict=True)
-    return all(TensorShape(s).is_subtype_of(TensorShape(other)) for s, other in pairs)
 
 
 class _Bound:
@@ -287,7 +245,7 @@ class Function:
 
     def _traced(self, given: Given, statics: list[Static]) -> Any:
         """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
-        known = _is_known(statics) and not any(map(has_gaps, given.variables))
+        known = is_known(statics) and not any(map(has_gaps, given.variables))
         try:
             if not known or self._needs_values:
                 return self._kept(lambda: self._record(given, statics))
@@ -379,7 +337,7 @@ class Function:
             forget_values(stand_ins)
         return self._trace(given, True) if concrete is None else (concrete, trace.created)
 
-    def _record(self, given: Given, statics: list[Static]) -> tuple[RecordedFunction, list]:
+    def _record(self, given: Given, statics: list[Static]) -> tuple[RecordedFunction | SizedFunction, list]:
         """A recording for tensors of these shapes, and the variables that it made."""
         from gradtape._src.functions.recorded import RecordedFunction, Recording
 
@@ -398,6 +356,8 @@ class Function:
                 flat = [_result(r) for r in nest.flatten(result)]
         except Exception as e:
             annotate(e)
+            if recording.refused is e and given.has_values and not is_known(statics):
+                return self._for_each_size(given, statics, e, recording.created)
             raise
         finally:
             forget_values((*stand_ins, *variables))
@@ -405,6 +365,25 @@ class Function:
         recorded = RecordedFunction(self, function_type, recording, result, flat, stand_ins)
         recorded.placeholders = placeholders
         return recorded, recording.created
+
+    def _for_each_size(
+        self, given: Given, statics: list[Static], cause: Exception, created: list
+    ) -> tuple[SizedFunction, list]:
+        """Traces of known sizes, in place of a recording that no trial fits; raises `cause` if these do not fit either."""
+        try:
+            first, more_created = self._trace(given)
+        except Exception:
+            raise cause from None
+        log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
+        sizeless = given.without_values()
+
+        def trace(tensors: Sequence[Any]) -> TracedFunction:
+            with self._lock:
+                return self._kept(lambda: self._trace(sizeless.of_sizes(tensors)))
+
+        sized = SizedFunction(self, self._type_of(given, statics), first, trace)
+        sized.add(given.tensors, first)
+        return sized, [*created, *more_created]
 
     def _traceable(self) -> Callable:
         """The Python function with its control flow made traceable."""

@@ -53,7 +53,7 @@ _NUMBER = re.compile(r"\d+")
 class Recording(Trace):
     """A graph of calls, which is being written by a running function."""
 
-    __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "_gaps", "_result", "_steps")
+    __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "refused", "_gaps", "_result", "_steps")
 
     def __init__(self, outer: Recording | None = None, gaps: int = 0) -> None:
         super().__init__(outer)
@@ -62,6 +62,7 @@ class Recording(Trace):
         self.needs_trace = False  # a call reads the graph that it is part of
         self.dynamic = False  # a size depends on values: there is no program for the whole
         self.draws = False  # random numbers
+        self.refused: Exception | None = None  # what a call raised that no trial fits
         self._result: Any = None
         self._steps: tuple[int, list[Segment | Node]] = -1, []  # for how many nodes, and how they run
         self.worlds = [World(k, None if outer is None else outer.open()[k], gaps) for k in range(2)]
@@ -136,6 +137,7 @@ class Recording(Trace):
             outcomes = [world.outcome(call) for world in self.worlds]
         except (*MISFITS, TypeError) as e:
             self._of_any_size(e, call)
+            self._note_refused(e)
             raise
         inner = call.inner()
         call.dynamic = any(dynamic for _, dynamic in outcomes) or any(p.dynamic for p in inner)
@@ -146,6 +148,12 @@ class Recording(Trace):
         if constant and not any(map(is_symbolic, leaves_of((call.args, call.kwargs, results)))):
             return results[0]  # of constants alone, and nothing else was done: the same whenever it is made
         return self._noted(call, results)
+
+    def _note_refused(self, error: Exception) -> None:
+        recording: Any = self
+        while recording is not None:
+            recording.refused = error
+            recording = recording.outer
 
     def _noted(self, call: Call, results: list) -> Any:
         node = Node(call, tuple(values_in((call.args, call.kwargs))), ())
