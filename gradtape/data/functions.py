@@ -83,7 +83,8 @@ class DataFunction:
             ) from e
 
     def _body(self, *args: Any) -> Any:
-        result = self._finish(convert(self.function)(*args))
+        given = nest.map_structure(lambda x: x, args)  # dicts of its own: `(d, d.pop("label"))` is usual
+        result = self._finish(convert(self.function)(*given))
         if not all(map(is_tensor, nest.flatten(result))):
             raise Untraceable("it returns text, datasets or None")
         return result
