@@ -25,7 +25,7 @@ from gradtape._src.base.shape import TensorSpec
 from gradtape._src.control import control
 from gradtape._src.graph.calls import Call, Static, join_shapes
 from gradtape._src.graph.ir import Callback
-from gradtape._src.graph.recording import current, is_recording
+from gradtape._src.graph.trace import current_recording
 from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape.data.base import Run
 from gradtape.data.dataset import Dataset
@@ -52,7 +52,7 @@ class Feed:
         self._source = source
         self._is_dataset = dataset is source
         self.known = kinds is not None and all(map(is_plain, kinds))
-        if not self.known and not is_recording():
+        if not self.known and current_recording() is None:
             raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
         self.structures = kinds if self.known else [dataset.element_spec]
         if not all(
@@ -217,7 +217,7 @@ def for_elements(
 
     def run_body(at: Any, first: int) -> None:
         """The body for the kind `at`, which is not one before `first`."""
-        if is_recording():
+        if current_recording() is not None:
             body(_noted(Feed.any_element, feed, number_now[0]))
             return
         if first == len(feed.structures) - 1:
@@ -259,7 +259,7 @@ def for_elements(
 def next_element(iterator: Any) -> Any:
     """`next(iterator)` in a trace: the next element each time the graph runs."""
     feed = Feed(iterator)
-    if is_recording():
+    if current_recording() is not None:
         return _noted(Feed.next, feed)
     if len(feed.structures) != 1 or not feed.known:
         raise Untraceable("next(iterator): the elements of the dataset have different shapes")
@@ -275,7 +275,7 @@ def next_element(iterator: Any) -> Any:
 
 def _noted(function: Callable, *args: Any) -> Any:
     """Makes a call, or has the recording that is written make it."""
-    recording = current()
+    recording = current_recording()
     return function(*args) if recording is None else recording.call(function, args, {})
 
 

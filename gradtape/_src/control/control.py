@@ -23,8 +23,7 @@ from gradtape._src.control.control_ops import Branches, Loop, spec_of
 from gradtape._src.control.values import Choice, Layout, choose, not_iterated, settle, tensor_of
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
-from gradtape._src.graph.recording import current
-from gradtape._src.graph.trace import REREAD, Trace
+from gradtape._src.graph.trace import REREAD, Trace, current_recording
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import read
 
@@ -102,7 +101,7 @@ def branch(
     `join(results)` is given a list of values per function and says what comes out: for each value
     either an object, the same in all of them, or a `Choice`.
     """
-    recording = current()
+    recording = current_recording()
     if recording is not None:
         return recorded.branch(recording, which, functions, join, name, branch)
     done = [_traced(f) for f in functions]
@@ -178,7 +177,7 @@ def loop(
     """
     if most is not None:
         return _loop_at_most(most, init, names, test, body, invariants)
-    recording = current()
+    recording = current_recording()
     if recording is not None:
         return recorded.loop(recording, init, names, test, body, iterates, invariants, predicate, loop)
     if invariants is not None:

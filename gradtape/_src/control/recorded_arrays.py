@@ -12,6 +12,7 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.graph import recording
 from gradtape._src.graph.calls import Call, Recorded
+from gradtape._src.graph.trace import current_recording
 from gradtape._src.graph.worlds import IN_WORLDS, World
 
 
@@ -99,7 +100,7 @@ def _method(name: str) -> Callable:
     call.__name__ = f"TensorArray.{name}"
 
     def record(self: RecordedArray, *args: Any, **kwargs: Any) -> Any:
-        trace = recording.current()
+        trace = current_recording()
         assert trace is not None
         return trace.call(call, (self, *args), kwargs)
 
@@ -215,7 +216,7 @@ def make_array(elements: Elements, dtype: Any, size: Any, dynamic_size: Any) -> 
 
 
 def _take_over(array: TensorArray, args: tuple, kwargs: dict) -> None:
-    trace = recording.current()
+    trace = current_recording()
     assert trace is not None
     elements = Elements(kwargs["element_shape"], kwargs["infer_shape"])
     array.__class__ = RecordedArray

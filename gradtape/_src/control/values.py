@@ -16,7 +16,7 @@ from gradtape._src.base import nest
 from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.tensor_array import TensorArray
-from gradtape._src.graph.recording import is_recording
+from gradtape._src.graph.trace import current_recording
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -336,7 +336,7 @@ def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]
             raise TypeError(
                 f"'{name}' has dtype {last.dtype.name} in the {label}, but dtype {t.dtype.name} in the {other}"
             )
-        if is_recording():
+        if current_recording() is not None:
             continue  # a size that differs is not known, then
         shapes = [tuple((x._as_tensor() if isinstance(x, TensorArray) else x).shape) for x in (last, t)]
         if shapes[0] != shapes[1]:

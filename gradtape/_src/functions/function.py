@@ -33,7 +33,6 @@ from gradtape._src.functions.arguments import FunctionType, Given, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import Family, is_known
-from gradtape._src.functions.sized import SizedFunction
 from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
@@ -43,7 +42,7 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
-    from gradtape._src.functions.recorded import RecordedFunction
+    from gradtape._src.functions.recorded import RecordedFunction, SizedFunction
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -339,7 +338,7 @@ class Function:
 
     def _record(self, given: Given, statics: list[Static]) -> tuple[RecordedFunction | SizedFunction, list]:
         """A recording for tensors of these shapes, and the variables that it made."""
-        from gradtape._src.functions.recorded import RecordedFunction, Recording
+        from gradtape._src.functions.recorded import RecordedFunction, Recording, SizedFunction
 
         self._traces += 1
         recording = Recording(gaps=max((s.count(None) for s in statics if s), default=0))
@@ -357,7 +356,7 @@ class Function:
         except Exception as e:
             annotate(e)
             if recording.refused is e and given.has_values and not is_known(statics):
-                return self._for_each_size(given, statics, e, recording.created)
+                return self._for_each_size(SizedFunction, given, statics, e, recording.created)
             raise
         finally:
             forget_values((*stand_ins, *variables))
@@ -367,7 +366,7 @@ class Function:
         return recorded, recording.created
 
     def _for_each_size(
-        self, given: Given, statics: list[Static], cause: Exception, created: list
+        self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, created: list
     ) -> tuple[SizedFunction, list]:
         """Traces of known sizes, in place of a recording that no trial fits; raises `cause` if these do not fit either."""
         try:
@@ -381,7 +380,7 @@ class Function:
             with self._lock:
                 return self._kept(lambda: self._trace(sizeless.of_sizes(tensors)))
 
-        sized = SizedFunction(self, self._type_of(given, statics), first, trace)
+        sized = kind(self, self._type_of(given, statics), first, trace)
         sized.add(given.tensors, first)
         return sized, [*created, *more_created]
 

@@ -479,14 +479,3 @@ def as_operand(value: Any, dtype: Any) -> Any:
     if isinstance(value, _core.Variable):
         return value._read()
     return value if isinstance(value, _core.Tensor) else conversion.convert(value, dtype._code)
-
-
-def is_recording() -> bool:
-    """Whether this thread is writing a recording."""
-    return isinstance(_core.current_trace(), Recording)
-
-
-def current() -> Recording | None:
-    """The recording that this thread is writing."""
-    trace = _core.current_trace()
-    return trace if isinstance(trace, Recording) else None

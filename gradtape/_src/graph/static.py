@@ -9,13 +9,13 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.graph.calls import recorded_value
-from gradtape._src.graph.recording import current
+from gradtape._src.graph.trace import current_recording
 from gradtape._src.tensors import above
 
 
 def narrow(tensor: Any, shape: Any) -> None:
     """Makes the shape of a tensor of a recording more precise: `tensor.set_shape(shape)`."""
-    recording, value = current(), recorded_value(tensor)
+    recording, value = current_recording(), recorded_value(tensor)
     merged = tensor.shape.merge_with(shape)
     if recording is None or value is None or merged.rank is None:
         return
@@ -41,7 +41,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         return np.asarray(tensor)
     if tensor._symbol is None:
         return tensor.numpy()
-    recording, value = current(), recorded_value(tensor)
+    recording, value = current_recording(), recorded_value(tensor)
     if recording is None or value is None:
         return None
     found = [world.frame[value] for world in recording.worlds]

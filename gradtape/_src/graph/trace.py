@@ -230,6 +230,12 @@ def is_tracing() -> bool:
     return _core.current_trace() is not None
 
 
+def current_recording() -> Any:
+    """The recording (`recording.py`) that this thread is writing, or None."""
+    trace = _core.current_trace()
+    return trace if trace is not None and trace.records else None
+
+
 if TYPE_CHECKING:
 
     def _promise(trace: Trace, value: Value) -> tuple[protocol.Trace, protocol.Symbol]:

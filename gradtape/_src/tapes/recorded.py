@@ -14,6 +14,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.graph import recording
 from gradtape._src.graph.calls import Call, Frame, Recorded, has_gaps, in_frame, map_leaves
+from gradtape._src.graph.trace import current_recording
 from gradtape._src.graph.worlds import World
 from gradtape._src.tapes import symbolic
 from gradtape._src.tapes.tape import GradientTape
@@ -155,7 +156,7 @@ def _want_nothing(g: Any) -> None:
 
 def note_derivative(like: Any, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Makes a method of a tape that gives a derivative for each leaf of `like` a call of the recording."""
-    trace = recording.current()
+    trace = current_recording()
     if trace is None:
         raise RuntimeError(_OUTSIDE)
     kind = JacobianCall if function is GradientTape.jacobian else DerivativeCall
@@ -168,7 +169,7 @@ def note_derivative(like: Any, function: Callable, *args: Any, **kwargs: Any) ->
 
 def note_call(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Makes a method of a tape a call of the recording that is being written."""
-    trace = recording.current()
+    trace = current_recording()
     if trace is None:
         raise RuntimeError(_OUTSIDE)
     return trace.call(function, args, kwargs)
