@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
-_HOME = str(Path(__file__).resolve().parents[3])
+_HOME = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 _OURS = tuple(os.path.join(_HOME, name) + os.sep for name in ("gradtape", "keras_gradtape"))
 _STANDARD = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
 # Libraries that call ops, or values, on behalf of the user.

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
-from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic, written_to
 from gradtape._src.graph.simplify import live, simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -57,6 +56,8 @@ class GraphFunction:
     @property
     def program(self) -> Any:
         if self._program is None:
+            from gradtape._src.engines.native.lower import compile_graph
+
             self._program = compile_graph(self.graph, self.updates)
         return self._program
 

@@ -69,7 +69,7 @@ class Row:
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
         "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
-        "shape_from_values", "batch", "no_zero", *Facts._fields,
+        "shape_from_values", "batch", "no_zero", "_said", *Facts._fields,
     )  # fmt: skip
 
     op: Any
@@ -108,11 +108,28 @@ class Row:
         self.name = name
         self.kind = kind
         self.params = params
+        self._said = facts
+        for field, value in fields.items():
+            setattr(self, field, value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Facts are worked out when one is first asked for: most programs need those of few ops.
+        if name not in Facts._fields:
+            raise AttributeError(f"a row has no {name!r}")
+        self.settle()
+        return getattr(self, name)
+
+    def settle(self) -> None:
+        """Works out the facts.
+
+        Raises:
+          TypeError, ValueError: if the row says something that makes no sense.
+        """
         try:
-            known = facts_of(kind, [p.name for p in self.operands], **facts)
+            known = facts_of(self.kind, [p.name for p in self.operands], **self._said)
         except (TypeError, ValueError) as e:
-            raise type(e)(f"{name}: {e}") from None
-        for field, value in (fields | known._asdict()).items():
+            raise type(e)(f"{self.name}: {e}") from None
+        for field, value in known._asdict().items():
             setattr(self, field, value)
 
     @property
@@ -164,6 +181,8 @@ def _check(row: Row) -> None:
 
 def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, python: Callable | None) -> Any:
     _check(row)
+    if python is not None:  # perhaps an op of the user's, who is to hear of it now
+        row.settle()
     row.native = native
     if row.differentiable:
         flags.add("differentiable")
