@@ -151,3 +151,122 @@ def test_facts_that_make_no_sense_are_refused(table):
             numpy=lambda x: x, samples=floats(), doc="x",
         )  # fmt: skip
     assert "test_python" not in TABLE
+
+
+# ---- patterns ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", ["aligned", "nothing"])
+def test_a_pattern_that_leaves_elements_out_is_found(table, pattern):
+    with failure_with(
+        f"test_flip: pattern '{pattern}' of tensor in sample 0", "element 0 of result 0 depends on"
+    ):
+        testing.check_op(flipped(pattern=pattern), ["pattern"])
+
+
+def test_a_sum_that_says_it_moves_elements_is_found(table):
+    with pytest.raises(testing.ContractError, match="test_total: pattern"):
+        testing.check_op(total(linear="input_tensor", pattern="moves"), ["pattern"])
+
+
+def test_a_scan_that_says_it_adds_up_is_found(table):
+    row = TABLE["cumsum"]
+    op = opaque(
+        "test_scan", FLOAT, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", native="cumsum",
+        rule=row.rules[0][1], numpy=row.numpy, samples=[call((4,))], linear="x", pattern="adds", doc="sums",
+    )  # fmt: skip
+    with pytest.raises(testing.ContractError, match="test_scan: pattern"):
+        testing.check_op(op, ["pattern"])
+
+
+def test_an_indexed_op_with_a_wrong_pattern_is_found(table):
+    from gradtape._src.ops.samples import ints
+
+    row = TABLE["take_along"]
+    op = indexed(
+        "test_take", FLOAT, "x indices:Index axis:Axis", native="take_along", rule=(row.rules[0][1], None),
+        numpy=row.numpy, samples=[call((3,), ints([2, 0, 1]), axis=0)], linear="x", pattern="aligned", doc="take",
+    )  # fmt: skip
+    with failure_with("test_take: pattern 'aligned' of x in sample 0"):
+        testing.check_op(op, ["pattern"])
+
+
+# ---- simplification ---------------------------------------------------------------------------
+
+
+def test_a_wrong_simplification_is_found(table):
+    def wrong(b, operands, attrs):
+        x, y = operands
+        return x if rewriting.is_number(y, 0) else None  # 0 * x is not x
+
+    with failure_with("test_mul: simplified with y = 0.0 in sample 0"):
+        testing.check_op(binary("mul", simplify=wrong), ["simplify"])
+    del TABLE["test_mul"]
+    testing.check_op(binary("mul", simplify=rewriting.mul), ["simplify"])
+
+
+def test_a_simplification_to_another_shape_is_found(table):
+    with pytest.raises(testing.ContractError, match="simplified with itself in sample 1 .*expected"):
+        testing.check_op(total(simplify=rewriting.identity), ["simplify"])
+
+
+def test_a_simplification_that_looks_at_makers_is_tried(table):
+    def wrong(b, operands, attrs):
+        (x,) = operands
+        minus = rewriting.made_by(x, "neg")
+        return b.add("neg", minus.operands[0]) if minus else None
+
+    with failure_with("test_neg: simplified with -x in sample 0"):
+        testing.check_op(unary("neg", simplify=wrong), ["simplify"])
+
+
+# ---- programs ---------------------------------------------------------------------------------
+
+
+def test_a_wrong_epilogue_is_found(table):
+    testing.check_op(total(epilogue="sum"), ["programs"])
+    del TABLE["test_total"]
+    with pytest.raises(testing.ContractError, match="test_total: program after add"):
+        testing.check_op(total(epilogue="max"), ["programs"])
+
+
+def test_a_wrong_pair_of_loops_is_found(table):
+    testing.check_op(binary("sub", first="sub", second="sub from"), ["programs"])
+    del TABLE["test_sub"]
+    with pytest.raises(testing.ContractError, match="test_sub: program before"):
+        testing.check_op(binary("sub", first="add"), ["programs"])
+    del TABLE["test_sub"]
+    with pytest.raises(testing.ContractError, match="test_sub: program after"):
+        testing.check_op(binary("sub", second="add add"), ["programs"])
+
+
+def test_a_wrong_alias_is_found(table):
+    with pytest.raises(testing.ContractError, match="test_flip: program"):
+        testing.check_op(flipped(alias=True), ["programs"])
+
+
+def test_an_op_that_cannot_run_in_place_is_found(table):
+    row = TABLE["roll"]
+    op = movement(
+        "test_roll", WIDE, "input shift:Ints axis:Ints", native="roll",
+        transpose=lambda g, x, out, shift, axis: g, numpy=row.numpy,
+        samples=[call((64,), shift=[1], axis=[0])], in_place="input", doc="roll",
+    )  # fmt: skip
+    with pytest.raises(testing.ContractError, match="test_roll: written over input"):
+        testing.check_op(op, ["in_place"])
+
+
+# ---- the checks themselves --------------------------------------------------------------------
+
+
+def test_every_fact_is_checked():
+    assert {"linear", "pattern", "simplify", "programs", "in_place"} <= set(testing.CHECKS)
+    for name, check in (("mul", "simplify"), ("sum", "programs"), ("tensor_scatter_add", "in_place")):
+        assert check in testing.checks_of(TABLE[name])
+    assert facts.linear is testing.CHECKS["linear"]
+
+
+def test_the_words_of_signatures_and_rules_are_the_cores():
+    assert _core.param_kinds() == PARAM_KINDS
+    assert {"Operand", "Operands", "Axes", "Dtype", "Ignored"} <= set(PARAM_KINDS)
+    assert {"None", "One", "MinusOne", "Zero", "Derivative", "Vjp"} == set(_core.rule_kinds())
