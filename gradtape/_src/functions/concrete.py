@@ -231,6 +231,7 @@ class TracedFunction(ConcreteFunction, Traced):
             else:
                 self._places.append(("tensor", len(outputs)))
                 outputs.append(o)
+        self._only_result = structure is None and [p[0] for p in self._places] == ["tensor"]
         Traced.__init__(self, trace, outputs, n_arguments, owner.name, stand_ins)
 
     @property
@@ -269,12 +270,14 @@ class TracedFunction(ConcreteFunction, Traced):
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
         """Runs the trace on the tensors and variables among its arguments, in their order."""
         trace = _core.current_trace()
-        if trace is not None and trace.records:
+        if trace is None and not self.stand_ins and not _core.is_recording():
+            outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
+        elif trace is not None and trace.records:
             return trace.call(self.call, (list(tensors), list(variables)), {})
-        outs = self.run(tensors, variables)
-        places = self._places
-        if len(places) == 1 and self._structure is None and places[0][0] == "tensor":
-            return outs[places[0][1]]
+        else:
+            outs = self.run(tensors, variables)
+        if self._only_result:
+            return outs[0]
         flat = self._unplaced(outs)
         return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
 
