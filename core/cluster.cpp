@@ -135,13 +135,17 @@ class TileRunner {
         at_[i] = const_cast<char*>(inputs_[r.index]) + column * r.width;
       }
     }
-    const int64_t ops = int64_t(c_.ops.size());
-    run_operations(c_, at_.data(), length, [&](int64_t o) {
-      for (size_t i : fetched_) {
-        const int64_t bytes = length * c_.registers[i].width;
-        fetch(at_[i] + bytes, bytes * o / ops, bytes * (o + 1) / ops);
-      }
-    });
+    if (fetched_.empty()) {
+      run_operations(c_, at_.data(), length, [](int64_t) {});
+    } else {
+      const int64_t ops = int64_t(c_.ops.size());
+      run_operations(c_, at_.data(), length, [&](int64_t o) {
+        for (size_t i : fetched_) {
+          const int64_t bytes = length * c_.registers[i].width;
+          fetch(at_[i] + bytes, bytes * o / ops, bytes * (o + 1) / ops);
+        }
+      });
+    }
     for (size_t t = 0; t < c_.epilogues.size(); ++t)
       reduce(c_.epilogues[t], partials_[t], tile, row, rows, length);
   }
