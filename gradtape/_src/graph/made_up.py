@@ -31,7 +31,14 @@ _INTEGERS: tuple[Callable[[np.ndarray, int, int], Any], ...] = (
     lambda at, place, n: np.where(at == len(at) - 1, n, 0),
 )
 _MOST = 4  # in all elements of integers that may be sizes
-_FACTORS = (1, 0, 3, -1, 2)  # of floats, by style
+# Floats: a function of 0, 1, ...; the last is the same box for every four of them.
+_FLOATS: tuple[Callable[[np.ndarray], Any], ...] = (
+    lambda at: (at + 1) / max(len(at), 1),
+    lambda at: 0 * at,
+    lambda at: 3 * (at + 1) / max(len(at), 1),
+    lambda at: -(at + 1) / max(len(at), 1),
+    lambda at: at // 2 % 2,
+)
 STYLES = len(_INTEGERS)
 
 
@@ -48,5 +55,5 @@ def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: in
     elif dtype.is_integer:
         data = _INTEGERS[style](at, place, wanted if len(dims) < 2 else min(wanted, _MOST))
     else:
-        data = (at + 1) / max(len(at), 1) * _FACTORS[style % len(_FACTORS)]
+        data = _FLOATS[style % len(_FLOATS)](at)
     return conversion.convert(np.reshape(data, dims).astype(dtype.as_numpy_dtype))
