@@ -574,3 +574,25 @@ def test_what_fits_no_size_is_refused():
 
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[None,4\]"):
         f(tf.ones([2, 4]))
+
+
+def test_what_tf_gradients_cannot_do_is_said():
+    def cubes(x):
+        return tf.reduce_sum(tf.boolean_mask(x, x > 0.0) ** 3)
+
+    with pytest.raises(tf.errors.UnimplementedError, match="not one graph. Hint: tf.GradientTape"):
+        tf.function(lambda x: tf.gradients(cubes(x), [x]))(tf.ones([2]))
+    with pytest.raises(tf.errors.UnimplementedError, match="a number that is made in"):
+        tf.function(lambda x: tf.gradients(cubes(x), [x, tf.constant(1.0)]))(tf.ones([2]))
+
+
+def test_made_up_sizes_do_not_show_in_errors_of_tapes():
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+        return tape.gradient(y, x, output_gradients=tf.ones([5]))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[5\] vs. \[None,None\]"):
+        f(tf.ones([2, 3]))

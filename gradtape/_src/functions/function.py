@@ -24,6 +24,7 @@ from gradtape._src.base.errors import (
     NeedsConstants,
     NeedsVariable,
     OperatorNotAllowedInGraphError,
+    UnimplementedError,
     Untraceable,
     more,
 )
@@ -353,6 +354,13 @@ class Function:
                 result = self._traceable()(*args, **kwargs)
                 given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
+        except NeedsConstants:
+            raise UnimplementedError(
+                None,
+                None,
+                f"tf.gradients with respect to a number that is made in {self.name}, whose sizes are not known. Hint: "
+                "tf.GradientTape, and tape.watch of the number.",
+            ) from None
         except Exception as e:
             annotate(e)
             if recording.refused is e and given.has_values and not is_known(statics):

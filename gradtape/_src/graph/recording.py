@@ -20,7 +20,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import Untraceable, set_message
+from gradtape._src.base.errors import UnimplementedError, Untraceable, set_message
 from gradtape._src.graph.calls import (
     OPENERS,
     Bindable,
@@ -204,9 +204,11 @@ class Recording(Trace):
             except Exception as e:
                 texts.append(str(e))
         numbers = [_NUMBER.findall(t) for t in texts]
-        if len({len(n) for n in numbers}) > 1:
-            return
-        shown = iter([n[0] if len(set(n)) == 1 else "None" for n in zip(*numbers, strict=True)])
+        if len({len(n) for n in numbers}) > 1:  # a tape, say, cannot be asked again
+            made_up = {str(world.sample) for world in self.worlds}
+            shown = iter(["None" if n in made_up else n for n in numbers[0]])
+        else:
+            shown = iter([n[0] if len(set(n)) == 1 else "None" for n in zip(*numbers, strict=True)])
         set_message(error, _NUMBER.sub(lambda _: next(shown), texts[0]))
 
     def fill(self, world: World) -> None:
@@ -270,6 +272,12 @@ class Recording(Trace):
         count, steps = self._steps
         if count != len(self.nodes) or any(type(s) is Segment and s.misfit for s in steps):
             steps = split(self.nodes, self.result, self.draws or self.needs_trace)
+            if self.needs_trace and len(steps) > 1:
+                raise UnimplementedError(
+                    None,
+                    None,
+                    "tf.gradients: in this function sizes depend on values, so it is not one graph. Hint: tf.GradientTape.",
+                )
             self._steps = len(self.nodes), steps
         return steps
 
