@@ -207,3 +207,51 @@ def test_variables_of_any_size():
     for n in (1, 3, 1, 3, 3, 2, 2, 1):
         v.assign(tf.ones([n, 2]))
         np.testing.assert_allclose(f(tf.zeros([2, 2])), [n, n])
+
+
+def test_random_numbers_are_those_of_one_graph():
+    tf.random.set_seed(5)
+
+    @tf.function
+    def f(x):
+        kept = tf.boolean_mask(x, x > 0.0)
+        a = tf.random.normal([tf.size(kept)])
+        b = tf.random.uniform([2])
+        c = tf.random.normal([tf.size(kept), 2], seed=3)
+        total = tf.constant(0.0)
+        for _ in tf.range(3):
+            total += tf.random.uniform([])
+        return tf.concat([a, b, tf.reshape(c, [-1]), [total]], 0)
+
+    runs = [f(tf.constant([1.0, -1.0, 2.0])) for _ in range(2)]
+    np.testing.assert_allclose(
+        runs,
+        [
+            [
+                -1.7138785,
+                -0.6787023,
+                0.3875184,
+                0.7485455,
+                -1.4616988,
+                -0.5901872,
+                0.492833,
+                0.7066861,
+                1.7923286,
+            ],
+            [
+                -0.2950869,
+                -0.2106566,
+                0.9647,
+                0.2685586,
+                -0.4106309,
+                1.0206547,
+                -0.0660595,
+                -0.2505683,
+                0.9398472,
+            ],
+        ],
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        tf.random.normal([2]), [-0.1803067, -0.9502863], atol=1e-6
+    )  # which eager mode numbers by itself

@@ -86,6 +86,7 @@ class Call:
         self.opens = function in OPENERS
         self.dynamic = False  # sizes of the results depend on values
         self.draws = False  # random numbers
+        self.numbered: Any = None  # its random ops, as the graph numbers them: `random.Numbered`
         self.refitted = False  # an operand of unknown rank has not the rank of the first world
         self.places: list[int] = []  # of the values among the leaves of the result
 

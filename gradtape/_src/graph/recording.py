@@ -132,7 +132,7 @@ class Recording(Trace):
     def note(self, call: Call) -> Any:
         """Makes a call in the worlds, and a node of it."""
         trace = self.worlds[0].trace
-        before = len(trace.nodes)
+        before, numbers = len(trace.nodes), trace.random_ops
         try:
             outcomes = [world.outcome(call) for world in self.worlds]
         except (*MISFITS, TypeError) as e:
@@ -141,7 +141,10 @@ class Recording(Trace):
             raise
         inner = call.inner()
         call.dynamic = any(dynamic for _, dynamic in outcomes) or any(p.dynamic for p in inner)
-        call.draws = any(isinstance(n.op, Draw) for n in trace.nodes[before:]) or any(p.draws for p in inner)
+        call.draws |= any(isinstance(n.op, Draw) for n in trace.nodes[before:]) or any(p.draws for p in inner)
+        if call.draws and not inner:
+            call.numbered = random.Numbered(self.random_ops)
+            self.random_ops += trace.random_ops - numbers
         first, second = (r for r, _ in outcomes)
         results = [first, self.worlds[1].doubted(call, first, second)]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before

@@ -163,7 +163,11 @@ class _Inside(Frame):
 def make_calls(nodes: Iterable[Node], frame: Frame) -> None:
     """Makes calls one after the other, on what is in a frame."""
     for node in nodes:
-        results = node.op.make(frame)
+        if node.op.numbered is not None and _core.current_trace() is None:
+            with node.op.numbered.scope():
+                results = node.op.make(frame)
+        else:
+            results = node.op.make(frame)
         if len(node.results) == 1 and type(results) is _core.Tensor:
             frame[node.results[0]] = results
         elif node.results:

@@ -43,7 +43,7 @@ from gradtape._src.graph.ir import Callback, symbolic
 from gradtape._src.graph.sizes import Wanted
 from gradtape._src.graph.sketch import sketch
 from gradtape._src.graph.trace import NeverRun, Trace
-from gradtape._src.tensors import conversion
+from gradtape._src.tensors import conversion, random
 
 # The sizes of the two worlds: many divisors, and rarely those of a program. Constants have as many elements as they
 # have in a program, so sizes are small where a shape has many gaps: (most gaps, sizes).
@@ -90,6 +90,7 @@ class World:
         self.frame.world = self
         self.fewer = min(_FEWER[which][0], self.sample)
         self.trials = 0  # of calls that did not fit, so far
+        self._numbers = 0  # of random ops before the call that is being tried
         self.tapes: list[Any] = [] if outer is None else list(outer.tapes)
 
     def inside(self, frame: Frame, trace: Trace) -> World:
@@ -157,6 +158,7 @@ class World:
 
     def outcome(self, call: Call) -> tuple[Any, bool]:
         """The results of a call, with other sizes if those of this world do not fit; whether sizes depend on values."""
+        self._numbers = self.own_trace.random_ops
         if call.refitted:
             with contextlib.suppress(LookupError):
                 return self.with_other_sizes(call)
@@ -267,12 +269,13 @@ class World:
         wanted = [n for n in (*counts, *known) if 0 < n * max(counts, default=1) <= _MOST_ELEMENTS]
         self.trials += _TRIALS_WITH_VALUES
         found = []
+        numbered = random.Numbered(self._numbers)  # nothing is drawn from the program's own streams
         for n in dict.fromkeys((self.fewer, *wanted)):
             for style in range(made_up.STYLES):
                 examples = Frame()
                 examples.update((v, self._example(frame[v], style, k, n)) for k, v in enumerate(values))
                 try:
-                    with _core.Scope(recording=False, trace=None):
+                    with _core.Scope(recording=False, trace=None), numbered.scope():
                         found.append(call.make(examples))
                 except Untraceable:
                     raise
@@ -280,6 +283,8 @@ class World:
                     continue
         if not found:
             raise LookupError("no made-up values fit the call")
+        call.draws = bool(numbered.ops)
+        self.own_trace.random_ops = numbered.next_number
         return self._in_common(found, self._inputs(call))
 
     def _in_common(self, found: list, inputs: list) -> Any:
@@ -343,6 +348,7 @@ class World:
         frame = Frame(self.frame)
         frame.update((v, self._resized(v, s)) for v, s in zip(values, shapes, strict=True))
         self.trials += 1
+        self.own_trace.random_ops = self._numbers
         try:
             try:
                 with self.scope():

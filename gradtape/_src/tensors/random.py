@@ -150,7 +150,10 @@ def op_stream(op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
         return _InGraph(op, dtype, number if op_seed is None else op_seed, steps)
 
     def make() -> Any:
-        return _op_stream(op, dtype, op_seed, steps)
+        numbered = _numbered.now()
+        if numbered is None or (_seeds.given is None and op_seed is None):
+            return _op_stream(op, dtype, op_seed, steps)
+        return numbered.next(op, dtype, op_seed, steps)
 
     return drawn_stream(make, make_in)
 
@@ -183,6 +186,40 @@ class _InGraph:
         low = self.low
         self.low += self.steps
         return stream(*self.seeds, low)
+
+
+class Numbered:
+    """The random ops of a part of a graph that runs call by call: they draw as if they ran with the graph."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first  # the number of the first op without a seed
+        self.next_number = first  # of what comes after the part, once it ran
+        self.ops: list[_InGraph] = []
+
+    def scope(self) -> _core.Scope:
+        """While it is entered, the part runs once."""
+        return _numbered.to(_Numbering(self))
+
+
+class _Numbering:
+    """One run of `Numbered`."""
+
+    def __init__(self, part: Numbered) -> None:
+        self._part, self._number, self._at = part, part.first, 0
+
+    def next(self, op: str, dtype: Any, op_seed: int | None, steps: int) -> Any:
+        """The stream of the next op."""
+        if self._at == len(self._part.ops):
+            self._part.ops.append(_InGraph(op, dtype, self._number if op_seed is None else op_seed, steps))
+        self._number += op_seed is None
+        self._part.next_number = self._number
+        drawn = self._part.ops[self._at]
+        self._at += 1
+        drawn.steps = steps  # as many as this size takes
+        return drawn()
+
+
+_numbered = _core.Setting(None)
 
 
 class _Replay(NamedTuple):
