@@ -151,7 +151,7 @@ class RecordedFunction(ConcreteFunction):
                 "sizes in this function depend on values, so it runs as several programs. Hint: call it, and then "
                 "`pretty()` without arguments shows those that were made."
             )
-        return program, program.operands([frame[v] for v in program.inputs], segment.variables_in(frame))
+        return program, program.operands([frame[v] for v in program.inputs], program.variables_in(frame))
 
 
 def _passed_on(leaf: Any) -> Any:

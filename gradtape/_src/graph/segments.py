@@ -39,25 +39,28 @@ class Segment:
         self.nodes = nodes
         self.outputs = outputs
         self.misfit = False  # a call in it must run alone
-        self._variables = [v for v in inputs if v.variable is not None]  # that are arguments of the function
+        variables = [v for v in inputs if v.variable is not None]  # that are arguments of the function
         inputs = [v for v in inputs if v.variable is None]
         self._at_once = at_once or all(v.static is not None and None not in v.static for v in inputs)
         self._sightings = _core.Cache(_MOST_SIZES)
-        self._known: tuple[list[Recorded], _core.Cache] = inputs, _core.Cache(_MOST_PROGRAMS)
+        # What it reads and the programs for that, which change together: several threads may run it.
+        self._known: tuple[list[Recorded], list[Recorded], _core.Cache]
+        self._known = inputs, variables, _core.Cache(_MOST_PROGRAMS)
 
     @property
     def inputs(self) -> list[Recorded]:
         """The values that it reads, variables last."""
-        return [*self._known[0], *self._variables]
+        tensors, variables, _ = self._known
+        return [*tensors, *variables]
 
     @property
     def programs(self) -> list[Program]:
         """The programs that were made so far, each for tensors of one size."""
-        return self._known[1].values()
+        return self._known[2].values()
 
     def run(self, frame: Frame) -> None:
         """Computes its outputs in a frame that has its inputs."""
-        inputs, programs = self._known
+        inputs, _, programs = self._known
         tensors = [frame[v] for v in inputs]
         program = programs.find(tensors)
         if program is None and self._pays(tensors):
@@ -68,20 +71,16 @@ class Segment:
         program.runs += 1
         if len(program.inputs) > len(tensors):
             tensors = [frame[v] for v in program.inputs]
-        frame.update(zip(self.outputs, program.run(tensors, self.variables_in(frame)), strict=False))
+        frame.update(zip(self.outputs, program.run(tensors, program.variables_in(frame)), strict=False))
 
     def outputs_of_program(self, tensors: Sequence[Any]) -> list | None:
         """Its outputs, if all of its inputs are tensors and there is a program for these; in place of `run`."""
         tensors = list(tensors)
-        program = self._known[1].find(tensors)
-        if program is None or self._variables or len(program.inputs) > len(tensors):
+        program = self._known[2].find(tensors)
+        if program is None or program.variables or len(program.inputs) > len(tensors):
             return None
         program.runs += 1
         return program.run(tensors)
-
-    def variables_in(self, frame: Frame) -> list:
-        """The variables among its inputs."""
-        return [frame[v] for v in self._variables]
 
     def _pays(self, tensors: list) -> bool:
         """Whether tensors of these sizes have come often enough for a program."""
@@ -95,20 +94,20 @@ class Segment:
     def program_for(self, frame: Frame) -> Program | None:
         """The program for the sizes of the tensors in a frame; None if a call needs values."""
         while not self.misfit:
-            inputs, programs = self._known
+            inputs, variables, programs = self._known
             tensors = [frame[v] for v in inputs]
             program = programs.find(tensors)
             if program is not None:
                 return program
             try:
-                program = self._traced(inputs, tensors)
+                program = self._traced(inputs, variables, tensors)
             except _Missing as e:
                 # A function that was given to the library has read this value for the first time.
                 if e.value.variable is None:
                     inputs = [*inputs, e.value]
                 else:
-                    self._variables = [*self._variables, e.value]
-                self._known = inputs, _core.Cache(_MOST_PROGRAMS)
+                    variables = [*variables, e.value]
+                self._known = inputs, variables, _core.Cache(_MOST_PROGRAMS)
             except Untraceable:
                 self.misfit = True
             else:
@@ -116,14 +115,13 @@ class Segment:
                 return program
         return None
 
-    def _traced(self, inputs: list[Recorded], tensors: list) -> Program:
+    def _traced(self, inputs: list[Recorded], variables: list[Recorded], tensors: list) -> Program:
         trace = Trace(is_kept=True)
         frame = _Inside()
         frame.update(
             (v, symbolic(trace.input(t._dims, t.dtype._code))) for v, t in zip(inputs, tensors, strict=True)
         )
-        stand_ins = [v.variable for v in self._variables]
-        frame.update(zip(self._variables, stand_ins, strict=True))
+        frame.update((v, v.variable) for v in variables)
         with aside(trace):
             for node in self.nodes:
                 try:
@@ -131,16 +129,22 @@ class Segment:
                 except Untraceable:
                     node.op.dynamic = True
                     raise
-            return Program(inputs, trace, [frame[v] for v in self.outputs], stand_ins)
+            return Program(inputs, variables, trace, [frame[v] for v in self.outputs])
 
 
 class Program(Traced):
     """A segment for tensors of one size."""
 
-    def __init__(self, inputs: list[Recorded], trace: Trace, outputs: list, stand_ins: list) -> None:
-        super().__init__(trace, outputs, len(inputs), "segment", stand_ins)
-        self.inputs = inputs
+    def __init__(
+        self, inputs: list[Recorded], variables: list[Recorded], trace: Trace, outputs: list
+    ) -> None:
+        super().__init__(trace, outputs, len(inputs), "segment", [v.variable for v in variables])
+        self.inputs, self.variables = inputs, variables
         self.runs = 0
+
+    def variables_in(self, frame: Frame) -> list:
+        """The variables among its inputs."""
+        return [frame[v] for v in self.variables]
 
 
 class _Missing(Exception):
