@@ -68,7 +68,7 @@ _LATE_FROM_BELOW = {
     "gradtape._src.tapes.custom_gradient": "check_numerics in a graph has a gradient of its own",
     "gradtape._src.tapes.tape": "eager code inside a program is differentiated by a tape",
 }
-MOST_LATE = 46
+MOST_LATE = 45
 LARGEST_KNOT = 9  # modules that reach each other through imports, late ones counted
 
 

@@ -117,9 +117,8 @@ class Function:
                     f"input_signature must be either a tuple or a list, got {type(input_signature)}."
                 )
             self.input_signature = tuple(input_signature)
-            if self.parameters.names[:1] != [
-                "self"
-            ]:  # of a method that is not bound yet, the signature says nothing
+            # Of a method that is not bound yet, the signature says nothing.
+            if self.parameters.names[:1] != ["self"]:
                 self._declared = FunctionType.of_signature(self.parameters, self.input_signature)
         self.autograph = autograph
         self.jit_compile = jit_compile
@@ -127,7 +126,7 @@ class Function:
         self.check = check
         self._concrete = _core.Cache(
             _MOST_TRACES
-        )  # traces, by the kinds of arguments and the shapes that they take
+        )  # traces, by kinds of arguments and the shapes that they take
         self._families = _core.Cache(_MOST_TRACES)  # by arguments without their shapes
         self._calls = _core.Cache(_MOST_CALLS)  # by arguments with their shapes: the trace that serves them
         # Whether a size may depend on values: then traces are recordings at once.

@@ -34,9 +34,8 @@ class Traced:
         self._assigned = tuple(trace.assigned.values())
         results = [*outputs, *(trace.state[key] for key in trace.assigned)]
         trace.outputs = [trace.value_of(t) for t in results]
-        self.externals = list(
-            trace.externals
-        )  # after the line above, which may read values for the first time
+        # After the line above, which may read values for the first time.
+        self.externals = list(trace.externals)
         place = {id(e): arguments + i for i, e in enumerate(self.externals)}
         updates = [-1] * len(outputs) + [place.get(id(v), -1) for v in self._assigned]
         self.graph_function = GraphFunction(trace, name, updates if self._assigned else None)
