@@ -1,4 +1,4 @@
-# One word a job, from a fresh clone: demo, test, check, bench, docs, parity, dev, clean.
+# One word a job, from a fresh clone: demo, test, check, bench, docs, parity, xla-tests, dev, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,8 +11,14 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # TensorFlow and gradtape in one environment, outside of the repository.
 PARITY := $(HOME)/.cache/gradtape-parity
+# JAX and gradtape, the same.
+XLA := $(HOME)/.cache/gradtape-xla
 
-.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests sanitize fuzz soak runs clean
+# More of pyproject's extras for .venv, as .ci/run asks for: without JAX, and without MPI, their tests are skipped.
+EXTRAS ?=
+comma := ,
+
+.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -39,15 +45,38 @@ stubs: $(VENV)/.built  ## gradtape/*.pyi: the names that come from the op table,
 coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
 	$(BIN)/python tools/coverage.py
 
-# The core that was built for .venv serves the other environment, of the same Python, through a link.
+xla-rows: $(VENV)/.built  ## docs/xla_rows.md: which ops run on the host in XLA programs
+	$(BIN)/python tools/xla_rows.py
+
+# The core that was built for .venv serves the other environments, of the same Python, through a link.
+LINK_CORE = core=$$($(BIN)/python -c 'import gradtape._core as core; print(core.__file__)') && \
+  { test "$$core" -ef "gradtape/$${core\#\#*/}" || ln -sf "$$core" gradtape/; }
+
 parity: $(VENV)/.built $(PARITY)/.done  ## the same calls, tests and examples on TensorFlow, compared
-	core=$$($(BIN)/python -c 'import gradtape._core as core; print(core.__file__)') && \
-	  { test "$$core" -ef "gradtape/$${core##*/}" || ln -sf "$$core" gradtape/; }
+	$(LINK_CORE)
 	PYTHONPATH=. $(PARITY)/bin/python tests/against_tensorflow/run.py
 
 $(PARITY)/.done:
 	$(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python -m pip install -q 'tensorflow-cpu==2.21.*' scipy-openblas32 pytest hypothesis pillow matplotlib
+	@touch $@
+
+kill-workers: $(VENV)/.built  ## workers are killed at random moments, 20 times, and start again (about 10 minutes)
+	$(BIN)/python tools/kill_workers.py --restart
+
+# All that runs graphs, with XLA as the engine; tests/xla/native_only.py says what is left out. The core is .venv's.
+XLA_TESTS := tests/xla tests/programs tests/semantics tests/graph tests/test_function.py tests/test_control_flow.py \
+  tests/test_random_in_functions.py tests/test_custom_gradient.py tests/test_recompute_grad.py tests/test_optimizers.py \
+  tests/test_autograph.py
+xla-tests: $(VENV)/.built $(XLA)/.done  ## programs and behaviour with XLA as the engine, and rows in all types, in an environment with JAX (about 15 minutes)
+	$(LINK_CORE)
+	PYTHONPATH=. GRADTAPE_ENGINE=xla $(XLA)/bin/python -m pytest -n $(JOBS) --dist worksteal -q -p tests.xla.native_only $(or $(ARGS),$(XLA_TESTS))
+	$(if $(ARGS),,PYTHONPATH=. CONTRACT=all $(XLA)/bin/python -m pytest -n $(JOBS) --dist worksteal -q tests/test_contract.py -k xla)
+
+$(XLA)/.done: pyproject.toml
+	$(PYTHON) -m venv $(XLA)
+	$(PYTHON) -c "import tomllib; e = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*e['xla'], *e['keras'], sep='\n')" > $(XLA)/extras.txt
+	$(XLA)/bin/python -m pip install -q -r $(XLA)/extras.txt scipy-openblas32 scipy pytest pytest-xdist hypothesis pillow matplotlib
 	@touch $@
 
 docs: $(VENV)/.docs  ## the site, build/docs/index.html, from docs/ and the docstrings; needs no network
@@ -89,7 +118,7 @@ $(VENV)/.tools: pyproject.toml
 $(VENV)/.strict: STRICT := --config-settings=cmake.define.GRADTAPE_WERROR=ON
 $(VENV)/.built $(VENV)/.strict: $(VENV)/.tools $(NATIVE) $(CMAKE) pyproject.toml
 	@echo "building the native core: two minutes or so the first time"
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings=cmake.define.GRADTAPE_CHECKS=ON $(STRICT) -e '.[dev]'
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings=cmake.define.GRADTAPE_CHECKS=ON $(STRICT) -e '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
 	@touch $(VENV)/.built $@
 
 clean:

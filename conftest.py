@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gradtape import _core, config
+from gradtape._src import engines
 from gradtape._src.base import settings as settings_of_engine
 from gradtape._src.ops import generator as generators
 from gradtape._src.tensors import random
@@ -26,9 +27,22 @@ settings.register_profile("ci", derandomize=True, max_examples=50, **_any_speed)
 settings.register_profile("random", max_examples=300, print_blob=True, **_any_speed)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Programs of XLA run once or twice here, and to compile them is what takes the time: without optimisation a fifth.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+)
 
 # Keras' own module takes its place when it is imported, which pytest does not expect: tests/keras runs its example.
-collect_ignore = ["gradtape/keras.py"]
+# What carries values between processes starts JAX or MPI when it is imported, for good: tests/distribute does so in
+# processes of their own.
+collect_ignore = [
+    "gradtape/keras.py",
+    "gradtape/distribute/groups_jax.py",
+    "gradtape/distribute/groups_jax_names.py",
+    "gradtape/distribute/groups_mpi.py",
+]
+collect_ignore_glob = ["gradtape/_src/engines/xla/*"]  # JAX is imported by the tests that need it
 
 
 def pytest_configure():
@@ -47,7 +61,12 @@ def global_settings_are_restored():
     """Seeds, `tf.config` and Keras' float type are after a test what they were before it."""
     owners = [config, config.threading, config.optimizer, config.experimental]
     before = [(owner, _settings_of(owner)) for owner in owners]
-    visible, logical = list(config._visible), dict(config._logical)
+    visible, logical = config._visible, dict(config._logical)
+    engine, placement = (
+        engines._default,
+        (settings_of_engine.soft_device_placement, settings_of_engine.log_device_placement),
+    )
+    cpus = settings_of_engine.logical_cpus
     threads = _core.num_threads()
     seeds, generator = dict(vars(random._seeds)), generators._global_generator
     keras = sys.modules.get("keras")
@@ -57,7 +76,11 @@ def global_settings_are_restored():
         for name, value in held.items():
             if getattr(owner, name) is not value:
                 setattr(owner, name, value)
-    config._visible[:] = visible
+    config._visible, settings_of_engine.logical_cpus = visible, cpus
+    if engines._default is not engine:
+        engines.set_default(engine)
+    _core.new_generation()
+    settings_of_engine.soft_device_placement, settings_of_engine.log_device_placement = placement
     config._logical.clear()
     config._logical.update(logical)
     if _core.num_threads() != threads:

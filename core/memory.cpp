@@ -310,7 +310,7 @@ void recycle(Buffer* b) {
 Buffer* adopt(char* data, size_t bytes, void (*release)(void*), void* owner) {
   Buffer* b = allocate(0);
   count_live(-int64_t(b->bytes), 0);
-  b->data = data;
+  b->data = data;  // null for what is on a device
   b->bytes = bytes;
   b->release = release;
   b->owner = owner;

@@ -43,7 +43,6 @@ from gradtape._src.base.dtypes import (
 )
 from gradtape._src.base.scopes import (
     control_dependencies,
-    device,
     executing_eagerly,
     group,
     init_scope,
@@ -55,6 +54,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, broadcas
 from gradtape._src.control.assertions import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from gradtape._src.control.printing import print_ as print
 from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.engines.placement import device
 from gradtape._src.functions.control_flow import (
     case,
     cond,

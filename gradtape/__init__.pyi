@@ -11,6 +11,7 @@ from gradtape import distribute as distribute
 from gradtape import dtypes as dtypes
 from gradtape import errors as errors
 from gradtape import experimental as experimental
+from gradtape import export as export
 from gradtape import image as image
 from gradtape import initializers as initializers
 from gradtape import io as io
@@ -58,7 +59,6 @@ from gradtape._src.base.dtypes import uint64 as uint64
 from gradtape._src.base.dtypes import uint8 as uint8
 from gradtape._src.base.dtypes import variant as variant
 from gradtape._src.base.scopes import control_dependencies as control_dependencies
-from gradtape._src.base.scopes import device as device
 from gradtape._src.base.scopes import executing_eagerly as executing_eagerly
 from gradtape._src.base.scopes import group as group
 from gradtape._src.base.scopes import init_scope as init_scope
@@ -77,6 +77,7 @@ from gradtape._src.control.assertions import assert_rank as assert_rank
 from gradtape._src.control.printing import get_logger as get_logger
 from gradtape._src.control.printing import print_ as _print_
 from gradtape._src.control.tensor_array import TensorArray as TensorArray
+from gradtape._src.engines.placement import device as device
 from gradtape._src.functions.control_flow import case as case
 from gradtape._src.functions.control_flow import cond as cond
 from gradtape._src.functions.control_flow import foldl as foldl

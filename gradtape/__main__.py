@@ -1,4 +1,4 @@
-"""The command line: `python -m gradtape info`, `doctor PATH` and `help [TOPIC]`."""
+"""The command line: `python -m gradtape info`, `doctor PATH`, `help [TOPIC]` and `launch SCRIPT`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def info() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; 1 if the doctor has found something, 2 if what was named is not there."""
+    """Runs a command; 1 if the doctor has found something, 2 if what was named is not there, or a worker's status."""
     parser = argparse.ArgumentParser(
         prog="python -m gradtape", description="TensorFlow's GradientTape as a library."
     )
@@ -88,13 +88,36 @@ def main(arguments: list[str] | None = None) -> int:
     )
     helping = commands.add_parser("help", help="pages about frequent questions; without a topic, their list")
     helping.add_argument("topic", nargs="*", help="a topic, or words to look for")
+    launching = commands.add_parser(
+        "launch",
+        help="several workers of one program, on this machine",
+        description="Starts the program once for each worker, with a TF_CONFIG for MultiWorkerMirroredStrategy. "
+        "The exit status is that of the first worker that fails.",
+    )
+    launching.add_argument("--workers", type=int, default=2, help="how many processes (2)")
+    launching.add_argument(
+        "program", nargs=argparse.REMAINDER, help="a script and its arguments, or -m and a module"
+    )
     given = parser.parse_args(arguments)
     if given.command == "info":
         print(info())
         return 0
     if given.command == "help":
         return _help(" ".join(given.topic))
+    if given.command == "launch":
+        return _launch(given.program, given.workers)
     return _doctor(given.path, given.quiet, given.json)
+
+
+def _launch(program: list[str], workers: int) -> int:
+    from gradtape.distribute.launch import launch
+
+    if not program or workers < 1:
+        print(
+            "launch: expected a script, and at least one worker: launch --workers 2 train.py", file=sys.stderr
+        )
+        return 2
+    return launch(program, workers)
 
 
 def _help(words: str) -> int:

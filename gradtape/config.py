@@ -1,21 +1,24 @@
-"""`tf.config`: answers for programs that ask about devices, and our own settings.
+"""`tf.config`: which devices there are, and our own settings.
 
-There is one physical device, the CPU. Settings about GPUs, clusters and TensorFlow's runtime
+There is one CPU, and the GPUs and TPUs that JAX sees (`gradtape[xla]`). Settings about TensorFlow's runtime
 are checked, remembered where a program can read them back, and otherwise without effect.
-With an effect: `threading.set_intra_op_parallelism_threads`, `run_functions_eagerly`,
-`set_logical_device_configuration` (what `list_logical_devices` says), and gradtape's own
+With an effect: `set_engine`, `set_soft_device_placement`, `threading.set_intra_op_parallelism_threads`,
+`run_functions_eagerly`, `set_logical_device_configuration` (replicas of `tf.distribute`), and gradtape's own
 `memory_info`, `reset_peak_memory`, `release_cached_memory`, `jacobian_memory`.
 """
 
 from __future__ import annotations
 
+import os as _os
 import sys as _sys
 import types as _types
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gradtape import _core
+from gradtape._src import engines as _engines
 from gradtape._src.base import settings as _settings
+from gradtape._src.engines import placement as _placement
 
 
 class _Config(_types.ModuleType):
@@ -33,6 +36,34 @@ class _Config(_types.ModuleType):
 
 
 _sys.modules[__name__].__class__ = _Config
+
+# --- engines -----------------------------------------------------------------------------------
+
+
+def set_engine(name: str) -> None:
+    """What runs functions and optimizers from now on: "native", or "xla" (through JAX), as the environment variable
+    GRADTAPE_ENGINE says for a whole program. Eager ops always run natively.
+
+    Functions that ran before are traced again. On a machine with accelerators, "xla" is the first of them.
+
+    Raises:
+      ValueError: for another name.
+      ImportError: if JAX is not installed.
+
+    >>> from gradtape import config
+    >>> config.set_engine("native")
+    >>> config.get_engine()
+    'native'
+    """
+    if name not in ("native", "xla"):
+        raise ValueError(f'set_engine: there is no such engine; expected "native" or "xla"; got {name!r}.')
+    _engines.set_default(_engines.NATIVE if name == "native" else _engines.xla_on())
+
+
+def get_engine() -> str:
+    """What runs functions: "native" or "xla"."""
+    return _engines.default().name
+
 
 # --- devices -----------------------------------------------------------------------------------
 
@@ -60,12 +91,12 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
-_visible: list[PhysicalDevice] = [_CPU]
+_visible: list[PhysicalDevice] | None = None  # all, unless somebody has chosen
 _logical: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices of the machine: one CPU.
+    """The devices of the machine: one CPU, and what JAX has besides.
 
     >>> from gradtape import config
     >>> config.list_physical_devices("GPU")
@@ -73,19 +104,29 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     >>> config.list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
-    return [_CPU] if device_type in (None, "CPU") else []
+    found = [_CPU] if device_type in (None, "CPU") else []
+    if device_type != "CPU":
+        for a in _placement.accelerators():
+            if device_type in (None, a.kind):
+                found.append(PhysicalDevice(f"/physical_device:{a.kind}:{a.number}", a.kind))
+    return found
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """The devices programs can name: those visible, split as configured."""
-    if not get_visible_devices(device_type):
-        return []
-    count = len(_logical.get(_CPU, ())) or 1
-    return [LogicalDevice(f"/device:CPU:{i}", "CPU") for i in range(count)]
+    found: list[LogicalDevice] = []
+    for device in get_visible_devices(device_type):
+        kind = device.device_type
+        first = sum(d.device_type == kind for d in found)
+        count = len(_logical.get(device, ())) or 1
+        found += [LogicalDevice(f"/device:{kind}:{first + i}", kind) for i in range(count)]
+    return found
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The devices set by `set_visible_devices`; all by default."""
+    if _visible is None:
+        return list_physical_devices(device_type)
     return [d for d in _visible if device_type in (None, d.device_type)]
 
 
@@ -97,13 +138,14 @@ def set_visible_devices(
     Raises:
       ValueError: if one is not a device of this machine, or not of `device_type`.
     """
+    global _visible
     wanted = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     for device in wanted:
         _check_device("set_visible_devices", device)
         if device_type is not None and device.device_type != device_type:
             raise ValueError(f"set_visible_devices: expected devices of type {device_type}; got {device}.")
-    kept = [d for d in _visible if device_type is not None and d.device_type != device_type]
-    _visible[:] = kept + wanted
+    kept = [d for d in get_visible_devices() if device_type is not None and d.device_type != device_type]
+    _visible = kept + wanted
 
 
 def get_logical_device_configuration(
@@ -120,6 +162,8 @@ def set_logical_device_configuration(
     """Splits a device into several logical ones, as tests of distribution do."""
     _check_device("set_logical_device_configuration", device)
     _logical[device] = list(logical_devices)
+    if device == _CPU:
+        _settings.logical_cpus = max(1, len(_logical[device]))
 
 
 def _check_device(op: str, device: Any) -> None:
@@ -130,18 +174,14 @@ def _check_device(op: str, device: Any) -> None:
         )
 
 
-_soft_placement = True
-
-
 def get_soft_device_placement() -> bool:
-    """Whether ops may run elsewhere than asked; read back only."""
-    return _soft_placement
+    """Whether a device that does not exist is the CPU."""
+    return _settings.soft_device_placement
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Remembered; ops always run on the CPU."""
-    global _soft_placement
-    _soft_placement = bool(enabled)
+    """Whether `tf.device` takes the CPU for a device that does not exist, or raises."""
+    _settings.soft_device_placement = bool(enabled)
 
 
 def experimental_connect_to_cluster(*args: Any, **kwargs: Any) -> None:
@@ -165,6 +205,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     >>> config.run_functions_eagerly(False)
     """
     _settings.run_functions_eagerly = bool(run_eagerly)
+    _core.new_generation()
 
 
 def functions_run_eagerly() -> bool:
@@ -290,8 +331,15 @@ class experimental:
 
     @staticmethod
     def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-        """Raises ValueError, as in TensorFlow: there is no GPU to set it on."""
+        """Whether JAX takes the memory of a GPU as it is needed, or most of it at once. Heeded before the first use.
+
+        Raises:
+          ValueError: for the CPU, as in TensorFlow.
+        """
         _check_device("set_memory_growth", device)
+        if device.device_type == "GPU":
+            _os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false" if enable else "true"
+            return
         raise ValueError(
             "set_memory_growth: Cannot set memory growth on non-GPU and non-Pluggable devices; "
             f"expected a GPU; got {device}. Hint: loop over list_physical_devices('GPU')."
@@ -299,9 +347,9 @@ class experimental:
 
     @staticmethod
     def get_memory_growth(device: PhysicalDevice) -> bool:
-        """True: memory is taken as it is needed."""
+        """What was set; True for the CPU, whose memory is taken as it is needed."""
         _check_device("get_memory_growth", device)
-        return True
+        return device.device_type == "CPU" or _os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE") == "false"
 
     @staticmethod
     def get_device_details(device: PhysicalDevice) -> dict[str, Any]:

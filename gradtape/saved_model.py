@@ -18,6 +18,7 @@ import enum
 import inspect
 import json
 import os
+import shutil
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ import numpy as np
 
 import gradtape as _tf
 from gradtape import _core
+from gradtape import export as _export
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.reading import expect, json_of, reading, take_all
 from gradtape._src.functions.concrete import ConcreteFunction
@@ -83,7 +85,9 @@ class experimental:
 # ---- saving ---------------------------------------------------------------------------------------
 
 
-def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
+def save(
+    obj: Any, export_dir: Any, signatures: Any = None, options: Any = None, stablehlo: bool | dict = False
+) -> None:
     """Stores a module in a folder, for `load`.
 
     Stored are the classes and attributes of the module and of those inside it: variables, tensors,
@@ -91,13 +95,20 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     `tf.function`s of methods.
 
     Args:
-      obj: a `tf.Module`.
+      obj: a `tf.Module`; with `stablehlo`, a Keras model, too, of which that is all that is written.
       export_dir: the folder.
       signatures: a function of a method of the module, or a dictionary of such functions.
+      stablehlo: whether programs are written beside it, to `stablehlo/<name>`, which run where there is JAX and
+        neither gradtape nor the class: one for each signature, or without signatures for each method that is a
+        `tf.function` with an `input_signature`. A dictionary has options of `ConcreteFunction.export`.
 
     Raises:
       ValueError: if `obj` is no module, or holds something that cannot be stored; the error names it.
+      ImportError: if `stablehlo` is asked for, and JAX is not installed.
     """
+    if stablehlo is not False and not isinstance(obj, Module) and hasattr(type(obj), "get_config"):
+        obj.export(os.fspath(export_dir), verbose=False, **(stablehlo if isinstance(stablehlo, dict) else {}))
+        return
     if not isinstance(obj, Module):
         hint = (
             "model.save('model.keras')" if hasattr(type(obj), "get_config") else "make its class a tf.Module"
@@ -114,6 +125,13 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     stored = {
         key: writer.encode(_python(f, key), f"signatures[{key!r}]") for key, f in (signatures or {}).items()
     }
+    if stablehlo is not False:
+        programs = _programs(obj, signatures)
+        given = stablehlo if isinstance(stablehlo, dict) else {}
+        shutil.rmtree(
+            os.path.join(folder, _export.FOLDER), ignore_errors=True
+        )  # as saving writes over what was saved
+        _export.write(folder, programs, dict.fromkeys(programs, given))
     os.makedirs(os.path.join(folder, VARIABLES_DIRECTORY), exist_ok=True)
     content = {"format": _FORMAT, "version": 2, "root": root, "objects": writer.objects, "signatures": stored}
     description = json.dumps(content, indent=1).encode()
@@ -124,6 +142,36 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         {_SUM: f"{crc32c(description):08x}"},
     )
     files.write(os.path.join(folder, _FILE), [description])
+
+
+def _programs(module: Module, signatures: dict[str, Any] | None) -> dict[str, ConcreteFunction]:
+    """The traces that are written as StableHLO."""
+    if signatures is None:
+        names = [
+            n for n in dir(type(module)) if isinstance(inspect.getattr_static(type(module), n), Function)
+        ]
+        found = {n: getattr(module, n) for n in names}
+        signatures = {n: f for n, f in found.items() if f.input_signature is not None}
+        if not signatures:
+            raise ValueError(
+                "saved_model.save: stablehlo=True, but there are no signatures, and no method of the module is a "
+                "tf.function with an input_signature. Hint: signatures=module.f.get_concrete_function(tf.TensorSpec(...))."
+            )
+    return {key: _trace_of(f, key) for key, f in signatures.items()}
+
+
+def _trace_of(function: Any, key: str) -> ConcreteFunction:
+    if isinstance(function, ConcreteFunction):
+        return function
+    if function.input_signature is not None:
+        return function.get_concrete_function()
+    traces = function._concrete
+    if len(traces) != 1:
+        raise ValueError(
+            f"saved_model.save: signatures[{key!r}] has no input_signature and {len(traces)} traces; expected one. Hint: "
+            "f.get_concrete_function(tf.TensorSpec(...))."
+        )
+    return traces[0]
 
 
 def _python(function: Any, key: str) -> Any:
@@ -296,7 +344,8 @@ def _unknown(name: str, why: str) -> ImportError:
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     """Makes the module again that `save` stored: an object of the same class, which the program has imported.
 
-    Nothing that the folder says is run or imported; see the top of this file for what it may name.
+    Nothing that the folder says is run or imported; see the top of this file for what it may name. Of a Keras model
+    that was exported, the endpoints are methods of the result, `loaded.serve(x)`: programs of XLA, which JAX runs.
 
     Raises:
       NotFoundError: if there is nothing stored.
@@ -307,6 +356,8 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     folder = os.fspath(export_dir)
     path = os.path.join(folder, _FILE)
     if not os.path.isfile(path):
+        if _export.has_functions(folder):
+            return _export.Endpoints(folder)
         if os.path.isfile(os.path.join(folder, SAVED_MODEL_FILENAME_PB)):
             raise NotImplementedError(
                 f"saved_model.load: {folder} was written by TensorFlow; its graphs cannot be run here. Hint: its "
@@ -463,7 +514,7 @@ def contains_saved_model(export_dir: Any) -> bool:
     return any(
         os.path.isfile(os.path.join(folder, n))
         for n in (_FILE, SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT)
-    )
+    ) or _export.has_functions(folder)
 
 
 def __getattr__(name: str) -> Any:

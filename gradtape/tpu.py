@@ -1,4 +1,4 @@
-"""`tf.tpu`: there is no TPU, and what would need one raises ValueError, as TensorFlow does without one."""
+"""`tf.tpu`: TPUs of this process need no preparation; without one, these raise ValueError as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class experimental:
 
     @staticmethod
     def initialize_tpu_system(cluster_resolver: Any = None) -> Any:
-        """Raises ValueError."""
-        return _resolver()
+        """The resolver: JAX prepares TPUs by itself. Raises ValueError if there are none."""
+        return cluster_resolver or _resolver()
 
     @staticmethod
     def shutdown_tpu_system(cluster_resolver: Any = None) -> Any:
-        """Raises ValueError."""
-        return _resolver()
+        """Does nothing. Raises ValueError if there are none."""
+        return cluster_resolver or _resolver()

@@ -97,11 +97,14 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         look = {
             "keras": self._keras_done,
+            "keras.src.backend": self._backend_done,
             "keras.src.backend.config": self._config_done,
             "keras.src.callbacks.callback_list": self._adapt,
             "keras.src.callbacks.tensorboard": self._adapt,
             "keras.src.layers.layer": self._adapt,
+            "keras.src.layers.normalization.batch_normalization": self._adapt,
             "keras.src.legacy.saving.legacy_h5_format": self._adapt,
+            "keras.src.losses.loss": self._adapt,
             "keras.src.saving.saving_api": self._adapt,
             "keras.src.saving.serialization_lib": self._adapt,
             "keras.src.utils.module_utils": _allow,
@@ -125,6 +128,10 @@ class Finder(importlib.abc.MetaPathFinder):
         else:
             self._borrows = True
             config._BACKEND = "numpy"
+
+    def _backend_done(self, backend: Any) -> None:
+        if self._borrows:  # Keras 3.15 says that the NumPy backend has none
+            backend.distribution_lib = importlib.import_module(f"{PACKAGE}.distribution_lib")
 
     def _adapt(self, module: Any) -> None:
         if self._config is not None:

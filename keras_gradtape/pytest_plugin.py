@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 import keras_gradtape  # noqa: F401  before anything imports Keras
 
 import keras  # isort: skip
+import gradtape  # isort: skip
 from gradtape import _core  # isort: skip
 from keras_gradtape.src import ops  # isort: skip
 
@@ -57,7 +59,8 @@ sys.modules.setdefault("conftest", conftest)
 def _name_for_trainers(real: Callable[[], str]) -> Callable[[], str]:
     """The name of the backend; trainer_test.py, which has tables of names, is told one that is in them.
 
-    It finds our trainer in the place of NumPy's, and the processor under the name that it has in JAX.
+    It finds our trainer in the place of NumPy's, and the processor under the name that it has in JAX. Tests of
+    distributions are for JAX alone, on which ours stand, too.
     """
 
     def name() -> str:
@@ -67,12 +70,24 @@ def _name_for_trainers(real: Callable[[], str]) -> Callable[[], str]:
                 return "numpy"
             if asking.f_code.co_name == "__getitem__":
                 return "jax"
+        if asking.f_code.co_filename.endswith("distribution_lib_test.py"):
+            return "jax"
         return real()
 
     return name
 
 
 keras.src.backend.backend = _name_for_trainers(keras.src.backend.backend)
+
+
+def _sharding(variable: Any) -> Any:
+    """How the value of a variable is cut over devices, under the name that tests of distributions know."""
+    from gradtape._src.engines.xla import mesh
+
+    return mesh.sharding_of(variable)
+
+
+gradtape.Variable.sharding = property(_sharding)  # type: ignore[attr-defined]
 
 # ---- what cannot pass, and why ------------------------------------------------------------------
 
@@ -100,6 +115,10 @@ def _reason(name: str) -> str:
 
 def pytest_collection_modifyitems(items: list) -> None:
     """An excluded test is run and must fail, unless it is said that it is "not run"."""
+    if any(item.path.name == "distribution_lib_test.py" for item in items) and find_spec("jax"):
+        import jax
+
+        jax.config.update("jax_num_cpu_devices", 8)  # what such tests expect of the machine
     for item in items:
         reason = _reason(item.nodeid.partition("keras/src/")[2])
         if reason.startswith("not run: "):

@@ -16,7 +16,7 @@ def unchanged_config(monkeypatch):
     """Gives each test its own settings."""
     for name in ("_visible", "_logical"):
         monkeypatch.setattr(config, name, copy.copy(getattr(config, name)))
-    monkeypatch.setattr(config, "_soft_placement", config._soft_placement)
+    monkeypatch.setattr(settings, "soft_device_placement", settings.soft_device_placement)
     monkeypatch.setattr(settings, "run_functions_eagerly", settings.run_functions_eagerly)
     for space in (config.threading, config.optimizer, config.experimental):
         for name in ("_inter_op", "_jit", "_options", "_tensor_float_32", "_synchronous", "_policy"):

@@ -20,6 +20,7 @@ IMPORT = "import gradtape as tf"
 FILES = sorted(FOLDER.glob("*.py"))
 EXAMPLES = [p for p in FILES if IMPORT in p.read_text()]
 HAS_KERAS = importlib.util.find_spec("keras") is not None
+HAS_JAX = importlib.util.find_spec("jax") is not None
 
 # The quick form, but with its picture: what is drawn has to work as well.
 RUN = """
@@ -51,6 +52,8 @@ def run(*command, cwd):
 def test_runs_and_draws(path, tmp_path):
     if "tf.keras" in path.read_text() and not HAS_KERAS:
         pytest.skip("Keras is an extra")
+    if "keras.distribution" in path.read_text() and not HAS_JAX:
+        pytest.skip("JAX is an extra")
     lines = run("-c", RUN, str(path), cwd=tmp_path).stdout.splitlines()
     losses = json.loads(lines[-1])
     assert losses and all(math.isfinite(x) for x in losses)

@@ -1,4 +1,4 @@
-"""`gradtape._src.base.scopes`: name scopes, and the context managers that do nothing here."""
+"""`gradtape._src.base.scopes`: name scopes, and the context managers that do nothing here, and names of devices."""
 
 import copy
 import pickle
@@ -10,6 +10,7 @@ import pytest
 from gradtape import config
 from gradtape._src.base import scopes
 from gradtape._src.base.scopes import current_scope, name_scope
+from gradtape._src.engines import placement
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_threads_have_their_own():
     ],
 )
 def test_device(name):
-    with scopes.device(name):
+    with placement.device(name):
         pass
 
 
@@ -96,8 +97,8 @@ def test_device(name):
     [("foo", ValueError), ("/GPU:x", ValueError), (3, ValueError), (lambda op: op, RuntimeError)],
 )
 def test_device_refuses(name, error):
-    with pytest.raises(error, match="device"):
-        scopes.device(name)
+    with pytest.raises(error, match="device"), placement.device(name):
+        pass
 
 
 def test_control_dependencies():

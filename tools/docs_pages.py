@@ -5,6 +5,7 @@
   fenced as `text` right after it. Three dots stand for what differs from run to run.
 - Pictures of a page (`![...](name.png)`) are files that its code writes.
 - Code for another library is fenced as `py-tensorflow` or `py-torch`: it is shown, not run.
+- A page with a line `<!-- needs jax -->` is for those who have installed that package.
 
 The tests check all of it (tests/test_docs.py); `make docs` runs pages for their pictures. One page by hand:
 `python tools/docs_pages.py docs/quick_start.md`.
@@ -23,6 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +35,7 @@ LANGUAGES = ("", "python", "text", "cpp", "console", "html", "toml", *SHOWN_ONLY
 _FENCE = re.compile(r"^\s*(`{3,}|:{3,})(.*)$")
 _PRINTED = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 _PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+_NEEDS = re.compile(r"^<!-- needs (\w+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -99,6 +102,11 @@ class Page:
             _LINK.sub(put, prose) if prose else line
             for prose, line in zip(self.prose, self.lines, strict=True)
         )
+
+    @property
+    def missing(self) -> list[str]:
+        """Packages that the page needs, and that are not installed."""
+        return [name for name in _NEEDS.findall("\n".join(self.prose)) if find_spec(name) is None]
 
     def steps(self) -> list[tuple[Block, str]]:
         """The blocks to run, each with what it should print."""

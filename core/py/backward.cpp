@@ -1,6 +1,7 @@
 // The backward pass: walks the recorded graph from the targets, youngest record first, and lets
 // the rule of each op carry the cotangent on. A pass whose structure was seen before runs as a
 // program instead.
+#include "device.h"
 #include "backward.h"
 
 #include <cstdlib>
@@ -133,6 +134,7 @@ std::vector<Ref<>> call_program(PyObject* program, Structure& s) {
   held.reserve(s.inputs.size());
   for (const Tensor*& t : s.inputs) {
     held.push_back(*t);
+    if (t->has_value()) on_host(held.back());
     t = &held.back();
   }
   std::vector<Tensor> outs;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "calls.h"
+#include "device.h"
 
 namespace gt {
 
@@ -203,7 +204,7 @@ static bool integer(PyObject* o, int64_t& out) {
 static bool integers(PyObject* o, std::vector<int64_t>& out) {
   int64_t one;
   if (is_tensor(o) && as_tensor(o)->value.has_value()) {
-    const Tensor& t = as_tensor(o)->value;
+    const Tensor& t = on_host(as_tensor(o)->value);
     if (t.shape.rank > 1 || !is_int(t.dtype)) return false;
     visit(t.dtype, [&](auto zero) {
       using T = decltype(zero);

@@ -1,5 +1,6 @@
 // Values out of and into the core: Python numbers, the buffer protocol, NumPy, DLPack.
 #include "../help.h"
+#include "device.h"
 #include "objects.h"
 
 namespace gt {
@@ -37,6 +38,7 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a symbolic tensor has no value");
     return -1;
   }
+  if (guarded<int>(-1, [&] { return on_host(t), 0; }) < 0) return -1;
   if (t.dtype == Dtype::BF16 && flags & PyBUF_FORMAT) {
     PyErr_SetString(PyExc_BufferError, "buffers have no format for bfloat16");
     return -1;
@@ -79,6 +81,7 @@ PyObject* tensor_to_numpy(TensorObject* self) {
                     "function is traced" GT_MORE("traced-values"));
     return nullptr;
   }
+  on_host(self->value);
   PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));
   Ref<> bf16;  // NumPy's type for it depends on whether ml_dtypes is there
   if (t.dtype == Dtype::BF16) {
@@ -210,6 +213,7 @@ static PyObject* to_dlpack(PyObject*, PyObject* o) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Ref<TensorObject> t = to_tensor(o);
     if (!t->value.has_value()) fail(Code::Type, "to_dlpack: a symbolic tensor has no value");
+    on_host(t->value);
     auto* e = new Exported{{}, t->value, {}};
     int64_t stride = 1;
     for (int i = e->value.shape.rank; i-- > 0;) {
@@ -262,6 +266,7 @@ static PyObject* from_dlpack(PyObject*, PyObject* capsule) {
           if (m->deleter) m->deleter(m);
         },
         m);
+    if (!t.buffer->data) t.buffer->data = reinterpret_cast<char*>(t.buffer);  // no elements
     t.data = t.buffer->data;
     PyCapsule_SetName(capsule, "used_dltensor");
     return reinterpret_cast<PyObject*>(new_tensor(std::move(t)));

@@ -1,6 +1,8 @@
 // Keys, and the Python type Cache: what was made for arguments of one kind.
 #include "key.h"
 
+#include "program_type.h"
+
 #include <bit>
 
 namespace gt {
@@ -162,7 +164,9 @@ namespace {
 struct CacheObject {
   PyObject_HEAD KeyedCache<Ref<>>* cache;
   size_t most;
+  uint64_t generation;  // in which `remember` was called last
 };
+uint64_t generation = 1;  // of what decides how functions run: see new_generation
 CacheObject* as_cache(PyObject* o) { return reinterpret_cast<CacheObject*>(o); }
 
 PyObject* cache_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -180,6 +184,8 @@ PyObject* cache_new(PyTypeObject* type, PyObject* args, PyObject*) {
   Py_DECREF(self);
   return PyErr_NoMemory();
 }
+
+PyTypeObject* CacheType;
 
 PyObject* cache_find(PyObject* self, PyObject* what) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -205,6 +211,40 @@ PyObject* cache_add(PyObject* self, PyObject* args) {
     }
     return Py_NewRef(Py_None);
   });
+}
+
+// remember(tensors, runner): what `run` runs for such tensors, until there is a new generation
+PyObject* cache_remember(PyObject* self, PyObject* args) {
+  CacheObject* c = as_cache(self);
+  if (c->generation != generation) c->cache->take_all();
+  c->generation = generation;
+  return cache_add(self, args);
+}
+
+// run(tensors) -> the result of the runner that was remembered for such tensors. NotImplemented if there is
+// none, or if something is different in this thread for a while: a tape records, a trace is written, ops are
+// watched, a scope is open.
+PyObject* cache_run(PyObject* self, PyObject* tensors) {
+  CacheObject* c = as_cache(self);
+  if (c->generation != generation || !thread_state().contexts.empty() || !PyTuple_CheckExact(tensors))
+    Py_RETURN_NOTIMPLEMENTED;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
+    PyObject* t = PyTuple_GET_ITEM(tensors, i);
+    if (!is_tensor(t) || as_tensor(t)->symbol) Py_RETURN_NOTIMPLEMENTED;
+  }
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Query q;
+    q.add_nest(tensors);
+    auto found = c->cache->find(q);
+    return found ? run_runner(found->value.get(), tensors) : Py_NewRef(Py_NotImplemented);
+  });
+}
+
+PyObject* has_contexts(PyObject*, PyObject*) { return PyBool_FromLong(!thread_state().contexts.empty()); }
+
+PyObject* new_generation(PyObject*, PyObject*) {
+  ++generation;
+  Py_RETURN_NONE;
 }
 
 PyObject* cache_values(PyObject* self, PyObject*) {
@@ -249,6 +289,9 @@ Py_ssize_t cache_length(PyObject* self) { return Py_ssize_t(as_cache(self)->cach
 PyMethodDef methods[] = {
     {"find", cache_find, METH_O, "The value that was added for this, or None."},
     {"add", cache_add, METH_VARARGS, "Keeps a value for this key; the least recently used one is dropped."},
+    {"remember", cache_remember, METH_VARARGS,
+     "Keeps a runner for tensors, until there is a new generation."},
+    {"run", cache_run, METH_O, "The result of the runner for these tensors, or NotImplemented."},
     {"values", cache_values, METH_NOARGS, "All values, the most recently used last."},
     {"clear", cache_clear_method, METH_NOARGS, "Forgets everything."},
     {}};
@@ -267,10 +310,72 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"gradtape._core.Cache", sizeof(CacheObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                     slots};
 
+// ---- Quick: what is called without Python code of ours, if its cache knows how -----------------------
+
+struct QuickObject {
+  PyObject_HEAD PyObject* cache;  // a Cache, whose `run` is tried first
+};
+QuickObject* as_quick(PyObject* o) { return reinterpret_cast<QuickObject*>(o); }
+
+PyObject* quick_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* cache = as_quick(self)->cache;
+  if (cache && Py_TYPE(cache) == CacheType && (!kwargs || PyDict_GET_SIZE(kwargs) == 0)) {
+    Ref<> held = Ref<>::borrow(cache);
+    Ref<> result(cache_run(cache, args));
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
+  static PyObject* method = PyUnicode_InternFromString("_call");
+  Ref<> slow(PyObject_GetAttr(self, method));
+  return slow ? PyObject_Call(slow.get(), args, kwargs) : nullptr;
+}
+
+int quick_clear(PyObject* self) {
+  Py_CLEAR(as_quick(self)->cache);
+  return 0;
+}
+
+int quick_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(as_quick(self)->cache);
+  return 0;
+}
+
+void quick_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  quick_clear(self);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef quick_members[] = {
+    {"_quick", T_OBJECT_EX, offsetof(QuickObject, cache), 0, "The cache that is tried first."}, {}};
+PyType_Slot quick_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(quick_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(quick_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(quick_clear)},
+    {Py_tp_call, reinterpret_cast<void*>(quick_call)},
+    {Py_tp_members, quick_members},
+    {Py_tp_doc,
+     const_cast<char*>("Base of callables: a call is `_quick.run(args)`, or else `_call(*args, **kwargs)`.")},
+    {}};
+PyType_Spec quick_spec = {"gradtape._core.Quick", sizeof(QuickObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, quick_slots};
+
 }  // namespace
 
+static PyMethodDef functions[] = {
+    {"has_contexts", has_contexts, METH_NOARGS, "Whether something is different in this thread for a while."},
+    {"new_generation", new_generation, METH_NOARGS,
+     "What runs functions has changed: what caches remember is forgotten."},
+    {}};
+
 void init_cache_type(PyObject* module) {
-  PyModule_AddObjectRef(module, "Cache", Ref<>(checked(PyType_FromSpec(&spec))).get());
+  PyModule_AddFunctions(module, functions);
+  CacheType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Cache", reinterpret_cast<PyObject*>(CacheType));
+  PyModule_AddObjectRef(module, "Quick", Ref<>(checked(PyType_FromSpec(&quick_spec))).get());
 }
 
 }  // namespace gt

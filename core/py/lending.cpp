@@ -60,6 +60,15 @@ bool may_lend() {
   return waiting == 0;
 }
 
+void lend(VariableObject* v) { v->lent = process; }
+
+void give_back(const std::vector<VariableObject*>& lent) {
+  if (lent.empty()) return;
+  for (VariableObject* v : lent) v->lent = 0;
+  returned.fetch_add(1);
+  returned.notify_all();
+}
+
 template <class F> void Loans::each(F&& f) const {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(targets_); ++k)
     if (run_.takes(first_ + size_t(k))) f(as_variable(PyTuple_GET_ITEM(targets_, k)));

@@ -28,6 +28,11 @@ void replace(VariableObject* v, Tensor value);
 // them in.
 bool may_lend();
 
+// The same for a run of another engine, in device.cpp: the variables are nobody else's until they are given
+// back.
+void lend(VariableObject* v);
+void give_back(const std::vector<VariableObject*>& lent);
+
 // The loans of a run, from before it computes until its results are in the variables.
 class Loans {
  public:

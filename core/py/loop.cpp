@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "device.h"
 #include "../fork.h"
 #include "program_type.h"
 
@@ -46,7 +47,7 @@ Tensor new_token(std::shared_ptr<Residuals> residuals) {
 }
 
 std::shared_ptr<Residuals> find_residuals(const Tensor& token) {
-  if (token.dtype != Dtype::I64 || token.numel != 1 || !token.has_value())
+  if (token.dtype != Dtype::I64 || token.numel != 1 || !token.data)
     fail(Code::Type, "while_loop: expected the token of a loop");
   std::lock_guard hold(residuals_lock);
   auto entry = residuals_by_number.find(*token.as<int64_t>());
@@ -58,8 +59,11 @@ std::shared_ptr<Residuals> find_residuals(const Tensor& token) {
 std::vector<Tensor> tensors_of(PyObject* list) {
   std::vector<Tensor> all;
   Ref<> items(checked(PySequence_Tuple(list)));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
-    all.push_back(to_tensor(PyTuple_GET_ITEM(items.get(), i))->value);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    Ref<TensorObject> t = to_tensor(PyTuple_GET_ITEM(items.get(), i));
+    if (t->value.has_value()) on_host(t->value);
+    all.push_back(t->value);
+  }
   return all;
 }
 

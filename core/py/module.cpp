@@ -11,6 +11,7 @@
 #include "backward.h"
 #include "calls.h"
 #include "compiled.h"
+#include "device.h"
 #include "key.h"
 #include "objects.h"
 #include "program_type.h"
@@ -33,7 +34,8 @@ static void set_hooks(nb::dict given) {
                                                       {"slices", &hooks.slices},
                                                       {"dtype_code", &hooks.dtype_code},
                                                       {"np_empty", &hooks.np_empty},
-                                                      {"np_dtypes", &hooks.np_dtypes}};
+                                                      {"np_dtypes", &hooks.np_dtypes},
+                                                      {"fetch", &hooks.fetch}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
     const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;
@@ -68,7 +70,9 @@ NB_MODULE(gradtape_core, m) {
   gt::init_tape_type(m.ptr());
   gt::init_exchange(m.ptr());
   gt::init_data(m.ptr());
+  gt::init_device(m.ptr());
   gt::init_program_type(m.ptr());
+  gt::init_runner(m.ptr());
   gt::init_loop(m.ptr());
   gt::init_update_type(m.ptr());
 

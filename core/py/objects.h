@@ -76,6 +76,7 @@ struct TensorObject {
   PyObject* dict;    // attributes that other libraries hang on it (Keras masks)
   PyObject* weakrefs;
   PyObject *variable, *key;  // what `variable[key]` gave can be assigned to; owned
+  PyObject* device;          // an array on a device with the same value (see device.h); owned
 };
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
@@ -254,7 +255,8 @@ struct Hooks {
       *slices,         // (values, indices, dense shape) -> IndexedSlices
       *dtype_code,     // anything that names a type -> code
       *np_empty,       // numpy.empty
-      *np_dtypes;      // tuple of NumPy types by code
+      *np_dtypes,      // tuple of NumPy types by code
+      *fetch;          // an array on a device -> its bytes on the host
 };
 extern Hooks hooks;
 // Operands that stand for values of another library (Keras' symbolic inputs) raise `foreign_error` when they

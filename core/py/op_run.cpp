@@ -2,6 +2,7 @@
 // the tapes.
 #include <algorithm>
 
+#include "device.h"
 #include "../ops/elementwise.h"
 #include "calls.h"
 
@@ -307,7 +308,10 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
     for (int i = 0; i < n; ++i) {
       if (in[i]->symbol)
         return here.trace_records ? recorded_op(op, in, n, attrs) : trace(op, in, n, attrs, in[i]->symbol);
-      if (!in[i]->value.has_value()) no_value();
+      if (!in[i]->value.data) {
+        if (!in[i]->value.has_value()) no_value();
+        fetch(in[i]->value);
+      }
     }
     PyObject* out = op->kernel ? run_kernel(op, in, n)
                     : op->impl ? run_impl(op, in, n, attrs)

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "device.h"
 #include "../ops/elementwise.h"
 #include "../help.h"
 #include "calls.h"
@@ -73,7 +74,7 @@ static Ref<TensorObject> as_type(TensorObject* t, Dtype type) {
   }
   if (!t->value.has_value()) no_value();
   Tensor cast = empty(type, t->value.shape);
-  run_cast(t->value, cast);
+  run_cast(on_host(t->value), cast);
   return Ref<TensorObject>(new_tensor(std::move(cast)));
 }
 

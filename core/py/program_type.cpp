@@ -1,5 +1,6 @@
 // The Python type Program: made from a description that gradtape/_src/engines/native/lower.py writes, run
 // with tensors.
+#include "device.h"
 #include "program_type.h"
 
 #include "../ops/elementwise.h"
@@ -139,6 +140,7 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
   for (size_t k = 0; k < outs.size(); ++k) {
     Ref<TensorObject> t = to_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k)));
     if (!t->value.has_value()) fail(Code::Type, "a callback returns a symbolic tensor, which has no value");
+    on_host(t->value);
     if (t->value.dtype != outs[k].dtype || !(t->value.shape == outs[k].shape))
       fail(Code::Value,
            "a callback returns " + t->value.spec().str() + " where " + outs[k].spec().str() + " is expected");
@@ -198,7 +200,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
       value.at = integer(item(v, 3));
       if (value.place == Place::Constant) {
         if (!is_tensor(item(v, 4))) fail(Code::Type, "program: a constant must be a tensor");
-        value.form = as_tensor(item(v, 4))->value;
+        value.form = on_host(as_tensor(item(v, 4))->value);
       } else {
         value.form = form_of(item(v, 0), item(v, 1));
       }
@@ -287,6 +289,7 @@ class Inputs {
   // Of a list or tuple of tensors and variables, which must fit the program. Nothing but a run may follow.
   Inputs(const Program& p, PyObject* list) {
     if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "program: expected a list of tensors");
+    fetch_all(list);
     settle_all(list);
     if (size(list) != Py_ssize_t(p.n_inputs)) fail(Code::Value, "program: wrong number of inputs");
     if (p.n_inputs > 32) large_.resize(p.n_inputs), at_ = large_.data();
@@ -310,6 +313,8 @@ class Inputs {
   const Tensor** at_ = small_;
 };
 
+}  // namespace
+
 PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n) {
   Ref<> list(checked(PyList_New(Py_ssize_t(n))));
   for (size_t k = 0; k < n; ++k)
@@ -317,8 +322,6 @@ PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n) {
                     reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[k]))));
   return list.release();
 }
-
-}  // namespace
 
 // run(inputs) -> list of results
 static PyObject* program_run(PyObject* self, PyObject* list) {
@@ -342,26 +345,32 @@ bool writes_over(const Program& p, PyObject* inputs, PyObject* targets) {
   return true;
 }
 
-// update(inputs, variables) -> list of the results that are not new values of the variables, which are the
-// last results. They are written over the old values where nobody else holds those.
+// The results that are not new values of the variables, which are the last results. They are written over the
+// old values where nobody else holds those.
+std::vector<Tensor> run_update(ProgramObject* p, PyObject* list, PyObject* targets) {
+  const Program& program = *p->program;
+  const size_t n_targets = size_t(PyTuple_GET_SIZE(targets));
+  if (n_targets > program.results.size())
+    fail(Code::Value, "program: it has fewer results than variables are to change");
+  for (size_t k = 0; k < n_targets; ++k)
+    if (!is_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
+      fail(Code::Type, "program: only variables can be given new values");
+  Inputs in(program, list);
+  if (!writes_over(program, list, targets))
+    fail(Code::Value, "program: it was made to change other variables");
+  std::vector<Tensor> outs;
+  update_variables(p, in.get(), targets, outs);
+  outs.resize(outs.size() - n_targets);
+  return outs;
+}
+
+// update(inputs, variables) -> list of the results that are not new values of the variables
 static PyObject* program_update(PyObject* self, PyObject* args) {
   PyObject *list, *targets;
   if (!PyArg_ParseTuple(args, "OO!", &list, &PyTuple_Type, &targets)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    auto* p = reinterpret_cast<ProgramObject*>(self);
-    const Program& program = *p->program;
-    const size_t n_targets = size_t(PyTuple_GET_SIZE(targets));
-    if (n_targets > program.results.size())
-      fail(Code::Value, "program: it has fewer results than variables are to change");
-    for (size_t k = 0; k < n_targets; ++k)
-      if (!is_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
-        fail(Code::Type, "program: only variables can be given new values");
-    Inputs in(program, list);
-    if (!writes_over(program, list, targets))
-      fail(Code::Value, "program: it was made to change other variables");
-    std::vector<Tensor> outs;
-    update_variables(p, in.get(), targets, outs);
-    return tensor_list(outs, outs.size() - n_targets);
+    std::vector<Tensor> outs = run_update(reinterpret_cast<ProgramObject*>(self), list, targets);
+    return tensor_list(outs, outs.size());
   });
 }
 

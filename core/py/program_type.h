@@ -15,6 +15,7 @@ struct ProgramObject {
 extern PyTypeObject* ProgramType;
 void init_program_type(PyObject* module);
 void init_loop(PyObject* module);
+void init_runner(PyObject* module);
 void init_update_type(PyObject* module);
 
 // Runs without the interpreter's lock; throws what the steps throw.
@@ -29,5 +30,13 @@ bool writes_over(const Program& p, PyObject* inputs, PyObject* targets);
 // The native form of attributes given as Python values, the opposite of attrs_tuple. Owned by the caller.
 // `first`: the first operand, which axes are of; nullptr: there is none.
 CallAttrs* attrs_from_tuple(OpObject* op, PyObject* tuple, const Tensor* first);
+
+// Runs on a list or tuple of tensors and variables; gives the results that are not new values of `targets`,
+// which are the last ones.
+std::vector<Tensor> run_update(ProgramObject* p, PyObject* list, PyObject* targets);
+PyObject* tensor_list(std::vector<Tensor>& tensors, size_t n);  // of the first n; new reference
+
+// The result of a traced function for a tuple of tensors, by a Runner (runner.cpp).
+PyObject* run_runner(PyObject* runner, PyObject* arguments);
 
 }  // namespace gt

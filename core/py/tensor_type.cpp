@@ -1,5 +1,6 @@
 // The Python type Tensor: operators, indexing, conversion to Python numbers and NumPy.
 #include "../help.h"
+#include "device.h"
 #include "objects.h"
 
 namespace gt {
@@ -29,7 +30,7 @@ TensorObject* new_tensor() {
   t->node = nullptr;
   t->output = 0;
   t->born = ++tensor_count;
-  t->symbol = t->dict = t->weakrefs = t->variable = t->key = nullptr;
+  t->symbol = t->dict = t->weakrefs = t->variable = t->key = t->device = nullptr;
   return t;
 }
 
@@ -48,6 +49,7 @@ static void tensor_dealloc(PyObject* self) {
   Py_CLEAR(t->dict);
   Py_CLEAR(t->variable);
   Py_CLEAR(t->key);
+  Py_CLEAR(t->device);
   if (n_spare < kMostSpare) {
     t->dict = reinterpret_cast<PyObject*>(spare);
     spare = t;
@@ -140,7 +142,7 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
         fail(Code::Type, std::string("only tensors with one element can be converted to a Python ") + what +
                              ", got shape " + v->shape.str());
       if (!v->has_value()) fail(Code::Runtime, "the tensor has no value");
-      return tensor_item(*v);
+      return tensor_item(on_host(*v));
     });
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // The Python type Update: a program whose results are the new values of variables, such as a step
 // of an optimizer. It recognises the arguments it was made for, runs, and changes the variables;
 // their memory is written over where nobody else holds it.
+#include "device.h"
 #include "lending.h"
 #include "program_type.h"
 
@@ -114,7 +115,7 @@ void update_dealloc(PyObject* self) {
 }
 
 bool fits(const Value* form, const Tensor& x) {
-  return x.has_value() && (!form || (x.dtype == form->form.dtype && x.shape == form->form.shape));
+  return x.data && (!form || (x.dtype == form->form.dtype && x.shape == form->form.shape));
 }
 
 bool rows_exist(const Tensor& x, int64_t count) {
@@ -160,6 +161,7 @@ PyObject* update_step(PyObject* self, PyObject* pairs) {
   UpdateObject* u = as_update(self);
   if (thread_state().trace || thread_state().tracker || !PyList_CheckExact(pairs)) Py_RETURN_FALSE;
   return guarded<PyObject*>(nullptr, [&] {
+    fetch_all(u->externals);
     settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
     size_t n = size_t(PyList_GET_SIZE(pairs));
@@ -185,6 +187,8 @@ PyObject* update_run(PyObject* self, PyObject* list) {
     return nullptr;
   }
   return guarded<PyObject*>(nullptr, [&] {
+    fetch_all(list);
+    fetch_all(u->externals);
     settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
     size_t n = size_t(PyList_GET_SIZE(list));

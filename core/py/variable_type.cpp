@@ -1,5 +1,6 @@
 // The native part of tf.Variable: a value that can be replaced, one leaf for all of its reads,
 // and the operators of a tensor. Everything else is Python (gradtape/_src/state/variable.py).
+#include "device.h"
 #include "../ops/elementwise.h"
 #include "lending.h"
 #include "objects.h"
@@ -230,8 +231,10 @@ PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
       note_assigned(
           self, Ref<>(checked(call_binary(engine.*op, read_variable(as_variable(self)).object(), t.object())))
                     .get());
-    else
-      apply(settled(as_variable(self)), engine.*op, t->value);
+    else {
+      const Tensor& delta = on_host(t->value);
+      apply(host_value(as_variable(self)), engine.*op, delta);
+    }
     return Py_NewRef(a.read ? self : Py_None);
   });
 }
@@ -240,7 +243,7 @@ PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
 static void rewrite(Tensor& value, const char* name, const Tensor* const* in, int n, const Attrs& attrs) {
   const Impl* impl = find_impl(name);
   for (int i = 0; i < n; ++i)
-    if (!in[i]->has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
+    if (!in[i]->data) fail(Code::Type, "a symbolic tensor has no value yet");
   Call call{in, n, attrs};
   Outs outs;
   impl->infer(call, outs);
@@ -281,7 +284,8 @@ static PyObject* put(PyObject* self, PyObject* args) {
       note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
       Py_RETURN_NONE;
     }
-    Tensor& now = settled(as_variable(self));
+    on_host(as_tensor(update)->value);
+    Tensor& now = host_value(as_variable(self));
     const Tensor* in[] = {&now, &as_tensor(update)->value};
     rewrite(now, "index_update", in, 2, attrs.p->values);
     Py_RETURN_NONE;
@@ -298,8 +302,9 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (thread_state().trace || thread_state().tracker)
       fail(Code::Runtime, "a scatter in a trace is made of ops");
-    Tensor& value = settled(as_variable(self));
-    Tensor at = as_tensor(indices)->value;
+    on_host(as_tensor(updates)->value);
+    Tensor at = on_host(as_tensor(indices)->value);
+    Tensor& value = host_value(as_variable(self));
     if (at.dtype != Dtype::I32 && at.dtype != Dtype::I64)
       fail(Code::Type, "scatter: indices must be int32 or int64");
     if (as_tensor(updates)->value.dtype != value.dtype)
@@ -344,13 +349,14 @@ static PyObject* update(PyObject* self, PyObject* args) {
     if (d.dtype != as_variable(self)->value.dtype)
       fail(Code::Value, "the type of the change differs from the variable's");
     if (!d.has_value()) fail(Code::Type, "a symbolic tensor has no value yet");
+    on_host(as_tensor(delta)->value);
     if (thread_state().tracker) {
       note_assigned(
           self,
           Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
       Py_RETURN_NONE;
     }
-    apply(settled(as_variable(self)), as_op(op), d);
+    apply(host_value(as_variable(self)), as_op(op), d);
     Py_RETURN_NONE;
   });
 }

@@ -17,6 +17,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.shape import TensorSpec, unknown_shape
+from gradtape._src.engines import NATIVE
 from gradtape._src.functions.arguments import Given
 from gradtape._src.functions.concrete import TracedFunction
 from gradtape._src.functions.function import _ONCE, Function
@@ -101,10 +102,10 @@ class DataFunction:
                 try:
                     # Whatever is drawn while tracing must not disturb the program's random numbers.
                     with aside(), _random.isolated(_random.isolated_seeds()):
-                        concrete, created = self._traced._trace(Given(args, {}))
+                        concrete, created = self._traced._trace(Given(args, {}), NATIVE)
                         if created:
                             # They exist now: the trace to keep is one that only uses them.
-                            concrete, created = self._traced._trace(Given(args, {}))
+                            concrete, created = self._traced._trace(Given(args, {}), NATIVE)
                         if created:
                             raise ValueError(_ONCE)
                 except Untraceable:

@@ -1,7 +1,6 @@
-"""`tf.distribute`: strategies that run a program as it is, in one replica.
+"""`tf.distribute`: replicas of a program on several devices, and in several processes.
 
-`strategy` has those that work, `cluster` what belongs to several machines: descriptions, options
-without effect, and refusals.
+`strategy` has the strategies of one process, `cluster` what belongs to several machines.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from gradtape.distribute.cluster import (
     HierarchicalCopyAllReduce,
     InputOptions,
     InputReplicationMode,
-    MultiWorkerMirroredStrategy,
     NcclAllReduce,
     ParameterServerStrategy,
     ReductionToOneDevice,
@@ -26,6 +24,7 @@ from gradtape.distribute.cluster import (
     Server,
     TPUStrategy,
 )
+from gradtape.distribute.inputs import DistributedDataset, DistributedIterator
 from gradtape.distribute.strategy import (
     InputContext,
     MirroredStrategy,
@@ -40,18 +39,8 @@ from gradtape.distribute.strategy import (
     has_strategy,
     in_cross_replica_context,
 )
-
-
-class DistributedValues:
-    """Values of several replicas; with one replica values are what they are, and nothing is one of these."""
-
-
-class DistributedDataset:
-    """A dataset for several replicas; with one replica a dataset stays what it is."""
-
-
-class DistributedIterator:
-    """An iterator for several replicas; with one replica an iterator stays what it is."""
+from gradtape.distribute.values import DistributedValues
+from gradtape.distribute.workers import MultiWorkerMirroredStrategy
 
 
 def _namespace(name: str, **names: _Any) -> _types.ModuleType:
@@ -65,6 +54,7 @@ cluster_resolver = _namespace(
     "cluster_resolver",
     ClusterResolver=_cluster.ClusterResolver,
     SimpleClusterResolver=_cluster.SimpleClusterResolver,
+    SlurmClusterResolver=_cluster.SlurmClusterResolver,
     TFConfigClusterResolver=_cluster.TFConfigClusterResolver,
     TPUClusterResolver=_cluster.TPUClusterResolver,
 )

@@ -1,7 +1,6 @@
-"""Several machines, as far as programs ask: descriptions of clusters, and clear refusals.
+"""Clusters: resolvers, which say what machines there are, and options; refusals of what there is not.
 
-gradtape runs in one process. Strategies for clusters work where there is no cluster, as
-TensorFlow's do; where one is described, they refuse, rather than let every machine train alone.
+`MultiWorkerMirroredStrategy` itself is in `workers`.
 """
 
 from __future__ import annotations
@@ -10,19 +9,17 @@ import enum
 import json
 import math
 import os
+import re
 from typing import Any
 
-from gradtape.distribute.strategy import Strategy
+from gradtape._src.engines import placement
+from gradtape.distribute.strategy import Strategy, local_devices
 from gradtape.train.cluster import ClusterSpec
 
-_ONE_PROCESS = "gradtape runs in one process on the CPU"
 
-
-def refuse(
-    what: str, instead: str = "tf.distribute.MirroredStrategy() has one replica"
-) -> NotImplementedError:
-    """The error of what would need other machines."""
-    return NotImplementedError(f"{what}: {_ONE_PROCESS}. Hint: {instead}.")
+def refuse(what: str, why: str, instead: str) -> NotImplementedError:
+    """The error of what is not there."""
+    return NotImplementedError(f"{what}: {why}. Hint: {instead}.")
 
 
 # ---- resolvers ------------------------------------------------------------------------------------
@@ -85,7 +82,12 @@ class SimpleClusterResolver(ClusterResolver):
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """The cluster that the environment variable TF_CONFIG describes."""
+    """The cluster that the environment variable TF_CONFIG describes.
+
+    Raises:
+      ValueError: if TF_CONFIG is not JSON, or not of the form
+        `{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}`.
+    """
 
     def __init__(
         self,
@@ -94,93 +96,258 @@ class TFConfigClusterResolver(ClusterResolver):
         rpc_layer: str | None = None,
         environment: str | None = None,
     ) -> None:
-        self._config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        self._config = _tf_config()
         task = self._config.get("task", {})
         self.task_type = task.get("type") if task_type is None else task_type
         index = task.get("index") if task_id is None else task_id
-        self.task_id = None if index is None else int(index)
+        self.task_id = None if index is None else _whole_number(index)
         self.rpc_layer = self._config.get("rpc_layer") if rpc_layer is None else rpc_layer
         self.environment = self._config.get("environment", "") if environment is None else environment
 
     def cluster_spec(self) -> ClusterSpec:
         return ClusterSpec(self._config.get("cluster", {}))
 
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The address of a task; of this one by default, or none without a cluster."""
+        spec = self.cluster_spec()
+        kind = self.task_type if task_type is None else task_type
+        index = self.task_id if task_id is None else task_id
+        return spec.task_address(kind, index) if spec and kind is not None and index is not None else ""
+
+
+_FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
+
+
+def _tf_config() -> dict:
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        config = json.loads(text)
+    except ValueError as e:
+        raise ValueError(f"TF_CONFIG: it is not JSON ({e}); expected {_FORM}; got {text[:200]!r}.") from None
+    parts = (
+        [config, *(config.get(k, {}) for k in ("cluster", "task"))] if isinstance(config, dict) else [None]
+    )
+    if not all(isinstance(part, dict) for part in parts):
+        raise ValueError(f"TF_CONFIG: expected {_FORM}; got {text[:200]!r}.")
+    return config
+
+
+def _whole_number(index: Any) -> int:
+    if isinstance(index, bool) or not re.fullmatch(r"\d+", str(index)):
+        raise ValueError(f"TF_CONFIG: the index of the task must be a number; got {index!r}.")
+    return int(index)
+
+
+class SlurmClusterResolver(ClusterResolver):
+    """The cluster of a job step that Slurm has started: `srun python train.py`.
+
+    Tasks are numbered as Slurm does, machine by machine; a task has the port `port_base` plus its number on its machine.
+
+    Args:
+      jobs: names of jobs and their numbers of tasks, in the order of the tasks' numbers; all are workers by default.
+      port_base: the port of the first task of a machine.
+      tasks_per_node: how many tasks each machine has; Slurm knows by default.
+      gpus_per_node, gpus_per_task, auto_set_gpu: accepted as in TensorFlow, without effect.
+
+    Raises:
+      RuntimeError: if the process was not started by srun.
+      ValueError: if `jobs` have other numbers of tasks than were started.
+    """
+
+    def __init__(
+        self,
+        jobs: dict[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: Any = None,
+        auto_set_gpu: bool = True,
+        rpc_layer: str = "grpc",
+    ) -> None:
+        self._rank = int(_slurm("SLURM_PROCID"))
+        self._count = int(_slurm("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"))
+        self._hosts = hosts_of(_slurm("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"))
+        self._per_host = self._tasks_per_host(tasks_per_node)
+        self._port, self.rpc_layer = port_base, rpc_layer
+        self._jobs = {"worker": self._count} if jobs is None else dict(jobs)
+        if sum(self._jobs.values()) != self._count or sum(self._per_host) < self._count:
+            raise ValueError(
+                f"SlurmClusterResolver: jobs {self._jobs} on machines with {self._per_host} tasks do not fit; expected "
+                f"{self._count} tasks, which srun has started."
+            )
+        self.task_type, self.task_id = self.get_task_info()
+
+    def _tasks_per_host(self, given: Any) -> list[int]:
+        if isinstance(given, int):
+            return [given] * len(self._hosts)
+        if given is None:
+            text = os.environ.get("SLURM_STEP_TASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE")
+            if text is None:
+                return [-(-self._count // len(self._hosts))] * len(self._hosts)
+            given = counts_of(text)
+        return list(given)
+
+    def cluster_spec(self) -> ClusterSpec:
+        addresses = [
+            f"{host}:{self._port + k}"
+            for host, tasks in zip(self._hosts, self._per_host, strict=False)
+            for k in range(tasks)
+        ]
+        cluster, at = {}, 0
+        for job, count in self._jobs.items():
+            cluster[job] = addresses[at : at + count]
+            at += count
+        return ClusterSpec(cluster)
+
+    def get_task_info(self) -> tuple[str, int]:
+        """The job of this process, and its number in it."""
+        at = 0
+        for job, count in self._jobs.items():
+            if self._rank < at + count:
+                return job, self._rank - at
+            at += count
+        raise ValueError(f"SlurmClusterResolver: SLURM_PROCID is {self._rank}; expected less than {at}.")
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The address of a task, of this one by default."""
+        own_type, own_id = self.get_task_info()
+        kind, index = task_type or own_type, own_id if task_id is None else task_id
+        return self.cluster_spec().task_address(kind, index)
+
+
+def _slurm(*names: str) -> str:
+    for name in names:
+        if os.environ.get(name):
+            return os.environ[name]
+    raise RuntimeError(
+        f"SlurmClusterResolver: {' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set; expected a process that "
+        "srun has started. Hint: srun python train.py."
+    )
+
+
+def hosts_of(text: str) -> list[str]:
+    """The names in a list of Slurm's.
+
+    >>> hosts_of("n[1-2,07],gpu")
+    ['n1', 'n2', 'n07', 'gpu']
+    """
+    names: list[str] = []
+    for prefix, ranges, suffix in re.findall(r"([^,\[\]]*)(?:\[([^\]]*)\])?([^,\[\]]*)(?:,|$)", text):
+        if not ranges:
+            names += [prefix + suffix] if prefix + suffix else []
+            continue
+        for part in ranges.split(","):
+            first, _, last = part.partition("-")
+            width = len(first)
+            names += [f"{prefix}{i:0{width}d}{suffix}" for i in range(int(first), int(last or first) + 1)]
+    return names
+
+
+def counts_of(text: str) -> list[int]:
+    """The numbers in a list of Slurm's.
+
+    >>> counts_of("2(x3),1")
+    [2, 2, 2, 1]
+    """
+    found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [int(n) for n, times in found for _ in range(int(times or 1))]
+
 
 class TPUClusterResolver(ClusterResolver):
-    """Raises ValueError, as in TensorFlow on a machine without a TPU: there is none to connect to."""
+    """The TPUs that JAX sees in this process.
+
+    Raises:
+      ValueError: if there are none, as in TensorFlow.
+    """
+
+    task_type, task_id = "worker", 0
 
     def __init__(self, tpu: str | None = None, *args: Any, **kwargs: Any) -> None:
-        raise ValueError(f"Please provide a TPU Name to connect to: {_ONE_PROCESS}, there is no TPU.")
+        self._count = sum(a.kind == "TPU" for a in placement.accelerators())
+        if not self._count:
+            raise ValueError(
+                "Please provide a TPU Name to connect to: there is no TPU here. Hint: TPUs are those that JAX sees, "
+                'pip install "jax[tpu]".'
+            )
 
     @staticmethod
     def connect(tpu: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Raises ValueError: there is no TPU."""
+        """The resolver: TPUs of this process are connected."""
         return TPUClusterResolver(tpu)
+
+    def cluster_spec(self) -> ClusterSpec:
+        """One process."""
+        return ClusterSpec({})
+
+    def num_accelerators(self, *args: Any, **kwargs: Any) -> dict[str, int]:
+        """How many TPUs there are."""
+        return {"TPU": self._count}
 
 
 # ---- strategies -----------------------------------------------------------------------------------
 
 
-def _machines(resolver: Any) -> int:
-    spec = (TFConfigClusterResolver() if resolver is None else resolver).cluster_spec()
-    return sum(spec.num_tasks(job) for job in spec.jobs if job != "evaluator")
-
-
-class MultiWorkerMirroredStrategy(Strategy):
-    """One replica where no cluster is described; otherwise refused."""
-
-    def __init__(
-        self, cluster_resolver: Any = None, communication_options: Any = None, **kwargs: Any
-    ) -> None:
-        super().__init__()
-        n = _machines(cluster_resolver)
-        if n > 1:
-            raise refuse(f"MultiWorkerMirroredStrategy: TF_CONFIG (or the resolver) describes {n} machines")
-        self.cluster_resolver = TFConfigClusterResolver() if cluster_resolver is None else cluster_resolver
-
-
 class TPUStrategy(Strategy):
-    """Raises ValueError, as in TensorFlow on a machine without a TPU."""
+    """One replica on each TPU of this process.
+
+    Raises:
+      ValueError: if there are none, as in TensorFlow.
+    """
 
     def __init__(self, tpu_cluster_resolver: Any = None, *args: Any, **kwargs: Any) -> None:
-        TPUClusterResolver()
+        self.cluster_resolver = tpu_cluster_resolver or TPUClusterResolver()
+        tpus = [a.name for a in placement.accelerators() if a.kind == "TPU"]
+        super().__init__(devices=local_devices("TPUStrategy", tpus))
+
+
+_NO_SERVERS = (
+    "variables are not kept on servers: every worker has its own, and gradients are added up, which gives the same numbers "
+    "however many workers there are"
+)
+_WORKERS = "tf.distribute.MultiWorkerMirroredStrategy trains on several machines"
 
 
 class ParameterServerStrategy(Strategy):
-    """Refused: it is for clusters."""
+    """Refused: there are no parameter servers."""
 
     def __init__(self, cluster_resolver: Any, variable_partitioner: Any = None) -> None:
-        if not _machines(cluster_resolver):
+        if not cluster_resolver.cluster_spec():
             raise ValueError(
                 "Cluster spec must be non-empty in `tf.distribute.cluster_resolver.ClusterResolver`."
             )
-        raise refuse("ParameterServerStrategy")
+        raise refuse("ParameterServerStrategy", _NO_SERVERS, _WORKERS)
 
 
 class ClusterCoordinator:
-    """Refused: it is for clusters."""
+    """Refused: it hands out work to workers of a ParameterServerStrategy."""
 
     def __init__(self, strategy: Any) -> None:
-        raise refuse("ClusterCoordinator", "strategy.run(fn, args) calls a function in the one replica")
+        raise refuse(
+            "ClusterCoordinator", _NO_SERVERS, f"{_WORKERS}; strategy.run calls a function in replicas"
+        )
 
 
 class Server:
-    """Refused: nothing would connect to it."""
+    """Refused: workers of a MultiWorkerMirroredStrategy find each other without servers."""
 
     def __init__(self, server_or_cluster_def: Any, *args: Any, **kwargs: Any) -> None:
-        raise refuse("tf.distribute.Server")
+        raise refuse("tf.distribute.Server", _NO_SERVERS, f"{_WORKERS}, and needs no servers")
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Any:
         """Refused."""
-        raise refuse("tf.distribute.Server")
+        raise refuse("tf.distribute.Server", _NO_SERVERS, f"{_WORKERS}, and needs no servers")
 
 
-# ---- options, without an effect on one replica ------------------------------------------------------
+# ---- options ----------------------------------------------------------------------------------------
 
 
 class CommunicationImplementation(enum.Enum):
-    """How machines would talk to each other."""
+    """How machines talk to each other; accepted, without effect."""
 
     AUTO = "AUTO"
     RING = "RING"
@@ -188,7 +355,14 @@ class CommunicationImplementation(enum.Enum):
 
 
 class CommunicationOptions:
-    """How much and how long machines would talk; without effect on one replica."""
+    """How processes exchange values.
+
+    Args:
+      bytes_per_pack: accepted as in TensorFlow; all tensors of an exchange travel in one buffer.
+      timeout_seconds: how long other workers are waited for, before DeadlineExceededError says who is missing. By
+        default GRADTAPE_COLLECTIVE_TIMEOUT, or 60.
+      implementation: accepted as in TensorFlow; JAX chooses, or MPI.
+    """
 
     def __init__(
         self,

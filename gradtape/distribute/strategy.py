@@ -1,215 +1,54 @@
-"""Strategies with one replica: the program runs as it would without them, in one process, on the CPU.
+"""Strategies: replicas of a program on the devices of this process, and of the processes of a group.
 
-A strategy for several devices is accepted and has one replica, as TensorFlow's have on a machine
-with one device. One that would need other machines is refused.
+A strategy has `_local_replicas`, one for each of its devices, which `replicas.Run` runs, and a `_group` of processes,
+through which all reductions go (`reductions`). Together they are `num_replicas_in_sync` replicas.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
-import logging
-import threading
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gradtape import _core
+from gradtape import _core, config
 from gradtape._src import ops
-from gradtape._src.base import nest
-from gradtape._src.state.variable import VariableAggregation
-from gradtape._src.tensors import conversion
-from gradtape._src.tensors.tensor import _DEVICE
+from gradtape._src.autograph.conversion import conv
+from gradtape._src.base import nest, settings
+from gradtape._src.base.contexts import unrecorded
+from gradtape._src.base.locks import Lock
+from gradtape._src.base.replicas import place as _place
+from gradtape._src.base.scopes import creators
+from gradtape._src.control import collective
+from gradtape._src.engines import placement
+from gradtape._src.functions.function import Function
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape.distribute import contexts, inputs, reductions, spmd, values, variables
+from gradtape.distribute.contexts import (
+    CROSS_REPLICA,
+    InputContext,
+    ReplicaContext,
+    ValueContext,
+    experimental_set_strategy,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+    in_cross_replica_context,
+)
+from gradtape.distribute.extended import StrategyExtended
+from gradtape.distribute.reductions import OneProcess, ReduceOp, as_reduce_op
+from gradtape.distribute.replicas import Run
+from gradtape.distribute.values import DistributedValues
 
-_log = logging.getLogger("gradtape")
-
-
-class ReduceOp(enum.Enum):
-    """How the values of replicas become one."""
-
-    SUM = "SUM"
-    MEAN = "MEAN"
-
-    @staticmethod
-    def from_variable_aggregation(aggregation: VariableAggregation) -> ReduceOp:
-        """The same as for variables."""
-        known = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
-        if aggregation not in known:
-            raise ValueError(
-                f"Could not convert from `tf.VariableAggregation` {aggregation} to`tf.distribute.ReduceOp`"
-            )
-        return known[aggregation]
-
-
-def as_reduce_op(value: Any) -> ReduceOp:
-    """A ReduceOp from itself or its name."""
-    return value if isinstance(value, ReduceOp) else ReduceOp(str(value).upper())
-
-
-# ---- where a program is ---------------------------------------------------------------------------
-
-
-_place = _core.Setting(None)  # (strategy, replica context or None)
-
-
-class _Program(threading.local):
-    """The strategy that a thread has set for good."""
-
-    strategy: Strategy | None = None
-
-
-_program = _Program()
-
-
-def _where() -> tuple[Strategy, ReplicaContext | None]:
-    now = _place.now()
-    if now is not None:
-        return now
-    if _program.strategy is not None:
-        return _program.strategy, None
-    return _default, ReplicaContext(_default)
-
-
-class ReplicaContext:
-    """What code that runs in a replica may ask: `tf.distribute.get_replica_context()`."""
-
-    def __init__(self, strategy: Strategy, replica_id_in_sync_group: int = 0) -> None:
-        self._strategy = strategy
-        self._replica_id = replica_id_in_sync_group
-        self._scopes: list[_core.Scope] = []
-
-    @property
-    def strategy(self) -> Strategy:
-        """The strategy."""
-        return self._strategy
-
-    @property
-    def replica_id_in_sync_group(self) -> Any:
-        """The number of the replica: 0."""
-        return conversion.convert(self._replica_id)
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """The number of replicas: 1."""
-        return self._strategy.num_replicas_in_sync
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """The devices of this replica."""
-        return (_DEVICE,)
-
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """The sum or mean over the one replica: `value` itself."""
-        as_reduce_op(reduce_op)
-        return nest.map_structure(ops.identity, value)
-
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The values of all replicas in a row: `value` itself."""
-        return nest.map_structure(ops.identity, value)
-
-    def merge_call(self, merge_fn: Callable, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """`merge_fn(strategy, *args)`, outside of the replica."""
-        with self._strategy._entered(None):
-            return merge_fn(self._strategy, *args, **(kwargs or {}))
-
-    def __enter__(self) -> ReplicaContext:
-        self._scopes.append(_place.to((self._strategy, self)))
-        self._scopes[-1].__enter__()
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        self._scopes.pop().__exit__(*exc_info)
-
-
-class InputContext:
-    """What a function that makes a dataset is told."""
-
-    def __init__(
-        self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1
-    ) -> None:
-        self.num_input_pipelines = num_input_pipelines
-        self.input_pipeline_id = input_pipeline_id
-        self.num_replicas_in_sync = num_replicas_in_sync
-
-    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The part of a batch that one replica gets."""
-        if global_batch_size % self.num_replicas_in_sync:
-            raise ValueError(
-                f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
-                f"{self.num_replicas_in_sync} "
-            )
-        return global_batch_size // self.num_replicas_in_sync
-
-    def __str__(self) -> str:
-        return (
-            f"tf.distribute.InputContext(input pipeline id {self.input_pipeline_id}, "
-            f"total: {self.num_input_pipelines})"
-        )
-
-
-class ValueContext:
-    """What a function that makes the value of a replica is told."""
-
-    def __init__(self, replica_id_in_sync_group: int = 0, num_replicas_in_sync: int = 1) -> None:
-        self.replica_id_in_sync_group = replica_id_in_sync_group
-        self.num_replicas_in_sync = num_replicas_in_sync
-
-
-# ---- strategies -----------------------------------------------------------------------------------
-
-
-class StrategyExtended:
-    """What libraries ask of a strategy: `strategy.extended`."""
-
-    def __init__(self, container_strategy: Strategy) -> None:
-        self._strategy = container_strategy
-
-    worker_devices = parameter_devices = (_DEVICE,)
-    should_checkpoint = should_save_summary = True
-    experimental_require_static_shapes = False
-
-    def update(
-        self, var: Any, fn: Callable, args: tuple = (), kwargs: dict | None = None, group: bool = True
-    ) -> Any:
-        """`fn(var, *args)`."""
-        return fn(var, *args, **(kwargs or {}))
-
-    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any = None, options: Any = None) -> Any:
-        """The sum or mean over the one replica: `value` itself."""
-        as_reduce_op(reduce_op)
-        return value
-
-    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list:
-        """As `reduce_to`, for pairs of a value and its destination."""
-        as_reduce_op(reduce_op)
-        return [value for value, _ in value_destination_pairs]
-
-    def broadcast_to(self, tensor: Any, destinations: Any = None) -> Any:
-        """The tensor itself."""
-        return tensor
-
-    def call_for_each_replica(self, fn: Callable, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """As `Strategy.run`."""
-        return self._strategy.run(fn, args, kwargs)
-
-    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
-        """A context that changes nothing."""
-        return contextlib.nullcontext()
-
-    def variable_created_in_scope(self, v: Any) -> bool:
-        """True: every variable is on the one device."""
-        return True
-
-    def value_container(self, value: Any) -> Any:
-        """The value itself."""
-        return value
-
-    def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """The device."""
-        return (_DEVICE,)
+__all__ = [
+    "CentralStorageStrategy", "InputContext", "MirroredStrategy", "OneDeviceStrategy", "ReduceOp", "ReplicaContext",
+    "Strategy", "StrategyExtended", "ValueContext", "experimental_set_strategy", "get_replica_context", "get_strategy",
+    "has_strategy", "in_cross_replica_context",
+]  # fmt: skip
 
 
 class Strategy:
-    """A strategy with one replica; the base of all of them.
+    """Replicas of a program; the base of all strategies, with one replica unless a subclass names more devices.
 
     >>> import gradtape as tf
     >>> strategy = tf.distribute.MirroredStrategy()
@@ -220,8 +59,17 @@ class Strategy:
     np.float32(6.0)
     """
 
-    def __init__(self, extended: Any = None) -> None:
+    def __init__(self, extended: Any = None, devices: Sequence[str] = (), group: Any = None) -> None:
+        self._devices = list(devices)
+        self._processes: Any = OneProcess() if group is None else group
+        self._replicas = contexts.ReplicaGroup(self)
         self._extended = extended if extended is not None else StrategyExtended(self)
+        self._on_read: dict[
+            int, Any
+        ] = {}  # weak references to the variables of which each replica has a value
+        self._creator = variables.creator(self)
+        self._unsettled = False  # whether processes have set variables that they have not compared
+        self._lock = Lock()  # one run at a time: values of replicas take turns in variables
 
     @property
     def extended(self) -> Any:
@@ -230,136 +78,436 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """The number of replicas: 1."""
-        return 1
+        """The number of replicas, in all processes."""
+        return self._local_replicas * self._group.size
+
+    @property
+    def _axis(self) -> Any:
+        """The replicas as a group, while one of them is traced for all: see `spmd`."""
+        now = spmd.axis.now()
+        return now[1] if now is not None and now[0] is self else None
+
+    @property
+    def _group(self) -> Any:
+        """The processes, through which all reductions go; or the replicas, while one of them stands for all."""
+        return self._axis or self._processes
+
+    @property
+    def _replica_group(self) -> Any:
+        """All replicas as a group, for the graph of one of them."""
+        return self._axis or self._replicas
+
+    @property
+    def _local_replicas(self) -> int:
+        """The number of replicas in this process."""
+        return 1 if self._axis else self._local_devices
+
+    @property
+    def _local_devices(self) -> int:
+        """The number of devices of this process, with a replica on each."""
+        return len(self._devices) or 1
 
     cluster_resolver: Any = None
+    _runner: type[Run] = Run  # how the replicas of this process run
+
+    def _entered(self, replica: ReplicaContext | None) -> _core.Scope:
+        """A scope in which code runs in a replica, or between replicas."""
+        return _place.to((self, replica))
 
     @contextlib.contextmanager
-    def _entered(self, replica: ReplicaContext | None) -> Iterator[Strategy]:
-        with _place.to((self, replica)):
+    def _opened(self) -> Iterator[Strategy]:
+        with _place.to((self, None)), creators.to(self._creator):
             yield self
 
     def scope(self) -> Any:
-        """Makes it the strategy of the code inside `with`.
+        """Makes it the strategy of the code inside `with`: variables that are made there belong to it.
 
         Raises:
-          RuntimeError: if another strategy is.
+          RuntimeError: if another strategy is, or this is in a replica.
         """
         if has_strategy() and get_strategy() is not self:
             raise RuntimeError(
                 f"Mixing different tf.distribute.Strategy objects: {get_strategy()} is not {self}"
             )
-        return self._entered(None)
+        if has_strategy() and get_replica_context() is not None:
+            raise RuntimeError(CROSS_REPLICA)
+        return self._opened()
+
+    def _want_cross_replica(self) -> None:
+        if not has_strategy():
+            return
+        if get_strategy() is not self:
+            raise RuntimeError(
+                f"Mixing different tf.distribute.Strategy objects: {get_strategy()} is not {self}"
+            )
+        if get_replica_context() is not None:
+            raise RuntimeError(CROSS_REPLICA)
+
+    def _on_devices(self) -> Any:
+        """Functions run on the devices of the strategy, if these are accelerators; otherwise where they run anyway."""
+        if self._devices and "CPU" not in self._devices[0]:
+            return placement.device(self._devices[0])
+        return contextlib.nullcontext()
+
+    # ---- running --------------------------------------------------------------------------------------
 
     def run(self, fn: Callable, args: tuple = (), kwargs: dict | None = None, options: Any = None) -> Any:
-        """Calls `fn` in the one replica."""
-        with self._entered(ReplicaContext(self)):
-            return fn(*args, **(kwargs or {}))
+        """Calls `fn` once in each replica, with its part of the arguments; others get the argument as it is.
+
+        Returns:
+          What `fn` returns, with the tensors of all replicas in place of each tensor: a `DistributedValues` where
+          this process has several replicas.
+
+        Raises:
+          RuntimeError: if it is called in a replica, or replicas do different things together.
+          ValueError: if replicas return different structures.
+        """
+        self._want_cross_replica()
+        args, kwargs = tuple(args), dict(kwargs or {})
+        fn = fn if _core.current_trace() is None else conv(fn)
+        with self._on_devices():
+            return self._run_there(fn, args, kwargs)
 
     experimental_run_v2 = run
 
+    def _run_there(self, fn: Callable, args: tuple, kwargs: dict) -> Any:
+        if self._local_replicas == 1:
+            args, kwargs = values.of_replica((args, kwargs), 0)
+            context = ReplicaContext(self, self._group.rank)
+            with self._turns() as turns:
+                turns(0)
+                with self._entered(context), creators.to(self._creator):
+                    return _finished(fn(*args, **kwargs))
+        if (
+            isinstance(fn, Function)
+            and _core.current_trace() is None
+            and not settings.functions_run_eagerly()
+        ):
+            # One graph for all replicas, in which they meet.
+            return self._joint(fn)(args, kwargs)
+        return self._run(fn, args, kwargs)
+
+    def _joint(self, fn: Function) -> Function:
+        joints = fn.__dict__.setdefault("_joints", {})
+        if self not in joints:
+            joints[self] = Function(
+                lambda args, kwargs: self._run(fn, args, kwargs),
+                name=fn.name,
+                autograph=False,
+                reduce_retracing=fn.reduce_retracing,
+            )
+        return joints[self]
+
+    def _run(self, fn: Callable, args: tuple, kwargs: dict) -> Any:
+        n = self._local_replicas
+        for x in nest.flatten((args, kwargs)):
+            if isinstance(x, DistributedValues) and len(x.values) != n:
+                raise ValueError(
+                    f"strategy.run: an argument has {len(x.values)} values; expected one for each of {n} replicas."
+                )
+
+        engine = spmd.engine_for(self, (args, kwargs))
+        if engine is not None:
+            try:
+                return spmd.run(self, fn, args, kwargs, engine)
+            except spmd.Unfit as e:
+                spmd.told(self, e)
+
+        def work(r: int) -> Callable[[], Any]:
+            def call() -> Any:
+                own_args, own_kwargs = values.of_replica((args, kwargs), r)
+                context = ReplicaContext(self, self._group.rank * n + r, run, r)
+                with self._entered(context), creators.to(self._creator):
+                    return _finished(fn(*own_args, **own_kwargs))
+
+            return call
+
+        with self._lock, self._turns() as turns:
+            run = self._runner(n, turns)
+            results = run([work(r) for r in range(n)])
+        return values.together(results, "strategy.run")
+
+    @contextlib.contextmanager
+    def _turns(self) -> Iterator[_Turns]:
+        """A run; afterwards variables have what is read between replicas."""
+        turns = _Turns(self)
+        try:
+            yield turns
+            self._bring_together(turns.end())
+        except BaseException:
+            # The graph of a function that failed is of no use; other processes do not know of the error.
+            if _core.current_trace() is None and self._group.size == 1:
+                self._bring_together(turns.end())
+            raise
+        self._settle()
+
+    def _settle(self) -> None:
+        """Processes compare what replicas have assigned without saying how values become one."""
+        if self._unsettled or _core.current_trace() is None:
+            self._unsettled = False
+            reductions.settle(self._group)
+
+    def _bring_together(self, changed: set[int]) -> None:
+        """Sets variables that are synchronized on reading to what is read between replicas."""
+        if not changed:
+            return
+        # In the order in which they were made, which is the same in all processes.
+        found = [v for key, v in self._living() if key in changed]
+        with unrecorded():
+            totals = [v.aggregate() for v in found]
+            summed = [i for i, v in enumerate(found) if v.how in (variables.SUM, variables.MEAN)]
+            if self._group.size > 1:
+                rest = [i for i in range(len(found)) if i not in summed]
+                for places, exchange in ((summed, collective.all_reduce), (rest, collective.broadcast)):
+                    for i, x in zip(places, exchange(self._group, [totals[i] for i in places]), strict=True):
+                        totals[i] = x
+            for v, total in zip(found, totals, strict=True):
+                if v.how is variables.MEAN:
+                    total = ops.cast(total / self.num_replicas_in_sync, v.dtype)
+                v.settle(total)
+
+    def _living(self) -> list[tuple[int, Any]]:
+        """The variables that are synchronized on reading, and their keys."""
+        return [(key, v) for key, reference in list(self._on_read.items()) if (v := reference()) is not None]
+
+    # ---- values of all replicas -----------------------------------------------------------------------
+
     def reduce(self, reduce_op: Any, value: Any, axis: int | None) -> Any:
-        """The sum or mean over replicas, and over an axis of the value unless that is None."""
+        """The sum or mean over replicas, and over an axis of the value unless that is None.
+
+        With an axis, a mean is that of all elements, whatever the sizes of the replicas' parts.
+
+        Raises:
+          RuntimeError: in a replica. Hint: `all_reduce`.
+          ValueError: if a value that is not of replicas is to be added up.
+        """
+        self._want_cross_replica()
         op = as_reduce_op(reduce_op)
+        flat = nest.flatten(value)
         if axis is None:
-            return nest.map_structure(ops.convert_to_tensor, value)
-        over = ops.reduce_sum if op is ReduceOp.SUM else ops.reduce_mean
-        return nest.map_structure(lambda x: over(x, axis=axis), value)
+            return nest.pack_sequence_as(value, self._reduced(op, flat))
+        axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+        parts = [[ops.convert_to_tensor(p) for p in self._parts(x)] for x in flat]
+        sums = [[ops.reduce_sum(p, axis=axes) for p in column] for column in parts]
+        totals = reductions.reduced(ReduceOp.SUM, sums, self._group)
+        if op is ReduceOp.MEAN:
+            counts = [[_count(p, axes) for p in column] for column in parts]
+            counts = reductions.reduced(ReduceOp.SUM, counts, self._group)
+            totals = [ops.truediv(t, ops.cast(c, t.dtype)) for t, c in zip(totals, counts, strict=True)]
+        return nest.pack_sequence_as(value, totals)
+
+    def _parts(self, value: Any) -> tuple[Any, ...]:
+        """The values of the replicas of this process; a plain value is that of each."""
+        return value.values if isinstance(value, DistributedValues) else (value,) * self._local_replicas
+
+    def _reduced(self, op: ReduceOp, flat: Sequence[Any]) -> list:
+        """The sums or means of values over replicas, exchanged all at once."""
+        if self.num_replicas_in_sync == 1:
+            return [x if isinstance(x, IndexedSlices) else ops.convert_to_tensor(x) for x in flat]
+        columns, places, out = [], [], list(flat)
+        for i, x in enumerate(flat):
+            plain = not isinstance(x, (DistributedValues, variables.DistributedVariable))
+            if plain and self._local_replicas > 1:
+                if op is ReduceOp.SUM and not (type(x) in (int, float) and x == 0):
+                    raise ValueError(
+                        f"A non-DistributedValues value {x} cannot be reduced with the given reduce op {op}."
+                    )
+                out[i] = x if isinstance(x, IndexedSlices) else ops.convert_to_tensor(x)
+            else:
+                columns.append([reductions.leaf(p) for p in self._parts(x)])
+                places.append(i)
+        for i, x in zip(places, reductions.reduced(op, columns, self._group), strict=True):
+            out[i] = x
+        return out
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The values of all replicas in a row: `value` itself."""
-        return nest.map_structure(ops.convert_to_tensor, value)
+        """The tensors of all replicas in a row, along an axis."""
+        self._want_cross_replica()
+
+        def one(x: Any) -> Any:
+            if not isinstance(x, DistributedValues) and self._group.size == 1:
+                return ops.convert_to_tensor(x)
+            parts = [ops.convert_to_tensor(p) for p in self._parts(x)]
+            return reductions.gathered(parts, axis, self._group)
+
+        return nest.map_structure(one, value)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The values of the replicas of this process, a tuple of one."""
+        """The values of the replicas of this process, as a tuple."""
+        if isinstance(value, DistributedValues):
+            return value.values
+        if nest.is_nested(value) and values.has_parts(value):
+            return tuple(values.of_replica(value, r) for r in range(self._local_replicas))
         return (value,)
 
+    # ---- data -------------------------------------------------------------------------------------------
+
+    def _input_context(self) -> InputContext:
+        return InputContext(self._group.size, self._group.rank, self.num_replicas_in_sync)
+
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """The dataset itself: one replica takes all of it."""
-        return dataset
+        """A dataset whose batches are cut into a part for each replica; the last one may be uneven.
+
+        With several processes, each takes its share of every batch, or of the files: see `tf.data.Options`,
+        `experimental_distribute.auto_shard_policy`.
+        """
+        if self.num_replicas_in_sync == 1:
+            return dataset
+        return inputs.distributed(self, dataset)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable, options: Any = None) -> Any:
-        """The dataset that `dataset_fn(InputContext())` makes."""
-        return dataset_fn(InputContext())
+        """The dataset that `dataset_fn(InputContext)` makes: replicas take its batches in turns."""
+        made = dataset_fn(self._input_context())
+        return made if self.num_replicas_in_sync == 1 else inputs.in_turns(self, made)
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
     def experimental_distribute_values_from_function(self, value_fn: Callable) -> Any:
-        """The value that `value_fn(ValueContext())` makes."""
-        return value_fn(ValueContext())
+        """The values that `value_fn(ValueContext)` makes, one for each replica."""
+        n = self._local_replicas
+        made = [value_fn(ValueContext(self._group.rank * n + r, self.num_replicas_in_sync)) for r in range(n)]
+        return made[0] if n == 1 else values.together(made, "value_fn")
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
         """A dataset of the rows of arrays."""
-        from gradtape.data import Dataset  # type: ignore[import-not-found, unused-ignore]
-
-        return Dataset.from_tensor_slices(numpy_input)
+        return inputs.Dataset.from_tensor_slices(numpy_input)
 
     def update_config_proto(self, config_proto: Any) -> Any:
         """The configuration, unchanged."""
         return config_proto
 
 
+class _Turns:
+    """Gives variables that are synchronized on reading the values of the replica whose turn it is."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        on_read = strategy._on_read
+        for key in [key for key, reference in on_read.items() if reference() is None]:
+            del on_read[key]
+        self._variables = strategy._living()
+        self._held = [v.held() for _, v in self._variables]
+        self._changed: set[int] = set()
+        self._replica = 0
+        self._marks: list[Any] = []
+        self._strategy, self._known = strategy, len(on_read)
+
+    def __call__(self, replica: int | None) -> None:
+        with unrecorded():
+            if replica is None:
+                for (key, v), mark in zip(self._variables, self._marks, strict=True):
+                    if v.keep(self._replica, mark):
+                        self._changed.add(key)
+            if len(self._strategy._on_read) != self._known:
+                self._add_new(replica)
+            self._marks = [] if replica is None else [v.load(replica) for _, v in self._variables]
+            self._replica = self._replica if replica is None else replica
+
+    def _add_new(self, replica: int | None) -> None:
+        """Variables that were made in this run; in the turn of a replica, they have its value now."""
+        known = {key for key, _ in self._variables}
+        for key, v in self._strategy._living():
+            if key not in known:
+                self._variables.append((key, v))
+                self._held.append(None)
+                self._changed.add(key)
+                if replica is None:
+                    v.keep(self._replica, None)
+        self._known = len(self._strategy._on_read)
+
+    def end(self) -> set[int]:
+        """The variables that replicas have changed; the others have again what they had."""
+        if self._marks:
+            self(None)  # the turn of a replica that was interrupted
+        with unrecorded():
+            for (key, v), held in zip(self._variables, self._held, strict=True):
+                if key not in self._changed:
+                    v.put_back(held)
+        return self._changed
+
+
+def _finished(result: Any) -> Any:
+    """What a replica returns, unless its code has not run yet."""
+    if isinstance(result, (types.GeneratorType, types.CoroutineType)):
+        kind = "a generator" if isinstance(result, types.GeneratorType) else "a coroutine"
+        raise TypeError(
+            f"strategy.run: the function is {kind}, whose code would run when no replica runs; expected a function that "
+            "returns its results."
+        )
+    return result
+
+
+def _count(part: Any, axes: Any) -> Any:
+    shape = part.shape
+    count = 1
+    for axis in axes if isinstance(axes, tuple) else (axes,):
+        count *= int(shape[axis])
+    return ops.constant(count, "int64")
+
+
 class _DefaultStrategy(Strategy):
     """What a program has that opened none."""
 
 
-_default = _DefaultStrategy()
+contexts._default.append(_DefaultStrategy())
+
+
+def local_devices(op: str, devices: Any) -> list[str]:
+    """The names of devices of this process: those given, or all of the best kind.
+
+    Raises:
+      ValueError: if there is no such device.
+    """
+    known = [d.name for d in config.list_logical_devices()]
+    if devices is None:
+        return [name for name in known if "GPU" in name] or [name for name in known if "CPU" in name]
+    found = []
+    for device in [devices] if isinstance(devices, str) else list(devices):
+        name = getattr(device, "name", device)
+        last = str(name).rsplit("/", 1)[-1]
+        full = "/device:" + last.removeprefix("device:").upper() if last else ""
+        full = full if ":" in full.removeprefix("/device:") else f"{full}:0"
+        if full not in known:
+            raise ValueError(
+                f"{op}: there is no device {name!r}; expected some of {known}. Hint: "
+                "tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], "
+                "[tf.config.LogicalDeviceConfiguration()] * n) makes n logical devices of the CPU."
+            )
+        if full in found:
+            raise ValueError(f"{op}: device {name!r} is given twice; expected each device once.")
+        found.append(full)
+    if not found:
+        raise ValueError(f"{op}: there is no device; expected some of {known}.")
+    return found
 
 
 class MirroredStrategy(Strategy):
-    """One replica, however many devices are named; variables are not copied."""
+    """One replica on each of several devices of this process; variables have one value for all of them.
+
+    Args:
+      devices: their names; by default all GPUs, or else all logical devices of the CPU, of which there is one unless
+        `tf.config.set_logical_device_configuration` makes more.
+      cross_device_ops: accepted as in TensorFlow, without effect.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.MirroredStrategy(["CPU:0"]).num_replicas_in_sync
+    1
+    """
 
     def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
-        super().__init__()
-        self._devices = devices
-        if devices is not None and len(list(devices)) > 1:
-            _log.warning(
-                "MirroredStrategy: %d devices are named; there is one replica, on the CPU.",
-                len(list(devices)),
-            )
+        super().__init__(devices=local_devices("MirroredStrategy", devices))
 
 
 class OneDeviceStrategy(Strategy):
-    """One replica."""
+    """One replica, on one device."""
 
     def __init__(self, device: str) -> None:
-        super().__init__()
+        engine = placement.engine_of(device)
+        super().__init__(devices=() if engine is None else local_devices("OneDeviceStrategy", device))
         self._device = device
 
 
 class CentralStorageStrategy(Strategy):
-    """One replica."""
+    """As MirroredStrategy: a variable has one value for all replicas anyway."""
 
     def __init__(self, compute_devices: Any = None, parameter_device: Any = None) -> None:
-        super().__init__()
-
-
-# ---- questions ------------------------------------------------------------------------------------
-
-
-def get_strategy() -> Strategy:
-    """The strategy whose scope is open; a default one with one replica if none is."""
-    return _where()[0]
-
-
-def has_strategy() -> bool:
-    """Whether the scope of a strategy is open."""
-    return get_strategy() is not _default
-
-
-def get_replica_context() -> ReplicaContext | None:
-    """The context of the replica that runs; None between replicas, in the scope of a strategy."""
-    return _where()[1]
-
-
-def in_cross_replica_context() -> bool:
-    """Whether code runs in the scope of a strategy, but not in a replica."""
-    return get_replica_context() is None
-
-
-def experimental_set_strategy(strategy: Strategy | None) -> None:
-    """Opens the scope of a strategy for the rest of the program; None closes it."""
-    if _place.now() is not None:
-        raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
-    _program.strategy = strategy
+        super().__init__(devices=local_devices("CentralStorageStrategy", compute_devices))

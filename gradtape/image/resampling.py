@@ -65,6 +65,7 @@ _BACK = ints([0, 0]), _ONE, _ONE
 
 resample: Any = opaque(
     "resample", _WIDE_FLOAT, "x places:Index rows columns back_places:Index back_rows back_columns",
+    xla="image.resample",
     rule=(
         lambda g, x, places, rows, columns, back_places, back_rows, back_columns, out: resample(
             g, back_places, back_rows, back_columns, places, rows, columns

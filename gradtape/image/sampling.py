@@ -96,7 +96,7 @@ _XS = at([[0.3, 1.1, 1.9], [1.6, 0.4, 2.7], [0.7, 1.2, 0.6]])
 _SLOPES: tuple[dict[str, bool], ...] = ({}, {"dy": True}, {"dx": True}, {"dy": True, "dx": True})
 
 sample_grid: Any = opaque(
-    "sample_grid", _WIDE_FLOAT, "x at:Index ys xs dy:Bool=False dx:Bool=False",
+    "sample_grid", _WIDE_FLOAT, "x at:Index ys xs dy:Bool=False dx:Bool=False", xla="image.sample_grid",
     rule=(
         lambda g, x, at, ys, xs, out, dy, dx: unsample_grid(g, at, ys, xs, x.shape, dy, dx),
         None, _sample_wrt_y, _sample_wrt_x,
@@ -118,6 +118,7 @@ sample_grid: Any = opaque(
 
 unsample_grid: Any = opaque(
     "unsample_grid", _WIDE_FLOAT, "g at:Index ys xs shape:Shape dy:Bool=False dx:Bool=False",
+    xla="image.unsample_grid",
     rule=(
         lambda gg, g, at, ys, xs, out, shape, dy, dx: sample_grid(gg, at, ys, xs, dy, dx),
         None, _unsample_wrt_y, _unsample_wrt_x,

@@ -80,6 +80,45 @@ def _layers(module: Any) -> None:
         original(self, weights)
 
     module.Layer.set_weights = set_weights
+    add_weight = module.Layer.add_weight
+
+    @functools.wraps(add_weight)
+    def add_known(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not tf.distribute.has_strategy():
+            return add_weight(self, *args, **kwargs)
+        state = vars(module.global_state.GLOBAL_STATE_TRACKER)
+        before = state.get("adds_weight", False)
+        state["adds_weight"] = True
+        try:
+            variable = add_weight(self, *args, **kwargs)
+        finally:
+            state["adds_weight"] = before
+        variable._is_of_layer = True  # it may get its value later
+        return variable
+
+    module.Layer.add_weight = add_known
+
+
+def _batch_norm(module: Any) -> None:
+    """Lets `synchronized=True` be asked for: as on TensorFlow, there are replicas."""
+    module.backend = SimpleNamespace(**{**vars(module.backend), "backend": lambda: "tensorflow"})
+
+
+def _losses(module: Any) -> None:
+    """Scales losses by the number of replicas, as on TensorFlow; a replica without rows has loss zero."""
+    from keras_gradtape.src import replicas
+
+    original = module.reduce_values
+
+    @functools.wraps(original)
+    def reduce_values(values: Any, sample_weight: Any = None, reduction: Any = "sum_over_batch_size") -> Any:
+        if tuple(values.shape) == (0,) and reduction not in (None, "none") and replicas.many():
+            return tf.reduce_sum(values)
+        return original(values, sample_weight, reduction)
+
+    module.reduce_values = reduce_values
+    module.scale_loss_for_distribution = replicas.scale_loss_for_distribution
+    module.unscale_loss_for_distribution = replicas.unscale_loss_for_distribution
 
 
 def _logs(module: Any) -> None:
@@ -196,7 +235,9 @@ ADAPTED: dict[str, Callable[[Any], None]] = {
     "keras.src.callbacks.callback_list": _logs,
     "keras.src.callbacks.tensorboard": _tensorboard,
     "keras.src.layers.layer": _layers,
+    "keras.src.layers.normalization.batch_normalization": _batch_norm,
     "keras.src.legacy.saving.legacy_h5_format": _old_format,
+    "keras.src.losses.loss": _losses,
     "keras.src.saving.saving_api": _files,
     "keras.src.saving.serialization_lib": _saving,
 }

@@ -27,9 +27,12 @@ Tensor = _core.Tensor
 
 
 class Batches(EpochIterator):
-    """The batches of an epoch, in lists of as many as one execution takes."""
+    """The batches of an epoch, in lists of as many as one execution takes; in the same order in all workers of a group."""
 
-    def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> None:
+    def __init__(
+        self, x: Any, y: Any = None, sample_weight: Any = None, group: Any = None, **options: Any
+    ) -> None:
+        self._group = group
         if _is_dataset(x):
             x = _adapted(x, y, sample_weight, options)
             y = sample_weight = None
@@ -40,7 +43,7 @@ class Batches(EpochIterator):
     def _get_iterator(self) -> Iterator:
         adapter = self.data_adapter
         if type(adapter) is ArrayDataAdapter:
-            return _array_batches(adapter)
+            return _array_batches(adapter, self._group)
         return adapter.get_numpy_iterator()
 
     def __next__(self) -> tuple:
@@ -69,7 +72,7 @@ def _numbers_as_array(x: Any) -> Any:
     return np.array(x) if isinstance(first, (bool, int, float)) else x
 
 
-def _array_batches(adapter: Any) -> Iterator:
+def _array_batches(adapter: Any, group: Any = None) -> Iterator:
     """Rows of arrays in memory, as tensors, in the order that Keras gives them on TensorFlow.
 
     There a function of a dataset shuffles them: with a global seed every epoch has the same order.
@@ -83,7 +86,7 @@ def _array_batches(adapter: Any) -> Iterator:
     codes = [None if a is None else _code(a) for a in arrays]
     pack = _packer(inputs)
     count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
-    seeds = _random.isolated_seeds()
+    seeds = _common_seeds(group) if shuffle else None
     order = _shuffled(0, count, seeds) if shuffle and shuffle != "batch" else None
     for start in range(0, count, size):
         stop = min(start + size, count)
@@ -97,6 +100,16 @@ def _array_batches(adapter: Any) -> Iterator:
             None if a is None else a[rows] if code is None else _core.from_buffer(a[rows], code)
             for a, code in zip(arrays, codes, strict=True)
         ])  # fmt: skip
+
+
+def _common_seeds(group: Any) -> Any:
+    """Seeds of a shuffle; those of worker 0 in all workers, which take parts of the same batches."""
+    seeds = _random.isolated_seeds()
+    if group is None or group.size == 1:
+        return seeds
+    given = _random.unseeded.getrandbits(31) if seeds.given is None else seeds.given
+    (common,) = group.broadcast([tf.constant(given, tf.int64)])
+    return _random.Seeds(int(common))
 
 
 def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
@@ -125,7 +138,7 @@ def _packer(structure: Any) -> Any:
 
 
 def _is_dataset(x: Any) -> bool:
-    return hasattr(x, "element_spec") and isinstance(x, tf.data.Dataset)
+    return hasattr(x, "element_spec") and isinstance(x, (tf.data.Dataset, tf.distribute.DistributedDataset))
 
 
 def _adapted(x: Any, y: Any, sample_weight: Any, options: dict) -> DatasetAdapter:
@@ -133,6 +146,10 @@ def _adapted(x: Any, y: Any, sample_weight: Any, options: dict) -> DatasetAdapte
         data_adapters.raise_unsupported_arg("y", "the targets", "tf.data.Dataset")
     if sample_weight is not None:
         data_adapters.raise_unsupported_arg("sample_weights", "the sample weights", "tf.data.Dataset")
+    if isinstance(x, tf.distribute.DistributedDataset) and options.get("class_weight"):
+        raise ValueError(
+            "fit: `class_weight` is not supported for a distributed dataset. Hint: weights in the dataset."
+        )
     return DatasetAdapter(x, options.get("class_weight"))
 
 
@@ -147,12 +164,14 @@ class DatasetAdapter(DataAdapter):
 
     @property
     def num_batches(self) -> int | None:
-        count = int(self._dataset.cardinality())
+        count = self._dataset.cardinality
+        count = int(count() if callable(count) else count)  # a property of distributed ones
         return count if count >= 0 else None  # else infinite, or not known before its end
 
     @property
     def batch_size(self) -> int | None:
-        first = tree.flatten(self._dataset.element_spec)[0].shape
+        first = tree.flatten(self._dataset.element_spec)[0]
+        first = first.shape if hasattr(first, "shape") else tf.TensorShape(None)
         return first[0] if first.rank else None
 
     @property

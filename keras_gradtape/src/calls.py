@@ -27,6 +27,7 @@ import gradtape as tf
 from gradtape import _core
 from gradtape._src.base.dtypes import BY_CODE
 from keras_gradtape.src.ops.core import Variable, convert_to_tensor
+from keras_gradtape.src.replicas import scale_loss_for_distribution
 
 Tensor = _core.Tensor
 _MOST_SHAPES = 16
@@ -272,7 +273,7 @@ def _loss_call(long_way: Any) -> Any:
         if not dims or 0 in dims or None in dims or losses.dtype.name != self._dtype:
             return reduce_weighted_values(losses, reduction=self.reduction, dtype=self._dtype)
         total = tf.reduce_sum(losses)
-        return total if self.reduction == "sum" else total / math.prod(dims)
+        return total if self.reduction == "sum" else scale_loss_for_distribution(total / math.prod(dims))
 
     return __call__
 

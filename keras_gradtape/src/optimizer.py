@@ -24,10 +24,12 @@ from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSc
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base import replicas
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.optimizers import step as native
+from gradtape._src.optimizers import summed
 from gradtape._src.optimizers.programs import Programs, flattened, held
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
@@ -42,9 +44,30 @@ _HARMLESS = frozenset(("build", "get_config", "from_config", "name", "variables"
 # ---- methods of Keras' optimizers ---------------------------------------------------------------
 
 
+def apply_gradients(
+    self: Any,
+    grads_and_vars: Any,
+    name: str | None = None,
+    experimental_aggregate_gradients: bool = True,
+    skip_gradients_aggregation: bool = False,
+    **_: Any,
+) -> Any:
+    """Takes one step. In a replica of a strategy, gradients are added up over all replicas first.
+
+    Keras 2's keywords say whether they are sums already.
+    """
+    replica = replicas.current()
+    if replica is None:
+        return _apply_pairs(self, grads_and_vars)
+    grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is Keras')
+    _in_replica(
+        self, replica, grads, variables, experimental_aggregate_gradients and not skip_gradients_aggregation
+    )
+    return self._iterations
+
+
 @one_call
-def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_: Any) -> Any:
-    """Takes one step; Keras 2's keywords (`experimental_aggregate_gradients`, ...) change nothing."""
+def _apply_pairs(self: Any, grads_and_vars: Any) -> Any:
     pairs = list(grads_and_vars)
     # The usual case in one native call: the same variables as in the last step.
     programs = self.__dict__.get("_programs")
@@ -54,9 +77,49 @@ def apply_gradients(self: Any, grads_and_vars: Any, name: str | None = None, **_
     return self._iterations
 
 
-@one_call
 def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
     """Takes one step; by default over the variables it was built with."""
+    replica = replicas.current()
+    if replica is None or not len(grads):
+        _apply_grads(self, grads, trainable_variables)
+    else:
+        _in_replica(self, replica, grads, trainable_variables)
+
+
+def _in_replica(
+    self: Any, replica: Any, grads: Sequence[Any], variables: Any, aggregate: bool = True
+) -> None:
+    """The step of all replicas: each clips its own gradients, as on TensorFlow, and their sums are applied once."""
+    clips = not self.gradient_accumulation_steps and (self.clipnorm or self.clipvalue or self.global_clipnorm)
+    scale = self.loss_scale_factor or 1.0
+
+    def clip(own: list) -> Sequence[Any]:
+        if not clips:
+            return own
+        dense = [tf.convert_to_tensor(g) / scale for g in own]
+        return [g * scale for g in Base._clip_gradients(self, dense)]
+
+    def apply_sums(sums: list) -> None:
+        if not clips:
+            _apply_pairs(
+                self, zip(sums, self._trainable_variables if variables is None else variables, strict=True)
+            )
+            return
+        self.__dict__["_is_clipped"] = True
+        try:
+            _eagerly(self, *_checked(self, sums, variables))
+        finally:
+            del self.__dict__["_is_clipped"]
+
+    summed.in_replica(replica, grads, clip, apply_sums, aggregate)
+
+
+def _clip_gradients(self: Any, grads: Any) -> Any:
+    return grads if "_is_clipped" in self.__dict__ else Base._clip_gradients(self, grads)
+
+
+@one_call
+def _apply_grads(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
     if not len(grads):
         return
     if _inline() or not _traceable(type(self)):
@@ -116,7 +179,7 @@ def make_scale(self: Any) -> None:
     function would keep that number for ever.
     """
     if "dynamic_scale" not in self.__dict__:
-        with aside(), backend.name_scope(self.name, caller=self):
+        with aside(), replicas.between(), backend.name_scope(self.name, caller=self):
             for name, dtype, value in (
                 ("step_counter", "int", 0),
                 ("dynamic_scale", "float32", self.initial_scale),
@@ -145,6 +208,7 @@ def install() -> None:
     cls.apply_gradients = apply_gradients
     cls.apply = apply
     cls._backend_update_step = _update_all
+    cls._clip_gradients = _clip_gradients
     cls._get_current_learning_rate = _current_rate
     cls._var_key = _variable_key
     cls.set_weights = set_weights
@@ -219,7 +283,7 @@ def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[
 def _build(self: Any, variables: Any) -> None:
     """Makes the state of an optimizer, once and at once, also while a function is traced."""
     if not self.built and variables is not None and not in_stateless_scope():
-        with aside(), backend.name_scope(self.name, caller=self):
+        with aside(), replicas.between(), backend.name_scope(self.name, caller=self):
             self.build(list(variables))
         self.built = True
 

@@ -21,6 +21,7 @@ import gradtape as tf
 from gradtape import _core
 from gradtape._src.autograph.conversion import conv
 from gradtape._src.functions.function import Function
+from keras_gradtape.src import distribution_lib, replicas, workers
 from keras_gradtape.src.batches import Batches
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor, shape
 
@@ -38,21 +39,31 @@ class Step:
     leave it out.
     """
 
-    def __init__(self, step: Callable, eager: bool) -> None:
+    def __init__(self, step: Callable, eager: bool, jit_compile: bool = False) -> None:
         self.eager = eager
         self.python = step
         options: dict = {
-            "name": getattr(step, "__name__", "step"), "autograph": False, "reduce_retracing": True
+            "name": getattr(step, "__name__", "step"), "autograph": False, "reduce_retracing": True,
+            "jit_compile": jit_compile or None,
         }  # fmt: skip
         self.plain = Function(lambda *data: conv(step)(data), **options)
         self.nested = Function(lambda data: conv(step)(data), **options)
         self.plain._exact_traces = self.nested._exact_traces = _EXACT_TRACES
 
     def __call__(self, data: Any) -> Any:
+        distribution = distribution_lib.current()
+        if distribution is None or self.eager:
+            return self._run(data)
+        data = tree.map_structure(_as_tensor, data)
+        with distribution_lib.on_mesh(distribution):
+            results = self._run(distribution_lib.distributed_batch(distribution, data))
+        return distribution_lib.gathered(results)
+
+    def _run(self, data: Any) -> Any:
         if type(data) is tuple and all(type(t) is Tensor for t in data):
             function, args = self.plain, data
         else:
-            data = tree.map_structure(lambda x: x if x is None else convert_to_tensor(x), data)
+            data = tree.map_structure(_as_tensor, data)
             function, args = self.nested, (data,)
         return self.python(data) if self.eager else function(*args)
 
@@ -61,6 +72,10 @@ class Step:
 
     def __reduce__(self) -> tuple:
         return type(None), ()
+
+
+def _as_tensor(x: Any) -> Any:
+    return x if x is None or isinstance(x, tf.distribute.DistributedValues) else convert_to_tensor(x)
 
 
 # Keras 3.15 calls it Trainer.
@@ -75,10 +90,19 @@ class Trainer(BaseTrainer):
         self.train_function: Any = None
         self.test_function: Any = None
         self.predict_function: Any = None
+        # As on TensorFlow, a model belongs to the strategy in whose scope it is made.
+        self._distribute_strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
+
+    def _resolve_auto_jit_compile(self) -> bool:
+        """`jit_compile="auto"`: XLA where it is the engine anyway, which a step need not say."""
+        return False
 
     @property
     def distribute_strategy(self) -> Any:
-        return tf.distribute.get_strategy()
+        return self._distribute_strategy or tf.distribute.get_strategy()
+
+    def _aggregate_additional_loss(self, loss: Any) -> Any:
+        return replicas.scale_loss_for_distribution(super()._aggregate_additional_loss(loss))
 
     # ---- one step -------------------------------------------------------------------------------
 
@@ -88,7 +112,7 @@ class Trainer(BaseTrainer):
     def _tracked_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
         count = shape(next(v for v in tree.flatten(x) if v is not None))[0]
-        self._loss_tracker.update_state(loss, sample_weight=count)
+        self._loss_tracker.update_state(replicas.unscale_loss_for_distribution(loss), sample_weight=count)
         return loss
 
     def train_step(self, data: Any) -> dict:
@@ -119,13 +143,35 @@ class Trainer(BaseTrainer):
 
     def _function(self, step: Callable, join: Callable[[list], Any]) -> Callable:
         """A function of batches (a list or an iterator): as many of them as one execution takes."""
-        compiled = Step(step, self.run_eagerly)
-        count = self.steps_per_execution
+        strategy, count = self.distribute_strategy, self.steps_per_execution
+        if strategy.num_replicas_in_sync > 1:
+            return self._distributed(strategy, step, join)
+        compiled = Step(step, self.run_eagerly, self.jit_compile)
 
         def run(batches: Any) -> Any:
             if count == 1:
                 return compiled(next(iter(batches)))
             return join([compiled(batch) for batch in itertools.islice(batches, count)])
+
+        return run
+
+    def _distributed(self, strategy: Any, step: Callable, join: Callable[[list], Any]) -> Callable:
+        """The same in the replicas of a strategy, each with its part of a batch."""
+        reduction = "concat" if join is _concatenated else "mean"
+        compiled = Step(replicas.in_replicas(strategy, conv(step), reduction), self.run_eagerly)
+        built: list[bool] = []
+
+        def one(data: Any) -> Any:
+            if not built:
+                with strategy.scope():
+                    self._symbolic_build(data_batch=replicas.whole_batch(data))
+                built.append(True)
+            out = compiled(replicas.parts_of(strategy, data))
+            return replicas.gathered(strategy, out) if reduction == "concat" else out
+
+        def run(batches: Any) -> Any:
+            outs = [one(batch) for batch in itertools.islice(batches, self.steps_per_execution)]
+            return outs[0] if len(outs) == 1 else join(outs)
 
         return run
 
@@ -147,7 +193,8 @@ class Trainer(BaseTrainer):
     # ---- loops ------------------------------------------------------------------------------------
 
     def _epochs(self, **arguments: Any) -> Batches:
-        return Batches(steps_per_execution=self.steps_per_execution, **arguments)
+        group = self.distribute_strategy._group
+        return Batches(steps_per_execution=self.steps_per_execution, group=group, **arguments)
 
     def _callbacks(self, given: Any, verbose: Any, batches: Batches, epochs: int = 1, **more: Any) -> Any:
         if isinstance(given, callbacks_module.CallbackList):
@@ -203,9 +250,11 @@ class Trainer(BaseTrainer):
         )
         batches.reset()
         callbacks = self._callbacks(callbacks, verbose, batches, epochs, add_history=True)
+        workers.prepare(callbacks, self.distribute_strategy)
         self.stop_training = False
         self.make_train_function()
         callbacks.on_train_begin()
+        workers.go_on_together(self, callbacks, self.distribute_strategy)
         begins, ends = _batch_hooks(callbacks, "train")
         training_logs: dict = {}
         logs: Any = {}

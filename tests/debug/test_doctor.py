@@ -384,9 +384,9 @@ def f(model, x, labels):
 
 
 def test_names_without_effect_and_names_that_refuse(tmp_path):
-    text = "strategy = tf.distribute.TPUStrategy()\nwith tf.device('/GPU:0'):\n    pass\n"
+    text = "strategy = tf.distribute.ParameterServerStrategy(r)\nwith tf.device('/GPU:0'):\n    pass\n"
     assert [(line, code) for line, code, _ in findings(tmp_path, text)] == [(1, "missing"), (2, "note")]
-    guarded = "try:\n    tf.distribute.TPUStrategy()\nexcept ValueError:\n    pass\n"
+    guarded = "try:\n    tf.distribute.ParameterServerStrategy(r)\nexcept ValueError:\n    pass\n"
     assert findings(tmp_path, guarded) == []
 
 

@@ -37,7 +37,7 @@ use(range(1, 1001))
 before = live()
 use(range(1001, 10_001))
 after = live()
-(trace,) = f._concrete.values()
+(trace,) = f._concrete
 (segment,) = trace.recording.steps
 say(before=before, after=after, programs=len(trace.programs), seen=len(segment._sightings), most=segments._MOST_SIZES,
     runs=len(runs), traces=f.experimental_get_tracing_count())
@@ -63,7 +63,7 @@ use(range(1000, 1000 + most))
 before = live()
 use(range(2000, 2000 + most))
 after = live()
-(trace,) = f._concrete.values()
+(trace,) = f._concrete
 say(before=before, after=after, programs=len(trace.programs), most=most)
 """
 

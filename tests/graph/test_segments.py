@@ -13,7 +13,7 @@ spec = tf.TensorSpec
 
 def steps_of(function):
     """The calls that run alone, by name, and lists of the names in segments."""
-    (trace,) = function._concrete.values()
+    (trace,) = function._concrete
     return [
         [n.op.op_name for n in step.nodes] if isinstance(step, Segment) else step.op.op_name
         for step in trace.recording.steps
@@ -21,7 +21,7 @@ def steps_of(function):
 
 
 def programs_of(function):
-    (trace,) = function._concrete.values()
+    (trace,) = function._concrete
     return trace.programs
 
 
@@ -117,7 +117,7 @@ def test_a_loop_that_runs_call_by_call_has_programs_in_its_body():
     for _ in range(20):
         want = np.tanh(want) * 0.5 + x
     np.testing.assert_allclose(f(tf.constant(x)), want, rtol=1e-5)
-    (trace,) = f._concrete.values()
+    (trace,) = f._concrete
     (loop,) = [s for s in trace.recording.steps if not isinstance(s, Segment)]
     body = loop.op.step.steps
     assert any(isinstance(s, Segment) and s.programs for s in body)

@@ -175,8 +175,3 @@ def test_a_metric_that_reads_values_makes_the_step_run_eagerly(caplog):
     assert "convert_to_numpy" in caplog.text
     assert history["median"][0] != history["median"][1]
     assert history["loss"][1] < history["loss"][0]
-
-
-def test_exports_are_closed_in_words(tmp_path):
-    with pytest.raises(NotImplementedError, match="model.save"):
-        _model().export(tmp_path / "model")

@@ -63,7 +63,9 @@ def test_as_eager(name, mode):
         wrong = runner.difference(results, expected, entry.tolerance, mode in ("outside", "around"))
         assert wrong is None, f"run {k + 1}: {wrong}"
     info = _core.compile_info()
-    assert info["failures"] == 0, f"{info['failures']} backward passes could not be compiled"
+    # What is recorded around functions of another engine runs by its rules.
+    if tf.config.get_engine() == "native":
+        assert info["failures"] == 0, f"{info['failures']} backward passes could not be compiled"
     if mode == "compiled" and entry.objective:
         assert info["hits"] > 0, "nothing was compiled"
 
@@ -86,8 +88,8 @@ SIZES_IN_PYTHON = {
 class OfUnknownSizes(Function):
     """A function that is traced as if its signature had None for every size."""
 
-    def _traced(self, given, statics):
-        return super()._traced(given, [tuple(None for _ in s) for s in statics])
+    def _traced(self, given, statics, engine):
+        return super()._traced(given, [tuple(None for _ in s) for s in statics], engine)
 
 
 @pytest.mark.parametrize("mode", ["function", "around"])

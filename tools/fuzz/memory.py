@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape import _core
+from gradtape import _core, errors
 from tools.fuzz import harness
 from tools.fuzz.harness import Bad
 
@@ -173,7 +173,7 @@ class Memory:
             outcome = "finished"
         except (
             MemoryError,
-            tf.errors.ResourceExhaustedError,
+            errors.ResourceExhaustedError,
             ImportError,
         ):  # Python's own imports: no memory either
             outcome = "refused"

@@ -66,6 +66,13 @@ SETTINGS = (
         "0",
         "Stops at the first NaN or infinity: `tf.debug.check_numerics.enable()`.",
     ),
+    Setting(
+        "GRADTAPE_ENGINE",
+        _one_of("native", "xla"),
+        "native or xla",
+        "native",
+        'What runs functions: `tf.config.set_engine`. "xla" needs pip install "gradtape[xla]".',
+    ),
     Setting("GRADTAPE_DEBUG", _SWITCH, "0 or 1", "0", "Prints why a backward pass could not be compiled."),
 )
 

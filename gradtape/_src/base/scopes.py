@@ -8,7 +8,6 @@ here ops run in program order on one device, so they check their arguments and d
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -93,44 +92,6 @@ class name_scope(_core.Scope):
 
 
 # --- placement and order -----------------------------------------------------------------------
-
-# "GPU:0", "/cpu:0", "/job:worker/replica:0/task:1/device:TPU:*": what TensorFlow parses.
-_DEVICE_PART = r"(job:\w+|(replica|task):(\d+|\*)|(device:)?[A-Za-z_]+(:(\d+|\*))?)\Z"
-_DEVICE_TYPES = ("cpu", "gpu", "tpu", "xla_cpu", "xla_gpu", "tpu_system", "coprocessor", "device")
-
-
-def device(device_name: Any = None) -> AbstractContextManager:
-    """Accepts any device and leaves ops where they are: on the CPU.
-
-    Soft placement in TensorFlow's words. XLA devices are chosen with `gradtape.xla`.
-
-    Args:
-      device_name: a name such as "/GPU:0", a device of `tf.config`, or None.
-
-    Raises:
-      ValueError: if it cannot be the name of a device.
-
-    >>> from gradtape._src.base import scopes
-    >>> with scopes.device("/GPU:0"):
-    ...     pass
-    """
-    name = getattr(device_name, "name", device_name)
-    if callable(name):
-        raise RuntimeError("device: tf.device does not support functions.")
-    if name is not None and not isinstance(name, str):
-        raise ValueError(
-            "device: Expecting a string device name.; expected such as '/CPU:0'; got "
-            f"{name!r} of type {type(name).__name__}."
-        )
-    for part in filter(None, (name or "").split("/")):
-        kind = part.lower().removeprefix("physical_").split(":")[0]
-        named = kind in (*_DEVICE_TYPES, "job", "replica", "task")
-        if not named or not re.match(_DEVICE_PART, part.removeprefix("physical_")):
-            raise ValueError(
-                f"device: Unknown attribute '{part}' is encountered while parsing the device "
-                f"spec; expected such as '/CPU:0' or '/device:GPU:1'; got {name!r}."
-            )
-    return nullcontext()
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager:

@@ -92,7 +92,7 @@ def batch_node(node: Node, operands: list, marks: list[bool], size: int) -> Sequ
     if isinstance(op, Callback):
         if op.is_barrier:
             return op(operands, [(tuple(x.shape), x.dtype._code) for x in operands])
-        if isinstance(op, Rows):
+        if isinstance(op, Control) and hasattr(op, "batch"):
             return op.batch(operands, marks, size)
         if isinstance(op, Draw):
             return op.batch(size, node.results[0].shape, node.results[0].dtype)
@@ -162,6 +162,11 @@ _SHIFTS = {
 
 class Rows(Control):
     """Runs a graph once for each row of the marked operands and stacks the results."""
+
+    xla = "control.rows"
+
+    def graphs(self) -> Sequence[Graph]:
+        return [self.function.graph]
 
     def __init__(self, function: GraphFunction, marks: Sequence[bool], size: int) -> None:
         outputs = specs_of(function.graph.outputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import dtypes
+from gradtape._src.base import dtypes, settings
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorShape
@@ -461,7 +461,7 @@ def disable_check_numerics() -> None:
 
 # ---- accepted, without effect ------------------------------------------------------------------
 
-_flags = {"filtering": True, "placement": False}
+_flags = {"filtering": True}
 
 
 def enable_traceback_filtering() -> None:
@@ -480,13 +480,13 @@ def is_traceback_filtering_enabled() -> bool:
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Accepted: there is one device."""
-    _flags["placement"] = bool(enabled)
+    """Whether the log says on which device a function runs, once for each of its programs. Eager ops run on the CPU."""
+    settings.log_device_placement = bool(enabled)
 
 
 def get_log_device_placement() -> bool:
     """What was set last."""
-    return _flags["placement"]
+    return settings.log_device_placement
 
 
 class experimental:

@@ -8,13 +8,14 @@ how those become tensors.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import errors
+from gradtape._src.base import errors, replicas, spread
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE, int32
 from gradtape._src.base.dtypes import bool as bool_
@@ -90,6 +91,10 @@ def predicate(pred: Any, what: str) -> Any:
     return pred if shape.rank == 0 else ops.reshape(pred, [])
 
 
+def _apart(f: Callable[[], Sequence[Any]]) -> list:
+    return [spread.apart(v) for v in f()]
+
+
 # ---- branches -----------------------------------------------------------------------------------
 
 
@@ -101,10 +106,18 @@ def branch(
     `join(results)` is given a list of values per function and says what comes out: for each value
     either an object, the same in all of them, or a `Choice`.
     """
+    if spread.join is not None:
+        functions = [functools.partial(_apart, f) for f in functions]
     recording = current_recording()
     if recording is not None:
-        return recorded.branch(recording, which, functions, join, name, branch)
-    done = [_traced(f) for f in functions]
+        return [spread.together(v) for v in recorded.branch(recording, which, functions, join, name, branch)]
+    try:
+        done = [_traced(f) for f in functions]
+    except replicas.NeedsOthers:
+        replica = replicas.current()
+        if replica is None or not replica.may_branch:
+            raise
+        return replica.branch(branch, which, functions, join, name)
     traces = [t for t, _ in done]
     results = [_within(t, lambda r=r: [settle(v) for v in r]) for t, r in done]
     merged = join(results)
@@ -121,7 +134,7 @@ def branch(
     out = [m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, Choice) else m for m in merged]
     for variable in assigned.values():
         variable._set(next(given))
-    return out
+    return [spread.together(v) for v in out]
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
@@ -175,6 +188,12 @@ def loop(
     Values that are None or undefined before the loop get the shape that one iteration gives them;
     `iterates` says that there is at least one. `invariants` gives shapes that values have in every iteration.
     """
+    if spread.has_leaf(list(init)):
+        after = loop(
+            spread.apart(list(init)), names, lambda values: test(spread.together(values)),
+            lambda values: [spread.apart(v) for v in body(spread.together(values))], iterates, invariants, most,
+        )  # fmt: skip
+        return spread.together(after)
     if most is not None:
         return _loop_at_most(most, init, names, test, body, invariants)
     recording = current_recording()

@@ -18,7 +18,7 @@ from gradtape._src import ops
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, int64
 from gradtape._src.base.errors import Untraceable
-from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.engines import NATIVE
 from gradtape._src.graph.callable import Derivative, GraphFunction, extract, replay, unpack
 from gradtape._src.graph.ir import Callback, Graph, symbolic, written_to
 from gradtape._src.tensors.conversion import densify
@@ -41,7 +41,7 @@ def build(specs: Sequence[Spec], f: Callable[[list], Sequence], name: str) -> Gr
 def repeated(function: GraphFunction, first: int, n: int) -> Any:
     """The program of an iteration: its first `n` results are new values of `n` inputs from `first` on."""
     count = len(function.graph.outputs)
-    return compile_graph(function.graph, [*range(first, first + n), *([-1] * (count - n))], local=True)
+    return NATIVE.program(function.graph, [*range(first, first + n), *([-1] * (count - n))], local=True)
 
 
 def spec_of(x: Any) -> Spec:
@@ -55,6 +55,11 @@ def specs_of(values: Sequence[Any]) -> list[Spec]:
 def has_effect(graph: Graph) -> bool:
     """Whether the graph does something besides computing its results."""
     return any(isinstance(n.op, Callback) and n.op.effect for n in graph.nodes)
+
+
+def has_exchange(graph: Graph) -> bool:
+    """Whether other replicas take part when the graph runs."""
+    return any(isinstance(n.op, Callback) and n.op.exchanges for n in graph.nodes)
 
 
 def _is_effect(node: Any) -> bool:
@@ -123,12 +128,18 @@ class Control(Callback):
 class Branches(Control):
     """Runs the graph whose number is the first operand on the others; the last one for any other number."""
 
+    xla = "control.branches"
+
     def __init__(self, functions: Sequence[GraphFunction], name: str = "cond") -> None:
         super().__init__(
             name, specs_of(functions[0].graph.outputs), any(has_effect(f.graph) for f in functions)
         )
         self.functions = list(functions)
+        self.exchanges = any(has_exchange(f.graph) for f in functions)
         self._derivatives: dict[tuple[tuple[bool, ...], bool], _BranchesDerivative] = {}
+
+    def graphs(self) -> Sequence[Graph]:
+        return [f.graph for f in self.functions]
 
     def _execute(self, which: Any, *inputs: Any) -> Sequence[Any]:
         k = int(which)
@@ -243,20 +254,31 @@ def _take_slots(slots: list[Spec], wanted: list[Spec]) -> list[int]:
 class Loop(Control):
     """Runs `body` as long as `cond` says so. Both take the loop's variables and then its constants."""
 
+    xla = "control.loop"
+
     def __init__(self, cond: GraphFunction, body: GraphFunction, n: int, name: str = "while") -> None:
         super().__init__(
             name, specs_of(body.graph.inputs[:n]), has_effect(body.graph) or has_effect(cond.graph)
         )
         self.cond, self.body, self.n = cond, body, n
+        self.exchanges = has_exchange(body.graph) or has_exchange(cond.graph)
         self.inputs = specs_of(body.graph.inputs)
         self._step: Any = None
         self._derivatives: dict[tuple[tuple[bool, ...], bool], LoopGradient] = {}
 
+    @functools.cached_property
+    def iteration(self) -> GraphFunction:
+        """One iteration, and whether another one follows."""
+        return build(self.inputs, self._iterate, self.op_name)
+
+    def graphs(self) -> Sequence[Graph]:
+        return [self.cond.graph, self.iteration.graph]
+
     @property
     def step(self) -> Any:
-        """The program of one iteration, and whether another one follows."""
+        """The program of one iteration."""
         if self._step is None:
-            self._step = repeated(build(self.inputs, self._iterate, self.op_name), 0, self.n)
+            self._step = repeated(self.iteration, 0, self.n)
         return self._step
 
     def _iterate(self, xs: list) -> list:
@@ -306,6 +328,8 @@ class Loop(Control):
 class LoopWithResiduals(Loop):
     """A loop that keeps the residuals of its iterations; its last result is the token they are found by."""
 
+    xla = "control.loop_with_residuals"
+
     def __init__(self, plain: Loop, d: Derivative, gradient: LoopGradient) -> None:
         super().__init__(plain.cond, plain.body, plain.n, plain.op_name)
         self.specs = [*plain.specs, ((), int64._code)]
@@ -332,6 +356,8 @@ class LoopWithResiduals(Loop):
 class LoopGradient(Control):
     """The backward pass of a loop: takes the token, the loop's operands, and the cotangents."""
 
+    xla = "control.loop_gradient"
+
     def __init__(self, loop: Loop, marks: tuple[bool, ...]) -> None:
         n = loop.n
         self.drawn = _results_of_effects(loop.body.graph) if loop.effect else []
@@ -354,6 +380,7 @@ class LoopGradient(Control):
         self.targets = self.state + self.sparse
         super().__init__(f"gradient of {loop.op_name}", [loop.inputs[i] for i in self.targets])
         self.forward = LoopWithResiduals(loop, d, self)
+        self.exchanges = loop.exchanges
         self._step: Any = None
         self.start = [zeros(loop.inputs[i]) for i in self.state[len(self.variables) :]]
 
@@ -364,6 +391,9 @@ class LoopGradient(Control):
         kinds = [self.loop.inputs[i] if where == "in" else results[i] for where, i in self.residuals]
         kinds += [self.loop.inputs[i] for i in (*self.state, *self.constants)]
         return build(kinds, self._iterate, self.op_name)
+
+    def graphs(self) -> Sequence[Graph]:
+        return [self.back.graph]
 
     @property
     def step(self) -> Any:

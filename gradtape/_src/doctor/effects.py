@@ -8,21 +8,13 @@ from __future__ import annotations
 
 # Accepted, so that programs run, without TensorFlow's effect.
 STUBS = {
-    "tf.device": "checks the name; everything runs on the CPU",
+    "tf.device": "functions run on that device (XLA), other operations on the CPU",
     "tf.config.experimental_connect_to_cluster": "does nothing",
-    "tf.config.set_soft_device_placement": "remembered; operations run on the CPU",
+    "tf.config.set_soft_device_placement": "remembered; functions run on their device, other operations on the CPU",
     "tf.config.optimizer.set_jit": "remembered; programs are compiled natively in any case",
-    "tf.debugging.set_log_device_placement": "remembered; there is one device",
-    "tf.distribute.MirroredStrategy": "one replica",
-    "tf.distribute.OneDeviceStrategy": "one replica",
-    "tf.distribute.MultiWorkerMirroredStrategy": "one replica; refused if TF_CONFIG describes several machines",
-    "tf.distribute.experimental.CentralStorageStrategy": "one replica",
-    "tf.distribute.Strategy": "one replica",
-    "tf.distribute.DistributedDataset": "a name for annotations: datasets stay what they are",
-    "tf.distribute.HierarchicalCopyAllReduce": "without effect on one replica",
-    "tf.distribute.ReductionToOneDevice": "without effect on one replica",
-    "tf.distribute.experimental.CollectiveCommunication": "without effect on one replica",
-    "tf.distribute.experimental.CommunicationOptions": "without effect on one replica",
+    "tf.distribute.HierarchicalCopyAllReduce": "without effect: replicas of a process share their memory",
+    "tf.distribute.ReductionToOneDevice": "without effect: replicas of a process share their memory",
+    "tf.distribute.experimental.CollectiveCommunication": "without effect: JAX or MPI chooses",
     "tf.profiler.experimental.start": "profiles nothing, and the log says so",
     "tf.profiler.experimental.stop": "nothing to stop",
     "tf.profiler.experimental.ProfilerOptions": "kept",
@@ -48,13 +40,9 @@ STUBS = {
 
 # There, but only to say what is wrong or what to use instead.
 REFUSALS = {
-    "tf.tpu.experimental.initialize_tpu_system": "ValueError, as there without a TPU",
-    "tf.distribute.cluster_resolver.TPUClusterResolver": "ValueError, as there without a TPU",
-    "tf.distribute.TPUStrategy": "ValueError, as there without a TPU",
-    "tf.distribute.experimental.TPUStrategy": "ValueError, as there without a TPU",
-    "tf.distribute.ParameterServerStrategy": "one process",
-    "tf.distribute.Server": "one process",
-    "tf.distribute.coordinator.ClusterCoordinator": "one process",
+    "tf.distribute.ParameterServerStrategy": "there are no parameter servers",
+    "tf.distribute.Server": "there are no parameter servers",
+    "tf.distribute.coordinator.ClusterCoordinator": "there are no parameter servers",
     "tf.compat.v1.placeholder": "RuntimeError, as in eager mode there",
     "tf.compat.v1.get_default_graph": "no graphs of TensorFlow 1",
     "tf.compat.v1.data.make_initializable_iterator": "RuntimeError, as in eager mode there",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base import nest
+from gradtape._src.base import nest, spread
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.functions import kinds
@@ -86,7 +86,8 @@ class Given:
     __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "sources", "family")
 
     def __init__(self, args: tuple, kwargs: dict, pinned: Sequence[Any] = ()) -> None:
-        self.structure = args, kwargs
+        self.structure: tuple[tuple, dict] = spread.apart((args, kwargs))
+        args, kwargs = self.structure
         self.tensors: list = []
         self.statics: list[Static] = []  # the shapes of the tensors
         self.variables: list = []  # each once
@@ -151,11 +152,11 @@ class Given:
                 return variables[number]
             return next(others[1]) if hasattr(x, "_placeholder") else x
 
-        return nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves])
+        return spread.together(nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves]))
 
     def check_unchanged(self, name: str, args: tuple, kwargs: dict) -> None:
         """Raises a ValueError if the Python function has changed the lists and dicts that it was given."""
-        if _shape_of_nest((args, kwargs)) != _shape_of_nest(self.structure):
+        if _shape_of_nest(spread.apart((args, kwargs))) != _shape_of_nest(self.structure):
             raise ValueError(
                 f"{name} should not modify its Python input arguments. Modifying a copy is allowed. It was given "
                 f"{self.structure}, which became {(args, kwargs)}."

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
-from gradtape._src.base import nest
+from gradtape._src import engines
+from gradtape._src.base import nest, spread
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.functions import kinds
 from gradtape._src.functions.arguments import FunctionType
@@ -100,7 +101,9 @@ dtype=tf.float32, name=None)
     def structured_outputs(self) -> Any:
         """The result with symbolic tensors: lists, tuples and dicts of them."""
         structure, flat = self._results()
-        return nest.pack_sequence_as(structure, flat) if nest.is_nested(structure) else flat[0]
+        if not nest.is_nested(structure):
+            return flat[0]
+        return spread.together(nest.pack_sequence_as(structure, flat))
 
     @property
     def output_shapes(self) -> Any:
@@ -160,6 +163,50 @@ dtype=tf.float32, name=None)
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.pretty_printed_signature(verbose=False)} at 0x{id(self):X}>"
 
+    # ---- deployment -------------------------------------------------------------------------------
+
+    def export(
+        self,
+        path: Any,
+        shapes: dict[str, str] | None = None,
+        platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
+        variables: str = "frozen",
+        seed: int | None = None,
+        max_iterations: int = 64,
+        overwrite: bool = False,
+        max_size: int = 65_536,
+    ) -> None:
+        """Writes the function to a folder, as StableHLO that runs where there is JAX and no gradtape.
+
+        One program serves all sizes that the signature leaves open. It is compared with native code at several sizes
+        before it is written; what cannot be right for all sizes is refused.
+
+        Args:
+          path: a folder that does not exist. `load.py` in it runs the function; `tf.export.load` does the same.
+          shapes: names for sizes that are not known, `{"x": "batch, 16*h, 3"}`: equal names are equal sizes. By
+            default every size has a name of its own, `x_0`; if the function does not work so, first axes are one `batch`.
+          platforms: of "cpu", "cuda", "rocm" and "tpu": those that it is to run on.
+          variables: "frozen", they become constants; or "inputs", for training steps: the program takes them and gives
+            their new values, and `variables.npz` has the present ones.
+          seed: of the random numbers in the function, which are then the same in each call. Without it, who calls
+            the function may give a seed.
+          max_iterations: of a loop that a tape in the function differentiates.
+          overwrite: whether a folder that exists is replaced.
+          max_size: up to which sizes that are not known may be. If the function changes before that, as one that
+            takes the first 50 rows, they may be as large as it stays the same.
+
+        Raises:
+          ImportError: if JAX is not installed.
+          AlreadyExistsError: if there is something at `path`.
+          ValueError: if it assigns variables that would be frozen, or an argument is wrong.
+          UnimplementedError: if something in the function needs Python, or cannot be written for all sizes; it is
+            named.
+        """
+        engines.need_jax("export")
+        from gradtape._src.engines.xla.export import export
+
+        export(self, path, shapes, platforms, variables, seed, max_iterations, overwrite, max_size)
+
     # ---- calls ------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -171,6 +218,7 @@ dtype=tf.float32, name=None)
           TypeError: if the arguments do not fit.
           InvalidArgumentError: if a tensor has another element type.
         """
+        args, kwargs = spread.apart((args, kwargs))
         leaves = self.function_type.leaves(self.name, args, kwargs, f" -> {self._result_text()}")
         tensors, sources = [], []
         variables: dict[int, Any] = {}
@@ -220,6 +268,7 @@ class TracedFunction(ConcreteFunction, Traced):
     ) -> None:
         ConcreteFunction.__init__(self, owner, function_type)
         self._structure = structure
+        self._is_spread = spread.has_spread(structure)
         outputs: list = []
         self._places: list = []  # of each flat result: ("tensor", k) or ("value", python object)
         for o in flat_outputs:
@@ -276,10 +325,21 @@ class TracedFunction(ConcreteFunction, Traced):
             return trace.call(self.call, (list(tensors), list(variables)), {})
         else:
             outs = self.run(tensors, variables)
-        if self._only_result:
-            return outs[0]
+        return outs[0] if self._only_result else self._packed(outs)
+
+    @functools.cached_property
+    def runner(self) -> Any:
+        """What `call` does with tensors while nothing is special about the thread, in one native call."""
+        finish = None if self._only_result else self._packed
+        return _core.Runner(self.graph_function.program, tuple(self.externals), self._assigned, finish)
+
+    def _packed(self, outs: Sequence[Any]) -> Any:
+        """The result in its structure, from the outputs of the graph."""
         flat = self._unplaced(outs)
-        return flat[0] if self._structure is None else nest.pack_sequence_as(self._structure, flat)
+        if self._structure is None:
+            return flat[0]
+        packed = nest.pack_sequence_as(self._structure, flat)
+        return spread.together(packed) if self._is_spread else packed
 
 
 def without_value(x: Any) -> Any:

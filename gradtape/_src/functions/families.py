@@ -1,12 +1,60 @@
-"""Families: the traces of a function for arguments that differ in the shapes of tensors only."""
+"""The traces of a function: by the engine that runs them, and in families of arguments that differ in shapes only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from gradtape import _core
+from gradtape._src.base import log
+from gradtape._src.base.errors import more
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.engines import Engine
 from gradtape._src.graph.calls import Static, join_shapes
+
+_MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
+MOST_CALLS = 1024  # that are recognised without looking at their arguments one by one
+
+
+class Traces:
+    """The traces of a function that run on one engine."""
+
+    __slots__ = ("engine", "concrete", "families", "calls")
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.concrete = _core.Cache(_MOST_TRACES)  # by kinds of arguments and the shapes that they take
+        self.families = _core.Cache(_MOST_TRACES)  # by arguments without their shapes
+        self.calls = _core.Cache(MOST_CALLS)  # by arguments with their shapes: the trace that serves them
+
+
+class Retraces:
+    """Says why a function is traced again, and warns once when that happens too often."""
+
+    _MOST = 5
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last: list[str] = []  # the arguments that were traced last, in words
+
+    def note(self, described: list[str], traces: int, may_warn: bool) -> None:
+        """Called before a new trace, with its arguments in words and how many traces there are."""
+        if self._last and traces < self._MOST:
+            log.info("%s: tracing again: %s", self._name, _difference(self._last, described))
+        elif traces == self._MOST and may_warn:
+            log.warning(
+                "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
+                "tensors instead of Python numbers, and keep their shapes the same.%s",
+                self._name, self._MOST, _difference(self._last, described), more("retracing"),
+            )  # fmt: skip
+        self._last = described
+
+
+def _difference(before: list[str], after: list[str]) -> str:
+    for i, (a, b) in enumerate(zip(before, after, strict=False)):
+        if a != b:
+            return f"argument {i}: {a} before, {b} now"
+    return "the structure of the arguments changed"
 
 
 class Family:

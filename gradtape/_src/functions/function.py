@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
+from gradtape._src import engines
 from gradtape._src.autograph.conversion import annotate, convert
-from gradtape._src.base import log, nest, settings
+from gradtape._src.base import log, nest, replicas, settings, spread
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import (
     NeedsConstants,
@@ -33,7 +34,7 @@ from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import FunctionType, Given, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
-from gradtape._src.functions.families import Family, is_known
+from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
 from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
@@ -43,15 +44,13 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
+    from gradtape._src.engines import Engine
     from gradtape._src.functions.recorded import RecordedFunction, SizedFunction
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
     "created once or created outside tf.function." + more("variables-in-functions")
 )
-_MOST_RETRACES = 5
-_MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
-_MOST_CALLS = 1024  # that are recognised without looking at their arguments one by one
 # Names that `experimental_attributes` may have; they are for TensorFlow's devices and compilers, and have no effect here.
 _ATTRIBUTES = frozenset(
     (
@@ -91,7 +90,7 @@ class _Bound:
         return type(None), ()
 
 
-class Function:
+class Function(_core.Quick):
     """What `tf.function` returns. Call it like the Python function it was made of."""
 
     _exact_traces = 1  # of a function that reduces retracing, before sizes become unknown
@@ -124,18 +123,17 @@ class Function:
         self.jit_compile = jit_compile
         self.reduce_retracing = reduce_retracing
         self.check = check
-        self._concrete = _core.Cache(
-            _MOST_TRACES
-        )  # traces, by kinds of arguments and the shapes that they take
-        self._families = _core.Cache(_MOST_TRACES)  # by arguments without their shapes
-        self._calls = _core.Cache(_MOST_CALLS)  # by arguments with their shapes: the trace that serves them
+        self._quick = _core.Cache(MOST_CALLS)  # by tensors: what runs the trace that serves them
+        self._plain = Traces(engines.NATIVE)
+        # Traces by the engine that runs them, and by the replica that they are made in.
+        self._traces_of: dict[tuple[Engine, Any], Traces] = {(engines.NATIVE, None): self._plain}
         # Whether a size may depend on values: then traces are recordings at once.
         self._needs_values = names_sizes_of_values(python_function)
         self._traces = 0
         self._made_variables = False
         self._lock = Lock()
         self._converted: Callable | None = None
-        self._last_kinds: list[str] = []  # of the arguments that were traced last
+        self._retraces = Retraces(self.name)
         functools.update_wrapper(self, python_function, updated=())
 
     def _options(self) -> dict[str, Any]:
@@ -163,21 +161,41 @@ class Function:
 
     # ---- calls --------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that is not the usual one: tensors of known kinds, while nothing is special about this thread."""
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
             return self._python(*args, **kwargs)
+        traces = self._traces_now()
         plain = not kwargs and all(type(a) is _core.Tensor for a in args)
         if plain:
-            trace = self._calls.find(args)
+            trace = traces.calls.find(args)
             if trace is not None:
                 return trace.call(args)
-        given, trace = self._trace_for(self._given(args, kwargs))
+        given, trace = self._trace_for(self._given(args, kwargs), traces)
         if type(trace) is Eager:
-            return nest.map_structure(_result, self._python(*args, **kwargs))
+            result = spread.apart(self._python(*args, **kwargs))
+            return spread.together(nest.map_structure(_result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
-            self._calls.add(args, trace)
+            traces.calls.add(args, trace)
+            if isinstance(trace, TracedFunction) and not trace.stand_ins and not _core.has_contexts():
+                self._quick.remember(args, trace.runner)
         return trace.call_with(given.tensors, given.variables, given.sources)
+
+    def _traces_now(self) -> Traces:
+        """The traces for the engine that a call runs on now, made in the replica that is running."""
+        engine = engines.jit() if self.jit_compile else engines.current()
+        replica = replicas.current() if replicas.runs else None
+        if engine is engines.NATIVE and replica is None:
+            return self._plain
+        key = engine, None if replica is None else replica.variant
+        traces = self._traces_of.get(key)
+        return self._traces_of.setdefault(key, Traces(engine)) if traces is None else traces
+
+    @property
+    def _concrete(self) -> list:
+        """All traces."""
+        return [trace for traces in self._traces_of.values() for trace in traces.concrete.values()]
 
     def _given(self, args: tuple, kwargs: dict) -> Given:
         """The arguments of a call; with an `input_signature`, as it declares them."""
@@ -193,14 +211,14 @@ class Function:
             self._declared = FunctionType.of_signature(self.parameters, self.input_signature)
         return self._declared
 
-    def _trace_for(self, given: Given) -> tuple[Given, Any]:
+    def _trace_for(self, given: Given, traces: Traces) -> tuple[Given, Any]:
         """The trace that serves a call, and the call as that trace sees it."""
         pinned: list = []
         while True:
             key = given.key
-            trace = self._calls.find(key)
+            trace = traces.calls.find(key)
             if trace is None:
-                trace = self._find(key, given)
+                trace = self._find(key, given, traces)
             if trace is _FOR_EACH_VARIABLE:
                 shared = given.variables
             else:
@@ -211,50 +229,51 @@ class Function:
             pinned += shared
             given = Given(*given.structure, pinned=pinned)
 
-    def _find(self, key: tuple, given: Given) -> Any:
+    def _find(self, key: tuple, given: Given, traces: Traces) -> Any:
         with self._lock:
-            trace = self._concrete.find(key)
+            trace = traces.concrete.find(key)
             if trace is None:
-                family = self._families.find(given.family)
+                family = traces.families.find(given.family)
                 if family is None:
                     family = Family()
-                    self._families.add(given.family, family)
-                trace = family.serving(given.statics) or self._new(given, family)
-            self._calls.add(key, trace)
+                    traces.families.add(given.family, family)
+                trace = family.serving(given.statics) or self._new(given, family, traces)
+            traces.calls.add(key, trace)
             return trace
 
-    def _new(self, given: Given, family: Family) -> Any:
+    def _new(self, given: Given, family: Family, traces: Traces) -> Any:
         """A trace for arguments that no trace so far serves."""
         if family.for_each_variable:
             return _FOR_EACH_VARIABLE
-        self._note_retrace(given)
+        may_warn = self.input_signature is None and not self.reduce_retracing
+        self._retraces.note(given.described(), len(self._concrete), may_warn)
         statics = given.statics
         if self.reduce_retracing and family.met >= self._exact_traces:
             statics = family.joined(statics)
         try:
-            trace = self._traced(given, statics)
+            trace = self._traced(given, statics, traces.engine)
         except NeedsVariable:
             family.for_each_variable = True
             return _FOR_EACH_VARIABLE
         family.add(statics, trace)
-        self._concrete.add((given.family, tuple(statics)), trace)
+        traces.concrete.add((given.family, tuple(statics)), trace)
         if self.check and isinstance(trace, TracedFunction) and given.has_values:
             trace.compare(given.tensors, given.variables)
         return trace
 
-    def _traced(self, given: Given, statics: list[Static]) -> Any:
+    def _traced(self, given: Given, statics: list[Static], engine: Engine) -> Any:
         """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
         known = is_known(statics) and not any(map(has_gaps, given.variables))
         try:
             if not known or self._needs_values:
-                return self._kept(lambda: self._record(given, statics))
+                return self._kept(lambda: self._record(given, statics, engine))
             try:
-                return self._kept(lambda: self._trace(given))
+                return self._kept(lambda: self._trace(given, engine))
             except Untraceable as e:
                 cause = e
             self._needs_values = True
             try:
-                return self._kept(lambda: self._record(given, statics))
+                return self._kept(lambda: self._record(given, statics, engine))
             except OperatorNotAllowedInGraphError:
                 raise cause from None  # Python itself needs a value
         except Untraceable as e:
@@ -281,42 +300,26 @@ class Function:
             cause = cause.__context__
         line = line_of(cause)
         why = (f"{line}: {cause}" if line else str(cause)).rstrip(".")
-        level = log.INFO if any(type(t) is Eager for t in self._concrete.values()) else log.WARNING
+        level = log.INFO if any(type(t) is Eager for t in self._concrete) else log.WARNING
         log.log(level, "%s runs eagerly: %s.%s", self.name, why, more("traced-values"))
         return Eager(why)
-
-    def _note_retrace(self, given: Given) -> None:
-        described = given.described()
-        if self._last_kinds and len(self._concrete) < _MOST_RETRACES:
-            log.info("%s: tracing again: %s", self.name, _difference(self._last_kinds, described))
-        elif (
-            len(self._concrete) == _MOST_RETRACES
-            and self.input_signature is None
-            and not self.reduce_retracing
-        ):
-            log.warning(
-                "%s: %d calls triggered tf.function retracing; the last one because %s. Tracing is expensive. Hint: pass "
-                "tensors instead of Python numbers, and keep their shapes the same.%s",
-                self.name, _MOST_RETRACES, _difference(self._last_kinds, described), more("retracing"),
-            )  # fmt: skip
-        self._last_kinds = described
 
     def _type_of(self, given: Given, statics: Sequence[Static]) -> FunctionType:
         if self.input_signature is not None:
             return self._declared_type()
         return given.type_of(self.parameters, statics)
 
-    def _trace(self, given: Given, lifts: bool = False) -> tuple[TracedFunction, list]:
+    def _trace(self, given: Given, engine: Engine, lifts: bool = False) -> tuple[TracedFunction, list]:
         """A graph for tensors of the shapes that are given, and the variables that it made."""
         self._traces += not lifts
-        trace = Trace(lifts=lifts, is_kept=True)
+        trace = Trace(lifts=lifts, is_kept=True, engine=engine)
         symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
         stand_ins = [stand_in(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
         args, kwargs = given.with_leaves(symbols, stand_ins, placeholders)
         try:
             with aside(trace):
-                result = self._traceable()(*args, **kwargs)
+                result = spread.apart(self._traceable()(*args, **kwargs))
                 given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
@@ -334,14 +337,16 @@ class Function:
             raise
         finally:
             forget_values(stand_ins)
-        return self._trace(given, True) if concrete is None else (concrete, trace.created)
+        return self._trace(given, engine, True) if concrete is None else (concrete, trace.created)
 
-    def _record(self, given: Given, statics: list[Static]) -> tuple[RecordedFunction | SizedFunction, list]:
+    def _record(
+        self, given: Given, statics: list[Static], engine: Engine
+    ) -> tuple[RecordedFunction | SizedFunction, list]:
         """A recording for tensors of these shapes, and the variables that it made."""
         from gradtape._src.functions.recorded import RecordedFunction, Recording, SizedFunction
 
         self._traces += 1
-        recording = Recording(gaps=max((s.count(None) for s in statics if s), default=0))
+        recording = Recording(gaps=max((s.count(None) for s in statics if s), default=0), engine=engine)
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
         stand_ins = [stand_in(v) for v in given.variables]
@@ -350,34 +355,31 @@ class Function:
         args, kwargs = given.with_leaves(symbols, variables, placeholders)
         try:
             with aside(recording):
-                result = self._traceable()(*args, **kwargs)
+                result = spread.apart(self._traceable()(*args, **kwargs))
                 given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
         except NeedsConstants:
             raise UnimplementedError(
-                None,
-                None,
-                f"tf.gradients with respect to a number that is made in {self.name}, whose sizes are not known. Hint: "
-                "tf.GradientTape, and tape.watch of the number.",
-            ) from None
+                None, None, f"tf.gradients with respect to a number that is made in {self.name}, whose sizes are not known. "
+                "Hint: tf.GradientTape, and tape.watch of the number.",
+            ) from None  # fmt: skip
         except Exception as e:
             annotate(e)
             if recording.refused is e and given.has_values and not is_known(statics):
-                return self._for_each_size(SizedFunction, given, statics, e, recording.created)
+                return self._for_each_size(SizedFunction, given, statics, e, recording)
             raise
         finally:
             forget_values((*stand_ins, *variables))
-        function_type = self._type_of(given, statics)
-        recorded = RecordedFunction(self, function_type, recording, result, flat, stand_ins)
+        recorded = RecordedFunction(self, self._type_of(given, statics), recording, result, flat, stand_ins)
         recorded.placeholders = placeholders
         return recorded, recording.created
 
     def _for_each_size(
-        self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, created: list
+        self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, refused: Trace
     ) -> tuple[SizedFunction, list]:
         """Traces of known sizes, in place of a recording that no trial fits; raises `cause` if these do not fit either."""
         try:
-            first, more_created = self._trace(given)
+            first, created = self._trace(given, refused.engine)
         except Exception:
             raise cause from None
         log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
@@ -385,11 +387,11 @@ class Function:
 
         def trace(tensors: Sequence[Any]) -> TracedFunction:
             with self._lock:
-                return self._kept(lambda: self._trace(sizeless.of_sizes(tensors)))
+                return self._kept(lambda: self._trace(sizeless.of_sizes(tensors), refused.engine))
 
         sized = kind(self, self._type_of(given, statics), first, trace)
         sized.add(given.tensors, first)
-        return sized, [*created, *more_created]
+        return sized, [*refused.created, *created]
 
     def _traceable(self) -> Callable:
         """The Python function with its control flow made traceable."""
@@ -398,8 +400,12 @@ class Function:
         return self._converted
 
     def _python(self, *args: Any, **kwargs: Any) -> Any:
-        function = self.python_function if _core.current_trace() is None else self._traceable()
-        return function(*args, **kwargs)
+        trace = _core.current_trace()
+        if trace is None:
+            return self.python_function(*args, **kwargs)
+        if self.jit_compile and isinstance(trace, Trace):
+            trace.run_on(engines.jit())
+        return self._traceable()(*args, **kwargs)
 
     # ---- inspection -----------------------------------------------------------------------------
 
@@ -411,7 +417,7 @@ class Function:
         """
         if self.input_signature is not None and not args and not kwargs:
             args, kwargs = self._declared_type().example()
-        _, trace = self._trace_for(self._given(args, kwargs))
+        _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
         if type(trace) is Eager:
             raise TypeError(
                 f"get_concrete_function: {self.name} cannot be traced, so it runs eagerly and has no concrete function. "
@@ -448,7 +454,7 @@ class Function:
         if not args and not kwargs and self._concrete:
             programs = [
                 p
-                for c in self._concrete.values()
+                for c in self._concrete
                 for p in ([c] if isinstance(c, TracedFunction) else getattr(c, "programs", ()))
             ]
             return "\n\n".join(map(pretty, programs))
@@ -466,7 +472,7 @@ class Function:
 
     def _compiled(self, args: tuple, kwargs: dict) -> tuple[TracedFunction, list]:
         """The program for these arguments, and what it is given."""
-        given, trace = self._trace_for(self._given(args, kwargs))
+        given, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
         if type(trace) is Eager:
             raise ValueError(
                 f"{self.name} runs eagerly with such arguments: there is no program to look at. {trace.why}."
@@ -477,7 +483,7 @@ class Function:
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """The kinds of arguments met so far, a paragraph or a line for each trace."""
-        traces = [t for t in self._concrete.values() if isinstance(t, ConcreteFunction)]
+        traces = [t for t in self._concrete if isinstance(t, ConcreteFunction)]
         return ("\n\n" if verbose else "\n").join(t.pretty_printed_signature(verbose) for t in traces)
 
     # ---- copies and pickles -----------------------------------------------------------------------
@@ -518,13 +524,6 @@ def _result(value: Any) -> Any:
     return value if value is None or isinstance(value, IndexedSlices) else as_tensor(value)
 
 
-def _difference(before: list[str], after: list[str]) -> str:
-    for i, (a, b) in enumerate(zip(before, after, strict=False)):
-        if a != b:
-            return f"argument {i}: {a} before, {b} now"
-    return "the structure of the arguments changed"
-
-
 def function(
     func: Callable | None = None,
     input_signature: Any = None,
@@ -546,7 +545,8 @@ def function(
       func: the function.
       input_signature: TensorSpecs, one per argument.
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
-      jit_compile, experimental_compile: accepted; programs are compiled natively in any case.
+      jit_compile, experimental_compile: True: run it on XLA, which needs `pip install "gradtape[xla]"`. Without
+        it, as with any other value, the function is compiled natively.
       reduce_retracing, experimental_relax_shapes: trace for any size once a second one comes, not for each.
       experimental_implements, experimental_autograph_options, experimental_attributes,
         experimental_follow_type_hints: accepted as in TensorFlow, without effect.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import nest
+from gradtape._src.base import nest, spread
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction, without_value
@@ -109,7 +109,7 @@ class RecordedFunction(ConcreteFunction):
         if _core.is_recording():
             # To a tape around it, a function is one op: its results do not depend on one another.
             flat = [map_leaves(_passed_on, x) for x in flat]
-        return flat[0] if self._single else nest.pack_sequence_as(self._structure, flat)
+        return flat[0] if self._single else spread.together(nest.pack_sequence_as(self._structure, flat))
 
     def _results_of_program(self, tensors: Sequence[Any]) -> list | None:
         """The results, if the whole function is one segment that has a program for these sizes."""

@@ -6,21 +6,32 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from gradtape._src.base.errors import Untraceable
 from gradtape._src.graph.callable import GraphFunction, pack
-from gradtape._src.graph.ir import Graph, symbolic
+from gradtape._src.graph.ir import Callback, Graph, symbolic
 from gradtape._src.graph.simplify import simplify
 from gradtape._src.tensors import above, conversion
 
 
+class Pass(Graph):
+    """The backward pass of a tape. Functions that run on another engine do not become part of it."""
+
+    __slots__ = ()
+    is_pass = True
+
+
 def graph_inputs(specs: list[tuple[int, tuple[int, ...]]]) -> tuple[Graph, list]:
     """A new graph with these inputs (dtype, shape), and tensors that stand for them."""
-    graph = Graph()
+    graph = Pass()
     return graph, [symbolic(graph.input(shape, dtype)) for dtype, shape in specs]
 
 
 def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     """The function that computes `results`, and for each of them where it is among its outputs:
     None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
+    if not dense and any(isinstance(n.op, Callback) and n.op.exchanges for n in graph.nodes):
+        # A program may exchange in another order than the rules, and other replicas may still run the rules.
+        raise Untraceable("a pass that exchanges values with other replicas runs by its rules")
     if dense:
         results = [None if g is None else conversion.densify(g) for g in results]
     places, flat = pack(results)

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.base import log, settings
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.ir import Callback, Graph, Node, Value, symbolic, written_to
 from gradtape._src.graph.simplify import live, simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -37,8 +40,11 @@ class Derivative(NamedTuple):
 class GraphFunction:
     """A function of tensors, given by a graph."""
 
-    def __init__(self, graph: Graph, name: str = "graph", updates: list[int] | None = None) -> None:
+    def __init__(
+        self, graph: Graph, name: str = "graph", updates: list[int] | None = None, engine: Engine = NATIVE
+    ) -> None:
         self.graph = graph
+        self.engine = engine  # that makes its programs, and those of its derivatives
         self.updates = updates  # for each output the input it is a new value of, or -1
         self.name = name
         self.places: list = []  # of a backward pass: where among the outputs the gradient of each source is
@@ -56,14 +62,17 @@ class GraphFunction:
     @property
     def program(self) -> Any:
         if self._program is None:
-            from gradtape._src.engines.native.lower import compile_graph
-
-            self._program = compile_graph(self.graph, self.updates)
+            self._program = self.engine.program(self.graph, self.updates)
+            if settings.log_device_placement:
+                log.warning("%s runs on %s", self.name, self.engine.device)
         return self._program
 
     def __call__(self, tensors: Sequence[Any]) -> list:
         """The outputs of the graph for these inputs."""
-        if any(t._symbol is not None for t in tensors):
+        graph = written_to(tensors)
+        if graph is not None:
+            if graph.is_pass and self.engine is not NATIVE:
+                raise Untraceable(f"{self.name} runs on {self.engine.device}")
             return replay(self.graph, tensors)
         if _core.is_recording():
             tracked = tuple(_core.is_tracked(t) for t in tensors)
@@ -148,7 +157,10 @@ class GraphFunction:
             from gradtape._src.batching.batch import batched_graph
 
             graph, marks = batched_graph(self.graph, batched, size)
-            cached = self._batched[batched, size] = (GraphFunction(simplify(graph), self.name), marks)
+            cached = self._batched[batched, size] = (
+                GraphFunction(simplify(graph), self.name, engine=self.engine),
+                marks,
+            )
         return cached
 
     # ---- derivatives ------------------------------------------------------------------------
@@ -223,8 +235,8 @@ class GraphFunction:
         for part in parts:
             part.simplified = joint.simplified
         return Derivative(
-            GraphFunction(parts[0], self.name),
-            GraphFunction(parts[1], f"gradient of {self.name}"),
+            GraphFunction(parts[0], self.name, engine=self.engine),
+            GraphFunction(parts[1], f"gradient of {self.name}", engine=self.engine),
             [source[v] for v in read],
             wanted,
             places,

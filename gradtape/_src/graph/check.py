@@ -15,7 +15,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.contexts import unrecorded
-from gradtape._src.engines.native.lower import compile_graph
+from gradtape._src.engines import Engine
 from gradtape._src.graph.callable import GraphFunction, extract
 from gradtape._src.graph.ir import Callback, Graph, Value
 from gradtape._src.tensors.conversion import read
@@ -32,7 +32,7 @@ def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
     if any(isinstance(node.op, Callback) and node.op.effect for node in function.graph.nodes):
         return
     with unrecorded():
-        _compare(function.graph, tensors, f"{function.name}: ")
+        _compare(function.graph, tensors, f"{function.name}: ", function.engine)
         tracked = tuple(v.dtype >= dtypes.float16._code for v in function.graph.inputs)
         if not any(tracked):
             return
@@ -42,14 +42,14 @@ def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
         given = [read(g) for g in given]
         given += [_core.to_tensor(np.ones(outs[k]._dims, np.float32), -1) for k in d.cotangents]
         given = [_as(g, v) for g, v in zip(given, d.backward.graph.inputs, strict=True)]
-        _compare(d.backward.graph, given, f"{function.name}, gradient: ")
+        _compare(d.backward.graph, given, f"{function.name}, gradient: ", function.engine)
 
 
 def _as(tensor: Any, value: Value) -> Any:
     return tensor if tensor.dtype._code == value.dtype else ops.cast(tensor, dtypes.BY_CODE[value.dtype])
 
 
-def _compare(graph: Graph, tensors: Sequence[Any], where: str) -> None:
+def _compare(graph: Graph, tensors: Sequence[Any], where: str, engine: Engine) -> None:
     env: dict[Value, Any] = {}
     for v, t in zip(graph.inputs, tensors, strict=True):
         env[v] = read(t)
@@ -65,7 +65,7 @@ def _compare(graph: Graph, tensors: Sequence[Any], where: str) -> None:
         computed.update((v, max(before, _TOLERANCE.get(v.dtype, 0.0))) for v in node.results)
     if not computed:
         return
-    program = compile_graph(extract(graph.nodes, graph.inputs, list(computed)))
+    program = engine.program(extract(graph.nodes, graph.inputs, list(computed)))
     for value, got in zip(computed, program.run([env[v] for v in graph.inputs]), strict=True):
         _same(value, env[value], got, computed[value], where)
 

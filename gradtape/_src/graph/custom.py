@@ -129,6 +129,7 @@ class Barrier(Callback):
     """The node: as many results as operands, the same values."""
 
     is_barrier = True
+    xla = "control.barrier"
 
     def __init__(self) -> None:
         super().__init__("barrier", lambda *tensors: [t._detach() for t in tensors])

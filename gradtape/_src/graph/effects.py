@@ -66,6 +66,8 @@ def fresh(name: str, make: Callable[[], Any], shape: tuple[int, ...], dtype: int
 class Draw(Callback):
     """A node whose result differs on every run; in a batch, every row draws its own."""
 
+    draws = True
+
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
         super().__init__(name, lambda: [make()], effect=True)
         self.make = make

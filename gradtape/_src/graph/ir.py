@@ -82,12 +82,19 @@ class Callback:
     row: Any = SimpleNamespace(kind="callback", native="", no_zero=False, **Facts()._asdict())
     passes_on = False  # the results are the first operands; the node only has a gradient of its own
     is_barrier = False  # the results are the operands, hidden from simplification
+    exchanges = False  # with other replicas, which must come to the same ops in the same order
     runs_late = False  # belongs to the backward half of a derivative, though it needs no cotangent
+    draws = False  # needs no operands, and gives other values in each run: random streams
+    xla = ""  # the function that does the same on XLA, as in the facts of a row; without one it runs on the host
 
     def __init__(self, name: str, run: Any, effect: bool = False) -> None:
         self.op_name = name
         self.run = run
         self.effect = effect
+
+    def graphs(self) -> Sequence[Graph]:
+        """The graphs inside, as an engine runs them that knows the op."""
+        return ()
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         """Adds the op to the trace of its operands, or runs it when they are values."""
@@ -100,6 +107,8 @@ class Callback:
 
 class Graph:
     """Inputs, nodes in order, and outputs."""
+
+    is_pass = False  # whether it is the backward pass of a tape, which is compiled natively
 
     __slots__ = ("inputs", "nodes", "outputs", "random_ops", "simplified", "_constants")
 

@@ -21,6 +21,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import UnimplementedError, Untraceable, set_message
+from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.calls import (
     OPENERS,
     Bindable,
@@ -55,8 +56,8 @@ class Recording(Trace):
 
     __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "refused", "_gaps", "_result", "_steps")
 
-    def __init__(self, outer: Recording | None = None, gaps: int = 0) -> None:
-        super().__init__(outer)
+    def __init__(self, outer: Recording | None = None, gaps: int = 0, engine: Engine = NATIVE) -> None:
+        super().__init__(outer, engine=engine)
         self._gaps = gaps  # sizes that are not known, of the argument that has most of them
         self.records = True
         self.needs_trace = False  # a call reads the graph that it is part of
@@ -274,7 +275,7 @@ class Recording(Trace):
         """How the recording runs on tensors."""
         count, steps = self._steps
         if count != len(self.nodes) or any(type(s) is Segment and s.misfit for s in steps):
-            steps = split(self.nodes, self.result, self.draws or self.needs_trace)
+            steps = split(self.nodes, self.result, self.draws or self.needs_trace, self.engine)
             if self.needs_trace and len(steps) > 1:
                 raise UnimplementedError(
                     None,

@@ -16,6 +16,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.calls import Bindable, Frame, Place, Recorded, has_gaps, leaves_of, recorded_value
 from gradtape._src.graph.ir import Node, symbolic
 from gradtape._src.graph.trace import Trace
@@ -34,9 +35,15 @@ class Segment:
     """Calls of a recording, one after the other, that can be one program."""
 
     def __init__(
-        self, nodes: list[Node], inputs: list[Recorded], outputs: list[Recorded], at_once: bool
+        self,
+        nodes: list[Node],
+        inputs: list[Recorded],
+        outputs: list[Recorded],
+        at_once: bool,
+        engine: Engine = NATIVE,
     ) -> None:
         self.nodes = nodes
+        self.engine = engine  # of its programs
         self.outputs = outputs
         self.misfit = False  # a call in it must run alone
         variables = [v for v in inputs if v.variable is not None]  # that are arguments of the function
@@ -116,7 +123,7 @@ class Segment:
         return None
 
     def _traced(self, inputs: list[Recorded], variables: list[Recorded], tensors: list) -> Program:
-        trace = Trace(is_kept=True)
+        trace = Trace(is_kept=True, engine=self.engine)
         frame = _Inside()
         frame.update(
             (v, symbolic(trace.input(t._dims, t.dtype._code))) for v, t in zip(inputs, tensors, strict=True)
@@ -184,12 +191,15 @@ def make_calls(nodes: Iterable[Node], frame: Frame) -> None:
 # ---- where segments begin and end -----------------------------------------------------------------
 
 
-def split(nodes: Sequence[Node], results: Any, at_once: bool) -> list[Segment | Node]:
+def split(
+    nodes: Sequence[Node], results: Any, at_once: bool, engine: Engine = NATIVE
+) -> list[Segment | Node]:
     """The calls of a recording in order: segments, and calls that run alone.
 
     Args:
       results: what the recording returns.
       at_once: whether a segment that is the whole recording gets its program when it first runs.
+      engine: of their programs.
     """
     used = [values_used(node) for node in nodes]
     wanted = {v for leaf in leaves_of(results) for v in _read_by(leaf)}
@@ -209,7 +219,9 @@ def split(nodes: Sequence[Node], results: Any, at_once: bool) -> list[Segment | 
                 v for node in nodes[start:k] for v in node.results if last_use.get(v, -1) >= k
             ]
             steps.append(
-                Segment(list(nodes[start:k]), list(inputs), outputs, at_once and k - start == len(nodes))
+                Segment(
+                    list(nodes[start:k]), list(inputs), outputs, at_once and k - start == len(nodes), engine
+                )
             )
             start = k
         if stops and k < len(nodes):

@@ -39,7 +39,7 @@ class Builder:
             return self._write(op, operands, attrs, specs or [])
         if operands and all(v.constant is not None for v in operands):
             specs = specs or infer(op, operands, attrs)
-            if all(_count(shape) <= FOLDED for shape, _ in specs):
+            if all(_count(shape) <= FOLDED.now() for shape, _ in specs):
                 return self._fold(op, operands, attrs)
         if op.row.kind == "elementwise":
             narrow = [_narrow(self, v) for v in operands]

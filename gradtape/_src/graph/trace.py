@@ -15,6 +15,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.base.source import user_line
+from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.ir import Callback, Graph, Value, symbolic
 from gradtape._src.tensors import protocol
 
@@ -80,13 +81,21 @@ class Trace(Graph):
         "start",
         "lifts",
         "is_kept",
+        "engine",
         "records",
         "_lifted",
     )
 
-    def __init__(self, outer: Trace | None = None, lifts: bool = False, is_kept: bool = False) -> None:
+    def __init__(
+        self,
+        outer: Trace | None = None,
+        lifts: bool = False,
+        is_kept: bool = False,
+        engine: Engine = NATIVE,
+    ) -> None:
         super().__init__()
         self.outer = outer
+        self.engine: Engine = engine if outer is None else outer.engine  # that will run it
         # Whether it is run whatever variables hold then, so that all of them must have one shape.
         self.is_kept: bool = is_kept if outer is None else outer.is_kept
         # Whether numbers made during the trace are values of the graph, each of its own, so that
@@ -111,6 +120,13 @@ class Trace(Graph):
         results = super().add(op, operands, attrs, specs)
         self.nodes[-1].line = user_line()
         return results
+
+    def run_on(self, engine: Engine) -> None:
+        """The whole program runs on `engine`, because a part of it is to."""
+        trace: Trace | None = self
+        while trace is not None:
+            trace.engine = engine
+            trace = trace.outer
 
     # ---- variables (called by the core) -------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Traced:
         self.externals = list(trace.externals)
         place = {id(e): arguments + i for i, e in enumerate(self.externals)}
         updates = [-1] * len(outputs) + [place.get(id(v), -1) for v in self._assigned]
-        self.graph_function = GraphFunction(trace, name, updates if self._assigned else None)
+        self.graph_function = GraphFunction(trace, name, updates if self._assigned else None, trace.engine)
 
     def operands(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> list:
         """What the graph is given: the tensors, then what it uses from outside, with the variables of this call."""

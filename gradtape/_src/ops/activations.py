@@ -28,27 +28,28 @@ def _sigmoid(x):
 
 
 relu_grad = elementwise(
-    "relu_grad", FLOAT, args="out g", linear="g",
+    "relu_grad", FLOAT, args="out g", linear="g", xla="activations.relu_grad",
     vjp=(0, lambda h, out, g, dx: relu_grad(out, h)),
     numpy=lambda out, g: np.where(out > 0, g, 0), samples=pairs(),
     doc="`g` where `out > 0`, else 0: the gradient of relu in one pass.",
 )  # fmt: skip
 
 relu = elementwise(
-    "relu", REAL, args="features", vjp=lambda g, x, out: relu_grad(out, g),
+    "relu", REAL, args="features", vjp=lambda g, x, out: relu_grad(out, g), xla="jax.nn.relu",
     numpy=lambda x: np.maximum(x, 0), samples=floats(), names="nn.relu", edges=[((at(0.0),), (0.0,))],
     doc="`max(x, 0)`, element-wise. Its derivative at 0 is 0.",
 )  # fmt: skip
 
 relu6 = elementwise(
-    "relu6", REAL, args="features", vjp=lambda g, x, out: relu_grad(out, select(out < 6, g, 0)),
+    "relu6", REAL, args="features", xla="jax.nn.relu6",
+    vjp=lambda g, x, out: relu_grad(out, select(out < 6, g, 0)),
     numpy=lambda x: np.clip(x, 0, 6), samples=floats(-3, 9), names="nn.relu6",
     edges=[((at(0.0),), (0.0,)), ((at(6.0),), (0.0,))],
     doc="`min(max(x, 0), 6)`, element-wise. Its derivative at 0 and 6 is 0.",
 )  # fmt: skip
 
 leaky_relu_grad = elementwise(
-    "leaky_relu_grad", FLOAT, args="x alpha g", linear="g",
+    "leaky_relu_grad", FLOAT, args="x alpha g", linear="g", xla="activations.leaky_relu_grad",
     vjp=(
         0, lambda h, x, alpha, g, dx: select(x > 0, 0, g * h),
         lambda h, x, alpha, g, dx: leaky_relu_grad(x, alpha, h),
@@ -59,7 +60,7 @@ leaky_relu_grad = elementwise(
 )  # fmt: skip
 
 leaky_relu_op = elementwise(
-    "leaky_relu", FLOAT, args="features alpha",
+    "leaky_relu", FLOAT, args="features alpha", xla="jax.nn.leaky_relu",
     vjp=(lambda g, x, alpha, out: leaky_relu_grad(x, alpha, g), lambda g, x, alpha, out: select(x > 0, 0, x * g)),
     numpy=lambda x, alpha: np.where(x > 0, x, alpha * x), samples=pairs(-2, 2, 0.1, 0.4),
     doc="`x` where it is positive, `alpha * x` elsewhere.",
@@ -74,40 +75,41 @@ def leaky_relu(features, alpha=0.2, name=None):
 
 
 elu = elementwise(
-    "elu", FLOAT, args="features", deriv=lambda x, out: select(x < 0, exp(x), 1),
+    "elu", FLOAT, args="features", deriv=lambda x, out: select(x < 0, exp(x), 1), xla="jax.nn.elu",
     numpy=lambda x: np.where(x < 0, np.expm1(x), x), samples=floats(), names="nn.elu",
     edges=[((at(0.0),), (1.0,))], doc="`x` where positive, `exp(x) - 1` elsewhere.",
 )  # fmt: skip
 
 selu = elementwise(
-    "selu", FLOAT, args="features",
+    "selu", FLOAT, args="features", xla="jax.nn.selu",
     deriv=lambda x, out: select(x < 0, _SELU_SCALE * _SELU_ALPHA * exp(x), _SELU_SCALE),
     numpy=lambda x: _SELU_SCALE * np.where(x < 0, _SELU_ALPHA * np.expm1(x), x), samples=floats(), names="nn.selu",
     edges=[((at(0.0),), (_SELU_SCALE,))], doc="The scaled exponential linear unit.",
 )  # fmt: skip
 
 sigmoid_grad = elementwise(
-    "sigmoid_grad", FLOAT, args="out g", linear="g",
+    "sigmoid_grad", FLOAT, args="out g", linear="g", xla="activations.sigmoid_grad",
     vjp=(lambda h, out, g, dx: h * (g * (1 - 2 * out)), lambda h, out, g, dx: sigmoid_grad(out, h)),
     numpy=lambda out, g: g * out * (1 - out), samples=pairs(0.1, 0.9),
     doc="`g * out * (1 - out)`: the gradient of sigmoid in one pass.",
 )  # fmt: skip
 
 sigmoid = elementwise(
-    "sigmoid", FLOAT | COMPLEX,
+    "sigmoid", FLOAT | COMPLEX, xla="jax.nn.sigmoid",
     vjp=lambda g, x, out: g * conjugate(out * (1 - out)) if out.dtype.is_complex else sigmoid_grad(out, g),
     numpy=_sigmoid, samples=floats(-4, 4), names="sigmoid math.sigmoid nn.sigmoid",
     doc="`1 / (1 + exp(-x))`, element-wise.",
 )  # fmt: skip
 
 softplus = elementwise(
-    "softplus", FLOAT, args="features", deriv=lambda x, out: sigmoid(x),
+    "softplus", FLOAT, args="features", deriv=lambda x, out: sigmoid(x), xla="jax.nn.softplus",
     numpy=lambda x: np.logaddexp(x, 0), samples=floats(-4, 4), names="math.softplus nn.softplus",
     edges=[((at(0.0),), (0.5,))], doc="`log(exp(x) + 1)`, without overflow.",
 )  # fmt: skip
 
 softsign = elementwise(
-    "softsign", FLOAT, args="features", deriv=lambda x, out: reciprocal(square(1 + abs(x))),
+    "softsign", FLOAT, args="features", xla="jax.nn.soft_sign",
+    deriv=lambda x, out: reciprocal(square(1 + abs(x))),
     numpy=lambda x: x / (1 + np.abs(x)), samples=floats(), names="nn.softsign", doc="`x / (1 + |x|)`, element-wise.",
 )  # fmt: skip
 
@@ -118,7 +120,7 @@ def _silu_derivative(x, out):
 
 
 silu_op = elementwise(
-    "silu", FLOAT, args="features", deriv=_silu_derivative,
+    "silu", FLOAT, args="features", deriv=_silu_derivative, xla="jax.nn.silu",
     numpy=lambda x: x * _sigmoid(x), samples=floats(), doc="`x * sigmoid(x)`, element-wise.",
 )  # fmt: skip
 
@@ -133,14 +135,14 @@ def silu(features, beta=1.0):
 
 
 gelu_slope = elementwise(
-    "gelu_slope", FLOAT, args="features",
+    "gelu_slope", FLOAT, args="features", xla="activations.gelu_slope",
     deriv=lambda x, out: (2.0 - square(x)) * exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)),
     numpy=lambda x: 0.5 * (1 + _erf(x / math.sqrt(2))) + x * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
     samples=floats(), doc="The derivative of `gelu`.",
 )  # fmt: skip
 
 gelu_op = elementwise(
-    "gelu", FLOAT, args="features", deriv=lambda x, out: gelu_slope(x),
+    "gelu", FLOAT, args="features", deriv=lambda x, out: gelu_slope(x), xla="activations.gelu",
     numpy=lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))), samples=floats(),
     doc="`x * P(X <= x)` for a standard normal X.",
 )  # fmt: skip
@@ -152,7 +154,7 @@ def _gelu_tanh_derivative(x, out):
 
 
 gelu_tanh_op = elementwise(
-    "gelu_tanh", FLOAT, args="features", deriv=_gelu_tanh_derivative,
+    "gelu_tanh", FLOAT, args="features", deriv=_gelu_tanh_derivative, xla="activations.gelu_tanh",
     numpy=lambda x: 0.5 * x * (1 + np.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x**3))), samples=floats(),
     doc="The approximation of gelu by tanh.",
 )  # fmt: skip

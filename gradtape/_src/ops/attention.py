@@ -166,6 +166,7 @@ _CALLS = [
 
 attention_grad = opaque(
     "attention_grad", WIDE, "g q k v bias out lse scale:Float causal:Bool", many=True, gaps=True, linear="g",
+    xla="attention.attention_grad",
     rule=tuple(_attention_grad_rule(k) for k in range(7)), numpy=_np_grad, batch=_batch("attention_grad"),
     samples=[
         call((3, 2), (3, 4), (5, 4), (5, 2), (), (3, 2), (3,), scale=0.5, causal=False),
@@ -177,7 +178,7 @@ attention_grad = opaque(
 )  # fmt: skip
 
 attention = opaque(
-    "attention", WIDE, "q k v bias scale:Float causal:Bool", many=True, gaps=True,
+    "attention", WIDE, "q k v bias scale:Float causal:Bool", many=True, gaps=True, xla="attention.attention",
     rule=(*(_attention_rule(k) for k in range(3)), _bias_rule), numpy=_np_attention, samples=_CALLS,
     batch=_batch("attention"), tolerance=4.0,
     bad=[

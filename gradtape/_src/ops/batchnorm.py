@@ -119,6 +119,7 @@ def _batched_row_grad(name):
 
 layer_norm_grad = opaque(
     "layer_norm_grad", WIDE, "g x scale mean rstd", many=True, gaps=True, joint=True, rule=_row_grad_rule,
+    xla="batchnorm.layer_norm_grad",
     linear="g",
     batch=_batched_row_grad("layer_norm_grad"),
     numpy=_np_row_grad,
@@ -150,6 +151,7 @@ def _np_rows(x, scale, offset, epsilon):
 
 layer_norm_op = opaque(
     "layer_norm", WIDE, "x scale offset epsilon:Float", many=True, gaps=True, joint=True, rule=_row_rule,
+    xla="batchnorm.layer_norm",
     batch=_batched_rows("layer_norm"),
     numpy=_np_rows,
     samples=[
@@ -162,6 +164,7 @@ layer_norm_op = opaque(
 
 rms_norm_grad = opaque(
     "rms_norm_grad", WIDE, "g x scale rstd", many=True, gaps=True, joint=True, rule=_rms_grad_rule,
+    xla="batchnorm.rms_norm_grad",
     linear="g",
     batch=_batched_row_grad("rms_norm_grad"), numpy=_np_rms_grad,
     samples=[
@@ -189,6 +192,7 @@ def _np_rms(x, scale, epsilon):
 
 rms_norm_op = opaque(
     "rms_norm", WIDE, "x scale epsilon:Float", many=True, gaps=True, joint=True, rule=_rms_rule,
+    xla="batchnorm.rms_norm",
     batch=_batched_rows("rms_norm"),
     numpy=_np_rms,
     samples=[
@@ -241,6 +245,7 @@ _CHANNELS = [
 
 batch_norm_grad = opaque(
     "batch_norm_grad", WIDE, "g x scale mean variance epsilon:Float axis:Axis=-1", many=True, gaps=True, joint=True,
+    xla="batchnorm.batch_norm_grad",
     linear="g",
     rule=_batch_grad_rule, numpy=_np_batch_grad,
     samples=[
@@ -284,6 +289,7 @@ _BATCHES = [call(s, *[(s[a.get("axis", -1)],)] * 2, epsilon=0.1, **a) for s, a i
 
 batch_norm_op = opaque(
     "batch_norm", WIDE, "x scale offset epsilon:Float axis:Axis=-1", many=True, gaps=True, joint=True,
+    xla="batchnorm.batch_norm",
     rule=_batch_rule, numpy=_np_batch,
     samples=_BATCHES, gradient_samples=_BATCHES[:-1],  # nothing has a mean of NaN
     bad=[(call((2, 3), (2,), (3,), epsilon=0.1), "InvalidArgumentError", "one number for each of the 3 channels")],

@@ -41,7 +41,7 @@ def _numpy_cast(x, dtype):
 
 
 converted = movement_row(
-    "cast", ANY, "x dtype:Dtype", pattern="aligned", fuses=True, simplify=rewriting.cast,
+    "cast", ANY, "x dtype:Dtype", pattern="aligned", fuses=True, simplify=rewriting.cast, xla="casting.cast",
     transpose=lambda g, x, out, dtype: converted(g, x.dtype),
     numpy=_numpy_cast,
     samples=[
@@ -63,7 +63,7 @@ def _numpy_bitcast(x, type):
 
 
 bitcast = opaque(
-    "bitcast", ANY, "input:Free type:Dtype", rule=None,
+    "bitcast", ANY, "input:Free type:Dtype", rule=None, xla="casting.bitcast",
     numpy=_numpy_bitcast,
     samples=[
         call(ints([1, 513]), type="uint8"), call(ints([[1, 2], [3, -4]], "int32"), type="int64"),
@@ -182,7 +182,7 @@ def _angle(input: Any, name: str | None = None) -> Any:
 _ANYWHERE = [call(()), call((2, 3)), call((0, 3))]
 
 shape_as = opaque(
-    "shape_as", ANY, "input out_type:Dtype", rule=None, native="shape",
+    "shape_as", ANY, "input out_type:Dtype", rule=None, native="shape", xla="casting.shape",
     numpy=lambda x, out_type: np.array(x.shape, int),
     samples=[call((2, 3), out_type="int64"), call((), out_type="int32")],
     bad=[(call((2,), out_type="float32"), "InvalidArgumentError", "out_type must be int32 or int64")],
@@ -190,25 +190,25 @@ shape_as = opaque(
 )  # fmt: skip
 
 shape = opaque(
-    "shape", ANY, "input out_type:Extra=None", rule=None, fallback=shape_as,
+    "shape", ANY, "input out_type:Extra=None", rule=None, fallback=shape_as, xla="casting.shape",
     numpy=lambda x: np.array(x.shape, int), samples=_ANYWHERE, names="shape",
     doc="The shape of `input` as a tensor, int32 by default.",
 )  # fmt: skip
 
 size_as = opaque(
-    "size_as", ANY, "input out_type:Dtype", rule=None, native="size",
+    "size_as", ANY, "input out_type:Dtype", rule=None, native="size", xla="casting.size",
     numpy=lambda x, out_type: x.size, samples=[call((2, 3), out_type="int64"), call((), out_type="int32")],
     doc="The number of elements of `input` as a tensor of the given type.",
 )  # fmt: skip
 
 size = opaque(
-    "size", ANY, "input out_type:Extra=None", rule=None, fallback=size_as,
+    "size", ANY, "input out_type:Extra=None", rule=None, fallback=size_as, xla="casting.size",
     numpy=lambda x: x.size, samples=_ANYWHERE, names="size",
     doc="The number of elements of `input` as a tensor, int32 by default.",
 )  # fmt: skip
 
 rank = opaque(
-    "rank", ANY, "input", rule=None, numpy=lambda x: x.ndim, samples=_ANYWHERE, names="rank",
+    "rank", ANY, "input", rule=None, numpy=lambda x: x.ndim, samples=_ANYWHERE, names="rank", xla="jnp.ndim",
     doc="The number of dimensions of `input` as an int32 tensor.",
 )  # fmt: skip
 

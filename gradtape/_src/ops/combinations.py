@@ -23,7 +23,8 @@ __all__ = ["nextafter", "polyval", "scalar_mul"]
 composite("math.softsign")(activations.softsign)
 
 nextafter = elementwise(
-    "nextafter", WIDE, args="x1 x2", linear="x1+x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
+    "nextafter", WIDE, args="x1 x2", xla="jnp.nextafter",
+    linear="x1+x2", vjp=(lambda g, x, y, out: g, lambda g, x, y, out: 0 * g),
     numpy=np.nextafter, samples=pairs(), names="math.nextafter",
     doc="The number next to `x1` in the direction of `x2`. Its derivatives are 1 and 0.",
 )  # fmt: skip

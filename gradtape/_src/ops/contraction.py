@@ -73,7 +73,7 @@ matmul = contraction(
     "a b transpose_a:Bool=False transpose_b:Bool=False adjoint_a:Extra=False adjoint_b:Extra=False "
     "a_is_sparse:Ignored=False b_is_sparse:Ignored=False output_type:Extra=None grad_a:Ignored=False "
     "grad_b:Ignored=False",
-    pattern="product", simplify=rewriting.matmul, batch=batching.matmul,
+    pattern="product", simplify=rewriting.matmul, batch=batching.matmul, xla="contraction.matmul",
     transposes=(_matmul_wrt_a, _matmul_wrt_b), fallback=_matmul_with_extras, numpy=_numpy_matmul,
     samples=[
         call((2, 3), (3, 4)), call((3, 2), (3, 4), transpose_a=True), call((2, 3), (4, 3), transpose_b=True),

@@ -183,7 +183,7 @@ _DEPTHS = (_INVALID, "input depth must be evenly divisible by filter depth: 3 vs
 
 
 conv = contraction(
-    "conv", FLOAT, "input filters strides:Ints dilations:Ints paddings:Ints",
+    "conv", FLOAT, "input filters strides:Ints dilations:Ints paddings:Ints", xla="conv.conv",
     transposes=(
         lambda g, x, w, out, *window: conv_input(g, w, x.shape[1:], *window),
         lambda g, x, w, out, *window: conv_filter(x, g, w.shape[:-1], *window),
@@ -211,6 +211,7 @@ applied in groups.
 
 conv_input = contraction(
     "conv_input", FLOAT, "g filters sizes:Ints strides:Ints dilations:Ints paddings:Ints",
+    xla="conv.conv_input",
     transposes=(
         lambda gg, g, w, out, sizes, *window: conv(gg, w, *window),
         lambda gg, g, w, out, sizes, *window: conv_filter(gg, g, w.shape[:-1], *window),
@@ -229,6 +230,7 @@ conv_input = contraction(
 
 conv_filter = contraction(
     "conv_filter", FLOAT, "input g sizes:Ints strides:Ints dilations:Ints paddings:Ints",
+    xla="conv.conv_filter",
     transposes=(
         lambda gw, x, g, out, sizes, *window: conv_input(g, gw, x.shape[1:], *window),
         lambda gw, x, g, out, sizes, *window: conv(x, gw, *window),

@@ -159,14 +159,14 @@ _ONES = {
 _SHAPES = [call(shape=[2, 3]), call(shape=[]), call(shape=[0, 3], dtype="int64"), call(shape=4, dtype="bool")]
 
 zeros = opaque(
-    "zeros", ANY, "shape:Shape dtype:Dtype=float32 layout:Ignored=None",
+    "zeros", ANY, "shape:Shape dtype:Dtype=float32 layout:Ignored=None", xla="creation.zeros",
     numpy=lambda shape, dtype="float32": np.zeros(shape, dtype), samples=_SHAPES, names="zeros",
     bad=[(call(shape=[-1]), "InvalidArgumentError", "must be >= 0")],
     doc="A tensor of `shape` filled with zeros.",
 )  # fmt: skip
 
 ones = opaque(
-    "ones", ANY, "shape:Shape dtype:Dtype=float32 layout:Ignored=None",
+    "ones", ANY, "shape:Shape dtype:Dtype=float32 layout:Ignored=None", xla="creation.ones",
     numpy=lambda shape, dtype="float32": np.ones(shape, dtype), samples=_SHAPES, names="ones",
     bad=[(call(shape=[-1]), "InvalidArgumentError", "must be >= 0")],
     doc="A tensor of `shape` filled with ones.",
@@ -178,7 +178,8 @@ def _sum_all(g, value, out, dims):
 
 
 fill = opaque(
-    "fill", ANY, "dims:Shape value layout:Ignored=None", rule=_sum_all, linear="value", pattern="moves",
+    "fill", ANY, "dims:Shape value layout:Ignored=None", xla="creation.fill",
+    rule=_sum_all, linear="value", pattern="moves",
     batch=batching.fill,
     numpy=lambda value, dims: np.full(dims, value),
     samples=[call((), dims=[2, 3]), call((), dims=[]), call((), dims=[0]), call((), dims=[2, 1, 2])],
@@ -197,7 +198,8 @@ def _zeros_like(input, dtype=None, layout=None, name=None):  # noqa: A002
 
 
 zeros_like = elementwise(
-    "zeros_like", ANY, "input dtype:Extra=None layout:Ignored=None", deriv=None, native="zero", fallback=_zeros_like,
+    "zeros_like", ANY, "input dtype:Extra=None layout:Ignored=None", xla="jnp.zeros_like",
+    deriv=None, native="zero", fallback=_zeros_like,
     linear="input", pattern="nothing",
     numpy=np.zeros_like, samples=floats(), names="zeros_like",
     doc="Zeros of the shape of `input`, and of its type unless `dtype` is given. It has no gradient.",
@@ -217,7 +219,7 @@ _SMALL = 4096
 
 
 eye_op = opaque(
-    "eye", ANY, "num_rows:Int num_columns:Int dtype:Dtype=float32",
+    "eye", ANY, "num_rows:Int num_columns:Int dtype:Dtype=float32", xla="creation.eye",
     numpy=lambda num_rows, num_columns, dtype="float32": np.eye(num_rows, num_columns, dtype=dtype),
     samples=[
         call(num_rows=3, num_columns=3), call(num_rows=2, num_columns=3, dtype="int32"),

@@ -81,7 +81,7 @@ def _no_third(g, *_):
 
 
 ctc_loss_grad = opaque(
-    "ctc_loss_grad", WIDE, f"logits {_ARGS} direction blank_index:Int=0", linear="direction",
+    "ctc_loss_grad", WIDE, f"logits {_ARGS} direction blank_index:Int=0", linear="direction", xla="ctc.ctc_loss_grad",
     rule=(_no_third, None, None, None, _ctc_grad_rule), gradient_samples=[], numpy=_np_ctc_grad, tolerance=1e4,
     samples=[call(*s.operands, s.operands[0], **s.attrs) for s in _SAMPLES], bad=[],
     doc="The derivative of the gradient of `ctc_loss` with respect to the logits in a direction.",
@@ -97,7 +97,7 @@ def _ctc_rule(g, x, labels, label_length, logit_length, out, blank_index):
 
 
 ctc_loss_op = opaque(
-    "ctc_loss", WIDE, f"logits {_ARGS} blank_index:Int=0", many=True, gaps=True,
+    "ctc_loss", WIDE, f"logits {_ARGS} blank_index:Int=0", many=True, gaps=True, xla="ctc.ctc_loss",
     rule=(_ctc_rule, None, None, None), numpy=_np_ctc, samples=_SAMPLES, bad=_BAD,
     gradient_samples=[],  # the second derivative of its second result is the third of the loss; see tests/ops/test_ctc.py
     doc="The CTC loss of each example (infinite without a path), and its derivative with respect to the logits.",

@@ -45,7 +45,7 @@ def _place_diagonal(g, x, out, k):
 
 
 matrix_diag = movement(
-    "matrix_diag", ANY, "diagonal k:Int",
+    "matrix_diag", ANY, "diagonal k:Int", xla="diagonals.matrix_diag",
     batch="leading",
     transpose=lambda g, x, out, k: matrix_diag_part(g, k),
     numpy=_numpy_diag,
@@ -55,7 +55,7 @@ matrix_diag = movement(
 )  # fmt: skip
 
 matrix_diag_part = movement(
-    "matrix_diag_part", ANY, "input k:Int", transpose=_place_diagonal,
+    "matrix_diag_part", ANY, "input k:Int", transpose=_place_diagonal, xla="diagonals.matrix_diag_part",
     batch="leading",
     numpy=lambda x, k: np.diagonal(x, k, -2, -1),
     samples=[
@@ -78,7 +78,7 @@ def _numpy_band(x, num_lower, num_upper):
 
 
 band_part = movement(
-    "band_part", ANY, "input num_lower:Int num_upper:Int",
+    "band_part", ANY, "input num_lower:Int num_upper:Int", xla="diagonals.band_part",
     batch="leading",
     transpose=lambda g, x, out, lower, upper: band_part(g, lower, upper),
     numpy=_numpy_band,

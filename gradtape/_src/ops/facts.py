@@ -52,6 +52,9 @@ class Facts(NamedTuple):
     alias: bool = False
     """The result is the operand in another shape, and may be in the same memory."""
 
+    xla: str = ""
+    """The function that computes the op on XLA (see `engines/xla/lowering.py`); without one the op runs on the host."""
+
 
 def facts_of(
     kind: str,
@@ -66,6 +69,7 @@ def facts_of(
     second: str = "",
     in_place: str = "",
     alias: bool = False,
+    xla: str = "",
 ) -> Facts:
     """The facts of an op of this kind: what its row says, and what the kind implies."""
     places = range(len(operands))
@@ -90,4 +94,4 @@ def facts_of(
         fuses, over = True, tuple(places)
     else:
         over = tuple(k for (k,) in sets(in_place))
-    return Facts(groups, pattern, simplify, fuses, epilogue, first, tuple(second.split()), over, alias)
+    return Facts(groups, pattern, simplify, fuses, epilogue, first, tuple(second.split()), over, alias, xla)

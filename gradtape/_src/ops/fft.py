@@ -21,7 +21,8 @@ def _numpy_fft(x, axes, inverse=False, scale=1.0):
 
 
 fft_of = opaque(
-    "fft", COMPLEX, "input axes:Axes inverse:Bool=False scale:Float=1.0", batch="leading", numpy=_numpy_fft,
+    "fft", COMPLEX, "input axes:Axes inverse:Bool=False scale:Float=1.0", xla="fft.fft",
+    batch="leading", numpy=_numpy_fft,
     linear="input",
     rule=lambda g, x, out, axes, inverse, scale: fft_of(g, axes, not inverse, scale),
     samples=[
@@ -58,7 +59,7 @@ def _numpy_rfft(x, scale=1.0):
 
 
 rfft_of = opaque(
-    "rfft", WIDE, "input scale:Float=1.0", rule=_rfft_rule, batch="leading", linear="input",
+    "rfft", WIDE, "input scale:Float=1.0", rule=_rfft_rule, batch="leading", linear="input", xla="fft.rfft",
     numpy=_numpy_rfft,
     samples=[
         call((4,)), call((5,)), call((1,)), call((2,)), call((2, 6), scale=0.5), call((3, 2, 7)), call((0, 4)),
@@ -74,7 +75,8 @@ def _numpy_irfft(x, length, scale=1.0):
 
 
 irfft_of = opaque(
-    "irfft", COMPLEX, "input length:Int scale:Float=1.0", rule=_irfft_rule, batch="leading", numpy=_numpy_irfft,
+    "irfft", COMPLEX, "input length:Int scale:Float=1.0", xla="fft.irfft",
+    rule=_irfft_rule, batch="leading", numpy=_numpy_irfft,
     linear="input",
     samples=[
         call((3,), length=4), call((3,), length=5), call((1,), length=1), call((2,), length=2),
@@ -102,7 +104,7 @@ def _numpy_overlap(x, step, size):
 
 
 frames_of = movement(
-    "frames", ANY, "signal length:Int step:Int count:Int", batch="leading", numpy=_numpy_frames,
+    "frames", ANY, "signal length:Int step:Int count:Int", batch="leading", numpy=_numpy_frames, xla="fft.frames",
     transpose=lambda g, x, out, length, step, count: overlap_add(g, step, x.shape[-1]),
     samples=[
         call((7,), length=3, step=2, count=3), call((2, 8), length=4, step=4, count=2),
@@ -114,7 +116,8 @@ frames_of = movement(
 )  # fmt: skip
 
 overlap_add = movement(
-    "overlap_add", NUMBER, "frames step:Int size:Int", batch="leading", numpy=_numpy_overlap, pattern="adds",
+    "overlap_add", NUMBER, "frames step:Int size:Int", xla="fft.overlap_add",
+    batch="leading", numpy=_numpy_overlap, pattern="adds",
     transpose=lambda g, x, out, step, size: frames_of(g, x.shape[-1], step, x.shape[-2]),
     samples=[
         call((3, 4), step=2, size=8), call((2, 2, 3), step=3, size=7), call((3, 2), step=3, size=8),

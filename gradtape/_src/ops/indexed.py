@@ -70,6 +70,7 @@ def _gather_in_batches(params, indices, validate_indices=None, axis=None, batch_
 
 gather_batched = indexed(
     "gather_batched", ANY, "params indices:Index axis:Axis batch_dims:Int", batch=batching.gather_batched,
+    xla="indexed.gather",
     linear="params", pattern="moves",
     rule=(
         lambda g, x, indices, out, axis, batch_dims: gather_grad(g, indices, axis, batch_dims, x.shape), None,
@@ -98,6 +99,7 @@ gather_batched = indexed(
 
 gather = indexed(
     "gather", ANY, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Extra=0",
+    xla="indexed.gather",
     linear="params", pattern="moves",
     batch=batching.gather, fallback=_gather_in_batches,
     rule=(_ungather, None), numpy=lambda x, indices, axis=0: np.take(x, indices, axis),
@@ -118,6 +120,7 @@ gather = indexed(
 
 gather_grad = indexed(
     "gather_grad", NUMBER, "g indices:Index axis:Int batch_dims:Int shape:Shape", linear="g", pattern="adds",
+    xla="indexed.gather_grad",
     batch=batching.gather_grad,
     rule=(
         lambda g, x, indices, out, axis, batch_dims,
@@ -151,6 +154,7 @@ def _numpy_add_rows(values, indices, shape):
 
 scatter_rows_add = indexed(
     "scatter_rows_add", NUMBER, "values indices:Index shape:Shape", linear="values", pattern="adds",
+    xla="indexed.scatter_rows_add",
     batch=batching.scatter_rows_add,
     rule=(lambda g, values, indices, out, shape: gather(g, indices), None),
     numpy=_numpy_add_rows,
@@ -166,7 +170,7 @@ scatter_rows_add = indexed(
 )  # fmt: skip
 
 take_along = indexed(
-    "take_along", ANY, "x indices:Index axis:Axis", linear="x", pattern="moves",
+    "take_along", ANY, "x indices:Index axis:Axis", linear="x", pattern="moves", xla="indexed.take_along",
     batch="leading",
     rule=(lambda g, x, indices, out, axis: put_along_add(g, indices, axis, x.shape), None),
     numpy=np.take_along_axis,
@@ -197,6 +201,7 @@ def _numpy_put_along(g, indices, axis, shape):
 
 put_along_add = indexed(
     "put_along_add", NUMBER, "g indices:Index axis:Axis shape:Shape", linear="g", pattern="adds",
+    xla="indexed.put_along_add",
     batch="leading",
     rule=(lambda g, x, indices, out, axis, shape: take_along(g, indices, axis), None),
     numpy=_numpy_put_along,
@@ -293,6 +298,7 @@ def _scatter_nd_by_policy(indices, updates, shape, bad_indices_policy=None, name
 
 gather_nd = indexed(
     "gather_nd", ANY, "params indices:Index batch_dims:Int=0 bad_indices_policy:Extra=None",
+    xla="indexed.gather_nd",
     linear="params", pattern="moves",
     batch=batching.gather_nd, fallback=_gather_nd_by_policy,
     rule=(_ungather_nd, None), numpy=_numpy_gather_nd,
@@ -323,6 +329,7 @@ def _numpy_scatter_nd(indices, updates, shape):
 
 scatter_nd = indexed(
     "scatter_nd", ANY, "indices:Index updates shape:Shape bad_indices_policy:Extra=None",
+    xla="indexed.scatter_nd",
     linear="updates", pattern="adds",
     batch=batching.scatter_nd, fallback=_scatter_nd_by_policy,
     rule=(None, lambda g, indices, updates, out, shape: gather_nd(g, indices)),
@@ -388,7 +395,7 @@ _BAD = [
 ]
 
 tensor_scatter_update = indexed(
-    "tensor_scatter_update", ANY, "tensor indices:Index updates",
+    "tensor_scatter_update", ANY, "tensor indices:Index updates", xla="indexed.tensor_scatter_update",
     linear="tensor+updates", pattern="moves", in_place="tensor",
     batch=batching.tensor_scatter("tensor_scatter_update"),
     rule=(
@@ -404,6 +411,7 @@ tensor_scatter_update = indexed(
 
 tensor_scatter_add = indexed(
     "tensor_scatter_add", NUMBER, _SCATTER, linear="tensor+updates", pattern="adds", in_place="tensor",
+    xla="indexed.tensor_scatter_add",
     batch=batching.tensor_scatter("tensor_scatter_add"),
     fallback=_scatter_by_policy(lambda *a: tensor_scatter_add(*a), lambda dtype: 0),
     rule=(
@@ -416,6 +424,7 @@ tensor_scatter_add = indexed(
 
 tensor_scatter_sub = indexed(
     "tensor_scatter_sub", NUMBER, _SCATTER, linear="tensor+updates", pattern="adds", in_place="tensor",
+    xla="indexed.tensor_scatter_sub",
     batch=batching.tensor_scatter("tensor_scatter_sub"),
     fallback=_scatter_by_policy(lambda *a: tensor_scatter_sub(*a), lambda dtype: 0),
     rule=(
@@ -428,6 +437,7 @@ tensor_scatter_sub = indexed(
 
 tensor_scatter_max = indexed(
     "tensor_scatter_max", REAL, _SCATTER, rule=_scatter_extremum, joint=True, in_place="tensor",
+    xla="indexed.tensor_scatter_max",
     batch=batching.tensor_scatter("tensor_scatter_max"),
     fallback=_scatter_by_policy(
         lambda *a: tensor_scatter_max(*a), lambda dtype: dtype.min if dtype.is_integer else -np.inf
@@ -439,6 +449,7 @@ tensor_scatter_max = indexed(
 
 tensor_scatter_min = indexed(
     "tensor_scatter_min", REAL, _SCATTER, rule=_scatter_extremum, joint=True, in_place="tensor",
+    xla="indexed.tensor_scatter_min",
     batch=batching.tensor_scatter("tensor_scatter_min"),
     fallback=_scatter_by_policy(
         lambda *a: tensor_scatter_min(*a), lambda dtype: dtype.max if dtype.is_integer else np.inf

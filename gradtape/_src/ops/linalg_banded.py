@@ -63,6 +63,7 @@ _DIAGONALS = inside(0.5, 4, 3, 4)
 
 tridiagonal_of = opaque(
     "tridiagonal_solve", LINEAR, "diagonals rhs partial_pivoting:Bool=True perturb_singular:Bool=False",
+    xla="linalg_banded.tridiagonal_solve",
     linear="rhs",
     rule=_tridiagonal_rule, joint=True, batch=batch_of_solve("tridiagonal_solve"),
     numpy=lambda d, b, partial_pivoting=True, perturb_singular=False: np.linalg.solve(_dense(d), b),
@@ -221,6 +222,7 @@ _BANDS = inside(0.5, 2, 2, 4)
 
 banded_of = opaque(
     "banded_triangular_solve", LINEAR, "bands rhs lower:Bool=True adjoint:Bool=False", rule=_banded_rule,
+    xla="linalg_banded.banded_triangular_solve",
     linear="rhs",
     joint=True, numpy=_numpy_banded, batch=batch_of_solve("banded_triangular_solve"),
     samples=[

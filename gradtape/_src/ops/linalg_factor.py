@@ -48,6 +48,7 @@ _RANK = (call((3,)), "InvalidArgumentError", "must have rank >= 2, got 1")
 
 cholesky = opaque(
     "cholesky", LINEAR, "input", rule=_cholesky_rule, numpy=np.linalg.cholesky, batch="leading",
+    xla="linalg_factor.cholesky",
     samples=[
         call(definite(3, 3)), call(definite(2, 2, 2)), call(definite(1, 1)), call((0, 0)), call((0, 2, 2)),
         call(definite(13, 13)),
@@ -124,6 +125,7 @@ def _numpy_lu(x, output_idx_type=np.int32):
 
 lu_of = opaque(
     "lu", LINEAR, "input output_idx_type:Dtype=int32", many=True, rule=_lu_rule, numpy=_numpy_lu,
+    xla="linalg_factor.lu",
     batch="leading",
     samples=[
         call(regular(3, 3)), call(regular(2, 2, 2), output_idx_type=dtypes.int64), call((0, 0)),
@@ -245,6 +247,7 @@ _QRS = [
 
 qr_of = opaque(
     "qr", LINEAR, "input full_matrices:Bool=False", many=True, rule=_qr_rule, numpy=_numpy_qr, batch="leading",
+    xla="linalg_factor.qr",
     samples=[
         *_QRS, call(regular(4, 2), full_matrices=True), call((0, 3)), call((3, 0)), call((0, 3, 2)),
         call((3, 0), full_matrices=True),

@@ -95,6 +95,7 @@ _SMALL = [call((3, 3)), call(inside(-0.1, 0.1, 2, 2)), call((2, 2, 2)), call((1,
 
 expm = opaque(
     "expm", LINEAR, "input", rule=_rule("expm"), numpy=_numpy_of(np.exp), batch="leading", tolerance=10,
+    xla="linalg_functions.expm",
     samples=[*_SMALL, call(inside(-8, 8, 3, 3)), call((0, 0)), call((0, 2, 2))], gradient_samples=_SMALL, bad=_BAD,
     names="linalg.expm", doc="The exponential of square matrices.",
 )  # fmt: skip

@@ -32,7 +32,7 @@ def _pinv_rule(g, a, rcond, out):
 _SMALL = at(1e-6, "float64")
 
 pinv_of = opaque(
-    "pinv", LINEAR, "a rcond:Free", rule=(_pinv_rule, None), batch="leading",
+    "pinv", LINEAR, "a rcond:Free", rule=(_pinv_rule, None), batch="leading", xla="linalg_lstsq.pinv",
     numpy=lambda a, rcond: np.linalg.pinv(a, rcond=rcond) if a.size else np.swapaxes(a, -1, -2),
     samples=[
         call(regular(3, 3), _SMALL), call(regular(4, 2), _SMALL), call((0, 3), _SMALL),

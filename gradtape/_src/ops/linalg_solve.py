@@ -75,6 +75,7 @@ def _numpy_triangular(a, b, lower=True, adjoint=False):
 
 triangular_solve = opaque(
     "triangular_solve", LINEAR, "matrix rhs lower:Bool=True adjoint:Bool=False", rule=_triangular_rule,
+    xla="linalg_solve.triangular_solve",
     linear="rhs",
     joint=True, numpy=_numpy_triangular, batch=batch_of_solve("triangular_solve"),
     samples=[
@@ -113,6 +114,7 @@ def _solve_rule(g, a, b, out, adj):
 
 solve = opaque(
     "solve", LINEAR, "matrix rhs adjoint:Bool=False", rule=_solve_rule, joint=True, linear="rhs",
+    xla="linalg_solve.solve",
     numpy=lambda a, b, adjoint=False: np.linalg.solve(
         np.conj(np.swapaxes(a, -1, -2)) if adjoint else a, b
     ),
@@ -147,7 +149,7 @@ def _inv_rule(g, x, out, adj):
 
 
 inv = opaque(
-    "inv", LINEAR, "input adjoint:Bool=False", rule=_inv_rule, batch="leading",
+    "inv", LINEAR, "input adjoint:Bool=False", rule=_inv_rule, batch="leading", xla="linalg_solve.inv",
     numpy=lambda x, adjoint=False: np.linalg.inv(np.conj(np.swapaxes(x, -1, -2)) if adjoint else x),
     samples=[
         call(regular(3, 3)), call(regular(2, 2), adjoint=True), call(regular(3, 2, 2)), call((0, 0)),
@@ -172,7 +174,7 @@ def _as_matrix(x):
 
 
 det = opaque(
-    "det", LINEAR, "input", batch="leading",
+    "det", LINEAR, "input", batch="leading", xla="linalg_solve.det",
     rule=lambda g, x, out: _as_matrix(g * conjugate(out)) * inv(x, True),
     numpy=np.linalg.det,
     samples=[
@@ -205,6 +207,7 @@ def _numpy_slogdet(x):
 
 slogdet_of = opaque(
     "slogdet", LINEAR, "input", many=True, rule=_slogdet_rule, batch="leading", numpy=_numpy_slogdet,
+    xla="linalg_solve.slogdet",
     samples=[
         call(regular(3, 3)), call(regular(2, 2, 2)), call((0, 0)), call((0, 2, 2)),
         call(at([[0.0, 2.0], [3.0, 0.5]])), call(at([[1.0, 2.0], [2.0, 4.0]])),

@@ -134,11 +134,12 @@ _SVD: dict[str, Any] = {
 }  # fmt: skip
 
 svd_real = opaque(
-    "svd", WIDE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS,
+    "svd", WIDE, samples=[*_SVDS, *_MORE_SVDS], gradient_samples=_SVDS, xla="linalg_spectral.svd",
     doc="Singular values, left and right vectors of real matrices.", **_SVD,
 )  # fmt: skip
 svd_complex = opaque(
     "svd_complex", COMPLEX, samples=[call(inside(1, 2, 1, 1)), *_SVDS, *_MORE_SVDS],
+    xla="linalg_spectral.svd",
     gradient_samples=[call(at([[2.0]]))],
     doc="Singular values, left and right vectors of complex matrices.", **_SVD,
 )  # fmt: skip
@@ -154,7 +155,7 @@ def _values_rule(g, x, out):
 
 
 svd_values = opaque(
-    "svdvals", LINEAR, "tensor", rule=_values_rule, batch="leading",
+    "svdvals", LINEAR, "tensor", rule=_values_rule, batch="leading", xla="linalg_spectral.svdvals",
     numpy=lambda x: np.linalg.svd(x, compute_uv=False),
     samples=[call(regular(3, 3)), call(regular(4, 2)), call(regular(2, 2, 4)), call((0, 3)), call((0, 3, 2))],
     bad=[_RANK], doc="Singular values alone, the largest first.",
@@ -226,12 +227,14 @@ _FAILED = "Self-adjoint eigen decomposition was not successful. The input might 
 
 eigh_real = opaque(
     "eigh", WIDE, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=_EIGHS[:3],
+    xla="linalg_spectral.eigh",
     edges=[((at([[1.0, 0.0], [0.0, 1.0]]),), ([[1.0, 0.0], [0.0, 1.0]],))],
     bad=[_SQUARE, _RANK, (call(at([[np.nan, 1.0], [1.0, 1.0]])), "InvalidArgumentError", _FAILED)],
     doc="Eigenvalues and vectors of real symmetric matrices.", **_EIGH,
 )  # fmt: skip
 eigh_complex = opaque(
     "eigh_complex", COMPLEX, samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=[call((1, 1))],
+    xla="linalg_spectral.eigh",
     bad=[_SQUARE], doc="Eigenvalues and vectors of complex self-adjoint matrices.", **_EIGH,
 )  # fmt: skip
 
@@ -243,6 +246,7 @@ def _eigvalsh_rule(g, x, out):
 
 eigh_values = opaque(
     "eigvalsh", LINEAR, "tensor", rule=_eigvalsh_rule, numpy=np.linalg.eigvalsh, batch="leading",
+    xla="linalg_spectral.eigvalsh",
     samples=[*_EIGHS, call((0, 0)), call((0, 2, 2))], gradient_samples=_EIGHS[:3], bad=[_SQUARE, _RANK],
     doc="Eigenvalues of self-adjoint matrices, the smallest first.",
 )  # fmt: skip

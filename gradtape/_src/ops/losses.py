@@ -8,7 +8,7 @@ import numbers
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base import errors
+from gradtape._src.base import errors, replicas
 from gradtape._src.ops.activations import sigmoid, softplus
 from gradtape._src.ops.arithmetic import divide_no_nan
 from gradtape._src.ops.casting import cast
@@ -28,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 sigmoid_xent = elementwise(
-    "sigmoid_xent", FLOAT, "logits labels",
+    "sigmoid_xent", FLOAT, "logits labels", xla="losses.sigmoid_xent",
     deriv=(lambda x, z, out: sigmoid(x) - z, lambda x, z, out: -x),
     numpy=lambda x, z: np.logaddexp(x, 0) - x * z, samples=pairs(-4, 4, 0, 1),
     edges=[((at(0.0), at(1.0)), (-0.5, 0.0))],
@@ -179,13 +179,17 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
 
 @composite("nn.compute_average_loss")
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None):
-    """The sum of the losses of a batch divided by its size.
+    """The sum of the losses of a batch divided by its size; in a replica, its share in that of all replicas.
 
     Args:
       per_example_loss: a tensor of at least one axis.
       sample_weight: factors of the losses.
-      global_batch_size: the number to divide by; the length of the first axis by default.
+      global_batch_size: the number to divide by; by default the length of the first axis, times the number of replicas.
+
+    Raises:
+      RuntimeError: between the replicas of a strategy.
     """
+    count = _replicas("compute_average_loss")
     losses = convert_to_tensor(per_example_loss)
     if losses.dtype.is_integer:
         losses = cast(losses, "float64")
@@ -199,7 +203,7 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
         while weight.ndim < losses.ndim:
             weight = expand_dims(weight, -1)
         losses = losses * weight
-    size = losses.shape[0] if global_batch_size is None else global_batch_size
+    size = losses.shape[0] * count if global_batch_size is None else global_batch_size
     if isinstance(size, (_core.Tensor, _core.Variable)):
         size = cast(size, losses.dtype)
     elif isinstance(size, bool) or not isinstance(size, numbers.Integral):
@@ -212,8 +216,27 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
 @composite("nn.scale_regularization_loss")
 def scale_regularization_loss(regularization_loss):
-    """The sum of a regularisation loss over this process, the only replica there is."""
-    return reduce_sum(regularization_loss)
+    """The sum of a regularisation loss; in a replica, its share, so that the sum over replicas is the loss.
+
+    Raises:
+      RuntimeError: between the replicas of a strategy.
+    """
+    count = _replicas("scale_regularization_loss")
+    total = reduce_sum(regularization_loss)
+    return total if count == 1 else total * (1.0 / count)
+
+
+def _replicas(function):
+    """The number of replicas that a loss is shared by."""
+    now = replicas.place.now()
+    if now is None:
+        return 1
+    strategy, context = now
+    if context is None:
+        raise RuntimeError(
+            f"You are calling `{function}` in cross replica context, while it was expected to be called in replica context."
+        )
+    return strategy.num_replicas_in_sync
 
 
 @composite("nn.l2_loss")

@@ -27,19 +27,20 @@ __all__ = [
 
 identity = movement(
     "identity", ANY, "input", transpose=lambda g, x, out: g, alias=True, simplify=rewriting.identity,
+    xla="jnp.asarray",
     numpy=lambda x: x, samples=[call(()), call((2, 3)), call((0, 3))], names="identity",
     doc="The same values as a new tensor; of a variable, its present value.",
 )  # fmt: skip
 
 stop_gradient = opaque(
-    "stop_gradient", ANY, "input", rule=None, native="identity",
+    "stop_gradient", ANY, "input", rule=None, native="identity", xla="lax.stop_gradient",
     batch="leading",
     numpy=lambda x: x, samples=[call(()), call((2, 3))], names="stop_gradient",
     doc="The same values, as a constant to every tape.",
 )  # fmt: skip
 
 reshape = movement(
-    "reshape", ANY, "tensor shape:Reshape", alias=True, simplify=rewriting.reshape,
+    "reshape", ANY, "tensor shape:Reshape", alias=True, simplify=rewriting.reshape, xla="jnp.reshape",
     transpose=lambda g, x, out, shape: reshape(g, x.shape),
     numpy=lambda x, shape: np.reshape(x, shape),
     samples=[
@@ -57,7 +58,7 @@ reshape = movement(
 )  # fmt: skip
 
 expand_dims = movement(
-    "expand_dims", ANY, "input axis:NewAxis", alias=True,
+    "expand_dims", ANY, "input axis:NewAxis", alias=True, xla="jnp.expand_dims",
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=lambda x, axis: np.expand_dims(x, axis),
     samples=[
@@ -77,7 +78,7 @@ def _numpy_squeeze(x, axis=None):
 
 
 squeeze_axes = movement(
-    "squeeze_axes", ANY, "input axis:Axes", alias=True,
+    "squeeze_axes", ANY, "input axis:Axes", alias=True, xla="movement.reshaped",
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=_numpy_squeeze,
     samples=[
@@ -96,7 +97,7 @@ squeeze_axes = movement(
 )  # fmt: skip
 
 squeeze = movement(
-    "squeeze", ANY, "input axis:Extra=None", fallback=squeeze_axes, alias=True,
+    "squeeze", ANY, "input axis:Extra=None", fallback=squeeze_axes, alias=True, xla="jnp.squeeze",
     batch=batching.squeeze,
     transpose=lambda g, x, out: reshape(g, x.shape),
     numpy=_numpy_squeeze,
@@ -121,6 +122,7 @@ def _transpose_conjugate(a: Any, perm: Any = None, conjugate: bool = False, name
 
 transpose = movement(
     "transpose", ANY, "a perm:Perm=None conjugate:Extra=False", fallback=_transpose_conjugate,
+    xla="jnp.transpose",
     simplify=rewriting.transpose,
     transpose=lambda g, x, out, perm: transpose(g, _inverse(perm)),
     numpy=lambda x, perm=None: np.transpose(x, perm),
@@ -138,7 +140,7 @@ transpose = movement(
 )  # fmt: skip
 
 reverse = movement(
-    "reverse", ANY, "tensor axis:Axes",
+    "reverse", ANY, "tensor axis:Axes", xla="lax.rev",
     transpose=lambda g, x, out, axis: reverse(g, axis),
     numpy=lambda x, axis: np.flip(x, tuple(axis)),
     samples=[
@@ -153,7 +155,7 @@ reverse = movement(
 )  # fmt: skip
 
 rolled = movement(
-    "roll", ANY, "input shift:Ints axis:Ints",
+    "roll", ANY, "input shift:Ints axis:Ints", xla="movement.roll",
     batch=batching.roll,
     transpose=lambda g, x, out, shift, axis: rolled(g, [-s for s in shift], axis),
     numpy=lambda x, shift, axis: np.roll(x, tuple(shift), tuple(axis)),
@@ -206,7 +208,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Any:
 # ---- elements more than once ----
 
 broadcast_to = movement(
-    "broadcast_to", ANY, "input shape:Shape", simplify=rewriting.to_shape,
+    "broadcast_to", ANY, "input shape:Shape", simplify=rewriting.to_shape, xla="jnp.broadcast_to",
     batch=batching.broadcast_to,
     transpose=lambda g, x, out, shape: reduction.sum_to(g, x.shape),
     numpy=lambda x, shape: np.broadcast_to(x, shape),
@@ -235,7 +237,7 @@ def _untile(g, x, out, multiples):
 
 
 tile = movement(
-    "tile", ANY, "input multiples:Ints", transpose=_untile,
+    "tile", ANY, "input multiples:Ints", transpose=_untile, xla="jnp.tile",
     batch=batching.tile,
     numpy=lambda x, multiples: np.tile(x, multiples),
     samples=[
@@ -257,7 +259,7 @@ def _unrepeat(g, x, out, repeats, axis):
 
 
 repeated = movement(
-    "repeat", ANY, "input repeats:Int axis:Axis", transpose=_unrepeat,
+    "repeat", ANY, "input repeats:Int axis:Axis", transpose=_unrepeat, xla="jnp.repeat",
     batch="leading",
     numpy=lambda x, repeats, axis: np.repeat(x, repeats, axis),
     samples=[
@@ -330,7 +332,7 @@ def _numpy_pad(x, value, paddings):
 
 
 padded = movement(
-    "pad", ANY, "tensor constant_values paddings:Ints",
+    "pad", ANY, "tensor constant_values paddings:Ints", xla="movement.pad",
     batch=batching.pad,
     # As in TensorFlow the constant has no gradient.
     transpose=(
@@ -370,7 +372,7 @@ def _numpy_unmirror(g, paddings, mode):
 
 
 mirror_pad = movement(
-    "mirror_pad", ANY, "tensor paddings:Ints mode:Int",
+    "mirror_pad", ANY, "tensor paddings:Ints mode:Int", xla="movement.mirror_pad",
     batch=batching.mirror_pad,
     transpose=lambda g, x, out, paddings, mode: mirror_unpad(g, paddings, mode),
     numpy=_numpy_mirror,
@@ -392,6 +394,7 @@ mirror_pad = movement(
 
 mirror_unpad = movement(
     "mirror_unpad", NUMBER, "g paddings:Ints mode:Int", native="mirror_pad_grad", pattern="adds",
+    xla="movement.mirror_unpad",
     batch=batching.mirror_unpad,
     transpose=lambda g, x, out, paddings, mode: mirror_pad(g, paddings, mode),
     numpy=_numpy_unmirror,

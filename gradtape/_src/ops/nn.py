@@ -49,7 +49,7 @@ def _batched_dropout(size, batched, operands, attrs):
 
 
 dropout_op = opaque(
-    "dropout", WIDE, "x state:Index rate:Float", batch=_batched_dropout, linear="x", pattern="aligned",
+    "dropout", WIDE, "x state:Index rate:Float", batch=_batched_dropout, linear="x", pattern="aligned", xla="nn.dropout",
     rule=(lambda g, x, state, out, rate: dropout_op(g, state, rate), None), numpy=_np_dropout,
     samples=[
         call((2, 3), ints([42, 7, 3], "int64"), rate=0.4), call((), ints([1, 2, -1], "int64"), rate=0.5),

@@ -22,7 +22,8 @@ from gradtape._src.tensors.conversion import as_tensor
 __all__ = ["norm", "normalize", "reduce_euclidean_norm"]
 
 root = elementwise(
-    "root", FLOAT | COMPLEX, native="sqrt", vjp=lambda g, x, out: divide_no_nan(0.5 * g, conjugate(out)),
+    "root", FLOAT | COMPLEX, xla="jnp.sqrt",
+    native="sqrt", vjp=lambda g, x, out: divide_no_nan(0.5 * g, conjugate(out)),
     numpy=np.sqrt, samples=floats(0.2, 3), edges=[((at(0.0),), (0.0,))],
     doc="The square root, with a derivative of 0 at 0; used by norms.",
 )  # fmt: skip

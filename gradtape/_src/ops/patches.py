@@ -92,7 +92,7 @@ def _out_of(shape, window):
 
 
 patches = movement(
-    "patches", ANY, "images sizes:Ints strides:Ints rates:Ints paddings:Ints",
+    "patches", ANY, "images sizes:Ints strides:Ints rates:Ints paddings:Ints", xla="patches.patches",
     transpose=lambda g, x, out, *window: unpatches(g, x.shape, *window),
     batch=_batch_patches, numpy=_numpy_patches,
     samples=[call(x, **window) for x, window in _CASES],
@@ -105,6 +105,7 @@ patches = movement(
 
 unpatches = contraction(
     "unpatches", NUMBER, "g shape:Ints sizes:Ints strides:Ints rates:Ints paddings:Ints", pattern="adds",
+    xla="patches.unpatches",
     transposes=(lambda gg, g, out, shape, *window: patches(gg, *window),),
     batch=_batch_unpatches, numpy=_numpy_unpatches,
     samples=[call(_out_of(x, window), shape=list(x), **window) for x, window in _CASES],

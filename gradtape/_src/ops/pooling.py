@@ -194,7 +194,7 @@ _EDGES = [
 ]
 
 max_pool = opaque(
-    "max_pool", REAL, f"input {_ARGS}",
+    "max_pool", REAL, f"input {_ARGS}", xla="pooling.max_pool",
     rule=lambda g, x, out, *window: max_unpool(x, g, *window),
     batch=_batch(lambda: max_pool), numpy=_numpy_max,
     samples=[call(x, **window) for x, window in _CASES], bad=_BAD, edges=_EDGES,
@@ -203,7 +203,7 @@ max_pool = opaque(
 )  # fmt: skip
 
 max_pool_argmax = opaque(
-    "max_pool_argmax", REAL, f"input {_ARGS} batch:Bool=True", rule=None,
+    "max_pool_argmax", REAL, f"input {_ARGS} batch:Bool=True", rule=None, xla="pooling.max_pool_argmax",
     batch=_batch_argmax, numpy=_numpy_argmax,
     samples=[
         *(call(x, **window) for x, window in _CASES),
@@ -214,7 +214,7 @@ max_pool_argmax = opaque(
 )  # fmt: skip
 
 max_pool_pick = opaque(
-    "max_pool_pick", FLOAT, f"input t {_ARGS}", linear="t",
+    "max_pool_pick", FLOAT, f"input t {_ARGS}", linear="t", xla="pooling.max_pool_pick",
     rule=(0, lambda g, x, t, out, *window: max_unpool(x, g, *window)),
     batch=_batch(lambda: max_pool_pick), numpy=_numpy_pick,
     samples=[call(x, x, **window) for x, window in _CASES],
@@ -223,7 +223,7 @@ max_pool_pick = opaque(
 )  # fmt: skip
 
 max_unpool = opaque(
-    "max_unpool", FLOAT, f"input g {_ARGS}", linear="g",
+    "max_unpool", FLOAT, f"input g {_ARGS}", linear="g", xla="pooling.max_unpool",
     rule=(0, lambda gg, x, g, out, *window: max_pool_pick(x, gg, *window)),
     batch=_batch(lambda: max_unpool), numpy=_numpy_unpool,
     samples=[call(x, _out_of(x, window), **window) for x, window in _CASES],
@@ -232,7 +232,7 @@ max_unpool = opaque(
 )  # fmt: skip
 
 avg_pool = contraction(
-    "avg_pool", FLOAT, f"input {_ARGS}",
+    "avg_pool", FLOAT, f"input {_ARGS}", xla="pooling.avg_pool",
     transposes=(lambda g, x, out, *window: avg_unpool(g, x.shape, *window),),
     batch=_batch(lambda: avg_pool), numpy=_numpy_avg,
     samples=[call(x, **window) for x, window in _CASES], bad=_BAD,
@@ -240,7 +240,7 @@ avg_pool = contraction(
 )  # fmt: skip
 
 avg_unpool = contraction(
-    "avg_unpool", FLOAT, f"g shape:Ints {_ARGS}",
+    "avg_unpool", FLOAT, f"g shape:Ints {_ARGS}", xla="pooling.avg_unpool",
     transposes=(lambda gg, g, out, shape, *window: avg_pool(gg, *window),),
     batch=_batch_avg_unpool, numpy=_numpy_avg_unpool,
     samples=[call(_out_of(x, window), shape=list(x), **window) for x, window in _CASES],

@@ -40,18 +40,20 @@ _FLOATS = [
 _BAD_STATE = [(call(ints([1, 2], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")]
 
 random_uniform = opaque(
-    "random_uniform", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None,
+    "random_uniform", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, xla="random.random_uniform",
     numpy=philox.uniform, samples=_FLOATS, bad=_BAD_STATE,
     doc="Uniform numbers in [0, 1) from the stream `state`.",
 )  # fmt: skip
 
 random_normal = opaque(
-    "random_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, tolerance=4,
+    "random_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", xla="random.random_normal",
+    rule=None, tolerance=4,
     numpy=philox.normal, samples=_FLOATS, bad=_BAD_STATE, doc="Standard normal numbers from the stream `state`.",
 )  # fmt: skip
 
 truncated_normal_op = opaque(
-    "truncated_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", rule=None, tolerance=4,
+    "truncated_normal", FLOAT, "state:Index shape:Shape dtype:Dtype=float32", xla="sampling.truncated_normal",
+    rule=None, tolerance=4,
     numpy=philox.truncated_normal,
     samples=[call(_S, shape=[5]), call(_S, shape=[2, 3], dtype="float64"), call(_S, shape=[0])],
     bad=_BAD_STATE, doc="Standard normal numbers between -2 and 2 from the stream `state`.",
@@ -59,7 +61,7 @@ truncated_normal_op = opaque(
 
 random_uniform_int = opaque(
     "random_uniform_int", ANY, "minval:Free maxval:Free state:Index shape:Shape dtype:Dtype", rule=None,
-    numpy=philox.uniform_int,
+    numpy=philox.uniform_int, xla="random.random_uniform_int",
     samples=[
         call(ints(-3), ints(20), _S, shape=[6], dtype="int32"),
         call(ints(1), ints(9), _S, shape=[], dtype="int32"),
@@ -71,7 +73,7 @@ random_uniform_int = opaque(
 )  # fmt: skip
 
 random_bits = opaque(
-    "random_bits", ANY, "state:Index shape:Shape dtype:Dtype=int32", rule=None,
+    "random_bits", ANY, "state:Index shape:Shape dtype:Dtype=int32", rule=None, xla="random.random_bits",
     numpy=philox.bits, samples=[
         call(_S, shape=[5]), call(_S, shape=[3], dtype="int64"), call(_BIG, shape=[2, 2], dtype="uint64"),
         call(_S, shape=[3], dtype="uint32"), call(_S, shape=[0]),
@@ -80,14 +82,14 @@ random_bits = opaque(
 )  # fmt: skip
 
 random_permutation = opaque(
-    "random_shuffle_perm", ANY, "state:Index n:Int", rule=None,
+    "random_shuffle_perm", ANY, "state:Index n:Int", rule=None, xla="random.random_shuffle_perm",
     numpy=philox.permutation, samples=[call(_S, n=7), call(_S, n=0), call(_BIG, n=2)],
     bad=[(call(_S, n=-1), "InvalidArgumentError", "non-negative")],
     doc="The numbers 0 to n - 1 in random order.",
 )  # fmt: skip
 
 categorical_op = opaque(
-    "categorical", FLOAT, "logits state:Index num_samples:Int dtype:Dtype=int64", rule=None,
+    "categorical", FLOAT, "logits state:Index num_samples:Int dtype:Dtype=int64", rule=None, xla="random.categorical",
     numpy=philox.categorical,
     samples=[
         call((2, 3), _S, num_samples=5), call((1, 4), _BIG, num_samples=3, dtype="int32"),
@@ -109,7 +111,8 @@ def _gamma_rule(g, alpha, state, out, shape):
 
 
 random_gamma = opaque(
-    "random_gamma", FLOAT, "alpha state:Index shape:Shape", rule=(_gamma_rule, None), tolerance=4,
+    "random_gamma", FLOAT, "alpha state:Index shape:Shape", xla="sampling.random_gamma",
+    rule=(_gamma_rule, None), tolerance=4,
     gradient_samples=[],  # the sampler rejects: its numbers do not move smoothly; see tests/test_random.py
     numpy=philox.recorded([
         [0.027734944165202002, 0.5686103270080161, 2.8233154932905653],
@@ -121,7 +124,8 @@ random_gamma = opaque(
 )  # fmt: skip
 
 random_poisson = opaque(
-    "random_poisson", FLOAT, "lam state:Index shape:Shape dtype:Dtype=float32", rule=None,
+    "random_poisson", FLOAT, "lam state:Index shape:Shape dtype:Dtype=float32", xla="sampling.random_poisson",
+    rule=None,
     numpy=philox.recorded([[0.0, 4.0, 45.0], [0.0, 3.0, 41.0]]),
     samples=[call(at([0.5, 3.0, 40.0]), _TF, shape=[2])],
     bad=[(call(at([0.5]), ints([1], "int64"), shape=[2]), "InvalidArgumentError", "must be int64[3]")],
@@ -135,6 +139,7 @@ def _f32(*values):
 
 random_binomial = opaque(
     "random_binomial", ANY, "counts:Free probs:Free state:Index shape:Shape dtype:Dtype=int32", rule=None,
+    xla="sampling.random_binomial",
     numpy=lambda counts, probs, state, shape, dtype="int32": np.array([[6, 0, 26], [4, 2, 28]], dtype),
     samples=[
         call(_f32(10.0, 20.0, 30.0), _f32(0.5, 0.1, 0.9), ints([0, 0, 89601], "int64"), shape=[2]),
@@ -147,7 +152,7 @@ random_binomial = opaque(
 )  # fmt: skip
 
 stateless_state = opaque(
-    "stateless_state", ANY, "seed:Index", rule=None,
+    "stateless_state", ANY, "seed:Index", rule=None, xla="random.stateless_state",
     numpy=lambda seed: np.append(philox.groups_of((0x02461E293EC8F720, seed[1], seed[0]), 1).view(np.int64)[0], 0),
     samples=[call(ints([1, 2])), call(ints([-3, 2**40], "int64"))],
     bad=[(call(ints([1])), "InvalidArgumentError", "seed must have shape [2]")],

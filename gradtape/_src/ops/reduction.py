@@ -67,7 +67,7 @@ _BAD_BOOL = (call(bools([True, False])), "InvalidArgumentError", "not defined fo
 # ---- sums ----
 
 reduce_sum = reduction(
-    "sum", NUMBER, rule=lambda g, x, out, axes, keepdims: _broadcast(g, x, axes, keepdims),
+    "sum", NUMBER, rule=lambda g, x, out, axes, keepdims: _broadcast(g, x, axes, keepdims), xla="jnp.sum",
     linear="input_tensor", pattern="adds", epilogue="sum", simplify=rewriting.sum_,
     numpy=_reference(np.sum), samples=[*_SOME, *_EMPTY], bad=[*_BAD, _BAD_BOOL],
     names="reduce_sum math.reduce_sum",
@@ -81,7 +81,8 @@ def _numpy_mean(x, axis, keepdims):
 
 
 reduce_mean = reduction(
-    "mean", NUMBER, rule=lambda g, x, out, axes, keepdims: _broadcast(g / _count(x, axes), x, axes, keepdims),
+    "mean", NUMBER, xla="reduction.mean",
+    rule=lambda g, x, out, axes, keepdims: _broadcast(g / _count(x, axes), x, axes, keepdims),
     linear="input_tensor", pattern="adds", simplify=rewriting.mean,
     numpy=_reference(_numpy_mean), samples=_SOME, bad=[*_BAD, _BAD_BOOL],
     names="reduce_mean math.reduce_mean",
@@ -89,7 +90,7 @@ reduce_mean = reduction(
 )  # fmt: skip
 
 sum_squares = reduction(
-    "sum_squares", NUMBER,
+    "sum_squares", NUMBER, xla="reduction.sum_squares",
     rule=lambda g, x, out, axes, keepdims: conjugate(x + x) * _keep(g, x, axes, keepdims),
     numpy=lambda x, axis=None, keepdims=False: _reference(np.sum)(x * x, axis, keepdims),
     samples=[*_SOME, *_EMPTY], bad=_BAD, doc="The sum of `x * x` over `axis`, in one pass.",
@@ -103,7 +104,8 @@ def _numpy_sum_to(x, shape):
 
 
 sum_to = reduction(
-    "sum_to", NUMBER, "x shape:Shape", rule=lambda g, x, out, shape: movement.broadcast_to(g, x.shape),
+    "sum_to", NUMBER, "x shape:Shape", xla="reduction.sum_to",
+    rule=lambda g, x, out, shape: movement.broadcast_to(g, x.shape),
     linear="x", pattern="adds", epilogue="sum", simplify=rewriting.sum_to,
     batch=batching.sum_to,
     numpy=_numpy_sum_to,
@@ -151,7 +153,7 @@ def _product_rule(g, x, out, axes, keepdims):
 
 
 reduce_prod = reduction(
-    "prod", NUMBER, rule=_product_rule, epilogue="prod",
+    "prod", NUMBER, rule=_product_rule, epilogue="prod", xla="jnp.prod",
     numpy=_reference(np.prod),
     samples=[
         *_SOME, *_EMPTY, call(at([2.0, 0.0, 3.0])), call(at([[2.0, 0.0, 3.0], [0.0, 0.0, 1.0]]), axis=1),
@@ -171,7 +173,7 @@ def _extremum_rule(g, x, out, axes, keepdims):
 
 
 reduce_max = reduction(
-    "max", REAL, rule=_extremum_rule, epilogue="max",
+    "max", REAL, rule=_extremum_rule, epilogue="max", xla="reduction.largest",
     numpy=_reference(np.max), samples=_SOME, bad=[*_BAD, _BAD_BOOL], names="reduce_max math.reduce_max",
     edges=[
         ((at([1.0, 3.0, 3.0]),), ([0.0, 0.5, 0.5],)),
@@ -181,7 +183,7 @@ reduce_max = reduction(
 )  # fmt: skip
 
 reduce_min = reduction(
-    "min", REAL, rule=_extremum_rule, epilogue="min",
+    "min", REAL, rule=_extremum_rule, epilogue="min", xla="reduction.smallest",
     numpy=_reference(np.min), samples=_SOME, bad=[*_BAD, _BAD_BOOL], names="reduce_min math.reduce_min",
     edges=[((at([1.0, 1.0, 3.0]),), ([0.5, 0.5, 0.0],))],
     doc="The smallest element of `input_tensor` over `axis`. Ties share the gradient equally.",
@@ -207,13 +209,13 @@ _BAD_ARG = [
 ]
 
 argmax = reduction(
-    "argmax", REAL | BOOL, "input axis:Axis=None output_type:Dtype=int64", rule=None,
+    "argmax", REAL | BOOL, "input axis:Axis=None output_type:Dtype=int64", rule=None, xla="reduction.argmax",
     numpy=_numpy_arg(np.argmax), samples=_ARG, bad=_BAD_ARG, names="argmax math.argmax",
     doc="The index of the largest element along `axis` (the first one if None); of equal ones the first.",
 )  # fmt: skip
 
 argmin = reduction(
-    "argmin", REAL | BOOL, "input axis:Axis=None output_type:Dtype=int64", rule=None,
+    "argmin", REAL | BOOL, "input axis:Axis=None output_type:Dtype=int64", rule=None, xla="reduction.argmin",
     numpy=_numpy_arg(np.argmin), samples=_ARG, bad=_BAD_ARG, names="argmin math.argmin",
     doc="The index of the smallest element along `axis` (the first one if None); of equal ones the first.",
 )  # fmt: skip
@@ -227,13 +229,13 @@ _TRUTH = [
 _NOT_BOOL = [(call(at([1.0, 0.0], "float32")), "InvalidArgumentError", "expected one of bool")]
 
 reduce_any = reduction(
-    "any", BOOL, rule=None, numpy=_reference(np.any), samples=_TRUTH, bad=_NOT_BOOL, epilogue="any",
+    "any", BOOL, rule=None, numpy=_reference(np.any), samples=_TRUTH, bad=_NOT_BOOL, epilogue="any", xla="jnp.any",
     names="reduce_any math.reduce_any",
     doc="Whether one of the elements over `axis` is true.",
 )  # fmt: skip
 
 reduce_all = reduction(
-    "all", BOOL, rule=None, numpy=_reference(np.all), samples=_TRUTH, bad=_NOT_BOOL, epilogue="all",
+    "all", BOOL, rule=None, numpy=_reference(np.all), samples=_TRUTH, bad=_NOT_BOOL, epilogue="all", xla="jnp.all",
     names="reduce_all math.reduce_all",
     doc="Whether all elements over `axis` are true.",
 )  # fmt: skip
@@ -252,7 +254,7 @@ def _logsumexp_rule(g, x, out, axes, keepdims):
 
 
 reduce_logsumexp = reduction(
-    "logsumexp", FLOAT, rule=_logsumexp_rule,
+    "logsumexp", FLOAT, rule=_logsumexp_rule, xla="reduction.logsumexp",
     numpy=_numpy_logsumexp, samples=_SOME, bad=_BAD, names="reduce_logsumexp math.reduce_logsumexp",
     edges=[((at([-np.inf, -np.inf]),), ([np.nan, np.nan],)), ((at([0.0, -np.inf]),), ([1.0, 0.0],))],
     doc="`log(sum(exp(x)))` over `axis`, without overflow.",

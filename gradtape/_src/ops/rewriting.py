@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import _core
 from gradtape._src.base.dtypes import DIFFERENTIABLE, WIDE
 
 # Constants up to this many elements are computed, and looked into, when a graph is compiled.
-FOLDED = 4096
+FOLDED = _core.Setting(4096)
 
 # ---- the vocabulary -----------------------------------------------------------------------------
 
 
 def number_of(v: Any) -> Any:
     """The number that all elements of a constant are; None when it is not a constant or has several."""
-    if v.constant is None or not 0 < v.size <= FOLDED or v.dtype not in DIFFERENTIABLE:
+    if v.constant is None or not 0 < v.size <= FOLDED.now() or v.dtype not in DIFFERENTIABLE:
         return None
     array = v.constant.numpy().reshape(-1) if v.shape else v.constant.numpy()
     number = array[0] if v.shape else array
@@ -246,7 +247,7 @@ def _product_with_rows(b, operands, flags, side, row):
 
 def _repeated_row(v: Any) -> Any:
     """The row that all rows of a constant matrix are, as a matrix; None if it is no such thing."""
-    if v.constant is None or len(v.shape) != 2 or v.shape[0] < 2 or not 0 < v.size <= FOLDED:
+    if v.constant is None or len(v.shape) != 2 or v.shape[0] < 2 or not 0 < v.size <= FOLDED.now():
         return None
     array = v.constant.numpy()
     return array[:1] if (array == array[0]).all() else None

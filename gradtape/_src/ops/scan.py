@@ -46,7 +46,7 @@ def _reference(accumulate, neutral):
 
 
 cumsum = opaque(
-    "cumsum", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", linear="x",
+    "cumsum", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", linear="x", xla="scan.cumsum",
     batch="leading",
     rule=lambda g, x, out, axis, exclusive, reverse: cumsum(g, axis, exclusive, not reverse),
     numpy=_reference(np.cumsum, 0), samples=_SCANS, bad=_BAD, names="cumsum math.cumsum",
@@ -73,6 +73,7 @@ def _recurrence_wrt_a(g, a, b, out, axis, reverse):
 
 linear_recurrence = opaque(
     "linear_recurrence", NUMBER, "a b axis:Axis=0 reverse:Bool=False", linear="b",
+    xla="scan.linear_recurrence",
     batch="leading",
     rule=(_recurrence_wrt_a, lambda g, a, b, out, axis, reverse: _recurrence_wrt_b(g, a, axis, reverse)),
     numpy=_numpy_recurrence,
@@ -97,6 +98,7 @@ def _cumprod_rule(g, x, out, axis, exclusive, reverse):
 
 cumprod = opaque(
     "cumprod", NUMBER, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", rule=_cumprod_rule,
+    xla="scan.cumprod",
     batch="leading",
     numpy=_reference(np.cumprod, 1),
     samples=[*_SCANS, call(at([2.0, 0.0, 3.0, 0.0])), call(at([2.0, 0.0, 3.0]), exclusive=True)],
@@ -115,7 +117,7 @@ def _cumulative_logsumexp_rule(g, x, out, axis, exclusive, reverse):
 
 
 cumulative_logsumexp = opaque(
-    "cumlogsumexp", FLOAT, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False",
+    "cumlogsumexp", FLOAT, "x axis:Axis=0 exclusive:Bool=False reverse:Bool=False", xla="scan.cumlogsumexp",
     batch="leading",
     rule=_cumulative_logsumexp_rule,
     numpy=_reference(np.logaddexp.accumulate, -np.inf), samples=_SCANS,

@@ -104,7 +104,7 @@ _BAD = [
 ]
 
 unsorted_segment_sum = indexed(
-    "unsorted_segment_sum", NUMBER, _ARGS, linear="data", pattern="adds",
+    "unsorted_segment_sum", NUMBER, _ARGS, linear="data", pattern="adds", xla="segments.unsorted_segment_sum",
     batch=batching.segments("unsorted_segment_sum"),
     rule=(lambda g, x, ids, out, num_segments: _gather_segments(g, ids), None),
     numpy=_numpy_segments(np.add, lambda t: 0), samples=[*_FULL, *_EMPTY], bad=_BAD,
@@ -114,7 +114,7 @@ unsorted_segment_sum = indexed(
 )  # fmt: skip
 
 unsorted_segment_max = indexed(
-    "unsorted_segment_max", REAL, _ARGS, rule=(_extremum_rule, None),
+    "unsorted_segment_max", REAL, _ARGS, rule=(_extremum_rule, None), xla="segments.unsorted_segment_max",
     batch=batching.segments("unsorted_segment_max"),
     numpy=_numpy_segments(np.maximum, _lowest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_max",
     doc="For each segment the largest of its rows, element by element; the lowest number without any. Ties "
@@ -122,7 +122,7 @@ unsorted_segment_max = indexed(
 )  # fmt: skip
 
 unsorted_segment_min = indexed(
-    "unsorted_segment_min", REAL, _ARGS, rule=(_extremum_rule, None),
+    "unsorted_segment_min", REAL, _ARGS, rule=(_extremum_rule, None), xla="segments.unsorted_segment_min",
     batch=batching.segments("unsorted_segment_min"),
     numpy=_numpy_segments(np.minimum, _highest), samples=_FULL, bad=_BAD, names="math.unsorted_segment_min",
     doc="For each segment the smallest of its rows, element by element; the highest number without any. "
@@ -130,7 +130,7 @@ unsorted_segment_min = indexed(
 )  # fmt: skip
 
 unsorted_segment_prod = indexed(
-    "unsorted_segment_prod", NUMBER, _ARGS, rule=(_product_rule, None),
+    "unsorted_segment_prod", NUMBER, _ARGS, rule=(_product_rule, None), xla="segments.unsorted_segment_prod",
     batch=batching.segments("unsorted_segment_prod"),
     numpy=_numpy_segments(np.multiply, lambda t: 1), samples=[*_FULL, *_EMPTY], bad=_BAD,
     names="math.unsorted_segment_prod",

@@ -68,6 +68,7 @@ def _numpy_unmask(g, mask, axis, shape):
 
 masked = indexed(
     "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1", linear="tensor", pattern="moves",
+    xla="selection.boolean_mask",
     shape_from_values=lambda axis, count: count < 0,
     rule=(lambda g, x, mask, out, axis, count: boolean_unmask(g, mask, axis, x.shape), None),
     numpy=_numpy_mask,
@@ -87,6 +88,7 @@ masked = indexed(
 
 boolean_unmask = indexed(
     "boolean_unmask", ANY, "g mask:Condition axis:Int shape:Shape", linear="g", pattern="moves",
+    xla="selection.boolean_unmask",
     batch=batching.boolean_unmask,
     # The number of places is known here, so that the shape is known while a graph is built.
     rule=(lambda g, x, mask, out, axis, shape: masked(g, mask, axis, x.shape[axis]), None),
@@ -140,6 +142,7 @@ def _numpy_one_hot(indices, on_value, off_value, depth, axis):
 
 hot = opaque(
     "one_hot", ANY, "indices:Index on_value off_value depth:Int axis:NewAxis", rule=None,
+    xla="selection.one_hot",
     batch=batching.one_hot,
     numpy=_numpy_one_hot,
     samples=[
@@ -228,7 +231,7 @@ distinct = opaque(
 )  # fmt: skip
 
 invert_permutation = opaque(
-    "invert_permutation", ANY, "x:Index", rule=None,
+    "invert_permutation", ANY, "x:Index", rule=None, xla="selection.invert_permutation",
     numpy=np.argsort, samples=[call(ints([2, 0, 1])), call(ints(np.zeros([0], int)))],
     bad=[
         (call(ints([2, 0, 2])), "InvalidArgumentError", "2 is duplicated in the input."),

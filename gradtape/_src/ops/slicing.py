@@ -38,7 +38,7 @@ def _numpy_update(x, value, begin, step, size):
 
 
 index = movement(
-    "index", ANY, "x begin:Ints step:Ints size:Ints shape:Ints",
+    "index", ANY, "x begin:Ints step:Ints size:Ints shape:Ints", xla="slicing.index",
     batch=batching.index,
     transpose=lambda g, x, out, begin, step, size, shape: unindex(g, begin, step, size, x.shape),
     numpy=lambda x, begin, step, size, shape: np.reshape(x[_region(begin, step, size)], shape),
@@ -61,7 +61,7 @@ index = movement(
 )  # fmt: skip
 
 unindex = movement(
-    "unindex", ANY, "g begin:Ints step:Ints size:Ints shape:Ints",
+    "unindex", ANY, "g begin:Ints step:Ints size:Ints shape:Ints", xla="slicing.unindex",
     batch=batching.unindex,
     transpose=lambda g, x, out, begin, step, size, shape: index(g, begin, step, size, x.shape),
     numpy=_numpy_unindex,
@@ -77,7 +77,7 @@ unindex = movement(
 )  # fmt: skip
 
 index_update = movement(
-    "index_update", ANY, "x value begin:Ints step:Ints size:Ints",
+    "index_update", ANY, "x value begin:Ints step:Ints size:Ints", xla="slicing.index_update",
     batch=batching.index_update,
     transpose=(
         lambda g, x, v, out, begin, step,

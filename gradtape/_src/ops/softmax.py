@@ -57,7 +57,7 @@ def _over_axis(op):
 
 
 softmax_grad = opaque(
-    "softmax_grad", FLOAT, "out g", linear="g",
+    "softmax_grad", FLOAT, "out g", linear="g", xla="softmax.softmax_grad",
     batch="leading",
     rule=(
         lambda h, out, g, dx: h * (g - _sum_last(g * out)) - g * _sum_last(h * out),
@@ -73,7 +73,7 @@ def _softmax_axis(logits, axis=None, name=None):
 
 
 softmax = opaque(
-    "softmax", FLOAT, "logits axis:Extra=None",
+    "softmax", FLOAT, "logits axis:Extra=None", xla="softmax.softmax",
     batch="leading",
     rule=lambda g, x, out: softmax_grad(out, g),
     numpy=lambda logits: _np_softmax(logits), samples=_ROWS, bad=[_RANK], fallback=_softmax_axis,
@@ -83,7 +83,7 @@ softmax = opaque(
 _softmax_over = _over_axis(softmax)
 
 log_softmax_grad = opaque(
-    "log_softmax_grad", FLOAT, "out g", linear="g",
+    "log_softmax_grad", FLOAT, "out g", linear="g", xla="softmax.log_softmax_grad",
     batch="leading",
     rule=(
         lambda h, out, g, dx: -h * exp(out) * _sum_last(g),
@@ -104,7 +104,7 @@ def _log_softmax_axis(logits, axis=None, name=None):
 
 
 log_softmax = opaque(
-    "log_softmax", FLOAT, "logits axis:Extra=None",
+    "log_softmax", FLOAT, "logits axis:Extra=None", xla="softmax.log_softmax",
     batch="leading",
     rule=lambda g, x, out: log_softmax_grad(out, g),
     numpy=_np_log_softmax,
@@ -156,7 +156,7 @@ def _np_xent(x, labels):
 
 
 softmax_xent = opaque(
-    "softmax_xent", FLOAT, "logits labels", many=True, gaps=True,
+    "softmax_xent", FLOAT, "logits labels", many=True, gaps=True, xla="softmax.softmax_xent",
     batch="leading",
     rule=(_xent_logits, _xent_labels),
     numpy=_np_xent,
@@ -175,6 +175,7 @@ softmax_xent = opaque(
 
 sparse_softmax_xent = opaque(
     "sparse_softmax_xent", FLOAT, "logits labels:Index", many=True, gaps=True,
+    xla="softmax.sparse_softmax_xent",
     batch="leading",
     rule=(_sparse_xent_logits, None),
     numpy=lambda x, labels: _np_xent(x, np.eye(x.shape[-1])[labels]),

@@ -37,7 +37,7 @@ def _numpy_order(x, axis=-1, descending=False):
 
 
 order_of = opaque(
-    "argsort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False", rule=None,
+    "argsort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False", rule=None, xla="sort.argsort",
     batch="leading",
     numpy=_numpy_order, samples=[*_SORTS, call(at([2.0, 1.0, 2.0, 1.0]))], bad=_BAD_AXIS,
     doc="The indices that sort `values` along `axis`; equal elements keep their order.",
@@ -49,7 +49,7 @@ def _sort_rule(g, x, out, axis, descending):
 
 
 sorted_of = opaque(
-    "sort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False",
+    "sort", REAL | BOOL, "values axis:Axis=-1 descending:Bool=False", xla="sort.sort",
     batch="leading",
     rule=_sort_rule,
     numpy=lambda x, axis=-1, descending=False: np.take_along_axis(x, _numpy_order(x, axis, descending), axis),
@@ -66,7 +66,7 @@ def _numpy_top_k(x, k=1, sorted=True):
 
 
 top_k_of = opaque(
-    "top_k", REAL, "input k:Int=1 sorted:Bool=True", many=True,
+    "top_k", REAL, "input k:Int=1 sorted:Bool=True", many=True, xla="sort.top_k",
     batch="leading",
     rule=lambda g, x, out, k, sorted: indexed.put_along_add(g[0], out[1], len(x.shape) - 1, x.shape),
     numpy=_numpy_top_k,
@@ -87,7 +87,7 @@ def _numpy_place(sequence, values, right=False):
 
 
 place_of = opaque(
-    "searchsorted", REAL, "sorted_sequence values right:Bool=False", rule=None,
+    "searchsorted", REAL, "sorted_sequence values right:Bool=False", rule=None, xla="sort.searchsorted",
     batch="leading",
     numpy=_numpy_place,
     samples=[

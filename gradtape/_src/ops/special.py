@@ -37,13 +37,13 @@ def reference(name):
 # ---- the gamma family ---------------------------------------------------------------------------
 
 lgamma = elementwise(
-    "lgamma", FLOAT, deriv=lambda x, out: digamma(x),
+    "lgamma", FLOAT, deriv=lambda x, out: digamma(x), xla="special.lgamma",
     numpy=reference("lgamma"), samples=[*floats(0.2, 4), call(inside(-2.9, -2.1, 3))], names="math.lgamma",
     doc="The logarithm of |gamma(x)|, element-wise.",
 )  # fmt: skip
 
 digamma = elementwise(
-    "digamma", FLOAT, deriv=lambda x, out: polygamma(1, x),
+    "digamma", FLOAT, deriv=lambda x, out: polygamma(1, x), xla="special.digamma",
     numpy=reference("digamma"), samples=[*floats(0.2, 4), call(inside(-2.9, -2.1, 3))], names="math.digamma",
     doc="The derivative of `lgamma`, element-wise; NaN at its poles.",
 )  # fmt: skip
@@ -54,14 +54,14 @@ _ORDERS = [
 ]  # fmt: skip
 
 polygamma = elementwise(
-    "polygamma", FLOAT, args="a x", deriv=(None, lambda a, x, out: polygamma(a + 1, x)),
+    "polygamma", FLOAT, args="a x", deriv=(None, lambda a, x, out: polygamma(a + 1, x)), xla="special.polygamma",
     numpy=reference("polygamma"), samples=_ORDERS, names="math.polygamma",
     doc="The derivative of order `a` of `digamma`, element-wise; NaN for a fractional order. No gradient with "
     "respect to `a`.",
 )  # fmt: skip
 
 zeta = elementwise(
-    "zeta", FLOAT, args="x q", deriv=(None, lambda x, q, out: -x * zeta(x + 1, q)),
+    "zeta", FLOAT, args="x q", deriv=(None, lambda x, q, out: -x * zeta(x + 1, q)), xla="special.zeta",
     numpy=reference("zeta"), samples=pairs(1.6, 4, 0.5, 3), names="math.zeta",
     doc="The Hurwitz zeta function: the sum of `(q + k)^-x` over k = 0, 1, ... No gradient with respect to `x`.",
 )  # fmt: skip
@@ -91,7 +91,7 @@ def _igamma_wrt_a(order):
         return g * (_wrt_a[order](a, x) if order < _MOST_ORDERS else math.nan)
 
     return elementwise(
-        f"igamma_grad_a{order}", FLOAT, args="a x",
+        f"igamma_grad_a{order}", FLOAT, args="a x", xla=f"special.igamma_grad_a{order}",
         vjp=(by_a, lambda g, a, x, out: g * _density_derivative(order, a, x)),
         numpy=lambda a, x: reference("igamma_derivative")(order, a, x),
         samples=pairs(0.6, 3, 0.3, 4), doc=f"The derivative of order {order} of igamma with respect to `a`.",
@@ -104,14 +104,14 @@ for _last in _wrt_a[-2:]:  # their second derivative is beyond the last order, a
     TABLE[_last.op_name].tolerance = 100.0  # of the reference
 
 igamma = elementwise(
-    "igamma", FLOAT, args="a x",
+    "igamma", FLOAT, args="a x", xla="special.igamma",
     vjp=(lambda g, a, x, out: g * _wrt_a[0](a, x), lambda g, a, x, out: g * _density(a, x)),
     numpy=reference("igamma"), samples=pairs(0.4, 3, 0.3, 5), names="math.igamma",
     doc="The lower regularised incomplete gamma function, differentiable with respect to both operands.",
 )  # fmt: skip
 
 igammac = elementwise(
-    "igammac", FLOAT, args="a x",
+    "igammac", FLOAT, args="a x", xla="special.igammac",
     vjp=(lambda g, a, x, out: -g * _wrt_a[0](a, x), lambda g, a, x, out: -g * _density(a, x)),
     numpy=reference("igammac"), samples=pairs(0.4, 3, 0.3, 5), names="math.igammac",
     doc="The upper regularised incomplete gamma function `1 - igamma(a, x)`, differentiable with respect to both operands.",
@@ -123,7 +123,7 @@ def _sample_grad_wrt_a(g, a, x, out):
 
 
 gamma_sample_grad = elementwise(
-    "gamma_sample_grad", FLOAT, args="alpha sample",
+    "gamma_sample_grad", FLOAT, args="alpha sample", xla="special.gamma_sample_grad",
     vjp=(_sample_grad_wrt_a, lambda g, a, x, out: g * (digamma(a) - log(x) - out * ((a - 1) / x - 1))),
     numpy=reference("gamma_sample_grad"), samples=pairs(0.6, 3, 0.3, 4),
     doc="How a sample of the gamma distribution moves with `alpha` while its quantile stays.",
@@ -135,7 +135,8 @@ def _beta_density(a, b, x):
 
 
 betainc = elementwise(
-    "betainc", FLOAT, args="a b x", vjp=(None, None, lambda g, a, b, x, out: g * _beta_density(a, b, x)),
+    "betainc", FLOAT, args="a b x", xla="special.betainc",
+    vjp=(None, None, lambda g, a, b, x, out: g * _beta_density(a, b, x)),
     numpy=reference("betainc"),
     samples=[
         call(inside(0.5, 3), inside(0.5, 3), inside(0.1, 0.9)),
@@ -160,19 +161,19 @@ def lbeta(x, name=None):
 # ---- inverses of the error function -------------------------------------------------------------
 
 erfinv = elementwise(
-    "erfinv", FLOAT, deriv=lambda x, out: (math.sqrt(math.pi) / 2) * exp(square(out)),
+    "erfinv", FLOAT, deriv=lambda x, out: (math.sqrt(math.pi) / 2) * exp(square(out)), xla="special.erfinv",
     numpy=reference("erfinv"), samples=floats(-0.9, 0.9), names="math.erfinv",
     doc="The inverse of `erf`, element-wise.",
 )  # fmt: skip
 
 erfcinv = elementwise(
-    "erfcinv", FLOAT, deriv=lambda x, out: (-math.sqrt(math.pi) / 2) * exp(square(out)),
+    "erfcinv", FLOAT, deriv=lambda x, out: (-math.sqrt(math.pi) / 2) * exp(square(out)), xla="special.erfcinv",
     numpy=reference("erfcinv"), samples=floats(0.1, 1.9), names="math.erfcinv",
     doc="The inverse of `erfc`, element-wise.",
 )  # fmt: skip
 
 ndtri = elementwise(
-    "ndtri", FLOAT, deriv=lambda x, out: math.sqrt(2 * math.pi) * exp(square(out) / 2),
+    "ndtri", FLOAT, deriv=lambda x, out: math.sqrt(2 * math.pi) * exp(square(out) / 2), xla="special.ndtri",
     numpy=reference("ndtri"), samples=floats(0.1, 0.9), names="math.ndtri",
     doc="The quantile of the standard normal distribution, element-wise.",
 )  # fmt: skip
@@ -188,7 +189,7 @@ def _over_x(out, x, at_zero):
 
 def _bessel(name, deriv, doc, lo=-3.0, edges=(), math_too=False):
     return elementwise(
-        name, FLOAT, deriv=deriv, numpy=reference(name), samples=floats(lo, 3), edges=edges, doc=doc,
+        name, FLOAT, deriv=deriv, numpy=reference(name), samples=floats(lo, 3), edges=edges, doc=doc, xla=f"special.{name}",
         names=f"math.special.{name} math.{name}" if math_too else f"math.special.{name}",
     )  # fmt: skip
 
@@ -241,22 +242,26 @@ bessel_y1 = _bessel(
 # ---- integrals without a closed form ------------------------------------------------------------
 
 dawsn = elementwise(
-    "dawsn", FLOAT, deriv=lambda x, out: 1 - 2 * x * out, numpy=reference("dawsn"), samples=floats(-3, 3),
+    "dawsn", FLOAT, xla="special.dawsn",
+    deriv=lambda x, out: 1 - 2 * x * out, numpy=reference("dawsn"), samples=floats(-3, 3),
     names="math.special.dawsn", doc="Dawson's integral `exp(-x²) ∫ exp(t²) dt` from 0 to x.",
 )  # fmt: skip
 
 expint = elementwise(
-    "expint", FLOAT, deriv=lambda x, out: exp(x) / x, numpy=reference("expint"), samples=floats(0.2, 4),
+    "expint", FLOAT, xla="special.expint",
+    deriv=lambda x, out: exp(x) / x, numpy=reference("expint"), samples=floats(0.2, 4),
     names="math.special.expint", doc="The exponential integral `∫ exp(t)/t dt` from -inf to x > 0; NaN for x < 0.",
 )  # fmt: skip
 
 fresnel_cos = elementwise(
-    "fresnel_cos", FLOAT, deriv=lambda x, out: cos((math.pi / 2) * square(x)), numpy=reference("fresnel_cos"),
+    "fresnel_cos", FLOAT, xla="special.fresnel_cos",
+    deriv=lambda x, out: cos((math.pi / 2) * square(x)), numpy=reference("fresnel_cos"),
     samples=floats(-1.5, 1.5), names="math.special.fresnel_cos", doc="Fresnel's integral `∫ cos(πt²/2) dt` from 0 to x.",
 )  # fmt: skip
 
 fresnel_sin = elementwise(
-    "fresnel_sin", FLOAT, deriv=lambda x, out: sin((math.pi / 2) * square(x)), numpy=reference("fresnel_sin"),
+    "fresnel_sin", FLOAT, xla="special.fresnel_sin",
+    deriv=lambda x, out: sin((math.pi / 2) * square(x)), numpy=reference("fresnel_sin"),
     samples=floats(-1.5, 1.5), names="math.special.fresnel_sin", doc="Fresnel's integral `∫ sin(πt²/2) dt` from 0 to x.",
 )  # fmt: skip
 
@@ -267,7 +272,8 @@ def _spence_derivative(x, out):
 
 
 spence = elementwise(
-    "spence", FLOAT, deriv=_spence_derivative, numpy=reference("spence"), samples=floats(0.2, 3),
+    "spence", FLOAT, xla="special.spence",
+    deriv=_spence_derivative, numpy=reference("spence"), samples=floats(0.2, 3),
     names="math.special.spence", edges=[((at(1.0),), (-1.0,))],
     doc="Spence's integral `∫ log(t)/(1 - t) dt` from 1 to x, the dilogarithm of `1 - x`.",
 )  # fmt: skip

@@ -101,6 +101,7 @@ class Row:
     second: tuple[str, ...]
     in_place: tuple[int, ...]
     alias: bool
+    xla: str
 
     def __init__(
         self, name: str, kind: str, params: list[Param], facts: dict[str, Any], **fields: Any

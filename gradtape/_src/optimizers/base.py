@@ -13,14 +13,16 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
+from gradtape._src.base import replicas
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
-from gradtape._src.optimizers import step
+from gradtape._src.optimizers import step, summed
 from gradtape._src.optimizers.programs import Programs, held
 from gradtape._src.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from gradtape._src.state import initializers
 from gradtape._src.state.variable import Variable
 from gradtape._src.tapes.tape import GradientTape
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class Optimizer:
@@ -383,15 +385,21 @@ class Optimizer:
 
     # ---- steps ---------------------------------------------------------------------------------
 
-    @one_call
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **_: Any
+        self,
+        grads_and_vars: Iterable[tuple[Any, Any]],
+        name: str | None = None,
+        experimental_aggregate_gradients: bool = True,
+        skip_gradients_aggregation: bool = False,
+        **_: Any,
     ) -> Any:
-        """Takes one step.
+        """Takes one step. In a replica of a strategy, gradients are added up over all replicas first.
 
         Args:
           grads_and_vars: pairs of a gradient (tensor, IndexedSlices or None) and its variable.
-          name, experimental_aggregate_gradients, skip_gradients_aggregation: accepted as in Keras 2.
+          name: accepted as in Keras 2.
+          experimental_aggregate_gradients, skip_gradients_aggregation: False and True, where gradients are sums over
+            all replicas already.
 
         Returns:
           The variable that counts the steps.
@@ -399,6 +407,16 @@ class Optimizer:
         Raises:
           ValueError: if all gradients are None, or there is no pair.
         """
+        replica = replicas.current()
+        if replica is None:
+            return self._apply_pairs(grads_and_vars)
+        grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is TensorFlow's)
+        aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
+        self._apply_in(replica, grads, variables, aggregate)
+        return self._iterations
+
+    @one_call
+    def _apply_pairs(self, grads_and_vars: Iterable[tuple[Any, Any]]) -> Any:
         pairs = list(grads_and_vars)
         # The usual case in one native call: the same variables as in the last step.
         last = self._programs.last
@@ -407,9 +425,43 @@ class Optimizer:
             self.apply(grads, variables)
         return self._iterations
 
-    @one_call
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Takes one step; without variables those it was built with are meant, in order."""
+        replica = replicas.current()
+        if replica is None:
+            self._apply_grads(grads, trainable_variables)
+        else:
+            self._apply_in(replica, grads, trainable_variables)
+
+    def _apply_in(self, replica: Any, grads: Sequence[Any], variables: Any, aggregate: bool = True) -> None:
+        """The step of all replicas: each clips its own gradients, as Keras does, and their sums are applied once."""
+        clips = not self.gradient_accumulation_steps and (
+            self.clipnorm or self.clipvalue or self.global_clipnorm
+        )
+        scale = self.loss_scale_factor or 1.0
+
+        def clip(own: list) -> list:
+            if not clips:
+                return own
+            unscaled = [
+                step.mapped(
+                    lambda x: x / scale, g if isinstance(g, IndexedSlices) else ops.convert_to_tensor(g)
+                )
+                for g in own
+            ]
+            return [step.mapped(lambda x: x * scale, g) for g in step.clipped(self, unscaled)]
+
+        def apply(sums: list) -> None:
+            if not clips:
+                self._apply_grads(sums, variables)
+                return
+            of = [held(v) for v in (self._known_variables(sums) if variables is None else variables)]
+            step.take(self, *self._prepare(sums, of), inline=True, clip=False)
+
+        summed.in_replica(replica, grads, clip, apply, aggregate)
+
+    @one_call
+    def _apply_grads(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         if trainable_variables is None:
             trainable_variables = self._known_variables(grads)
         trainable_variables = [held(v) for v in trainable_variables]

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import ops
+from gradtape._src.base import replicas
 from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.functions.control_flow import cond
-from gradtape._src.optimizers import step
+from gradtape._src.optimizers import step, summed
 from gradtape._src.optimizers.base import Optimizer, _Variables
 from gradtape._src.optimizers.serialization import deserialize, serialize
 from gradtape._src.state.variable import Variable
@@ -105,7 +106,7 @@ class LossScaleOptimizer:
 
     def _divided(self, grads: Iterable[Any]) -> list[Any]:
         scale = self.dynamic_scale._read()
-        return [None if g is None else step._map(lambda x: x / ops.cast(scale, x.dtype), g) for g in grads]
+        return [None if g is None else step.mapped(lambda x: x / ops.cast(scale, x.dtype), g) for g in grads]
 
     # ---- steps -----------------------------------------------------------------------------
 
@@ -123,6 +124,15 @@ class LossScaleOptimizer:
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """As `apply_gradients`, with two lists."""
+        replica = replicas.current()
+        if replica is None:
+            self._apply_once(grads, trainable_variables)
+        else:
+            summed.in_replica(
+                replica, grads, lambda own: own, lambda sums: self._apply_once(sums, trainable_variables)
+            )
+
+    def _apply_once(self, grads: Any, trainable_variables: Any) -> None:
         unscaled, self._unscaled = self._unscaled, False
         inner = self.inner_optimizer
         if trainable_variables is None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src import engines
 from gradtape._src.base.contexts import aside
-from gradtape._src.engines.native.lower import compile_graph
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
@@ -40,9 +40,20 @@ class Programs:
 
     def __init__(self) -> None:
         self._updates = _core.Cache(_MOST_PROGRAMS)
-        # The program of the last step, if there was nothing to do around it: `last.step(pairs)` takes the
-        # next one in a single native call, or says that it is not such a step.
-        self.last: Any = None
+        self._last: Any = None
+        self._engine: Any = None  # that the last step ran on
+
+    @property
+    def last(self) -> Any:
+        """The program of the last step, if there was nothing to do around it, and the engine is still the same.
+
+        `last.step(pairs)` takes the next one in a single native call, or says that it is not such a step.
+        """
+        return self._last if self._engine is engines.current() else None
+
+    @last.setter
+    def last(self, update: Any) -> None:
+        self._last, self._engine = update, engines.current()
 
     def __len__(self) -> int:
         return len(self._updates)
@@ -52,7 +63,7 @@ class Programs:
 
     def find(self, variables: Sequence[Any], flat: Sequence[Any], option: Any = None) -> Any:
         """The program for these variables, gradients of these kinds and an option; None if there is none."""
-        return self._updates.find((option, [held(v) for v in variables], flat))
+        return self._updates.find((option, engines.current(), [held(v) for v in variables], flat))
 
     def make(
         self, step: Callable[[list[Any]], Any], grads: Sequence[Any], variables: Sequence[Any], option: Any = None
@@ -64,7 +75,7 @@ class Programs:
 
     def keep(self, update: Any, variables: Sequence[Any], flat: Sequence[Any], option: Any = None) -> None:
         """What `find` gives from now on."""
-        self._updates.add((option, [held(v) for v in variables], flat), update)
+        self._updates.add((option, engines.current(), [held(v) for v in variables], flat), update)
 
     def run(self, update: Any, flat: Sequence[Any], alone: bool) -> bool:
         """Takes a step: all variables have their new values then, or none of them.
@@ -100,7 +111,8 @@ def _traced(step: Callable[[list[Any]], Any], grads: Sequence[Any], variables: S
         step(symbols)
         trace.outputs = [trace.value_of(trace.state[key]) for key in trace.assigned]
     read = {id(e): n + i for i, e in enumerate(trace.externals)}
-    program = compile_graph(trace, [read.get(key, -1) for key in trace.assigned], checked=True)
-    return _core.Update(
-        program, tuple(variables), tuple(trace.externals), tuple(trace.assigned.values()), tuple(rows)
+    updates = [read.get(key, -1) for key in trace.assigned]
+    assigned = tuple(trace.assigned.values())
+    return engines.current().step(
+        trace, updates, tuple(variables), tuple(trace.externals), assigned, tuple(rows)
     )

@@ -140,11 +140,13 @@ def _check_rows(v: Any, indices: np.ndarray) -> None:
         )  # fmt: skip
 
 
-def _map(f: Any, g: Any) -> Any:
+def mapped(f: Any, g: Any) -> Any:
+    """A gradient with `f` of its values, or of those of its rows."""
     return IndexedSlices(f(g.values), g.indices, g._dense_shape) if isinstance(g, IndexedSlices) else f(g)
 
 
-def _clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
+def clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
+    """The gradients with bounded norms or values, as the optimizer says."""
     if opt.clipnorm:
         return [ops.clip_by_norm(_summed(g), opt.clipnorm) for g in grads]
     if opt.clipvalue:
@@ -177,7 +179,7 @@ def _summed(g: Any) -> Any:
 def take(
     opt: Optimizer, grads: list[Any], variables: Sequence[Any], updating: bool | None = None,
     inline: bool = False,
-    constrain: bool = True,
+    constrain: bool = True, clip: bool = True,
 ) -> None:  # fmt: skip
     """One step, in tensor arithmetic.
 
@@ -186,16 +188,17 @@ def take(
       updating: with accumulation, whether this call updates; None if only the counter knows.
       inline: whether this is part of a function of the user's.
       constrain: whether the constraints of the variables are part of it.
+      clip: whether gradients are clipped, unless they are accumulated; replicas clip theirs before.
     """
     # For a tape that follows assignments, a step is part of the program.
     with unrecorded() if _core.assign_tracker() is None else nullcontext():
         if opt.loss_scale_factor is not None:
-            grads = [_map(lambda x: x / opt.loss_scale_factor, g) for g in grads]
+            grads = [mapped(lambda x: x / opt.loss_scale_factor, g) for g in grads]
         lr = _rate(opt, inline)
         if opt.gradient_accumulation_steps:
             _accumulate(opt, grads, variables, lr, updating)
         else:
-            _update(opt, grads, variables, lr)
+            _update(opt, grads, variables, lr, clip)
         if opt.use_ema:
             _average(opt)
         if constrain:
@@ -222,8 +225,8 @@ def _rate(opt: Optimizer, inline: bool) -> Any:
     return rate
 
 
-def _update(opt: Optimizer, grads: list[Any], variables: Sequence[Any], lr: Any) -> None:
-    grads = _clipped(opt, grads)
+def _update(opt: Optimizer, grads: list[Any], variables: Sequence[Any], lr: Any, clip: bool = True) -> None:
+    grads = clipped(opt, grads) if clip else grads
     for v in variables:
         if opt.weight_decay is not None and _decays(opt, v):
             value = v._read()
@@ -252,7 +255,7 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
     # Halves are too coarse for the rules (0.999 is 1 in bfloat16): they compute in float32.
     dtype = "float32" if v.dtype in (dtypes.float16, dtypes.bfloat16) else v.dtype
     lr, number = ops.cast(lr, dtype), _number(opt, dtype)
-    g = _map(lambda x: ops.cast(x, dtype), g)
+    g = mapped(lambda x: ops.cast(x, dtype), g)
     state = {n: s for n, s in opt._slots[id(v)].items() if n not in ("average", "gradient_accumulator")}
     rows = None
     if isinstance(g, IndexedSlices):

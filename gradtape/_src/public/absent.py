@@ -8,9 +8,9 @@ from typing import Any
 # Parts of the package that are imported when they are first used.
 LAZY = frozenset(
     (
-        "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "image", "initializers", "io",
-        "keras", "nest", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig", "test", "testing", "tpu",
-        "train", "types",
+        "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
+        "initializers", "io", "keras", "nest", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig",
+        "test", "testing", "tpu", "train", "types",
     )
 )  # fmt: skip
 

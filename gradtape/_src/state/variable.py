@@ -22,7 +22,7 @@ from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
-from gradtape._src.tensors.tensor import _DEVICE, Reference, numpy_text
+from gradtape._src.tensors.tensor import Reference, device_of, numpy_text
 
 
 class VariableSynchronization(enum.Enum):
@@ -188,7 +188,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
     @property
     def device(self) -> str:
         """The name of the device that holds the value."""
-        return _DEVICE
+        return device_of(self)
 
     @property
     def handle(self) -> Variable:

@@ -185,6 +185,11 @@ def _graph_program(graph: Any, results: list, dense: bool) -> tuple:
     return above.backward.graph_program(graph, results, dense)
 
 
+def fetch(array: Any) -> np.ndarray:
+    """The bytes of an array on a device, in row-major order; on CPUs they are its own memory."""
+    return np.ascontiguousarray(np.asarray(array)).reshape(-1).view(np.uint8)
+
+
 def install() -> None:
     """Gives the functions above to the core."""
     e = errors
@@ -219,5 +224,6 @@ def install() -> None:
                 np.float32 if d is dtypes.bfloat16 else np.dtype(d.as_numpy_dtype).type
                 for d in dtypes.BY_CODE
             ),
+            fetch=fetch,
         )
     )

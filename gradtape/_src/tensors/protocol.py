@@ -39,6 +39,7 @@ class Hooks(TypedDict):
     dtype_code: Callable[[Any], int]  # whatever names a type, as its number
     np_empty: Callable[..., Any]
     np_dtypes: Sequence[Any]  # NumPy's types by number
+    fetch: Callable[[Any], Any]  # an array on a device: its bytes on the host
 
 
 class Symbol(Protocol):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from gradtape import _core
-from gradtape._src.base import dtypes
+from gradtape._src.base import dtypes, replicas
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.locks import Lock
 from gradtape._src.tensors import above
@@ -25,6 +25,7 @@ from gradtape._src.tensors import above
 _LARGEST_SEED = 2**31 - 1
 _DEFAULT_SEED = 87654321  # the global seed when only an op seed is given
 _INT64 = dtypes.int64._code
+_APART = 1640531527  # 2**32 divided by the square of the golden ratio: far from one another, for any number of processes
 
 unseeded = _python.Random()  # seeded by the system; for calls without any seed
 if hasattr(os, "register_at_fork"):
@@ -111,8 +112,14 @@ def next_seeds(op_seed: int | None = None) -> tuple[int, int]:
         seeds = _DEFAULT_SEED, int(op_seed)
     else:
         seeds = state.given, _number(call) if op_seed is None else int(op_seed)
-    first, second = seeds[0] % _LARGEST_SEED, seeds[1] % _LARGEST_SEED
+    first, second = (seeds[0] + _of_process()) % _LARGEST_SEED, seeds[1] % _LARGEST_SEED
     return (first, second) if first or second else (0, _LARGEST_SEED)
+
+
+def _of_process() -> int:
+    """What is added to a seed: replicas of other processes draw other numbers, though all have set the same seed."""
+    context = replicas.current()
+    return 0 if context is None else context.strategy._group.rank * _APART
 
 
 def _number(call: _Call) -> int:

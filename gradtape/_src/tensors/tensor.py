@@ -329,6 +329,16 @@ _DOC = """An array of numbers, which does not change: what operations take and r
     """
 
 
+def device_of(value: Any) -> str:
+    """The name of the device that the value of a tensor or variable is on."""
+    (array,) = _core.device_arrays((value,))
+    device: Any = getattr(array, "device", None)
+    if getattr(device, "platform", "cpu") == "cpu":
+        return _DEVICE
+    kind = {"cuda": "GPU", "rocm": "GPU"}.get(device.platform, device.platform.upper())
+    return f"{_DEVICE.removesuffix('CPU:0')}{kind}:{device.local_hardware_id or 0}"
+
+
 def attach() -> None:
     """Attaches all of the above to the native type."""
     eager = "Tensor.{} is undefined when eager execution is enabled."
@@ -339,8 +349,8 @@ def attach() -> None:
         "__copy__": _itself, "__deepcopy__": _itself, "__reduce__": _reduce, "__round__": _round,
         "__setitem__": _set_item, "__delitem__": _delete_item,
         "get_shape": _get_shape, "set_shape": _set_shape, "ref": _ref, "experimental_ref": _ref,
-        "device": property(lambda self: _DEVICE, doc="The name of the device that holds the tensor."),
-        "backing_device": property(lambda self: _DEVICE, doc="As `device`."),
+        "device": property(device_of, doc="The name of the device that holds the tensor."),
+        "backing_device": property(device_of, doc="As `device`."),
         "cpu": _itself,
         **{name: _Absent(eager.format(name)) for name in ("op", "graph", "name", "value_index")},
         **{name: _OfSlices(name) for name in ("assign", "assign_add", "assign_sub")},

@@ -16,6 +16,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gradtape as tf
 from gradtape import _core
+from gradtape._src.base import replicas
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DType
@@ -23,7 +24,9 @@ from gradtape._src.base.errors import Untraceable
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors.conversion import read
+from keras_gradtape.src import distribution_lib
 from keras_gradtape.src.ops import float8
+from keras_gradtape.src.replicas import in_strategy
 
 # Keras 3.15 reads these of the core.
 IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
@@ -42,7 +45,20 @@ class Variable(KerasVariable):
             self._value = value
             return
         with aside():  # made while a function is traced, it outlives the trace
+            if replicas.place.now() is not None:
+                self._value = in_strategy(self, value)
+                return
             self._value = tf.Variable(value, dtype=self._dtype, trainable=self.trainable, name=self.name)
+            self._put_on_mesh()
+
+    def _put_on_mesh(self) -> None:
+        """The value goes to where its layout says, if it has one: see distribution_lib.py."""
+        distribution = distribution_lib.current()
+        if self._layout is None and distribution is not None:
+            if self._shape is None:
+                self._shape = self._validate_shape(self._value.shape)
+            self._layout = distribution.get_variable_layout(self)
+        distribution_lib.distribute_variable(self._value, self._layout)
 
     def _initialize_with_initializer(self, initializer: Callable) -> None:
         with aside():
@@ -50,6 +66,8 @@ class Variable(KerasVariable):
 
     def _direct_assign(self, value: Any) -> None:
         self._value.assign(value)
+        if self._layout is not None and _core.current_trace() is None:
+            distribution_lib.distribute_variable(self._value, self._layout)
 
     def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Any:
         return convert_to_tensor(value, dtype=dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from keras.src.backend import config
 
 import gradtape as tf
+from gradtape._src.base import replicas
 from gradtape._src.ops.arithmetic import clip as _clip
 from gradtape._src.ops.arithmetic import fma as _fma
 from gradtape._src.ops.comparison import select as _select
@@ -26,15 +27,28 @@ _DIRECT = ("float32", "float64")
 
 
 def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = False) -> tuple[Any, Any]:
-    """Mean and variance. There is one replica: `synchronized` changes nothing."""
+    """Mean and variance; `synchronized`, those of all replicas of a strategy together."""
     x = x if type(x) is Tensor and x.dtype.is_floating else floating(x)
     axes = axes if axes is None or isinstance(axes, (int, list)) else list(axes)
+    replica = replicas.current() if synchronized else None
+    if replica is not None:
+        return _moments_of_all(replica, x, axes, keepdims)
     if x.dtype.name in _DIRECT:
         return tuple(_moments(x, axes, keepdims))
     # 16 bits are too few for squares: computed in 32, and cut off at the largest number.
     wide = _moments(tf.cast(x, "float32"), axes, keepdims)
     low, high = float(x.dtype.min), float(x.dtype.max)
     return tuple(tf.cast(_clip(v, low, high), x.dtype) for v in wide)
+
+
+def _moments_of_all(replica: Any, x: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
+    """The moments of the parts of all replicas, which may have different numbers of rows."""
+    wide = tf.cast(x, "float32") if x.dtype.size < 4 else x
+    sums = [tf.reduce_sum(v, axes, keepdims) for v in (wide, tf.square(wide), tf.ones_like(wide))]
+    total, squares, count = replica.all_reduce("SUM", sums)
+    mean = tf.math.divide_no_nan(total, count)
+    variance = tf.maximum(tf.math.divide_no_nan(squares, count) - tf.square(mean), 0.0)
+    return tf.cast(mean, x.dtype), tf.cast(variance, x.dtype)
 
 
 def batch_normalization(

@@ -1,0 +1,397 @@
+// Tensors and variables whose values are on a device, and what the XLA engine asks of them.
+#include "device.h"
+
+#include <cstring>
+#include <memory>
+
+#include "lending.h"
+
+namespace gt {
+
+namespace {
+
+// What a buffer on a device owns.
+struct OnDevice {
+  PyObject* array;
+  Py_buffer host;  // of the copy that was fetched, or `obj` is nullptr
+  Shape shape;
+  Dtype dtype;
+};
+
+void release(void* owner) {
+  auto* d = static_cast<OnDevice*>(owner);
+  WithLock lock;
+  if (d->host.obj) PyBuffer_Release(&d->host);
+  Py_XDECREF(d->array);
+  delete d;
+}
+
+OnDevice* device_of(const Tensor& t) {
+  return t.buffer && t.buffer->release == release ? static_cast<OnDevice*>(t.buffer->owner) : nullptr;
+}
+
+Tensor from_array(PyObject* array, const Spec& spec) {
+  Tensor t(spec);
+  t.buffer = adopt(nullptr, 0, release, new OnDevice{Py_NewRef(array), {}, spec.shape, spec.dtype});
+  return t;
+}
+
+// The array that has just this value; nullptr if the value is not on a device. Borrowed.
+PyObject* array_of(const Tensor& t) {
+  OnDevice* d = device_of(t);
+  return d && d->array && d->dtype == t.dtype && d->shape == t.shape ? d->array : nullptr;
+}
+
+Tensor& value_of(PyObject* o) {
+  if (is_tensor(o)) return as_tensor(o)->value;
+  if (!is_variable(o)) fail(Code::Type, "expected a tensor or a variable");
+  return settled(as_variable(o));
+}
+
+Spec spec_from(PyObject* shape, PyObject* code) {
+  if (!PyTuple_Check(shape)) fail(Code::Type, "expected a shape");
+  Spec spec{dtype_code(PyLong_AsLongLong(code)), {}};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i)
+    spec.shape.push(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
+  if (PyErr_Occurred()) throw PythonError{};
+  return spec;
+}
+
+PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+
+// from_device(array, shape, dtype code) -> tensor
+PyObject* from_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (n != 3) fail(Code::Type, "from_device: expected (array, shape, dtype)");
+    return reinterpret_cast<PyObject*>(new_tensor(from_array(args[0], spec_from(args[1], args[2]))));
+  });
+}
+
+PyObject* array_for(PyObject* o) {
+  PyObject* array = array_of(value_of(o));
+  return array ? array : is_tensor(o) ? as_tensor(o)->device : nullptr;
+}
+
+// device_arrays([tensor or variable]) -> list: the arrays with their values, None where there is none yet
+PyObject* device_arrays(PyObject*, PyObject* list) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "device_arrays: expected a list");
+    settle_all(list);
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+    Ref<> out(checked(PyList_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* array = array_for(PySequence_Fast_GET_ITEM(list, i));
+      PyList_SET_ITEM(out.get(), i, Py_NewRef(array ? array : Py_None));
+    }
+    return out.release();
+  });
+}
+
+// put_on_device(tensor or variable, array): the value is on a device, too. A variable holds the array from
+// now on.
+PyObject* put_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (n != 2) fail(Code::Type, "put_on_device: expected (value, array)");
+    if (is_tensor(args[0])) {
+      Py_XSETREF(as_tensor(args[0])->device, Py_NewRef(args[1]));
+    } else {
+      Tensor& now = value_of(args[0]);
+      replace(as_variable(args[0]), from_array(args[1], now.spec()));
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject** items_of(PyObject* list) { return reinterpret_cast<PyListObject*>(list)->ob_item; }
+
+// Gives variables new values, all at one moment.
+void set_values(PyObject* variables, PyObject* const* arrays) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(variables);
+  settle_all(variables);
+  std::vector<Tensor> values;
+  values.reserve(size_t(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* v = PyTuple_GET_ITEM(variables, i);
+    if (!is_variable(v)) fail(Code::Type, "set_on_device: expected variables");
+    values.push_back(from_array(arrays[i], as_variable(v)->value.spec()));
+  }
+  // What they let go of is freed with `values`, after all of them have changed.
+  for (Py_ssize_t i = 0; i < count; ++i)
+    std::swap(as_variable(PyTuple_GET_ITEM(variables, i))->value, values[size_t(i)]);
+}
+
+// set_on_device((variables), [arrays])
+PyObject* set_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (n != 2 || !PyTuple_Check(args[0]) || !PyList_Check(args[1]) ||
+        PyTuple_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1]))
+      fail(Code::Type, "set_on_device: expected as many arrays as variables");
+    set_values(args[0], items_of(args[1]));
+    Py_RETURN_NONE;
+  });
+}
+
+// ---- runs that write over the arrays of variables -------------------------------------------------
+
+// Variables whose arrays a run writes over, and where these are among its arguments.
+struct Given {
+  VariableObject* variable;  // whoever runs holds it
+  Py_ssize_t at;
+};
+
+// Nobody else reads or changes the variables, from before the run until they have their new values.
+struct Lent {
+  std::vector<VariableObject*> variables;
+  void end() {
+    give_back(variables);
+    variables.clear();
+  }
+  ~Lent() { end(); }
+};
+
+// Calls a compiled function with arrays. Those of the variables are written over if the variables and `args`
+// alone hold them; of others there are copies. Nothing comes back if a variable has another value by now.
+Ref<> call_giving_up(PyObject* call, PyObject* args, const std::vector<Given>& given, Lent& lent) {
+  auto array_at = [&](const Given& g) { return items_of(args)[g.at]; };
+  auto is_held = [&](const Given& g) {  // by others
+    return g.variable->value.buffer->refs.load(std::memory_order_acquire) != 1 || Py_REFCNT(array_at(g)) != 2;
+  };
+  for (const Given& g : given) {
+    settled(g.variable);
+    if (array_of(g.variable->value) != array_at(g)) return {};
+  }
+  std::vector<Ref<>> copies(given.size());
+  const bool lends = may_lend();
+  for (size_t k = 0; k < given.size(); ++k)
+    if (!lends || is_held(given[k]))
+      copies[k] = Ref<>(checked(PyObject_CallMethod(array_at(given[k]), "copy", nullptr)));
+  // To wait and to copy is to let others run.
+  for (size_t k = 0; k < given.size(); ++k) {
+    const Given& g = given[k];
+    if (g.variable->lent || array_of(g.variable->value) != array_at(g) || (!copies[k] && is_held(g)))
+      return {};
+  }
+  for (size_t k = 0; k < given.size(); ++k) {
+    if (copies[k]) {
+      PyList_SetItem(args, given[k].at, copies[k].release());
+      continue;
+    }
+    // The copy on the host may be the very memory that will be written over.
+    Tensor& value = given[k].variable->value;
+    if (OnDevice* d = device_of(value); d->host.obj) PyBuffer_Release(&d->host);
+    value.data = value.buffer->data = nullptr;
+    lend(given[k].variable);
+    lent.variables.push_back(given[k].variable);
+  }
+  return Ref<>(checked(PyObject_Vectorcall(call, items_of(args), size_t(PyList_GET_SIZE(args)), nullptr)));
+}
+
+// call_on_device(call, [array], ((variable, at, from), ...)) -> what the function gives, a list. It may write
+// over the arrays of the variables, which are at these places among the arguments; their new values are at
+// those among the results. NotImplemented if a variable has another value by now.
+PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (n != 3 || !PyList_Check(args[1]) || !PyTuple_Check(args[2]))
+      fail(Code::Type, "call_on_device: expected a function, a list of arrays and a tuple of variables");
+    std::vector<Given> given;
+    std::vector<Py_ssize_t> from;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args[2]); ++k) {
+      PyObject* v;
+      Py_ssize_t at, source;
+      if (!PyArg_ParseTuple(PyTuple_GET_ITEM(args[2], k), "Onn", &v, &at, &source)) throw PythonError{};
+      if (is_tensor(v) || !is_variable(v) || at < 0 || at >= PyList_GET_SIZE(args[1]))
+        fail(Code::Type, "call_on_device: expected a variable and the place of its array");
+      given.push_back({as_variable(v), at});
+      from.push_back(source);
+    }
+    Lent lent;
+    Ref<> outs = call_giving_up(args[0], args[1], given, lent);
+    if (!outs) Py_RETURN_NOTIMPLEMENTED;
+    if (!PyList_Check(outs.get())) fail(Code::Type, "call_on_device: expected a function that gives a list");
+    std::vector<Tensor> values;
+    for (size_t k = 0; k < given.size(); ++k) {
+      if (from[k] < 0 || from[k] >= PyList_GET_SIZE(outs.get()))
+        fail(Code::Value, "call_on_device: there are fewer results");
+      values.push_back(from_array(items_of(outs.get())[from[k]], given[k].variable->value.spec()));
+    }
+    for (size_t k = 0; k < given.size(); ++k) std::swap(given[k].variable->value, values[k]);
+    lent.end();
+    return outs.release();
+  });
+}
+
+// ---- DeviceCall: a compiled function of another engine, as a program ------------------------------
+
+struct DeviceCallObject {
+  PyObject_HEAD PyObject *call,  // takes arrays, gives a list of them
+      *slow,                     // (inputs, variables) -> outputs, where an input is not on the device yet
+      *given_up;                 // numbers of the variables whose arrays are written over, a tuple
+  std::vector<Spec>* results;
+};
+DeviceCallObject* as_call(PyObject* o) { return reinterpret_cast<DeviceCallObject*>(o); }
+
+// DeviceCall(call, slow, given_up, [(shape, dtype code)])
+PyObject* call_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *call, *slow, *given_up, *results;
+  if (!PyArg_ParseTuple(args, "OOO!O!:DeviceCall", &call, &slow, &PyTuple_Type, &given_up, &PyList_Type,
+                        &results))
+    return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    auto specs = std::make_unique<std::vector<Spec>>();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results); ++i) {
+      PyObject* pair = PyList_GET_ITEM(results, i);
+      if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
+        fail(Code::Type, "DeviceCall: expected pairs of a shape and a type");
+      specs->push_back(spec_from(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)));
+    }
+    PyObject* self = checked(type->tp_alloc(type, 0));
+    DeviceCallObject* c = as_call(self);
+    c->call = Py_NewRef(call), c->slow = Py_NewRef(slow), c->given_up = Py_NewRef(given_up);
+    c->results = specs.release();
+    return self;
+  });
+}
+
+int call_clear(PyObject* self) {
+  Py_CLEAR(as_call(self)->call);
+  Py_CLEAR(as_call(self)->slow);
+  Py_CLEAR(as_call(self)->given_up);
+  return 0;
+}
+
+int call_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(as_call(self)->call);
+  Py_VISIT(as_call(self)->slow);
+  return 0;
+}
+
+void call_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  call_clear(self);
+  delete as_call(self)->results;
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// An array of NumPy stands for a value that has been on the host so far.
+bool is_on_host(PyObject* array) {
+  return array == Py_None || std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0;
+}
+
+// update(inputs, variables) -> list of the results that are not new values of the variables
+PyObject* call_update(PyObject* self, PyObject* const* args, Py_ssize_t n_args) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (n_args != 2 || !PyTuple_Check(args[1])) fail(Code::Type, "DeviceCall: expected inputs and variables");
+    DeviceCallObject* c = as_call(self);
+    const Py_ssize_t n_targets = PyTuple_GET_SIZE(args[1]);
+    Ref<> arrays(checked(device_arrays(nullptr, args[0])));
+    auto slow = [&] {
+      arrays = {};  // who holds an array has it copied
+      return PyObject_CallFunctionObjArgs(c->slow, args[0], args[1], nullptr);
+    };
+    const Py_ssize_t n = PyList_GET_SIZE(arrays.get());
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (is_on_host(items_of(arrays.get())[i])) return slow();
+    std::vector<Given> given;
+    for (Py_ssize_t k = 0; n_targets && k < PyTuple_GET_SIZE(c->given_up); ++k) {
+      const Py_ssize_t i = PyLong_AsSsize_t(PyTuple_GET_ITEM(c->given_up, k));
+      if (i < 0 || i >= n) fail(Code::Value, "DeviceCall: there is no such input");
+      PyObject* v = PySequence_Fast_GET_ITEM(args[0], i);
+      if (!is_tensor(v) && is_variable(v)) given.push_back({as_variable(v), i});
+    }
+    Lent lent;
+    Ref<> outs = call_giving_up(c->call, arrays.get(), given, lent);
+    if (!outs) return slow();
+    const Py_ssize_t count = Py_ssize_t(c->results->size()), first = count - n_targets;
+    if (!PyList_Check(outs.get()) || PyList_GET_SIZE(outs.get()) != count || first < 0)
+      fail(Code::Runtime, "DeviceCall: the function gives another number of results");
+    Ref<> tensors(checked(PyList_New(first)));
+    for (Py_ssize_t k = 0; k < first; ++k)
+      PyList_SET_ITEM(tensors.get(), k,
+                      reinterpret_cast<PyObject*>(
+                          new_tensor(from_array(items_of(outs.get())[k], (*c->results)[size_t(k)]))));
+    lent.end();
+    set_values(args[1], items_of(outs.get()) + first);
+    return tensors.release();
+  });
+}
+
+PyMethodDef call_methods[] = {
+    {"update", fast(call_update), METH_FASTCALL, "Runs, and gives variables their new values."}, {}};
+PyType_Slot call_slots[] = {{Py_tp_new, reinterpret_cast<void*>(call_new)},
+                            {Py_tp_dealloc, reinterpret_cast<void*>(call_dealloc)},
+                            {Py_tp_traverse, reinterpret_cast<void*>(call_traverse)},
+                            {Py_tp_clear, reinterpret_cast<void*>(call_clear)},
+                            {Py_tp_methods, call_methods},
+                            {}};
+PyType_Spec call_spec = {"gradtape._core.DeviceCall", sizeof(DeviceCallObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, call_slots};
+
+PyMethodDef functions[] = {
+    {"from_device", fast(from_device), METH_FASTCALL, "A tensor whose value is an array on a device."},
+    {"device_arrays", device_arrays, METH_O, "The arrays that tensors and variables have on a device."},
+    {"call_on_device", fast(call_on_device), METH_FASTCALL,
+     "Calls a function that writes over the arrays of variables."},
+    {"put_on_device", fast(put_on_device), METH_FASTCALL, "Notes that a value is on a device."},
+    {"set_on_device", fast(set_on_device), METH_FASTCALL, "Gives variables values on a device."},
+    {}};
+
+}  // namespace
+
+void fetch(Tensor& t) {
+  OnDevice* d = device_of(t);
+  if (!d) fail(Code::Type, "a symbolic tensor has no value");
+  // Held, because other code runs meanwhile: the variable whose value this is may get another one.
+  Tensor held = t;
+  if (!held.buffer->data) {
+    Ref<> array = Ref<>::borrow(d->array);
+    Py_buffer view;
+    // Arrays of a CPU show their memory, once it is computed; not all types of elements have a format.
+    if (!PyObject_CheckBuffer(array.get()) || PyObject_GetBuffer(array.get(), &view, PyBUF_C_CONTIGUOUS)) {
+      if (PyErr_Occurred()) clear_exception();
+      Ref<> bytes(checked(PyObject_CallOneArg(hooks.fetch, array.get())));
+      if (PyObject_GetBuffer(bytes.get(), &view, PyBUF_SIMPLE)) throw PythonError{};
+    }
+    if (held.buffer->data || view.len != held.nbytes()) {  // another thread was first
+      const bool wrong = !held.buffer->data;
+      PyBuffer_Release(&view);
+      if (wrong) fail(Code::Runtime, "a value on a device has another size than its tensor");
+    } else {
+      static char nothing;
+      d->host = view;
+      held.buffer->data = view.len ? static_cast<char*>(view.buf) : &nothing;
+    }
+  }
+  if (t.buffer == held.buffer) t.data = held.buffer->data;
+}
+
+Tensor& host_value(VariableObject* v) {
+  for (;;) {
+    Tensor& t = settled(v);
+    if (t.data || !t.buffer) return t;
+    fetch(t);
+  }
+}
+
+void fetch_all(PyObject* sequence) {
+  auto size = [&] { return PySequence_Fast_GET_SIZE(sequence); };
+  for (Py_ssize_t i = 0; i < size(); ++i) {
+    PyObject* o = PySequence_Fast_GET_ITEM(sequence, i);
+    Tensor* t = is_tensor(o) ? &as_tensor(o)->value : is_variable(o) ? &as_variable(o)->value : nullptr;
+    if (!t || t->data || !t->buffer) continue;
+    Ref<> held = Ref<>::borrow(o);
+    fetch(*t);
+    i = -1;  // others may have new values by now
+  }
+}
+
+void init_device(PyObject* module) {
+  PyModule_AddFunctions(module, functions);
+  PyModule_AddObjectRef(module, "DeviceCall", Ref<>(checked(PyType_FromSpec(&call_spec))).get());
+}
+
+}  // namespace gt

@@ -1,0 +1,121 @@
+"""A function at some sizes: its graph, what it takes from outside, and how its results are nested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gradtape import _core
+from gradtape._src.base import errors
+from gradtape._src.base.contexts import aside
+from gradtape._src.base.source import user_line
+from gradtape._src.engines import NATIVE
+from gradtape._src.engines.xla.any_size import refused
+from gradtape._src.graph.ir import Callback, Graph, symbolic
+from gradtape._src.graph.simplify import simplify
+from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.traced import Traced
+from gradtape._src.tensors.conversion import read
+from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+
+class At(NamedTuple):
+    """A function at some sizes: its graph, with random streams as the last inputs."""
+
+    graph: Graph
+    inputs: list[Any]  # tensors and variables from outside that the graph takes behind the arguments
+    streams: int
+    assigned: list[int]  # for each variable that is assigned, which of `inputs` it is
+    structure: Any  # of the results
+
+
+def at_sizes(concrete: Any, shapes: Sequence[tuple[int, ...]]) -> At:
+    """The graph of a function for arguments of these shapes."""
+    outputs: list[Any] = []
+    if isinstance(concrete, Traced):
+        known: Any = concrete
+        traced, structure = known, _structure(known.structured_outputs, outputs)
+    else:
+        trace = Trace(is_kept=True, engine=NATIVE)
+        codes = [x.dtype._code for x in concrete._arguments()]
+        symbols = [symbolic(trace.input(s, d)) for s, d in zip(shapes, codes, strict=True)]
+        with aside(trace):
+            try:
+                structure = _structure(concrete.call(symbols), outputs)
+            except errors.Untraceable as e:
+                raise refused(None, f"{concrete.name} cannot be one program: {e}") from e
+            traced = Traced(trace, outputs, len(symbols), concrete.name)
+    graph = simplify(traced.graph_function.graph, final=True)
+    here = user_line()
+    for node in graph.nodes:
+        # The calls of a recording are made here: that line says nothing about them.
+        node.line = None if node.line == here else node.line
+    _refuse_host(graph)
+    hoisted, streams = _without_draws(graph)
+    places = {id(x): k for k, x in enumerate(traced.externals)}
+    assigned = [places.get(id(v), -1) for v in traced._assigned]
+    if -1 in assigned:
+        raise refused(None, "a variable is assigned that the function does not read.")
+    return At(hoisted, traced.externals, streams, assigned, structure)
+
+
+def _structure(x: Any, outputs: list[Any]) -> Any:
+    """How results are nested, as JSON; tensors are appended to `outputs`."""
+    if isinstance(x, IndexedSlices):
+        parts = {"values": x.values, "indices": x.indices}
+        shape = x._dense_shape
+        found = {k: _structure(v, outputs) for k, v in parts.items()}
+        known = None if shape is None else {"value": [int(d) for d in shape]}
+        return {"dict": found if known is None else found | {"dense_shape": known}}
+    if isinstance(x, (_core.Tensor, _core.Variable)):
+        outputs.append(read(x))
+        return len(outputs) - 1
+    if isinstance(x, dict):
+        return {"dict": {str(k): _structure(x[k], outputs) for k in sorted(x)}}
+    if isinstance(x, (list, tuple)):
+        kind = "tuple" if isinstance(x, tuple) else "list"
+        return {kind: [_structure(v, outputs) for v in x]}
+    if x is None or isinstance(x, (bool, int, float, str)):
+        return {"value": x}
+    raise refused(None, f"a result is {x!r} of type {type(x).__name__}; expected tensors.")
+
+
+def _without_draws(graph: Graph) -> tuple[Graph, int]:
+    """The graph with its random streams as inputs behind its own."""
+    draws = [n for n in graph.nodes if isinstance(n.op, Callback) and n.op.draws]
+    if any(n.results[0].shape != (3,) for n in draws):
+        raise refused(draws[0], "draws several streams at once.")
+    made = Graph()
+    for node in draws:
+        node.results[0].node = None  # nobody else has this graph
+    made.inputs = [*graph.inputs, *(n.results[0] for n in draws)]
+    made.nodes = [n for n in graph.nodes if n not in draws]
+    made.outputs = graph.outputs
+    made.simplified = True
+    return made, len(draws)
+
+
+def _refuse_host(graph: Graph) -> None:
+    """Raises if something would have to run in Python."""
+    found = list(dict.fromkeys(_on_host(graph, True)))
+    if found:
+        raise errors.UnimplementedError(
+            None, None,
+            "export: the process that loads a function has no gradtape, and these run in Python: "
+            f"{', '.join(found)}. Hint: leave them out of what is exported.",
+        )  # fmt: skip
+
+
+def _on_host(graph: Graph, top: bool = False) -> list[str]:
+    found = []
+    for node in graph.nodes:
+        op = node.op
+        if not isinstance(op, Callback):
+            lowered = op.row.xla
+        else:
+            lowered = op.xla or (top and op.draws)
+            for part in op.graphs() if op.xla else ():
+                found += _on_host(simplify(part, final=True))
+        if not lowered:
+            found.append(node.name + ("" if node.line is None else f" ({node.line.shown})"))
+    return found

@@ -1,0 +1,243 @@
+"""Code that runs on the host in the middle of an XLA program, natively.
+
+XLA calls it from threads of its own, but it runs in the thread that called the program, whose settings, datasets and
+interrupts it knows: that thread serves, while another one waits for XLA. So that it is known which run of a program a
+call belongs to, such programs have one more input, the number of the run. What a run has done is kept until it ends: if
+it is repeated, because a loop had no room for its residuals, then what had an effect does not happen twice, and random
+streams are not drawn again.
+
+In threads that know nothing of `enable_x64`, JAX cuts numbers of 64 bits down to 32. They come and go as pairs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from itertools import starmap
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gradtape import _core
+from gradtape._src import engines
+from gradtape._src.base.contexts import aside
+from gradtape._src.tensors import conversion
+
+_numbers = itertools.count()
+_runs: dict[int, HostRun] = {}
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """JAX logs what callbacks raise. What the run of a program will raise itself need not be told before."""
+    raised = record.exc_info[1] if record.exc_info else None
+    return raised is None or not any(run.raised is raised for run in list(_runs.values()))
+
+
+logging.getLogger("jax._src.callback").addFilter(_is_news)
+
+
+class Job:
+    """Something that one thread computes for another."""
+
+    __slots__ = ("then", "_compute", "_done", "_result", "_error")
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self.then: Callable[[Job], Any] | None = None  # called when it is done
+        self._compute = compute
+        self._done = threading.Event()
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Computes."""
+        try:
+            self._result = self._compute()
+        except BaseException as e:
+            self._error = e
+        self._end()
+
+    def fail(self, error: BaseException) -> None:
+        """Gives up."""
+        self._error = error
+        self._end()
+
+    def _end(self) -> None:
+        self._done.set()
+        if self.then is not None:
+            self.then(self)
+
+    def result(self) -> Any:
+        """Waits for the result, or raises what was raised."""
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class HostRun:
+    """What happens on the host in one run of a program. Use it in a `with` block.
+
+    Attributes:
+      number: that the program is given.
+      raised: the first exception, which is the reason of all others.
+      results: of what had an effect, in order.
+    """
+
+    __slots__ = ("number", "raised", "results", "_at", "_jobs")
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self.number = np.int32(next(_numbers) & 0x7FFFFFFF)
+        self.raised: BaseException | None = None
+        self.results: list[list[np.ndarray]] = []
+        self._at = 0
+
+    def __enter__(self) -> HostRun:
+        _runs[int(self.number)] = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _runs.pop(int(self.number), None)
+
+    def serve(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives, in another thread; what it asks for runs in this one."""
+        whole = Job(work)
+        whole.then = self._jobs.put
+        thread = threading.Thread(target=whole.run, name="XLA", daemon=True)
+        thread.start()
+        while True:
+            found: list[Job] = []
+            try:
+                found += starmap(self._jobs.get, ((),))  # in one step: an interrupt loses no question
+                if found[0] is not whole:
+                    found[0].run() if self.raised is None else found[0].fail(self.raised)
+            except KeyboardInterrupt as e:
+                # XLA ends at this question or the next, or by itself.
+                self.raised = self.raised or e
+                if found and found[0] is not whole:
+                    found[0].fail(e)
+            if found and found[0] is whole:
+                break
+        thread.join()
+        if isinstance(self.raised, KeyboardInterrupt):
+            raise self.raised
+        return whole.result()
+
+    def ask(self, compute: Callable[[], Any]) -> Any:
+        """What `compute` gives in the thread that serves; for the threads of XLA."""
+        job = Job(compute)
+        self._jobs.put(job)
+        return job.result()
+
+    def repeat(self) -> None:
+        """From here on, the program runs from its beginning again."""
+        self._at = 0
+
+    def effect(self, compute: Callable[[], list[np.ndarray]]) -> list[np.ndarray]:
+        """The results of something that has an effect, which happens once."""
+        if self._at == len(self.results):
+            self.results.append(compute())
+        self._at += 1
+        return self.results[self._at - 1]
+
+
+def call(
+    way: Callable[..., Any], run: Callable[..., Sequence[Any]], operands: Sequence[Any], results: Sequence[Any],
+    number: Any, effect: bool,
+) -> list[Any]:  # fmt: skip
+    """What `run` gives on the host, where functions run natively.
+
+    Args:
+      way: calls back, given a function, the specs of its results, and operands.
+      run: takes and gives tensors.
+      operands, results: arrays of the program, and specs.
+      number: of the run.
+      effect: whether `run` does more than to compute its results.
+    """
+    operands = [jnp.asarray(x) for x in operands]
+    dtypes = [x.dtype for x in operands]
+
+    def compute(arrays: Sequence[Any]) -> list[np.ndarray]:
+        given = [_joined(np.asarray(a), dtype) for a, dtype in zip(arrays, dtypes, strict=True)]
+        with aside(), engines.on_host():
+            made = run(*map(tensor_of, given))
+            # Where there are no results, it may give None.
+            return [_parted(array_of(t)) for t, _ in zip(made, results, strict=False)]
+
+    def called(number: Any, *arrays: Any) -> list[np.ndarray]:
+        now = _runs.get(int(number))
+        try:
+            if now is None:
+                return compute(arrays)
+            if not effect:
+                return now.ask(lambda: compute(arrays))
+            return now.effect(lambda: now.ask(lambda: compute(arrays)))
+        except BaseException as e:
+            if now is not None and now.raised is None:
+                now.raised = e
+            raise
+
+    made = way(called, [_parted_spec(s) for s in results], number, *map(_bits, operands))
+    return [_from_bits(x, spec.dtype) for x, spec in zip(made, results, strict=True)]
+
+
+def _is_wide(dtype: Any) -> bool:
+    return np.dtype(dtype).itemsize >= 8 and dtype != np.complex64
+
+
+def _bits(x: Any) -> Any:
+    """Numbers of 64 bits as pairs of 32 bits, along new last axes."""
+    if not _is_wide(x.dtype):
+        return x
+    if jnp.iscomplexobj(x):
+        x = jnp.stack([x.real, x.imag], -1)
+    return lax.bitcast_convert_type(x, jnp.uint32)
+
+
+def _from_bits(x: Any, dtype: Any) -> Any:
+    if not _is_wide(dtype):
+        return x
+    if dtype != np.complex128:
+        return lax.bitcast_convert_type(x, dtype)
+    parts = lax.bitcast_convert_type(x, jnp.float64)
+    return lax.complex(parts[..., 0], parts[..., 1])
+
+
+def _parts(dtype: Any) -> tuple[int, ...]:
+    """The axes that a number of 64 bits becomes."""
+    return () if not _is_wide(dtype) else (2, 2) if dtype == np.complex128 else (2,)
+
+
+def _parted_spec(spec: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(
+        (*spec.shape, *_parts(spec.dtype)), np.uint32 if _is_wide(spec.dtype) else spec.dtype
+    )
+
+
+def _parted(array: np.ndarray) -> np.ndarray:
+    if not _is_wide(array.dtype):
+        return array
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint32).reshape(*array.shape, *_parts(array.dtype))
+
+
+def _joined(array: np.ndarray, dtype: Any) -> np.ndarray:
+    if not _is_wide(dtype):
+        return array
+    shape = array.shape[: array.ndim - len(_parts(dtype))]
+    return np.ascontiguousarray(array).reshape(-1).view(dtype).reshape(shape)
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """A tensor as an array of NumPy, without a copy where possible."""
+    return np.asarray(tensor.numpy() if tensor.dtype.name == "bfloat16" else memoryview(tensor))
+
+
+def tensor_of(array: Any) -> _core.Tensor:
+    """An array as a tensor."""
+    return conversion.convert(np.asarray(array))

@@ -1,0 +1,107 @@
+"""How a node of the op table becomes a computation of JAX.
+
+A row says it by `xla=`: the name of a function of JAX (`"jnp.tanh"`, `"lax.erf"`, `"jax.nn.silu"`,
+`"jnp.linalg.det"`), or of one of ours (`"pooling.max_pool"` is in `engines/xla/ops/pooling.py`). It is called with the
+operands, a list of tensors being one argument, and then the attributes as they are in the node; of a reduction, the
+attributes are `axis=` and `keepdims=`. What comes out is cast to the types that the op infers.
+
+A function may ask for more by keyword-only parameters:
+
+    results   shapes and types of the results, `jax.ShapeDtypeStruct`
+    check     `check(condition)`: where an element of the condition is False, native code would raise. XLA cannot: the
+              run is repeated natively, which says what is wrong
+
+Element-wise ops and reductions of halves are computed in float32, as natively.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gradtape._src.base.dtypes import BY_CODE
+from gradtape._src.graph.ir import Node, Value
+
+_FROM_JAX = {"jnp": jnp, "lax": lax, "jax": jax}
+_HALVES = (jnp.float16, jnp.bfloat16)
+DTYPES = [jnp.dtype("bfloat16" if d.name == "bfloat16" else d.name) for d in BY_CODE]
+"""JAX's type by the code of the core."""
+
+
+@cache
+def named(name: str) -> Any:
+    """The function that a row or a callback names."""
+    first, *rest = name.split(".")
+    found: Any = _FROM_JAX.get(first)
+    if found is None:
+        found = importlib.import_module(f"gradtape._src.engines.xla.ops.{first}")
+    for part in rest:
+        if not hasattr(found, part):  # a module of JAX's that nobody has imported yet
+            importlib.import_module(f"{found.__name__}.{part}")
+        found = getattr(found, part)
+    return found
+
+
+@cache
+def _asks_for(function: Any) -> frozenset[str]:
+    """Which keyword-only parameters a function of ours has."""
+    if not getattr(function, "__module__", "").startswith("gradtape."):
+        return frozenset()
+    parameters = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def spec_of(value: Value) -> jax.ShapeDtypeStruct:
+    """Shape and type of a value."""
+    return jax.ShapeDtypeStruct(value.shape, DTYPES[value.dtype])
+
+
+def lower(node: Node, operands: Sequence[Any], check: Callable[[Any], None]) -> list[Any]:
+    """The results of a node whose row has a lowering."""
+    row = node.op.row
+    function = named(row.xla)
+    results = [spec_of(v) for v in node.results]
+    given = [jnp.asarray(x) for x in operands]
+    if row.kind in ("elementwise", "reduction"):
+        given = [x.astype(jnp.float32) if x.dtype in _HALVES else x for x in given]
+    if row.kind == "elementwise" and row.xla.startswith("lax."):
+        given = list(jnp.broadcast_arrays(*given))
+    arguments = _arguments(row, given)
+    asked = {"results": results, "check": check}
+    keywords = {name: asked[name] for name in _asks_for(function)}
+    if row.kind == "reduction" and row.attributes[-1].name == "keepdims":
+        axes, keepdims = node.attrs
+        keywords |= {"axis": None if axes is None else tuple(axes), "keepdims": keepdims}
+    else:
+        arguments += node.attrs
+    made = function(*arguments, **keywords)
+    made = list(made) if isinstance(made, (tuple, list)) else [made]
+    return [_fitted(x, spec, node) for x, spec in zip(made, results, strict=True)]
+
+
+def _arguments(row: Any, given: list[Any]) -> list[Any]:
+    """The operands, with those of a list together."""
+    kinds = [p.kind for p in row.operands]
+    if "Operands" not in kinds:
+        return given
+    first, after = kinds.index("Operands"), len(kinds) - kinds.index("Operands") - 1
+    end = len(given) - after
+    return [*given[:first], given[first:end], *given[end:]]
+
+
+def _fitted(x: Any, spec: jax.ShapeDtypeStruct, node: Node) -> Any:
+    x = jnp.asarray(x)
+    if x.shape != spec.shape:
+        raise AssertionError(f"{node.name}: its lowering gives {x.shape}; expected {spec.shape}")
+    if x.dtype == spec.dtype:
+        return x
+    if jnp.issubdtype(x.dtype, jnp.complexfloating) and not jnp.issubdtype(spec.dtype, jnp.complexfloating):
+        x = jnp.real(x)
+    return x.astype(spec.dtype)

@@ -1,0 +1,1 @@
+"""Lowerings of rows that take more than one function of JAX, in files named as those of `gradtape/_src/ops`."""

@@ -1,0 +1,345 @@
+"""Programs of the XLA engine: what `_core.Program` is to the native one.
+
+A program is compiled when it first runs. Its results stay on the device: tensors and variables hold the arrays, and
+elements come to the host when somebody looks (`core/py/device.h`). The old values of variables are given up to
+the new ones where nobody else holds them.
+
+Two things end a run without results, and without a change: something that native code would refuse (the run is repeated
+natively, which says what it is), and a loop under a tape that iterated more often than its residuals have room
+for (the program is compiled again with twice the room).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import starmap
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gradtape import _core
+from gradtape._src import ops
+from gradtape._src.base import errors
+from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import int64
+from gradtape._src.base.locks import Lock
+from gradtape._src.engines import NATIVE
+from gradtape._src.engines.xla.host import HostRun, array_of, tensor_of
+from gradtape._src.engines.xla.lowering import spec_of
+from gradtape._src.engines.xla.names import JaxRuntimeError, direct_call, enable_x64
+from gradtape._src.engines.xla.residuals import REFUSED, TOKENS, Residuals
+from gradtape._src.engines.xla.translate import Translation, runs_on_host
+from gradtape._src.graph.callable import extract
+from gradtape._src.graph.ir import Callback, Graph
+from gradtape._src.tensors.conversion import read
+
+_FIRST_ROOM = 64  # iterations of a loop whose residuals are kept
+_TOKEN = ((), int64._code)
+_SEEN = np.empty(0)  # in place of the array of a tensor that was an input once, and is not on the device
+
+
+class _Compiled:
+    """A program for one amount of room for residuals."""
+
+    __slots__ = ("call", "room", "has_status", "structures", "given_up")
+
+    def __init__(self, call: Any, room: int, has_status: bool, structures: list[Any]) -> None:
+        self.call = call
+        self.room = room
+        self.has_status = has_status
+        self.structures = structures  # for each output: None, or that of the residuals behind a token
+        # Variables whose arrays are written over: which input, where it is among the arrays that go in, and where
+        # its new value is among those that come out.
+        self.given_up: list[tuple[int, int, int]] = []
+
+
+class XlaProgram:
+    """Computes the outputs of a graph from its inputs.
+
+    Args:
+      place: where inputs and outputs are, a sharding of JAX's: one device, or copies on several.
+    """
+
+    def __init__(self, graph: Graph, updates: Sequence[int] | None, place: Any) -> None:
+        self.translation = Translation(graph)
+        self.graph = self.translation.graph
+        self._place = place
+        devices = place.device_set
+        self._on_one_cpu = len(devices) == 1 and next(iter(devices)).platform == "cpu"
+        self._updates = list(updates or ())
+        # Code on the host may fail, or look at variables: they keep their values until the end then.
+        self._hosted = runs_on_host(self.graph)
+        self._donated = () if self._hosted else tuple(sorted({i for i in self._updates if i >= 0}))
+        self._draws = [node.op.make for node in self.translation.draws]
+        self._kinds = [(v.shape, v.dtype) for v in self.graph.outputs]
+        # Where the residuals of a loop may come in: see residuals.py.
+        self._numbers = [k for k, v in enumerate(self.graph.inputs) if (v.shape, v.dtype) == _TOKEN]
+        self._room = _FIRST_ROOM
+        self._compiled: dict[Any, _Compiled] = {}
+        self._lock = Lock()
+        self._native: Any = None
+
+    # ---- runs -----------------------------------------------------------------------------------
+
+    def run(self, inputs: Sequence[Any]) -> list:
+        """The outputs for these tensors and variables."""
+        # The program may have been made to write over variables, which stay as they are here.
+        return self._update(inputs, ()) if self._donated else self.update(inputs, ())
+
+    def update(self, inputs: Sequence[Any], variables: tuple) -> list:
+        """The outputs without the last ones, which are the new values of the variables."""
+        return self._update(inputs, variables)
+
+    def _update(self, inputs: Sequence[Any], variables: tuple) -> list:
+        outputs = self._outputs(inputs, variables)
+        return self._tensors(outputs[: len(outputs) - len(variables)], self._kinds)
+
+    def fits(self, inputs: Sequence[Any]) -> bool:
+        """Whether tensors and variables have the shapes and types that the program is for."""
+        return len(inputs) == len(self.graph.inputs) and all(
+            tuple(x._value_shape if isinstance(x, _core.Variable) else x._dims) == v.shape
+            and x.dtype._code == v.dtype
+            for x, v in zip(inputs, self.graph.inputs, strict=True)
+        )
+
+    def profile(self, inputs: Sequence[Any], repeats: int) -> list:
+        """Refused: XLA does not tell the time of its steps."""
+        raise errors.UnimplementedError(
+            None, None, "profile: XLA does not tell how long the steps of a program take. Hint: jax.profiler.trace."
+        )  # fmt: skip
+
+    @staticmethod
+    def _tensors(arrays: Sequence[Any], kinds: Sequence[tuple]) -> list:
+        make = _core.from_device
+        return [make(a, shape, dtype) for a, (shape, dtype) in zip(arrays, kinds, strict=False)]
+
+    def _outputs(self, inputs: Sequence[Any], variables: tuple) -> list[Any]:
+        """The arrays of the outputs. The variables have their new values, which are the last ones."""
+        if len(inputs) != len(self.graph.inputs):
+            raise ValueError("program: wrong number of inputs")
+        streams = [array_of(make()) for make in self._draws]
+        if not self._hosted:
+            return self._attempts(inputs, variables, streams, None)
+        with HostRun() as host:
+            return self._attempts(inputs, variables, streams, host)
+
+    def _attempts(
+        self, inputs: Sequence[Any], variables: tuple, streams: list[Any], host: HostRun | None
+    ) -> list[Any]:
+        more = streams if host is None else [*streams, host.number]
+        while True:
+            arrays = _core.device_arrays(inputs)
+            wide = self._complete(inputs, arrays) or bool(streams)
+            tokens = {k: arrays[k] for k in self._numbers if type(arrays[k]) is Residuals}
+            compiled = self._for(tokens)
+            if tokens:
+                arrays = [x for a in arrays for x in (a.arrays if type(a) is Residuals else (a,))]
+            arrays += more
+            given = tuple((inputs[i], at, k) for i, at, k in compiled.given_up) if variables else ()
+            for _, at, _ in () if variables else compiled.given_up:
+                arrays[at] = arrays[at].copy()
+            run = starmap(_core.call_on_device, ((compiled.call, arrays, given),))
+            del arrays  # who holds no array does not have it copied
+            found: list[Any] = []
+            try:
+                # In one step, so that no interrupt comes between a run and its results.
+                if host is not None:
+                    found += host.serve(partial(_to_the_end, run))
+                elif wide:
+                    with enable_x64(True):
+                        found += run
+                else:
+                    found += run
+                if found[0] is NotImplemented:
+                    continue  # another thread has changed a variable
+                status, outputs = self._finished(found[0], compiled, variables)
+            except JaxRuntimeError as e:
+                self._raise(e, host)
+            except BaseException:
+                if found and found[0] is not NotImplemented:
+                    self._finished(found[0], compiled, variables)
+                raise
+            if not status:
+                return outputs
+            if status & REFUSED:
+                outputs = self._repeated_natively(inputs, compiled, streams, host)
+                _core.set_on_device(variables, outputs[len(outputs) - len(variables) :])
+                return outputs
+            self._room = max(self._room, 2 * compiled.room)
+            if host is not None:
+                host.repeat()
+
+    def _finished(self, found: list[Any], compiled: _Compiled, variables: tuple) -> tuple[int, list[Any]]:
+        """Status and outputs of a run. If it did not fail, all variables have their new values.
+
+        Those whose arrays were given up have them by now; after a run that failed, these are the old ones.
+        """
+        status, arrays = (int(found[-1]), found[:-1]) if compiled.has_status else (0, found)
+        outputs = self._behind_tokens(arrays, compiled) if any(compiled.structures) else arrays
+        if variables and not status:
+            n = len(outputs) - len(variables)
+            late = [k for k in range(len(variables)) if self._updates[n + k] not in self._donated]
+            _core.set_on_device(tuple(variables[k] for k in late), [outputs[n + k] for k in late])
+        return status, outputs
+
+    def _complete(self, inputs: Sequence[Any], arrays: list[Any]) -> bool:
+        """Puts arrays where there is none on the device yet; whether some of them are 64 bits wide, on the host."""
+        wide = False
+        for k, array in enumerate(arrays):
+            if array is None or array is _SEEN:
+                x = inputs[k]
+                # Elements of a tensor that comes once are taken from where they are. What comes again is put there.
+                if array is None and self._on_one_cpu and not isinstance(x, _core.Variable):
+                    arrays[k] = value = array_of(x)
+                    wide |= value.dtype.itemsize >= 8
+                    _core.put_on_device(x, _SEEN)
+                else:
+                    # The array may be the memory of the tensor; it must not hold the tensor, which will hold it.
+                    value = array_of(read(x) if isinstance(x, _core.Variable) else _alias(x))
+                    with enable_x64(True):
+                        arrays[k] = jax.device_put(value, self._place)
+                    _core.put_on_device(x, arrays[k])
+            elif not isinstance(array, Residuals) and array.sharding != self._place:
+                arrays[k] = jax.device_put(array, self._place)
+                if isinstance(inputs[k], _core.Variable):
+                    _core.put_on_device(inputs[k], arrays[k])
+        return wide
+
+    @staticmethod
+    def _raise(e: Exception, host: HostRun | None) -> NoReturn:
+        """Raises what a run has ended with, in terms of TensorFlow's errors."""
+        if host is not None and host.raised is not None:
+            raise host.raised from None
+        text = str(e)
+        exhausted = "RESOURCE_EXHAUSTED" in text or "out of memory" in text.lower()
+        raise (errors.ResourceExhaustedError if exhausted else errors.InternalError)(None, None, text) from e
+
+    def _repeated_natively(
+        self, inputs: Sequence[Any], compiled: _Compiled, streams: list[Any], host: HostRun | None
+    ) -> list[Any]:
+        """Raises what native code says of these inputs; or its results, where rounding alone has made the difference.
+
+        What was drawn stays as it was, and what had an effect does not happen again, unless it is in a loop or branch.
+        """
+        if self._native is None:
+            effects = [
+                n for n in self.graph.nodes if isinstance(n.op, Callback) and n.op.effect and not n.op.draws
+            ]
+            if any(node.op.xla for node in effects):
+                effects = []
+            over = {*self.translation.draws, *effects}
+            given = [v for node in (*self.translation.draws, *effects) for v in node.results]
+            nodes = [n for n in self.graph.nodes if n not in over]
+            part = extract(nodes, [*self.graph.inputs, *given], self.graph.outputs)
+            self._native = NATIVE.program(part), bool(effects)
+        program, has_effects = self._native
+        done = [x for results in host.results for x in results] if host is not None and has_effects else []
+        found = program.run([*map(read, inputs), *map(tensor_of, (*streams, *done))])
+        if any(compiled.structures):
+            raise errors.InternalError(
+                None, None, "an XLA program found something that native code would refuse, and native code did not."
+            )  # fmt: skip
+        with enable_x64(True):
+            return [jax.device_put(array_of(x), self._place) for x in found]
+
+    # ---- compiling ------------------------------------------------------------------------------
+
+    def _for(self, tokens: dict[int, Residuals]) -> _Compiled:
+        room = self._room
+        key = (room, *((k, r.kind) for k, r in tokens.items()))
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            with self._lock:
+                compiled = self._compiled.get(key)
+                if compiled is None:
+                    compiled = self._compiled[key] = self._compile(tokens, room)
+        return compiled
+
+    def _compile(self, tokens: dict[int, Residuals], room: int) -> _Compiled:
+        structures: list[Any] = []
+        found: dict[str, bool] = {}
+        # In the place of a token come the arrays of the residuals that it stands for.
+        specs: list[Any] = []
+        starts: list[int] = []
+        for k, v in enumerate(self.graph.inputs):
+            starts.append(len(specs))
+            specs += tokens[k].specs if k in tokens else [spec_of(v)]
+        n = len(specs)
+        specs += [spec_of(v) for node in self.translation.draws for v in node.results]
+        end = len(specs)
+        specs += [jax.ShapeDtypeStruct((), np.int32)] if self._hosted else []
+
+        def compute(*flat: Any) -> list[Any]:
+            given: list[Any] = [
+                tokens[k].unflatten(flat[at : at + tokens[k].size]) if k in tokens else flat[at]
+                for k, at in enumerate(starts)
+            ]
+            number = flat[end] if self._hosted else 0
+            outputs, status = self.translation.run(given, flat[n:end], room, number)
+            found["status"] = status is not None
+            if status is not None:
+                for k, i in enumerate(self._updates):
+                    if i >= 0:
+                        outputs[k] = jnp.where(status == 0, outputs[k], given[i])
+            arrays: list[Any] = []
+            structures.clear()
+            for out in outputs:
+                leaves, structure = jax.tree.flatten(out)
+                arrays += leaves
+                structures.append(structure if isinstance(out, TOKENS) else None)
+            return arrays if status is None else [*arrays, status]
+
+        donated = [starts[i] for i in self._donated]
+        with enable_x64(True):
+            jitted = jax.jit(
+                compute,
+                donate_argnums=donated,
+                in_shardings=self._taken(tokens),
+                out_shardings=self._given(),
+                keep_unused=True,
+            )
+            call = direct_call(jitted.lower(*specs).compile())
+        compiled = _Compiled(call, room, found["status"], list(structures))
+        sizes = [1 if structure is None else structure.num_leaves for structure in structures]
+        places = {i: sum(sizes[:k]) for k, i in enumerate(self._updates)}
+        compiled.given_up = [(i, starts[i], places[i]) for i in self._donated]
+        plain = not (tokens or self._draws or self.translation.on_host or compiled.has_status)
+        if plain and not any(structures) and jax.local_device_count() == 1:
+            # From now on a run is one native call, unless a value has to be put on the device first.
+            quick = _core.DeviceCall(call, self._update, self._donated, self._kinds)
+            self.update = quick.update  # type: ignore[method-assign, assignment]
+        return compiled
+
+    def _taken(self, tokens: dict[int, Residuals]) -> Any:
+        """Where inputs are, as `jax.jit` wants to know it."""
+        return self._place
+
+    def _given(self) -> Any:
+        """Where outputs will be; None leaves it to XLA."""
+        return self._place
+
+    @staticmethod
+    def _behind_tokens(found: list[Any], compiled: _Compiled) -> list[Any]:
+        left = iter(found)
+        return [
+            next(left) if structure is None else Residuals.take(left, structure)
+            for structure in compiled.structures
+        ]
+
+
+def _to_the_end(run: Iterable[Any]) -> list[Any]:
+    """The results of a run, when all that it does on the host is done."""
+    with enable_x64(True):
+        found = list(run)
+        jax.block_until_ready(found)
+        jax.effects_barrier()
+    return found
+
+
+def _alias(tensor: Any) -> Any:
+    """Another tensor with the same elements, in the same memory."""
+    with aside():
+        return ops.reshape(tensor, tensor._dims)

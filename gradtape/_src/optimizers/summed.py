@@ -1,0 +1,38 @@
+"""A step of an optimizer in one of several replicas: gradients are added up over all of them, and applied once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def in_replica(
+    replica: Any,
+    grads: Sequence[Any],
+    clip: Callable[[list], Sequence[Any]],
+    apply: Callable[[list], None],
+    aggregate: bool = True,
+) -> None:
+    """Takes the step of all replicas, when each of them has come to it.
+
+    Args:
+      replica: its context, from `base.replicas.current()`.
+      grads: its gradients; None where a variable has none, in all replicas.
+      clip: what happens to gradients before they are added up.
+      apply: the step itself, with the sums.
+      aggregate: False, if the gradients are sums already, and the same in all replicas.
+    """
+    present = [i for i, g in enumerate(grads) if g is not None]
+    if not present:
+        apply(list(grads))  # says that there are none
+        return
+
+    def once(strategy: Any, parts: list) -> None:
+        pairs = [(g, None) for g in parts]
+        sums = strategy.extended.batch_reduce_to("SUM" if aggregate else "MEAN", pairs)
+        full = list(grads)
+        for i, g in zip(present, sums, strict=True):
+            full[i] = g
+        apply(full)
+
+    replica.merge_call(once, args=(list(clip([grads[i] for i in present])),))

@@ -1,0 +1,239 @@
+"""Datasets of a strategy: batches cut into a part for each replica, also in several processes.
+
+Under both classes is an ordinary dataset (`parts`), whose elements are tuples of the replicas' parts: it is what functions
+loop over, and what iterators and checkpoints know how to treat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape._src.base import errors, nest
+from gradtape._src.base.shape import TypeSpec
+from gradtape.data.dataset import Dataset
+from gradtape.data.iterator import Optional
+from gradtape.data.options import AutoShardPolicy
+from gradtape.data.structure import NoneTensorSpec
+from gradtape.distribute.parts import Cut, InStep, InTurns, Rebatched, of_files
+from gradtape.distribute.values import together
+
+
+class PerReplicaSpec(TypeSpec):
+    """What the values of replicas look like."""
+
+    def __init__(self, *value_specs: Any) -> None:
+        self._value_specs = value_specs
+
+    @property
+    def value_specs(self) -> tuple:
+        """The specs of the values."""
+        return self._value_specs
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether values of replicas, or those of another spec, fit."""
+        parts: Sequence[Any] = getattr(other, "value_specs", None) or getattr(other, "values", None) or ()
+        return len(parts) == len(self._value_specs) and all(
+            s.is_compatible_with(p) for s, p in zip(self._value_specs, parts, strict=True)
+        )
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, PerReplicaSpec) and self._value_specs == other._value_specs
+
+    def __hash__(self) -> int:
+        return hash((PerReplicaSpec, self._value_specs))
+
+    def __repr__(self) -> str:
+        return f"PerReplicaSpec({', '.join(map(repr, self._value_specs))})"
+
+
+# ---- what strategies give --------------------------------------------------------------------------------
+
+
+def distributed(strategy: Any, dataset: Any) -> Any:
+    """`strategy.experimental_distribute_dataset(dataset)`."""
+    if isinstance(dataset, DistributedDataset):
+        raise TypeError(
+            "experimental_distribute_dataset: the dataset is distributed already; expected a tf.data.Dataset."
+        )
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"experimental_distribute_dataset: expected a tf.data.Dataset; got {type(dataset).__name__}. Hint: "
+            "tf.data.Dataset.from_generator, or strategy.experimental_distribute_values_from_function."
+        )
+    n, total, group = strategy._local_replicas, strategy.num_replicas_in_sync, strategy._group
+    policy = dataset.options().experimental_distribute.auto_shard_policy
+    if group.size > 1 and policy == AutoShardPolicy.HINT:
+        raise errors.UnimplementedError(
+            None,
+            None,
+            "experimental_distribute_dataset: AutoShardPolicy.HINT is not there; expected AUTO, DATA, FILE or OFF. Hint: "
+            "strategy.distribute_datasets_from_function, with dataset.shard(context.num_input_pipelines, "
+            "context.input_pipeline_id).",
+        )
+    own = dataset if policy == AutoShardPolicy.OFF else None
+    if group.size > 1 and policy in (AutoShardPolicy.FILE, AutoShardPolicy.AUTO):
+        own = of_files(dataset, group.size, group.rank)
+        if own is None and policy == AutoShardPolicy.FILE:
+            raise errors.NotFoundError(
+                None,
+                None,
+                "experimental_distribute_dataset: AutoShardPolicy.FILE needs a dataset that is read from at least as many "
+                f"files as there are processes, {group.size}. Hint: AutoShardPolicy.DATA.",
+            )
+    if group.size > 1 and own is not None:
+        # Its own files, or all data: in parts of the size that a replica gets of a full batch.
+        batches: Any = Rebatched(own, total)
+        batches = batches if n == 1 else InTurns(batches, n)
+        batches = batches if policy == AutoShardPolicy.OFF else InStep(batches, group)
+        return batches if n == 1 else DistributedDataset(strategy, batches)
+    cut = Cut(dataset, total, range(group.rank * n, (group.rank + 1) * n))
+    return cut if n == 1 else DistributedDataset(strategy, cut)
+
+
+def cut(strategy: Any, batch: Any) -> Any:
+    """A batch of tensors as values of replicas: what this process has of it, cut as batches of a dataset are."""
+    n, rank = strategy._local_replicas, strategy._group.rank
+    whole = Cut(None, strategy.num_replicas_in_sync, range(rank * n, (rank + 1) * n))
+    parts = whole.parts(batch)
+    return parts if n == 1 else _joined(parts)
+
+
+def in_turns(strategy: Any, dataset: Any) -> Any:
+    """What `strategy.distribute_datasets_from_function` makes of the dataset of this process."""
+    if not isinstance(dataset, Dataset):
+        raise ValueError(
+            "distribute_datasets_from_function: the function must return a tf.data.Dataset; got "
+            f"{type(dataset).__name__}."
+        )
+    n, group = strategy._local_replicas, strategy._group
+    parts: Any = dataset if n == 1 else InTurns(dataset, n)
+    parts = parts if group.size == 1 else InStep(parts, group)
+    return parts if n == 1 else DistributedDataset(strategy, parts)
+
+
+class DistributedDataset:
+    """A dataset whose elements have a part for each replica: see `Strategy.experimental_distribute_dataset`.
+
+    Functions of `tf.function` may loop over it, or have it as an argument.
+    """
+
+    def __init__(self, strategy: Any, parts: Any) -> None:
+        self._strategy, self._parts = strategy, parts
+
+    @property
+    def element_spec(self) -> Any:
+        """What the elements look like: a `PerReplicaSpec` for each tensor."""
+        return _joined_spec(self._parts.element_spec)
+
+    @property
+    def cardinality(self) -> Any:
+        """The number of elements."""
+        return self._parts.cardinality()
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> DistributedIterator:
+        return DistributedIterator(iter(self._parts))
+
+    def _for_in_graph(self, go_on: Any, body: Any, *rest: Any) -> None:
+        self._parts._for_in_graph(go_on, lambda parts: body(_joined(parts)), *rest)
+
+    def _argument_key(self) -> tuple:
+        return ("distributed", self._strategy, *self._parts._argument_key())
+
+    @property
+    def _type_spec(self) -> Any:
+        return self._parts._type_spec
+
+    def _placeholder(self) -> Any:
+        return _DatasetArgument(self._strategy, self._parts._placeholder())
+
+
+class DistributedIterator:
+    """What `iter` of a distributed dataset gives."""
+
+    # A checkpoint keeps how many elements were taken.
+    _checkpoint_by_serializing = True
+
+    def __init__(self, parts: Any) -> None:
+        self._parts = parts
+
+    @property
+    def element_spec(self) -> Any:
+        """What the elements look like."""
+        return _joined_spec(self._parts.element_spec)
+
+    def __iter__(self) -> DistributedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return _joined(next(self._parts))
+
+    def get_next(self, name: str | None = None) -> Any:
+        """The next element.
+
+        Raises:
+          OutOfRangeError: if there is none.
+        """
+        return _joined(self._parts.get_next())
+
+    def get_next_as_optional(self) -> Any:
+        """The next element if there is one: it has `has_value()` and `get_value()`."""
+        found = self._parts.get_next_as_optional()
+        if not bool(found.has_value()):
+            return Optional.empty(self.element_spec)
+        return Optional(_joined(found.get_value()))
+
+    def serialize(self) -> str:
+        """How many elements were taken."""
+        return self._parts.serialize()
+
+    def deserialize(self, string_value: str) -> None:
+        """Goes on after as many elements."""
+        self._parts.deserialize(string_value)
+
+    def _for_in_graph(self, go_on: Any, body: Any, *rest: Any) -> None:
+        self._parts._for_in_graph(go_on, lambda parts: body(_joined(parts)), *rest)
+
+    def _argument_key(self) -> tuple:
+        return ("distributed", *self._parts._argument_key())
+
+    @property
+    def _type_spec(self) -> Any:
+        return self._parts._type_spec
+
+    def _placeholder(self) -> Any:
+        return _IteratorArgument(self._parts._placeholder())
+
+
+class _DatasetArgument(DistributedDataset):
+    """Stands in a trace for a distributed dataset that the function is given."""
+
+    def bind(self, dataset: DistributedDataset) -> None:
+        """The dataset of this thread's call."""
+        self._parts.bind(dataset._parts)
+
+
+class _IteratorArgument(DistributedIterator):
+    """Stands in a trace for an iterator that the function is given."""
+
+    def bind(self, iterator: DistributedIterator) -> None:
+        """The iterator of this thread's call."""
+        self._parts.bind(iterator._parts)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return together(parts, "dataset")
+
+
+def _joined_spec(specs: Sequence[Any]) -> Any:
+    def one(*of_replicas: Any) -> Any:
+        first = of_replicas[0]
+        return first if isinstance(first, NoneTensorSpec) else PerReplicaSpec(*of_replicas)
+
+    return nest.map_structure(one, *specs)

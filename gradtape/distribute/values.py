@@ -1,0 +1,91 @@
+"""Values of several replicas: `PerReplica`, taken apart for replicas and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape._src.base import nest, spread
+
+
+class DistributedValues:
+    """One value for each replica of this process; see `Strategy.experimental_local_results`."""
+
+    is_spread = True  # arguments and results of functions: each of the values is one (base/spread.py)
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = tuple(values)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values, in the order of the replicas."""
+        return self._values
+
+    def _nest_components(self) -> tuple[Any, ...]:
+        return self._values
+
+    def _from_nest_components(self, components: Sequence[Any]) -> DistributedValues:
+        return type(self)(components)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(
+            f"{type(self).__name__}: it has {len(self._values)} values, one for each replica, and is no tensor. Hint: "
+            "strategy.experimental_local_results(value), strategy.reduce(op, value, axis=None), or strategy.gather."
+        )
+
+    def __repr__(self) -> str:
+        rows = ",\n".join(f"  {r}: {v!r}" for r, v in enumerate(self._values))
+        return f"{type(self).__name__}:{{\n{rows}\n}}"
+
+
+class PerReplica(DistributedValues):
+    """Values that may differ from replica to replica."""
+
+
+class Mirrored(DistributedValues):
+    """Values that are the same in all replicas."""
+
+
+spread.join = PerReplica
+
+
+def of_replica(structure: Any, r: int) -> Any:
+    """A nest as replica `r` sees it."""
+    if not nest.is_nested(structure):
+        return structure._values[r] if isinstance(structure, DistributedValues) else structure
+    return nest.map_structure(lambda x: x._values[r] if isinstance(x, DistributedValues) else x, structure)
+
+
+def has_parts(structure: Any) -> bool:
+    """Whether a nest has values of several replicas."""
+    return any(isinstance(x, DistributedValues) for x in nest.flatten(structure))
+
+
+def together(structures: Sequence[Any], op: str) -> Any:
+    """One nest from those of the replicas: a PerReplica for each tensor.
+
+    Raises:
+      ValueError: if their structures differ.
+    """
+    first = structures[0]
+    if len(structures) == 1:
+        return first
+    for r, other in enumerate(structures[1:], 1):
+        try:
+            nest.assert_same_structure(first, other)
+        except (TypeError, ValueError) as e:
+            raise ValueError(
+                f"{op}: replicas gave results of different structures; expected {_sketch(first)}, as in replica 0; got "
+                f"{_sketch(other)} in replica {r}."
+            ) from e
+    return nest.map_structure(lambda *parts: _joined(parts), *structures)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    first = parts[0]
+    # One object is no value of a replica, as in TensorFlow: a variable, None, what `merge_call` returned to all.
+    return first if all(x is first for x in parts) else PerReplica(parts)
+
+
+def _sketch(structure: Any) -> str:
+    return str(nest.map_structure(lambda x: type(x).__name__, structure))
