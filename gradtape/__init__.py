@@ -50,7 +50,8 @@ from gradtape._src.base.scopes import (
     no_op,
     variable_creator_scope,
 )
-from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, broadcast_static_shape
+from gradtape._src.base.shape import TensorShape, TensorSpec, broadcast_static_shape
+from gradtape._src.base.type_spec import TypeSpec, type_spec_from_value
 from gradtape._src.control.assertions import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from gradtape._src.control.printing import print_ as print
 from gradtape._src.control.tensor_array import TensorArray
@@ -89,7 +90,7 @@ from gradtape._src.tapes.registry import RegisterGradient, no_gradient
 from gradtape._src.tapes.symbolic import gradients, hessians
 from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients
 from gradtape._src.tensors import tensor as _tensor
-from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape._src.tensors.indexed_slices import IndexedSlices, IndexedSlicesSpec
 
 __version__ = version.FULL
 newaxis = None

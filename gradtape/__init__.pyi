@@ -67,8 +67,9 @@ from gradtape._src.base.scopes import no_op as no_op
 from gradtape._src.base.scopes import variable_creator_scope as variable_creator_scope
 from gradtape._src.base.shape import TensorShape as TensorShape
 from gradtape._src.base.shape import TensorSpec as TensorSpec
-from gradtape._src.base.shape import TypeSpec as TypeSpec
 from gradtape._src.base.shape import broadcast_static_shape as broadcast_static_shape
+from gradtape._src.base.type_spec import TypeSpec as TypeSpec
+from gradtape._src.base.type_spec import type_spec_from_value as type_spec_from_value
 from gradtape._src.control.assertions import Assert as Assert
 from gradtape._src.control.assertions import assert_equal as assert_equal
 from gradtape._src.control.assertions import assert_greater as assert_greater
@@ -140,6 +141,7 @@ from gradtape._src.tapes.symbolic import hessians as hessians
 from gradtape._src.tapes.tape import GradientTape as GradientTape
 from gradtape._src.tapes.tape import UnconnectedGradients as UnconnectedGradients
 from gradtape._src.tensors.indexed_slices import IndexedSlices as IndexedSlices
+from gradtape._src.tensors.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from gradtape._typing import Any as _Any
 from gradtape._typing import Axes as _Axes
 from gradtape._typing import Bool as _Bool

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as _np
 
 from gradtape import _core
-from gradtape._src.base.shape import TypeSpec
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.functions.concrete import ConcreteFunction
 from gradtape._src.functions.function import Function
 from gradtape._src.public import absent as _absent

@@ -8,7 +8,8 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, nest
-from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, as_shape
+from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape.data import text
 from gradtape.data.base import Run, invalid
 from gradtape.data.dataset import Dataset

@@ -11,7 +11,8 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import dtypes, nest
-from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec, as_shape
+from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.data import kinds, text
@@ -19,6 +20,8 @@ from gradtape.data import kinds, text
 
 class NoneTensorSpec(TypeSpec):
     """The spec of a part that is None."""
+
+    _is_composite = False
 
     def is_compatible_with(self, other: Any) -> bool:
         return other is None or isinstance(other, NoneTensorSpec)
@@ -35,6 +38,8 @@ class NoneTensorSpec(TypeSpec):
 
 class DatasetSpec(TypeSpec):
     """The spec of a dataset that is an element (of `window`): what its elements look like."""
+
+    _is_composite = False
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         self._element_spec = element_spec

@@ -10,42 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape._src.base import errors, nest
-from gradtape._src.base.shape import TypeSpec
 from gradtape.data.dataset import Dataset
 from gradtape.data.iterator import Optional
 from gradtape.data.options import AutoShardPolicy
 from gradtape.data.structure import NoneTensorSpec
 from gradtape.distribute.parts import Cut, InStep, InTurns, Rebatched, of_files
-from gradtape.distribute.values import together
-
-
-class PerReplicaSpec(TypeSpec):
-    """What the values of replicas look like."""
-
-    def __init__(self, *value_specs: Any) -> None:
-        self._value_specs = value_specs
-
-    @property
-    def value_specs(self) -> tuple:
-        """The specs of the values."""
-        return self._value_specs
-
-    def is_compatible_with(self, other: Any) -> bool:
-        """Whether values of replicas, or those of another spec, fit."""
-        parts: Sequence[Any] = getattr(other, "value_specs", None) or getattr(other, "values", None) or ()
-        return len(parts) == len(self._value_specs) and all(
-            s.is_compatible_with(p) for s, p in zip(self._value_specs, parts, strict=True)
-        )
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, PerReplicaSpec) and self._value_specs == other._value_specs
-
-    def __hash__(self) -> int:
-        return hash((PerReplicaSpec, self._value_specs))
-
-    def __repr__(self) -> str:
-        return f"PerReplicaSpec({', '.join(map(repr, self._value_specs))})"
-
+from gradtape.distribute.values import PerReplicaSpec, together
 
 # ---- what strategies give --------------------------------------------------------------------------------
 

@@ -6,9 +6,49 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape._src.base import nest, spread
+from gradtape._src.base.type_spec import TypeSpec, type_spec_from_value
+from gradtape._src.tensors.composite import CompositeTensor
 
 
-class DistributedValues:
+class PerReplicaSpec(TypeSpec):
+    """What the values of replicas look like."""
+
+    def __init__(self, *value_specs: Any) -> None:
+        self._value_specs = value_specs
+
+    @property
+    def value_specs(self) -> tuple:
+        """The specs of the values."""
+        return self._value_specs
+
+    @property
+    def value_type(self) -> Any:
+        """The class of the values."""
+        return PerReplica
+
+    def _serialize(self) -> tuple:
+        return self._value_specs
+
+    @property
+    def _component_specs(self) -> tuple:
+        return self._value_specs
+
+    def _to_components(self, value: Any) -> tuple:
+        return tuple(value.values)
+
+    def _from_components(self, components: Any) -> Any:
+        return PerReplica(components)
+
+
+def _spec(value: Any) -> Any:
+    """The spec of a value of a replica; of one that is no tensor, its class in words."""
+    try:
+        return type_spec_from_value(value)
+    except TypeError:
+        return type(value).__name__
+
+
+class DistributedValues(CompositeTensor):
     """One value for each replica of this process; see `Strategy.experimental_local_results`."""
 
     is_spread = True  # arguments and results of functions: each of the values is one (base/spread.py)
@@ -21,11 +61,9 @@ class DistributedValues:
         """The values, in the order of the replicas."""
         return self._values
 
-    def _nest_components(self) -> tuple[Any, ...]:
-        return self._values
-
-    def _from_nest_components(self, components: Sequence[Any]) -> DistributedValues:
-        return type(self)(components)
+    @property
+    def _type_spec(self) -> PerReplicaSpec:
+        return PerReplicaSpec(*map(_spec, self._values))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(

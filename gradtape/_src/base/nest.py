@@ -20,8 +20,6 @@ from collections import abc, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from gradtape._src.base.shape import TensorShape
-
 
 class _Kind(NamedTuple):
     """How one sort of container is taken apart and rebuilt."""
@@ -85,17 +83,23 @@ _CUSTOM = _Kind(
     lambda v: list(v.__tf_flatten__()[1]),
     lambda old, children: type(old).__tf_unflatten__(old.__tf_flatten__()[0], tuple(children)),
 )
-# A tensor made of tensors (IndexedSlices): a leaf, except where `expand_composites` is asked.
+# A value made of tensors (base/type_spec.py) and its spec are leaves, except where `expand_composites` is asked.
 _COMPOSITE = _Kind(
-    lambda v: range(len(v._nest_components())),
-    lambda v: list(v._nest_components()),
-    lambda old, children: old._from_nest_components(children),
+    lambda v: [type(v._type_spec).__name__],
+    lambda v: [v._type_spec._to_components(v)],
+    lambda old, children: old._type_spec._from_components(children[0]),
 )
+_COMPOSITE_SPEC = _Kind(
+    lambda v: [type(v).__name__],
+    lambda v: [v._component_specs],
+    lambda old, children: old._from_components(children[0]),
+)
+_COMPOSITES = (_COMPOSITE, _COMPOSITE_SPEC)
 
 
 def _judge(cls: type) -> _Kind | None:
     """The kind of container `cls` is, or None for a leaf."""
-    if issubclass(cls, (str, bytes, TensorShape)):
+    if issubclass(cls, (str, bytes)):
         return None
     if hasattr(cls, "__tf_flatten__") and hasattr(cls, "__tf_unflatten__"):
         return _CUSTOM
@@ -124,11 +128,23 @@ def _kind(value: Any, expand: bool = False) -> _Kind | None:
             _KINDS.clear()
             _LEAVES.clear()
         kind = _KINDS[cls] = _judge(cls)
-        if kind is None and not hasattr(cls, "_nest_components"):
+        if kind is None and not is_composite(cls):
             _LEAVES.add(cls)
-    if kind is None and expand and hasattr(cls, "_nest_components"):
-        return _COMPOSITE
+    if kind is None and expand and is_composite(cls):
+        return _COMPOSITE_SPEC if hasattr(cls, "_component_specs") else _COMPOSITE
     return kind
+
+
+def is_composite(cls: type) -> bool:
+    """Whether values of a class are made of tensors, or are specs of such values."""
+    return getattr(cls, "_is_composite", False)
+
+
+def are_plain(values: Any) -> bool:
+    """Whether none of these values is a container or made of tensors."""
+    return _LEAVES.issuperset(map(type, values)) or all(
+        _kind(v) is None and not is_composite(type(v)) for v in values
+    )
 
 
 def is_nested(seq: Any) -> bool:
@@ -335,6 +351,14 @@ class _Mismatch(Exception):
 def _compare(a: Any, b: Any, check_types: bool, expand: bool, path: tuple) -> None:
     kind_a, kind_b = _kind(a, expand), _kind(b, expand)
     if kind_a is None and kind_b is None:
+        return
+    if kind_a in _COMPOSITES and kind_b in _COMPOSITES:
+        spec_a, spec_b = (x if k is _COMPOSITE_SPEC else x._type_spec for x, k in ((a, kind_a), (b, kind_b)))
+        if check_types and type(spec_a) is not type(spec_b):
+            raise _Mismatch(TypeError, path, f"{_typed(a)} has another type than {_typed(b)}")
+        if spec_a.most_specific_common_supertype([spec_b]) is None:
+            what = f"Incompatible CompositeTensor TypeSpecs: {spec_a} vs. {spec_b}"
+            raise _Mismatch(ValueError, path, what)
         return
     if kind_a is None or kind_b is None:
         nested, leaf = (b, a) if kind_a is None else (a, b)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradtape._src.base import dtypes
+from gradtape._src.base.type_spec import BatchableTypeSpec
 
 Dims = tuple[int | None, ...]
 
@@ -212,6 +213,9 @@ class TensorShape:
             and all(b is None or a == b for a, b in zip(self._dims, other._dims, strict=True))
         )
 
+    def _with_tensor_ranks_only(self) -> TensorShape:
+        return self if self._dims is None else self._from_dims((None,) * len(self._dims))
+
     # --- checks on the rank ----------------------------------------------------------------
 
     def assert_has_rank(self, rank: int) -> None:
@@ -351,13 +355,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     return TensorShape._from_dims(tuple(out))
 
 
-class TypeSpec:
-    """`tf.TypeSpec`: the base of descriptions of values, for `isinstance`."""
-
-    __slots__ = ()
-
-
-class TensorSpec(TypeSpec):
+class TensorSpec(BatchableTypeSpec):
     """What a tensor looks like: shape, dtype and an optional name. Immutable.
 
     Describes the arguments of a `function` (`input_signature`) and of datasets.
@@ -371,6 +369,8 @@ class TensorSpec(TypeSpec):
     """
 
     __slots__ = ("_shape", "_dtype", "_name")
+
+    _is_composite = False
 
     def __init__(self, shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> None:
         self._shape = as_shape(shape)
@@ -446,12 +446,50 @@ class TensorSpec(TypeSpec):
             shape = shape.most_specific_compatible_shape(other._shape)
         return TensorSpec(shape, self._dtype, self._name)
 
-    def most_specific_compatible_type(self, other: Any) -> TensorSpec:
-        """As `most_specific_common_supertype([other])`, but ValueError if there is none."""
-        result = self.most_specific_common_supertype([other])
-        if result is None:
-            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
-        return result
+    # --- a value of one tensor, which is itself ----------------------------------------------
+
+    def _serialize(self) -> tuple:
+        return self._shape, self._dtype, self._name
+
+    @property
+    def _component_specs(self) -> TensorSpec:
+        return self
+
+    def _to_components(self, value: Any) -> Any:
+        return value
+
+    def _from_components(self, components: Any) -> Any:
+        return components
+
+    @property
+    def _flat_tensor_specs(self) -> list:
+        return [self]
+
+    def _to_tensor_list(self, value: Any) -> list:
+        return [value]
+
+    _to_batched_tensor_list = _to_tensor_list
+
+    def _from_compatible_tensor_list(self, tensor_list: Any) -> Any:
+        (tensor,) = tensor_list
+        return tensor
+
+    def _batch(self, batch_size: int | None) -> TensorSpec:
+        return TensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self) -> TensorSpec:
+        if self._shape.rank == 0:
+            raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+        return TensorSpec(self._shape[1:], self._dtype)
+
+    def _without_tensor_names(self) -> TensorSpec:
+        return self if self._name is None else TensorSpec(self._shape, self._dtype)
+
+    def _to_legacy_output_types(self) -> dtypes.DType:
+        return self._dtype
+
+    def _to_legacy_output_shapes(self) -> TensorShape:
+        return self._shape
 
     def __eq__(self, other: Any) -> Any:
         if not isinstance(other, TensorSpec):

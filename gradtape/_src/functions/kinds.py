@@ -14,7 +14,9 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, nest
-from gradtape._src.base.shape import TensorShape, TensorSpec, TypeSpec
+from gradtape._src.base.shape import TensorShape, TensorSpec
+from gradtape._src.base.type_spec import TypeSpec, register_type_spec_from_value_converter
+from gradtape._src.state.variable import Variable
 from gradtape._src.tensors import conversion
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type)
@@ -66,6 +68,8 @@ class VariableSpec(TypeSpec):
 
     __slots__ = ("shape", "dtype", "trainable", "alias_id")
 
+    _is_composite = False
+
     def __init__(self, shape: Any, dtype: Any, trainable: bool = True, alias_id: int | None = None) -> None:
         self.shape = TensorShape(shape)
         self.dtype = dtypes.as_dtype(dtype)
@@ -86,17 +90,35 @@ class VariableSpec(TypeSpec):
             value = mine
         raise CastError(f"Can not cast {value!r} to {self!r}")
 
-    def __eq__(self, other: Any) -> Any:
-        return isinstance(other, VariableSpec) and repr(self) == repr(other)
+    @property
+    def value_type(self) -> type[Variable]:
+        """The class of what is described."""
+        return Variable
 
-    def __hash__(self) -> int:
-        return hash(repr(self))
+    @classmethod
+    def from_value(cls, value: Any) -> VariableSpec:
+        """The spec of a variable."""
+        return cls(value.shape, value.dtype, value.trainable)
+
+    def _serialize(self) -> tuple:
+        return self.shape, self.dtype, self.trainable, self.alias_id
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a variable, or one of such a spec, fits: by type and shape."""
+        return (
+            isinstance(spec_or_value, (VariableSpec, Variable))
+            and self.dtype is spec_or_value.dtype
+            and self.shape.is_compatible_with(spec_or_value.shape)
+        )
 
     def __repr__(self) -> str:
         return (
             f"VariableSpec(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable!r}, "
             f"alias_id={self.alias_id!r})"
         )
+
+
+register_type_spec_from_value_converter(Variable, VariableSpec.from_value, allow_subclass=True)
 
 
 class Source:

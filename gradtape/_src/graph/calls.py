@@ -11,6 +11,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base import nest
+from gradtape._src.base.composites import Parts
 from gradtape._src.base.errors import more
 from gradtape._src.graph.ir import Graph, Node, Value
 
@@ -152,9 +153,15 @@ def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
         return slice(f(value.start), f(value.stop), f(value.step))
     if isinstance(value, (_core.Tensor, _core.Variable)) or kind is Place:
         return f(value)
-    if nest.is_nested(value) or hasattr(kind, "_nest_components"):
-        flat = [map_leaves(f, v) for v in nest.flatten(value, expand_composites=True)]
-        return nest.pack_sequence_as(value, flat, expand_composites=True)
+    if nest.is_composite(kind):
+        value = Parts.of(value)
+    if isinstance(value, Parts):
+        parts = Parts(value.spec, [map_leaves(f, v) for v in value.parts])
+        # Places of values cannot be put together.
+        return parts if any(type(p) is Place for p in parts.parts) else parts.together()
+    if nest.is_nested(value):
+        flat = [map_leaves(f, v) for v in nest.flatten(value)]
+        return nest.pack_sequence_as(value, flat)
     return f(value)
 
 

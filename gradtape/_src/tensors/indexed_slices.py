@@ -11,11 +11,13 @@ from typing import Any
 
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import Untraceable
-from gradtape._src.base.shape import TensorShape
+from gradtape._src.base.shape import TensorShape, TensorSpec
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors import above
+from gradtape._src.tensors.composite import CompositeTensor
 
 
-class IndexedSlices:
+class IndexedSlices(CompositeTensor):
     """Rows of a tensor that is zero elsewhere: `dense[indices[i]] += values[i]`.
 
     It has no arithmetic besides negation: `tf.convert_to_tensor(slices)` makes it dense, and
@@ -134,11 +136,74 @@ class IndexedSlices:
         """TensorFlow's protocol: so the operators of tensors take it, as ops do."""
         return above.ops.convert_to_tensor(self._dense(), dtype)
 
-    # --- `nest` with expand_composites -----------------------------------------------------
+    @property
+    def _type_spec(self) -> IndexedSlicesSpec:
+        rows, count = self._values.shape, TensorShape(self._indices.shape)[0]
+        # What the values say of the sizes, the shape of the whole says better.
+        shape = self.shape.merge_with(TensorShape([None]).concatenate(rows[1:]))
+        whole = self.dense_shape
+        dense_shape_dtype = None if whole is None else dtypes.as_dtype(whole.dtype)
+        return IndexedSlicesSpec(shape, self.dtype, self._indices.dtype, dense_shape_dtype, [count])
 
-    def _nest_components(self) -> tuple[Any, ...]:
-        parts = (self._values, self._indices)
-        return parts if self._dense_shape is None else (*parts, self.dense_shape)
+    def _shape_invariant_to_type_spec(self, shape: Any) -> IndexedSlicesSpec:
+        spec = self._type_spec
+        return IndexedSlicesSpec(
+            shape, spec._dtype, spec._indices_dtype, spec._dense_shape_dtype, spec._indices_shape
+        )
 
-    def _from_nest_components(self, parts: list) -> IndexedSlices:
-        return IndexedSlices(*parts)
+
+class IndexedSlicesSpec(TypeSpec):
+    """What an `IndexedSlices` looks like.
+
+    Args:
+      shape: the shape of the whole; None for any.
+      dtype: the type of the values.
+      indices_dtype: int32 or int64.
+      dense_shape_dtype: the type of `dense_shape`; None if there is none.
+      indices_shape: the shape of the indices.
+
+    >>> import gradtape as tf
+    >>> tf.IndexedSlicesSpec([5, 3], tf.float32, tf.int32).is_compatible_with(
+    ...     tf.IndexedSlices(tf.ones([2, 3]), tf.constant([0, 4]))
+    ... )
+    True
+    """
+
+    __slots__ = ("_shape", "_dtype", "_indices_dtype", "_dense_shape_dtype", "_indices_shape")
+
+    def __init__(
+        self,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        indices_dtype: Any = dtypes.int64,
+        dense_shape_dtype: Any = None,
+        indices_shape: Any = None,
+    ) -> None:
+        self._shape = TensorShape(shape)
+        self._dtype = dtypes.as_dtype(dtype)
+        self._indices_dtype = dtypes.as_dtype(indices_dtype)
+        self._dense_shape_dtype = None if dense_shape_dtype is None else dtypes.as_dtype(dense_shape_dtype)
+        self._indices_shape = TensorShape(indices_shape).with_rank(1)
+
+    @property
+    def value_type(self) -> type[IndexedSlices]:
+        """The class of the values."""
+        return IndexedSlices
+
+    def _serialize(self) -> tuple:
+        return self._shape, self._dtype, self._indices_dtype, self._dense_shape_dtype, self._indices_shape
+
+    @property
+    def _component_specs(self) -> tuple:
+        rows = self._indices_shape.concatenate(self._shape[1:])
+        specs = TensorSpec(rows, self._dtype), TensorSpec(self._indices_shape, self._indices_dtype)
+        if self._dense_shape_dtype is None:
+            return specs
+        return *specs, TensorSpec([self._shape.rank], self._dense_shape_dtype)
+
+    def _to_components(self, value: Any) -> tuple:
+        parts = value.values, value.indices
+        return parts if value.dense_shape is None else (*parts, value.dense_shape)
+
+    def _from_components(self, components: Any) -> IndexedSlices:
+        return IndexedSlices(*components)

@@ -1,0 +1,86 @@
+"""Values made of tensors, as arguments and results of functions and as values of loops and conditions in them.
+
+To programs they are leaves of a nest; to a trace each of their tensors is an argument or result of its own. So they are
+taken apart on the way in and out: a `Parts` is a nest of the tensors that remembers the spec, which puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape._src.base import nest
+from gradtape._src.base.type_spec import TypeSpec
+
+
+class Parts:
+    """The tensors of one such leaf, as a nest; of a leaf that is a spec, the specs of its tensors."""
+
+    __slots__ = ("spec", "parts")
+
+    def __init__(self, spec: Any, parts: Sequence[Any]) -> None:
+        self.spec = spec
+        self.parts = tuple(parts)
+
+    @classmethod
+    def of(cls, value: Any) -> Parts:
+        """A value, or a spec, taken apart."""
+        if isinstance(value, TypeSpec):
+            return cls(value, nest.flatten(value._component_specs, expand_composites=True))
+        spec = value._type_spec
+        return cls(spec, nest.flatten(spec._to_components(value), expand_composites=True))
+
+    def together(self) -> Any:
+        """The value that is made of these tensors."""
+        packed = nest.pack_sequence_as(self.spec._component_specs, self.parts, expand_composites=True)
+        return self.spec._from_components(packed)
+
+    # TensorFlow's protocol of nests of one's own.
+
+    def __tf_flatten__(self) -> tuple[Any, tuple]:
+        return self.spec, self.parts
+
+    @classmethod
+    def __tf_unflatten__(cls, spec: Any, parts: tuple) -> Parts:
+        return cls(spec, parts)
+
+    def __repr__(self) -> str:
+        return f"Parts({self.spec!r}, {self.parts!r})"
+
+
+def has_composites(structure: Any) -> bool:
+    """Whether a nest has leaves that are made of tensors, or are specs of such."""
+    return not nest.are_plain(nest.flatten(structure))
+
+
+def apart(structure: Any) -> Any:
+    """A nest in which such leaves are nests of their tensors."""
+    return map_composites(Parts.of, structure) if has_composites(structure) else structure
+
+
+def map_composites(f: Callable[[Any], Any], structure: Any) -> Any:
+    """A nest with `f(leaf)` for such leaves."""
+    return nest.map_structure(lambda x: f(x) if nest.is_composite(type(x)) else x, structure)
+
+
+def has_parts(structure: Any) -> bool:
+    """Whether a nest has such nests in it."""
+    kind = nest._kind(structure)
+    return kind is not None and (
+        isinstance(structure, Parts) or any(map(has_parts, kind.children(structure)))
+    )
+
+
+def together(structure: Any) -> Any:
+    """The opposite of `apart`."""
+    return map_parts(Parts.together, structure) if has_parts(structure) else structure
+
+
+def map_parts(f: Callable[[Parts], Any], structure: Any) -> Any:
+    """A nest with `f(parts)` in place of the nests of tensors."""
+    if isinstance(structure, Parts):
+        return f(structure)
+    kind = nest._kind(structure)
+    if kind is None:
+        return structure
+    return kind.rebuild(structure, [map_parts(f, x) for x in kind.children(structure)])
