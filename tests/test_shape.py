@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gradtape as tf
 from gradtape import dtypes
+from gradtape._src.base.dimension import Dimension
 from gradtape._src.base.shape import (
     TensorShape,
     TensorSpec,
@@ -129,7 +131,7 @@ def test_counts():
     assert TensorShape([None, 2]).num_elements() is None and UNKNOWN.num_elements() is None
     assert TensorShape([1]).is_fully_defined()
     assert not TensorShape([1, None]).is_fully_defined() and not UNKNOWN.is_fully_defined()
-    assert TensorShape([1, None]).as_list() == TensorShape([1, None]).dims == [1, None]
+    assert TensorShape([1, None]).as_list() == [d.value for d in TensorShape([1, None]).dims] == [1, None]
 
 
 def test_compatibility():
@@ -237,3 +239,76 @@ def test_spec_compatibility():
     assert TensorSpec([2]).most_specific_compatible_type(TensorSpec([3])) == spec
     with pytest.raises(ValueError, match="No TypeSpec is compatible with both"):
         TensorSpec([2]).most_specific_compatible_type(TensorSpec([3], "int32"))
+
+
+def test_dimensions():
+    known, unknown = Dimension(12), Dimension(None)
+    assert [str(known), str(unknown), repr(unknown), int(known), range(20)[known]] == [
+        "12",
+        "?",
+        "Dimension(None)",
+        12,
+        12,
+    ]
+    results = [
+        known + 3,
+        3 + known,
+        known - 2,
+        20 - known,
+        known * 2,
+        2 * known,
+        known // 5,
+        25 // known,
+        known % 5,
+        25 % known,
+    ]
+    assert [d.value for d in results] == [15, 15, 10, 8, 24, 24, 2, 2, 2, 1]
+    assert all(
+        (d).value is None
+        for d in (unknown + 1, 1 + unknown, known - unknown, unknown * 2, unknown // 2, 5 % unknown)
+    )
+    assert (known < 13, known >= 12, known == 12, known != 12) == (True, True, True, False)
+    assert (unknown == 12) is None and (known == unknown) is None and (unknown != unknown) is None
+    assert known.is_compatible_with(None) and not known.is_compatible_with(11)
+    assert unknown.merge_with(3).value == known.merge_with(None).value - 9 == 3
+    assert TensorShape([known, unknown]) == [12, None] and TensorShape([1]).concatenate(known) == [1, 12]
+    assert TensorShape([None, 3]).dims[1].value == 3 and TensorShape(None).dims is None
+    assert tf.zeros([Dimension(2)]).shape == [2]
+    assert pickle.loads(pickle.dumps(known)).value == 12
+    assert tf.compat.dimension_value(known) == 12 and tf.compat.dimension_value(5) == 5
+    assert tf.compat.dimension_at_index(TensorShape([1, 2]), 1).value == 2
+    assert tf.compat.v1.dimension_at_index(TensorShape(None), 1).value is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "text"),
+    [
+        (lambda: Dimension(-1), ValueError, "Dimension -1 must be >= 0"),
+        (lambda: Dimension("a"), TypeError, "must be integer or None"),
+        (lambda: 4 - Dimension(12), ValueError, "Dimension -8 must be >= 0"),
+        (lambda: Dimension(3) / 2, TypeError, "please use // instead"),
+        (lambda: 3 / Dimension(3), TypeError, "please use // instead"),
+        (lambda: Dimension(3) + "a", TypeError, "unsupported operand"),
+        (lambda: Dimension(3).merge_with(4), ValueError, "Dimensions 3 and 4 are not compatible"),
+        (lambda: hash(Dimension(3)), TypeError, "unhashable"),
+    ],
+)
+def test_dimensions_refuse(wrong, error, text):
+    with pytest.raises(error, match=text):
+        wrong()
+
+
+@pytest.mark.parametrize("dims", [[1, None], [], None, [0, 5]])
+def test_messages_of_shapes(dims):
+    proto = TensorShape(dims).as_proto()
+    back = TensorShape(proto)
+    assert (
+        back.rank == TensorShape(dims).rank
+        and repr(back) == repr(TensorShape(dims))
+        and back.as_proto() == proto
+    )
+
+
+def test_the_text_of_a_message():
+    assert str(TensorShape([1, None]).as_proto()) == "dim {\n  size: 1\n}\ndim {\n  size: -1\n}\n"
+    assert str(TensorShape(None).as_proto()) == "unknown_rank: true\n"

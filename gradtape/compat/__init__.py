@@ -13,6 +13,8 @@ from typing import Any as _Any
 
 import numpy as _np
 
+from gradtape._src.base.dimension import Dimension as _Dimension
+from gradtape._src.base.shape import dimension_value as _dimension_value
 from gradtape._src.public import absent as _absent
 
 bytes_or_text_types = (bytes, str)
@@ -53,13 +55,13 @@ def path_to_str(path: _Any) -> str:
 
 
 def dimension_value(dimension: _Any) -> int | None:
-    """The size of a dimension, which is a number, or None."""
-    return dimension
+    """The size of a `tf.compat.v1.Dimension`; a number or None as it is."""
+    return _dimension_value(dimension)
 
 
-def dimension_at_index(shape: _Any, index: int) -> int | None:
-    """The size of one dimension of a shape; None if the rank is not known."""
-    return None if shape.rank is None else shape[index]
+def dimension_at_index(shape: _Any, index: int) -> _Dimension:
+    """The size of one dimension of a shape, unknown if its rank is."""
+    return _Dimension(None if shape.rank is None else shape[index])
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:

@@ -7,11 +7,11 @@ for an unknown rank.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradtape._src.base import dtypes
+from gradtape._src.base.dimension import Dimension, TensorShapeProto, size_of
 from gradtape._src.base.type_spec import BatchableTypeSpec
 
 Dims = tuple[int | None, ...]
@@ -63,9 +63,17 @@ class TensorShape:
     ndims = rank
 
     @property
-    def dims(self) -> list[int | None] | None:
-        """The sizes as a list, or None if the rank is unknown."""
-        return None if self._dims is None else list(self._dims)
+    def dims(self) -> list[Dimension] | None:
+        """The sizes as a list of `tf.compat.v1.Dimension`, or None if the rank is unknown."""
+        return None if self._dims is None else [Dimension(d) for d in self._dims]
+
+    def as_proto(self) -> TensorShapeProto:
+        """The shape as TensorFlow's message, in which an unknown size is -1."""
+        if self._dims is None:
+            return TensorShapeProto(unknown_rank=True)
+        return TensorShapeProto([TensorShapeProto.Dim(-1 if d is None else d) for d in self._dims])
+
+    experimental_as_proto = as_proto
 
     def as_list(self) -> list[int | None]:
         """The sizes as a list.
@@ -125,6 +133,8 @@ class TensorShape:
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
+
+    __concat__ = __add__
 
     def __radd__(self, other: Any) -> TensorShape:
         return as_shape(other).concatenate(self)
@@ -266,8 +276,8 @@ def unknown_shape(rank: int | None = None) -> TensorShape:
 
 
 def dimension_value(dimension: Any) -> Any:
-    """`tf.compat.dimension_value`: the size itself, as sizes are plain integers here."""
-    return getattr(dimension, "value", dimension)
+    """`tf.compat.dimension_value`: the size of a `Dimension`; anything else as it is."""
+    return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
 def _as_dims(dims: Any) -> Dims | None:
@@ -277,32 +287,19 @@ def _as_dims(dims: Any) -> Dims | None:
     if isinstance(dims, TensorShape):
         return dims._dims
     if isinstance(dims, (tuple, list)):
-        return tuple([_as_size(d) for d in dims])
+        return tuple([size_of(d, "TensorShape") for d in dims])
+    if isinstance(dims, TensorShapeProto):
+        return None if dims.unknown_rank else tuple([None if d.size < 0 else d.size for d in dims.dim])
     if isinstance(dims, (str, bytes)):
         raise _bad_size(dims)
     if hasattr(type(dims), "__iter__"):
         try:
-            return tuple([_as_size(d) for d in dims])
+            return tuple([size_of(d, "TensorShape") for d in dims])
         except TypeError:
             # A 0-d array or tensor has __iter__ and refuses; it is one size.
             if getattr(dims, "ndim", None) != 0:
                 raise
-    return (_as_size(dims),)
-
-
-def _as_size(size: Any) -> int | None:
-    if size is None:
-        return None
-    try:
-        value = operator.index(size)
-    except TypeError:
-        raise _bad_size(size) from None
-    if value < 0:
-        raise ValueError(
-            f"TensorShape: Dimension {value} must be >= 0; expected a size or None; got {value}. "
-            "Hint: an unknown size is None; -1 means 'what is left' in reshape only."
-        )
-    return value
+    return (size_of(dims, "TensorShape"),)
 
 
 def _bad_size(size: Any) -> TypeError:
@@ -316,8 +313,10 @@ def _item_of_unknown(key: Any) -> Any:
     """An item or slice of a shape of unknown rank: as much as can be said."""
     if not isinstance(key, slice):
         return None
+    if key.step is not None:
+        raise ValueError("shape: Steps are not yet handled for a shape of unknown rank.")
     start, stop = key.start or 0, key.stop
-    if key.step is not None or stop is None or start < 0 or stop < 0:
+    if stop is None or start < 0 or stop < 0:
         return TensorShape(None)
     return unknown_shape(max(stop - start, 0))
 

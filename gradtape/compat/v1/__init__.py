@@ -13,11 +13,34 @@ from contextlib import contextmanager as _contextmanager
 from typing import Any as _Any
 
 import gradtape as _tf
+from gradtape._src.base.dimension import Dimension as Dimension
 from gradtape._src.ops import PUBLIC as _PUBLIC
 from gradtape._src.public import absent as _absent
+from gradtape.compat import dimension_at_index as dimension_at_index
+from gradtape.compat import dimension_value as dimension_value
 from gradtape.compat.v1 import losses as losses
 from gradtape.compat.v1 import v1_logging as logging
 from gradtape.compat.v1 import v1_train as train
+from gradtape.compat.v1.v1_variables import (
+    Variable,
+    assign,
+    assign_add,
+    assign_sub,
+    batch_scatter_update,
+    count_up_to,
+    get_variable,
+    scatter_add,
+    scatter_div,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_nd_add,
+    scatter_nd_sub,
+    scatter_nd_update,
+    scatter_sub,
+    scatter_update,
+    variable_scope,
+)
 
 _sys.modules[f"{__name__}.logging"] = logging
 _sys.modules[f"{__name__}.train"] = train
@@ -172,57 +195,6 @@ def variables_initializer(var_list: _Any, name: str = "init") -> None:
 
 
 # ---- variables ------------------------------------------------------------------------------------
-
-
-def assign(
-    ref: _Any, value: _Any, validate_shape: _Any = None, use_locking: _Any = None, name: _Any = None
-) -> _Any:
-    """`ref.assign(value)`."""
-    return ref.assign(value)
-
-
-def assign_add(ref: _Any, value: _Any, use_locking: _Any = None, name: str | None = None) -> _Any:
-    """`ref.assign_add(value)`."""
-    return ref.assign_add(value)
-
-
-def assign_sub(ref: _Any, value: _Any, use_locking: _Any = None, name: str | None = None) -> _Any:
-    """`ref.assign_sub(value)`."""
-    return ref.assign_sub(value)
-
-
-def get_variable(
-    name: str,
-    shape: _Any = None,
-    dtype: _Any = None,
-    initializer: _Any = None,
-    regularizer: _Any = None,
-    trainable: bool | None = None,
-    **kwargs: _Any,
-) -> _Any:
-    """A new variable, as in TensorFlow's eager mode: names do not lead to older ones.
-
-    Args:
-      initializer: a value, or a function of shape and type; Glorot's uniform one by default.
-    """
-    if initializer is None:
-        initializer = _tf.initializers.GlorotUniform()
-    if callable(initializer) and shape is not None:
-        shape = list(_tf.TensorShape(shape).as_list())
-        made = initializer(shape, dtype=_tf.as_dtype(dtype or "float32"))
-    else:
-        made = initializer
-    return _tf.Variable(
-        made, trainable=trainable, name=name, dtype=dtype, constraint=kwargs.get("constraint")
-    )
-
-
-@_contextmanager
-def variable_scope(name_or_scope: _Any, *args: _Any, **kwargs: _Any) -> _Iterator[str]:
-    """A name scope: variables are not shared, as in TensorFlow's eager mode."""
-    name = getattr(name_or_scope, "name", name_or_scope)
-    with _tf.name_scope(name or kwargs.get("default_name") or "scope") as scope:
-        yield scope
 
 
 AUTO_REUSE = None

@@ -1,0 +1,144 @@
+"""Variables of `tf.compat.v1`: the class with version 1's arguments, `get_variable`, and changes as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gradtape as tf
+from gradtape._src.state import variable as _variable
+
+_ARGUMENTS = (
+    "initial_value", "trainable", "collections", "validate_shape", "caching_device", "name", "variable_def", "dtype",
+    "expected_shape", "import_scope", "constraint", "use_resource", "synchronization", "aggregation", "shape",
+)  # fmt: skip
+# What only graphs have: collections, references beside resources.
+_WITHOUT_EFFECT = ("collections", "expected_shape", "use_resource")
+
+
+class _VariableV1(type(tf.Variable)):  # type: ignore[misc]
+    """Makes a plain variable of version 1's arguments."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        kwargs.update(zip(_ARGUMENTS, args, strict=False))
+        for name in _WITHOUT_EFFECT:
+            kwargs.pop(name, None)
+        return tf.Variable(**kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, tf.Variable)
+
+
+class Variable(tf.Variable, metaclass=_VariableV1):
+    """`tf.Variable` with the arguments of version 1; `collections`, `expected_shape` and `use_resource` are ignored.
+
+    >>> import gradtape as tf
+    >>> tf.compat.v1.Variable(3.0, False, name="v").trainable
+    False
+    """
+
+
+def assign(
+    ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None
+) -> Any:
+    """`ref.assign(value)`."""
+    return ref.assign(value)
+
+
+def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """`ref.assign_add(value)`."""
+    return ref.assign_add(value)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """`ref.assign_sub(value)`."""
+    return ref.assign_sub(value)
+
+
+def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
+    """`ref.count_up_to(limit)`."""
+    return ref.count_up_to(limit)
+
+
+def _of_rows(method: str) -> Callable:
+    def scatter(
+        ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+    ) -> Any:
+        return getattr(ref, method)(tf.IndexedSlices(tf.convert_to_tensor(updates, ref.dtype), indices))
+
+    scatter.__name__ = scatter.__qualname__ = method
+    scatter.__doc__ = f"`ref.{method}` of the rows `indices`."
+    return scatter
+
+
+def _of_places(method: str) -> Callable:
+    def scatter(
+        ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+    ) -> Any:
+        return getattr(ref, method)(indices, updates)
+
+    scatter.__name__ = scatter.__qualname__ = method
+    scatter.__doc__ = f"`ref.{method}` at the coordinates `indices`."
+    return scatter
+
+
+scatter_update = _of_rows("scatter_update")
+scatter_add = _of_rows("scatter_add")
+scatter_sub = _of_rows("scatter_sub")
+scatter_mul = _of_rows("scatter_mul")
+scatter_div = _of_rows("scatter_div")
+scatter_min = _of_rows("scatter_min")
+scatter_max = _of_rows("scatter_max")
+batch_scatter_update = _of_rows("batch_scatter_update")
+scatter_nd_update = _of_places("scatter_nd_update")
+scatter_nd_add = _of_places("scatter_nd_add")
+scatter_nd_sub = _of_places("scatter_nd_sub")
+
+
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool | None = None,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Any = None,
+    constraint: Callable | None = None,
+    synchronization: Any = _variable.VariableSynchronization.AUTO,
+    aggregation: Any = _variable.VariableAggregation.NONE,
+) -> Any:
+    """A new variable, as in TensorFlow's eager mode: names do not lead to older ones.
+
+    Args:
+      initializer: a value, or a function of shape and type; Glorot's uniform one by default.
+    """
+    if initializer is None:
+        initializer = tf.initializers.GlorotUniform()
+    if callable(initializer) and shape is not None:
+        sizes = list(tf.TensorShape(shape).as_list())
+        made = initializer(sizes, dtype=tf.as_dtype(dtype or "float32"))
+    else:
+        made = initializer
+    return tf.Variable(
+        made,
+        trainable=trainable,
+        name=name,
+        dtype=dtype,
+        constraint=constraint,
+        synchronization=synchronization,
+        aggregation=aggregation,
+    )
+
+
+@contextmanager
+def variable_scope(name_or_scope: Any, *args: Any, **kwargs: Any) -> Iterator[str]:
+    """A name scope: variables are not shared, as in TensorFlow's eager mode."""
+    name = getattr(name_or_scope, "name", name_or_scope)
+    with tf.name_scope(name or kwargs.get("default_name") or "scope") as scope:
+        yield scope
