@@ -267,12 +267,6 @@ def test_harmless_attributes():
     assert float(tape.gradient(y, v)) == 2.0
 
 
-def test_synchronization_on_read_is_not_trainable():
-    assert not tf.Variable(1.0, synchronization=tf.VariableSynchronization.ON_READ).trainable
-    with pytest.raises(ValueError, match="ON_READ"):
-        tf.Variable(1.0, trainable=True, synchronization=tf.VariableSynchronization.ON_READ)
-
-
 def test_item_assignment_is_an_error():
     v = tf.Variable([1.0])
     with pytest.raises(TypeError, match=r"v\[key\]\.assign"):
@@ -295,3 +289,54 @@ def test_no_memory_is_lost(counted_memory):
         v.assign_sub(v * 0.5)
         v[0].assign(1.0)
     assert _core.memory_info()["live_tensors"] == before
+
+
+def test_methods_of_version_1():
+    v = tf.compat.v1.Variable(0, True, None, name="n", use_resource=True, expected_shape=[])
+    assert [int(v.count_up_to(2)), int(v.count_up_to(2)), int(v)] == [0, 1, 2]
+    with pytest.raises(tf.errors.OutOfRangeError, match="Reached limit of 2"):
+        v.count_up_to(2)
+    v.load(7)
+    assert int(v) == 7 and v.name == "n:0" and type(v) is tf.Variable
+    assert isinstance(v, tf.compat.v1.Variable) and not isinstance(1, tf.compat.v1.Variable)
+    for method in (v.eval, v.to_proto):
+        with pytest.raises(RuntimeError, match="not supported when eager execution is enabled"):
+            method()
+
+
+@pytest.mark.parametrize(
+    ("name", "updates", "expected"),
+    [
+        ("scatter_update", [9.0], [1.0, 9.0]), ("scatter_add", [9.0], [1.0, 11.0]), ("scatter_sub", [9.0], [1.0, -7.0]),
+        ("scatter_mul", [9.0], [1.0, 18.0]), ("scatter_div", [4.0], [1.0, 0.5]), ("scatter_min", [1.0], [1.0, 1.0]),
+        ("scatter_max", [3.0], [1.0, 3.0]),
+    ],
+)  # fmt: skip
+def test_scatters_as_functions(name, updates, expected):
+    v = tf.Variable([1.0, 2.0])
+    getattr(tf.compat.v1, name)(v, [1], updates)
+    assert v.numpy().tolist() == expected
+
+
+def test_scatters_at_coordinates_as_functions():
+    v = tf.Variable([1.0, 2.0])
+    tf.compat.v1.scatter_nd_update(v, [[0]], [5.0])
+    tf.compat.v1.scatter_nd_add(v, [[0]], [1.0])
+    tf.compat.v1.scatter_nd_sub(v, [[1]], [1.0])
+    assert v.numpy().tolist() == [6.0, 1.0]
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    tf.compat.v1.batch_scatter_update(v, [[0], [1]], [[9.0], [8.0]])
+    assert v.numpy().tolist() == [[9.0, 2.0], [3.0, 8.0]]
+
+
+def test_synchronization_and_aggregation():
+    reads = tf.VariableSynchronization.ON_READ
+    assert tf.Variable(1.0, trainable=True, synchronization=reads).trainable
+    assert not tf.Variable(1.0, synchronization=reads).trainable
+    assert tf.Variable(1.0, synchronization=2).synchronization is tf.VariableSynchronization.ON_WRITE
+    with pytest.raises(ValueError, match="Invalid variable synchronization mode: foo"):
+        tf.Variable(1.0, synchronization="foo")
+    with pytest.raises(ValueError, match="Invalid variable aggregation mode: foo"):
+        tf.Variable(1.0, aggregation="foo")
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        tf.Variable(1.0, variable_def=3)

@@ -399,7 +399,7 @@ class _Turns:
                         self._changed.add(key)
             if len(self._strategy._on_read) != self._known:
                 self._add_new(replica)
-            self._marks = [] if replica is None else [v.load(replica) for _, v in self._variables]
+            self._marks = [] if replica is None else [v.load_replica(replica) for _, v in self._variables]
             self._replica = self._replica if replica is None else replica
 
     def _add_new(self, replica: int | None) -> None:

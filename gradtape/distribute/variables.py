@@ -17,8 +17,8 @@ from gradtape._src.base import replicas
 from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.control import collective, replicated
 from gradtape._src.graph.trace import Trace
-from gradtape._src.state import variable as base
-from gradtape._src.state.variable import Variable, VariableAggregation, VariableSynchronization
+from gradtape._src.state import scatters
+from gradtape._src.state.variable import Variable, VariableAggregation, VariableSynchronization, rebuild
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.distribute import reductions
 from gradtape.distribute.reductions import ReduceOp
@@ -102,11 +102,11 @@ class DistributedVariable(Variable):
         return context if context is not None and context.strategy is self._distribute_strategy else None
 
     def _copy(self) -> Variable:
-        copied = base._rebuild(Variable, self._peek(), *self._state())
+        copied = rebuild(Variable, self._peek(), *self._state())
         return adopt(self._distribute_strategy, copied)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return base._rebuild, (Variable, self._peek(), *self._state())
+        return rebuild, (Variable, self._peek(), *self._state())
 
 
 class MirroredVariable(DistributedVariable):
@@ -118,7 +118,7 @@ class MirroredVariable(DistributedVariable):
         if context is None:
             apply(value)
             return self
-        value = base._tensor(value, self.dtype._code)
+        value = scatters.tensor_of(value, self.dtype._code)
         if context._is_apart:
             apply(self._aggregated_apart(method, value, context))
             return self
@@ -201,7 +201,7 @@ class MirroredVariable(DistributedVariable):
         context = self._replica()
         if context is None:
             return super()._scatter_nd(mode, indices, updates)
-        self._want_scatter(base._UPDATE, "scatter_nd")
+        self._want_scatter(scatters.UPDATE, "scatter_nd")
         scatter = super()._scatter_nd
 
         def fulfil(given: list) -> list:
@@ -213,12 +213,12 @@ class MirroredVariable(DistributedVariable):
                 scatter(mode, *given[0])
             return [None] * len(given)
 
-        given = base._indices(indices), base._tensor(updates, self.dtype._code)
+        given = scatters.indices_of(indices), scatters.tensor_of(updates, self.dtype._code)
         context._meet(f"scatter_nd of variable {self.name!r}", given, fulfil)
         return self
 
     def _want_scatter(self, mode: int, method: str) -> None:
-        if self.aggregation in (SUM, MEAN) and mode not in (base._ADD, base._SUB):
+        if self.aggregation in (SUM, MEAN) and mode not in (scatters.ADD, scatters.SUB):
             raise NotImplementedError(
                 f"{method}: the updates of replicas cannot be added up for variable {self.name!r}, whose aggregation is "
                 f"{self.aggregation.name}. Hint: assign, or tf.VariableAggregation.ONLY_FIRST_REPLICA."
@@ -244,7 +244,7 @@ class SyncOnReadVariable(DistributedVariable):
         n = self._distribute_strategy._local_devices
         with aside():
             self._copies = [
-                base._rebuild(Variable, self._share(self._peek()), f"{self._shared_name}/replica_{r}:0", False, None,
+                rebuild(Variable, self._share(self._peek()), f"{self._shared_name}/replica_{r}:0", False, None,
                               None, VariableSynchronization.AUTO, NONE)
                 for r in range(n)
             ]  # fmt: skip
@@ -283,7 +283,7 @@ class SyncOnReadVariable(DistributedVariable):
         if not assigned:
             trace.assigned.pop(id(self), None)
 
-    def load(self, r: int) -> Any:
+    def load_replica(self, r: int) -> Any:
         """Gives the variable the value of a replica; returns what `keep` wants."""
         trace = _plain_trace()
         if trace is None:
@@ -338,7 +338,9 @@ class SyncOnReadVariable(DistributedVariable):
         """Adds to the value of the replica that runs; between replicas, where the aggregation is a sum, an error."""
         self._want_replica("assign_add")
         if self._replica() is None:
-            return self.assign(self._read() + base._tensor(delta, self.dtype._code), read_value=read_value)
+            return self.assign(
+                self._read() + scatters.tensor_of(delta, self.dtype._code), read_value=read_value
+            )
         super().assign_add(delta)
         return self if read_value else None
 
@@ -348,7 +350,9 @@ class SyncOnReadVariable(DistributedVariable):
         """Subtracts from the value of the replica that runs; see `assign_add`."""
         self._want_replica("assign_sub")
         if self._replica() is None:
-            return self.assign(self._read() - base._tensor(delta, self.dtype._code), read_value=read_value)
+            return self.assign(
+                self._read() - scatters.tensor_of(delta, self.dtype._code), read_value=read_value
+            )
         super().assign_sub(delta)
         return self if read_value else None
 

@@ -2,26 +2,25 @@
 
 Its native part (`core/py/variable_type.cpp`) holds the value, reads it for the tape and changes
 it in place where nothing else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`, `shape`,
-`dtype`, `trainable` and all operators are there. This file holds construction, text, the
-scatters and what Python expects of an object.
+`dtype`, `trainable` and all operators are there. This file holds construction, text
+and what Python expects of an object; `scatters.py` changes of parts of the value.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import dtypes, errors, scopes
+from gradtape._src.base import errors, scopes
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.state.scatters import Scatters, tensor_of
 from gradtape._src.tensors import conversion
-from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape._src.tensors.tensor import Reference, device_of, numpy_text
 
 
@@ -56,11 +55,7 @@ class _VariableType(type(_core.Variable)):  # type: ignore[misc]
         return super().__call__(*args, **kwargs)
 
 
-# The order of the native core's `Combine` (core/ops/indices.h).
-_UPDATE, _ADD, _SUB, _MAX, _MIN, _MUL, _DIV = range(7)
-
-
-class Variable(_core.Variable, metaclass=_VariableType):
+class Variable(Scatters, _core.Variable, metaclass=_VariableType):
     """A tensor whose value can be changed; trainable ones are watched by every tape.
 
     >>> import gradtape as tf
@@ -105,6 +100,11 @@ class Variable(_core.Variable, metaclass=_VariableType):
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
+        if variable_def is not None:
+            raise ValueError(
+                "The variable_def and initial_value args to `tf.Variable` are mutually exclusive, but got both: "
+                f"variable_def={variable_def!r},\ninitial_value={initial_value!r}. Hint: gradtape reads no VariableDefs."
+            )
         if initial_value is None:
             raise ValueError(
                 "The `initial_value` arg to `tf.Variable` must be specified except when you are not "
@@ -117,14 +117,12 @@ class Variable(_core.Variable, metaclass=_VariableType):
             )
         if name is not None and not isinstance(name, str):
             raise ValueError(f"Variable: name for name_scope must be a string; got {name!r}.")
-        if synchronization is VariableSynchronization.ON_READ:
-            if trainable:
-                raise ValueError(
-                    "Synchronization value can be set to VariableSynchronization.ON_READ only for "
-                    "non-trainable variables. "
-                    "You have specified trainable=True and synchronization=VariableSynchronization.ON_READ."
-                )
-            trainable = False
+        if synchronization is not VariableSynchronization.AUTO:
+            synchronization = _member(VariableSynchronization, synchronization, name)
+            if trainable is None:
+                trainable = synchronization is not VariableSynchronization.ON_READ
+        if aggregation is not VariableAggregation.NONE:
+            aggregation = _member(VariableAggregation, aggregation, name)
         trace = _core.current_trace()
         if trace is None:
             self._set(_initial(initial_value, dtype))
@@ -133,7 +131,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
         if shape is not None:
             self._declare(shape)
         self.trainable = True if trainable is None else trainable
-        self._name = f"{scopes.current_scope()}{name or 'Variable'}:0"
+        self._name = f"{scopes.current_scope()}{'Variable' if name is None else name}:0"
         if constraint is not None:
             self._constraint = constraint
         if synchronization is not VariableSynchronization.AUTO:
@@ -264,6 +262,18 @@ class Variable(_core.Variable, metaclass=_VariableType):
         """As `value`."""
         return self.value()
 
+    def read_value_no_copy(self) -> _core.Tensor:
+        """As `value`."""
+        return self.value()
+
+    def eval(self, session: Any = None) -> Any:
+        """Raises RuntimeError, as TensorFlow does in eager mode."""
+        raise RuntimeError(
+            "This operation is not supported when eager execution is enabled. Hint: variable.numpy()."
+        )
+
+    to_proto = eval
+
     def sparse_read(self, indices: Any, name: str | None = None) -> _core.Tensor:
         """The rows with these numbers; their gradient is an IndexedSlices."""
         return ops.gather(self, indices)
@@ -331,100 +341,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
     def _incoming(self, value: Any) -> _core.Tensor:
         """`value` as a tensor of the variable's type, and a note to the tapes."""
         self._touch()
-        return _tensor(value, self.dtype._code)
-
-    def _scattered(self, mode: int, delta: Any, method: str) -> Variable:
-        if not isinstance(delta, IndexedSlices):
-            raise TypeError(f"{method}: sparse_delta is not IndexedSlices: {delta!r}")
-        updates, indices = self._incoming(delta.values), _indices(delta.indices)
-        shape = (*indices.shape, *tuple(self._value_shape)[1:])
-        if updates.shape == () and shape:
-            updates = ops.broadcast_to(updates, shape)
-        self._combine(mode, indices, updates, True)
-        return self
-
-    def _combine(self, mode: int, indices: Any, updates: Any, rows: bool) -> None:
-        """Combines slices of the value with updates: in place, or in a trace by ops."""
-        if _core.current_trace() is None and _core.assign_tracker() is None:
-            self._scatter(mode, indices, updates, rows)
-            return
-        with unrecorded() if _core.assign_tracker() is None else nullcontext():
-            value = self._read()
-            places = ops.expand_dims(indices, -1) if rows else indices
-            if mode in (_MUL, _DIV):
-                current = ops.gather_nd(value, places)
-                mode, updates = _UPDATE, current * updates if mode == _MUL else current / updates
-            combine = {
-                _UPDATE: ops.tensor_scatter_update, _ADD: ops.tensor_scatter_add, _SUB: ops.tensor_scatter_sub,
-                _MAX: ops.tensor_scatter_max, _MIN: ops.tensor_scatter_min,
-            }[mode]  # fmt: skip
-            self._set(combine(value, places, updates))
-
-    def scatter_update(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Variable:
-        """Replaces the rows that an IndexedSlices names."""
-        return self._scattered(_UPDATE, sparse_delta, "scatter_update")
-
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Adds an IndexedSlices; a row named twice is added to twice."""
-        return self._scattered(_ADD, sparse_delta, "scatter_add")
-
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Subtracts an IndexedSlices."""
-        return self._scattered(_SUB, sparse_delta, "scatter_sub")
-
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Multiplies the rows that an IndexedSlices names."""
-        return self._scattered(_MUL, sparse_delta, "scatter_mul")
-
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Divides the rows that an IndexedSlices names."""
-        return self._scattered(_DIV, sparse_delta, "scatter_div")
-
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Takes the smaller of the present rows and those of an IndexedSlices."""
-        return self._scattered(_MIN, sparse_delta, "scatter_min")
-
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Takes the larger of the present rows and those of an IndexedSlices."""
-        return self._scattered(_MAX, sparse_delta, "scatter_max")
-
-    def batch_scatter_update(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Variable:
-        """Replaces rows in each entry of a batch: `indices` have shape `[batch..., n]`."""
-        if not isinstance(sparse_delta, IndexedSlices):
-            raise TypeError(f"batch_scatter_update: sparse_delta is not IndexedSlices: {sparse_delta!r}")
-        rows = np.asarray(_indices(sparse_delta.indices))
-        *batch, rows_axis = np.indices(rows.shape, rows.dtype)
-        del rows_axis
-        return self._scatter_nd(_UPDATE, np.stack([*batch, rows], -1), sparse_delta.values)
-
-    def _scatter_nd(self, mode: int, indices: Any, updates: Any) -> Variable:
-        updates = self._incoming(updates)
-        self._combine(mode, _indices(indices), updates, False)
-        return self
-
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Replaces the elements or slices at coordinates `indices`."""
-        return self._scatter_nd(_UPDATE, indices, updates)
-
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Adds to the elements or slices at coordinates `indices`."""
-        return self._scatter_nd(_ADD, indices, updates)
-
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Subtracts from the elements or slices at coordinates `indices`."""
-        return self._scatter_nd(_SUB, indices, updates)
-
-    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Takes the larger at coordinates `indices`."""
-        return self._scatter_nd(_MAX, indices, updates)
-
-    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Takes the smaller at coordinates `indices`."""
-        return self._scatter_nd(_MIN, indices, updates)
+        return tensor_of(value, self.dtype._code)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError("'Variable' object does not support item assignment. Hint: v[key].assign(value).")
@@ -457,7 +374,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
         return copied
 
     def _copy(self) -> Variable:
-        return _rebuild(type(self), self._peek(), *self._state())
+        return rebuild(type(self), self._peek(), *self._state())
 
     def _state(self) -> tuple[Any, ...]:
         declared = None if self._declared is None else self._declared
@@ -471,7 +388,7 @@ class Variable(_core.Variable, metaclass=_VariableType):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._peek(), *self._state())
+        return rebuild, (type(self), self._peek(), *self._state())
 
 
 # The arguments in TensorFlow's order, as `variable_creator_scope` hands them on.
@@ -479,10 +396,20 @@ _DEFAULTS: dict[str, Any] = {
     "initial_value": None, "trainable": None, "validate_shape": True, "caching_device": None, "name": None,
     "variable_def": None, "dtype": None, "import_scope": None, "constraint": None,
     "synchronization": VariableSynchronization.AUTO, "aggregation": VariableAggregation.NONE, "shape": None,
+    "experimental_enable_variable_lifting": True,
 }  # fmt: skip
 
 
-def _rebuild(
+def _member(kind: type[enum.Enum], value: Any, name: str | None) -> Any:
+    """A member of `kind`, which code may also give by its number."""
+    try:
+        return kind(value)
+    except ValueError:
+        word = kind.__name__.removeprefix("Variable").lower()
+        raise ValueError(f"Invalid variable {word} mode: {value} for variable: {name}") from None
+
+
+def rebuild(
     cls: type[Variable],
     value: _core.Tensor,
     name: str,
@@ -529,34 +456,13 @@ def _in_place(operator: str, instead: str) -> RuntimeError:
     )
 
 
-def _tensor(value: Any, code: int) -> _core.Tensor:
-    """`value` as a tensor of type number `code` (-1: its own), unseen by tapes."""
-    if isinstance(value, _core.Variable):
-        value = value._peek()
-    if isinstance(value, _core.Tensor) and code in (-1, value.dtype._code):
-        return value
-    return conversion.convert(value, code)
-
-
-def _indices(value: Any) -> _core.Tensor:
-    t = _tensor(value, -1)
-    if t.dtype not in (dtypes.int32, dtypes.int64):
-        raise errors.InvalidArgumentError(
-            None,
-            None,
-            "scatter: `indices` must hold integers; expected int32 or int64; got "
-            f"{t.dtype.name}{list(t.shape)}.",
-        )
-    return t
-
-
 def _initial(value: Any, dtype: Any) -> _core.Tensor:
     """The first value of a variable; what is computed for it is no business of the tapes."""
     code = -1 if dtype is None else conversion.dtype_code(dtype)
     with unrecorded():
         if callable(value) and not isinstance(value, (_core.Tensor, _core.Variable)):
             value = value()
-        return _tensor(value, code)
+        return tensor_of(value, code)
 
 
 def _want_shape(variable: Variable, method: str, value: _core.Tensor) -> None:
