@@ -13,6 +13,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.autograph.conversion import convert
 from gradtape._src.base import dtypes, nest
+from gradtape._src.base.composites import map_parts
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.locks import Lock
@@ -158,12 +159,12 @@ class DataFunction:
         concrete = self.concrete(specs)
         if concrete is None:
             return None
-        outputs = concrete.graph.outputs
-        flat = [
-            TensorSpec(outputs[p[1]].shape, dtypes.BY_CODE[outputs[p[1]].dtype]) for p in concrete._places
-        ]
+        found = [TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph.outputs]
+        flat = concrete._unplaced(found)
         structure = concrete._structure
-        return flat[0] if structure is None else nest.pack_sequence_as(structure, flat)
+        if structure is None:
+            return flat[0]
+        return map_parts(lambda parts: parts.spec, nest.pack_sequence_as(structure, flat))
 
     def result_of(self, spec: tuple, likely: tuple | None) -> Any:
         """The spec of the result for arguments some of whose sizes are not known.

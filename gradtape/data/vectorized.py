@@ -41,7 +41,12 @@ class RowFunction:
     def of(function: DataFunction, spec: Any) -> RowFunction | None:
         """The function of rows of a spec, if it can be run over many at once."""
         concrete = None if spec is None else function.concrete(arguments(spec))
-        if concrete is None or concrete._assigned or _has_callback(concrete.graph):
+        if (
+            concrete is None
+            or concrete._assigned
+            or not concrete.gives_tensors
+            or _has_callback(concrete.graph)
+        ):
             return None
         row_function = RowFunction(concrete)
         return None if _has_callback(row_function._batched(2)[0].graph) else row_function
@@ -77,11 +82,11 @@ class RowFunction:
         function, marks = cached
         outs = function.program.run([*columns, *self._externals()])
         outs = [o if m else broadcast_rows(o, n) for o, m in zip(outs, marks, strict=True)]
-        return [outs[place[1]] for place in self._concrete._places]
+        return self._concrete._unplaced(outs)
 
     def _one(self, row: list) -> list:
         outs = self._concrete.graph_function.program.run([*row, *self._externals()])
-        return [outs[place[1]] for place in self._concrete._places]
+        return self._concrete._unplaced(outs)
 
     def _externals(self) -> list:
         return [read(e) for e in self._concrete.externals]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradtape._src.base import nest, spread
+from gradtape._src.base import nest
 from gradtape._src.base.type_spec import TypeSpec, type_spec_from_value
-from gradtape._src.tensors.composite import CompositeTensor
+from gradtape._src.tensors.composite import CompositeTensor, WithValuesCompositeTensorGradient
 
 
 class PerReplicaSpec(TypeSpec):
@@ -51,7 +51,7 @@ def _spec(value: Any) -> Any:
 class DistributedValues(CompositeTensor):
     """One value for each replica of this process; see `Strategy.experimental_local_results`."""
 
-    is_spread = True  # arguments and results of functions: each of the values is one (base/spread.py)
+    __composite_gradient__ = WithValuesCompositeTensorGradient()
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = tuple(values)
@@ -60,6 +60,10 @@ class DistributedValues(CompositeTensor):
     def values(self) -> tuple[Any, ...]:
         """The values, in the order of the replicas."""
         return self._values
+
+    def with_values(self, values: Sequence[Any]) -> DistributedValues:
+        """The same with other values."""
+        return type(self)(values)
 
     @property
     def _type_spec(self) -> PerReplicaSpec:
@@ -82,9 +86,6 @@ class PerReplica(DistributedValues):
 
 class Mirrored(DistributedValues):
     """Values that are the same in all replicas."""
-
-
-spread.join = PerReplica
 
 
 def of_replica(structure: Any, r: int) -> Any:

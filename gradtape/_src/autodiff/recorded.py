@@ -6,7 +6,7 @@ from typing import Any
 
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.graph import recording
-from gradtape._src.graph.calls import Call, Recorded, in_frame, map_leaves
+from gradtape._src.graph.calls import Call, Recorded
 from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape._src.tapes.recorded import fitted, note_call, note_derivative
 
@@ -40,7 +40,7 @@ def _as_recorded(self: ForwardAccumulator, value: Recorded) -> RecordedAccumulat
 
 
 def _opened_in(world: World, call: Call) -> ForwardAccumulator:
-    primals, tangents = map_leaves(lambda leaf: in_frame(leaf, world.frame), call.args)
+    (primals, tangents), _ = call.given(world.frame)
     with world.scope():
         return ForwardAccumulator(primals, fitted(world, primals, tangents))
 

@@ -6,7 +6,7 @@ taken apart on the way in and out: a `Parts` is a nest of the tensors that remem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradtape._src.base import nest
@@ -84,3 +84,45 @@ def map_parts(f: Callable[[Parts], Any], structure: Any) -> Any:
     if kind is None:
         return structure
     return kind.rebuild(structure, [map_parts(f, x) for x in kind.children(structure)])
+
+
+def relaxed(structure: Any) -> Any:
+    """A nest whose specs have shapes without sizes."""
+    if not has_parts(structure):
+        return structure
+    return map_parts(lambda p: Parts(p.spec._with_tensor_ranks_only(), p.parts), structure)
+
+
+def replaced(structure: Any) -> Any:
+    """A nest with their components in place of values made of tensors."""
+    if not has_composites(structure):
+        return structure
+    return map_composites(lambda x: replaced(x._type_spec._to_components(x)), structure)
+
+
+def unified(values: Sequence[Any]) -> list:
+    """Nests of one form, each with specs that cover those of all.
+
+    Raises:
+      TypeError: if values at one place have no spec in common.
+    """
+    if not any(map(has_parts, values)):
+        return list(values)
+    found = [_parts_in(v) for v in values]
+    specs = []
+    for column in zip(*found, strict=True):
+        spec = column[0].spec.most_specific_common_supertype([p.spec for p in column[1:]])
+        if spec is None:
+            raise TypeError(f"Incompatible types: {' and '.join(str(p.spec) for p in column)}")
+        specs.append(spec)
+    return [_with_specs(iter(specs), value) for value in values]
+
+
+def _with_specs(specs: Iterator[Any], structure: Any) -> Any:
+    return map_parts(lambda p: Parts(next(specs), p.parts), structure)
+
+
+def _parts_in(structure: Any) -> list[Parts]:
+    out: list[Parts] = []
+    map_parts(out.append, structure)
+    return out

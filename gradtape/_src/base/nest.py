@@ -119,7 +119,7 @@ _LEAVES: set[type] = set()
 _MAX_TYPES = 4096  # programs that make classes in a loop must not make this table grow
 
 
-def _kind(value: Any, expand: bool = False) -> _Kind | None:
+def _kind(value: Any, expand: bool | _Kind = False) -> _Kind | None:
     cls = type(value)
     try:
         kind = _KINDS[cls]
@@ -131,6 +131,8 @@ def _kind(value: Any, expand: bool = False) -> _Kind | None:
         if kind is None and not is_composite(cls):
             _LEAVES.add(cls)
     if kind is None and expand and is_composite(cls):
+        if isinstance(expand, _Kind):
+            return expand
         return _COMPOSITE_SPEC if hasattr(cls, "_component_specs") else _COMPOSITE
     return kind
 
@@ -163,12 +165,13 @@ is_sequence = is_nested  # the name before TensorFlow 2.13
 # --- flatten -----------------------------------------------------------------------------------
 
 
-def flatten(structure: Any, expand_composites: bool = False) -> list:
+def flatten(structure: Any, expand_composites: bool | _Kind = False) -> list:
     """The leaves of `structure` as a flat list, dicts in the order of their sorted keys.
 
     Args:
       structure: a leaf or a container.
-      expand_composites: take tensors made of tensors (`IndexedSlices`) apart as well.
+      expand_composites: take values made of tensors (`IndexedSlices`) apart as well; inside gradtape it may also be
+        a way to do that.
 
     Raises:
       ValueError: if a container contains itself.
@@ -191,7 +194,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list:
     return out
 
 
-def _flatten_into(structure: Any, out: list, expand: bool) -> None:
+def _flatten_into(structure: Any, out: list, expand: bool | _Kind) -> None:
     kind = _kind(structure, expand)
     if kind is None:
         out.append(structure)
@@ -247,7 +250,7 @@ def _too_deep(op: str, structure: Any) -> ValueError:
 # --- rebuild -----------------------------------------------------------------------------------
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool | _Kind = False) -> Any:
     """`flat_sequence` put into the form of `structure`: the inverse of `flatten`.
 
     Dicts get their values in the order of the sorted keys and keep their own key order.
@@ -287,7 +290,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
 _END = object()
 
 
-def _pack(structure: Any, items: Iterator, expand: bool) -> Any:
+def _pack(structure: Any, items: Iterator, expand: bool | _Kind) -> Any:
     kind = _kind(structure, expand)
     if kind is None:
         return next(items)
@@ -298,7 +301,7 @@ def _pack(structure: Any, items: Iterator, expand: bool) -> Any:
     return kind.rebuild(structure, children)
 
 
-def _wrong_count(structure: Any, flat: list, expand: bool) -> ValueError:
+def _wrong_count(structure: Any, flat: list, expand: bool | _Kind) -> ValueError:
     atoms = len(flatten(structure, expand))
     return ValueError(
         f"pack_sequence_as: Could not pack sequence. Structure had {atoms} atoms, but "

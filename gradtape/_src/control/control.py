@@ -15,13 +15,21 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import errors, replicas, spread
+from gradtape._src.base import composites, errors, replicas
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE, int32
 from gradtape._src.base.dtypes import bool as bool_
 from gradtape._src.control import recorded
 from gradtape._src.control.control_ops import Branches, Loop, spec_of
-from gradtape._src.control.values import Choice, Layout, choose, not_iterated, settle, tensor_of
+from gradtape._src.control.values import (
+    Choice,
+    Layout,
+    alike,
+    apart_with_shapes,
+    choose,
+    not_iterated,
+    tensor_of,
+)
 from gradtape._src.graph.callable import GraphFunction
 from gradtape._src.graph.ir import Callback, Value, is_symbolic, symbolic
 from gradtape._src.graph.trace import REREAD, Trace, current_recording
@@ -92,7 +100,7 @@ def predicate(pred: Any, what: str) -> Any:
 
 
 def _apart(f: Callable[[], Sequence[Any]]) -> list:
-    return [spread.apart(v) for v in f()]
+    return [composites.apart(v) for v in f()]
 
 
 # ---- branches -----------------------------------------------------------------------------------
@@ -106,11 +114,11 @@ def branch(
     `join(results)` is given a list of values per function and says what comes out: for each value
     either an object, the same in all of them, or a `Choice`.
     """
-    if spread.join is not None:
-        functions = [functools.partial(_apart, f) for f in functions]
+    functions = [functools.partial(_apart, f) for f in functions]
     recording = current_recording()
     if recording is not None:
-        return [spread.together(v) for v in recorded.branch(recording, which, functions, join, name, branch)]
+        found = recorded.branch(recording, which, functions, join, name, branch)
+        return [composites.together(v) for v in found]
     try:
         done = [_traced(f) for f in functions]
     except replicas.NeedsOthers:
@@ -119,8 +127,7 @@ def branch(
             raise
         return replica.branch(branch, which, functions, join, name)
     traces = [t for t, _ in done]
-    results = [_within(t, lambda r=r: [settle(v) for v in r]) for t, r in done]
-    merged = join(results)
+    merged = join(alike([r for _, r in done], lambda k, f: _within(traces[k], f)))
     for trace in traces[1:]:
         traces[0].assigned.update(trace.assigned)
     assigned = traces[0].assigned
@@ -134,7 +141,7 @@ def branch(
     out = [m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, Choice) else m for m in merged]
     for variable in assigned.values():
         variable._set(next(given))
-    return [spread.together(v) for v in out]
+    return [composites.together(v) for v in out]
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
@@ -188,24 +195,39 @@ def loop(
     Values that are None or undefined before the loop get the shape that one iteration gives them;
     `iterates` says that there is at least one. `invariants` gives shapes that values have in every iteration.
     """
-    if spread.has_leaf(list(init)):
-        after = loop(
-            spread.apart(list(init)), names, lambda values: test(spread.together(values)),
-            lambda values: [spread.apart(v) for v in body(spread.together(values))], iterates, invariants, most,
-        )  # fmt: skip
-        return spread.together(after)
     if most is not None:
         return _loop_at_most(most, init, names, test, body, invariants)
+    start, shapes = apart_with_shapes(init, invariants)
+
+    def step(values: list) -> list:
+        after = zip(start, _apart(lambda: body(composites.together(values))), strict=True)
+        return [alike([[before], [v]], lambda _, f: f())[1][0] for before, v in after]
+
+    def go_on(values: list) -> Any:
+        return test(composites.together(values))
+
+    return composites.together(_loop(start, names, go_on, step, iterates, shapes))
+
+
+def _loop(
+    init: Sequence[Any],
+    names: Sequence[str] | None,
+    test: Callable[[list], Any],
+    body: Callable[[list], Sequence[Any]],
+    iterates: bool,
+    invariants: Sequence[Any] | None,
+) -> list:
+    """A loop whose values are nests of tensors."""
     recording = current_recording()
     if recording is not None:
         return recorded.loop(recording, init, names, test, body, iterates, invariants, predicate, loop)
     if invariants is not None:
         raise errors.Untraceable("while_loop: the shapes of its variables vary")
-    start = [settle(v) for v in init]
+    start = list(init)
     initialized: list[str] = []
     for _ in range(_MOST_ATTEMPTS):
         layout = Layout(start)
-        inner, result = _traced(lambda *xs, layout=layout: _settled(body(layout.rebuild(xs))), layout.specs)
+        inner, result = _traced(lambda *xs, layout=layout: body(layout.rebuild(xs)), layout.specs)
         again = layout.revise(result, names, initialized)
         if again is None:
             break
@@ -272,10 +294,6 @@ def _reread_in_body(tester: Trace, body: Trace, n: int, assigned: Sequence[Any])
         body.outputs = [read if v is carried else v for v in body.outputs]
         body.nodes.insert(0, first)
     return anchors
-
-
-def _settled(values: Sequence[Any]) -> list:
-    return [settle(v) for v in values]
 
 
 def _check_iterated(layout: Layout, test: Callable, start: list, initialized: list[str]) -> None:

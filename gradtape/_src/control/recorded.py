@@ -19,7 +19,16 @@ from gradtape._src.control import values
 from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.recorded_arrays import ArraySketch
 from gradtape._src.control.tensor_array import TensorArray
-from gradtape._src.graph.calls import Bindable, Call, Frame, in_frame, leaves_of, map_leaves, recorded_value
+from gradtape._src.graph.calls import (
+    Bindable,
+    Call,
+    Frame,
+    first_of,
+    in_frame,
+    leaves_of,
+    map_leaves,
+    recorded_value,
+)
 from gradtape._src.graph.ir import Callback, is_symbolic
 from gradtape._src.graph.recording import Part, Recording
 from gradtape._src.graph.segments import read_from_outside
@@ -73,8 +82,8 @@ def branch(
 ) -> list:
     """A choice in a recording; `traced` makes it in a trace."""
     parts = [Part(recording) for _ in functions]
-    results = [p.write(functools.partial(_settled, f)) for p, f in zip(parts, functions, strict=True)]
-    merged = join(results)
+    results = [list(p.write(f)) for p, f in zip(parts, functions, strict=True)]
+    merged = join(values.alike(results, lambda k, f: parts[k].write(f)))
     for k, part in enumerate(parts):
         leaves = [x for m in merged if isinstance(m, values.Choice) for x in m.tensors[k]]
         part.result = part.write(functools.partial(_carried, leaves))
@@ -82,10 +91,6 @@ def branch(
     return [
         m.rebuild([next(given) for _ in m.tensors[0]]) if isinstance(m, values.Choice) else m for m in merged
     ]
-
-
-def _settled(function: Callable[[], list]) -> list:
-    return [values.settle(v) for v in function()]
 
 
 def _carried(leaves: list) -> list:
@@ -182,10 +187,10 @@ def loop(
 
     `invariants`: for each value None or a nest of shapes.
     """
-    start = [_begun(values.settle(v)) for v in init]
+    start = [_begun(v) for v in init]
     shapes = _shapes(start, invariants)
     step, tester = Part(recording), Part(recording)
-    result = _write(recording, step, start, shapes, lambda now: [values.settle(v) for v in body(now)])
+    result = _write(recording, step, start, shapes, body)
     result = _checked(start, result, shapes, names, step)
     step.result = result
     tester.result = _write(recording, tester, start, shapes, lambda now: [predicate(test(now), "while loop")])
@@ -405,4 +410,4 @@ def _joined(world: World, results: list) -> Any:
 
     flat = [leaves_of(r) for r in results]
     made = iter([join(*leaves) for leaves in zip(*flat, strict=True)])
-    return map_leaves(lambda _: next(made), results[0])
+    return map_leaves(lambda _: next(made), first_of(results))

@@ -6,20 +6,24 @@ tensor), or other objects, which must be the same on every path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import nest
+from gradtape._src.base.composites import Parts, apart, has_composites, has_parts, map_parts, unified
 from gradtape._src.base.errors import Untraceable, more
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.control.control_ops import spec_of, zeros
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.graph.trace import current_recording
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import as_tensor
-from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape._src.tensors.indexed_slices import IndexedSlicesSpec
 
 
 class _Undefined:
@@ -37,10 +41,77 @@ RESULT, RETURNED = "ag__retval", "ag__returned"
 
 
 def settle(value: Any) -> Any:
-    """A value with its sparse gradients made dense; anything else stays as it is."""
-    if isinstance(value, (_core.Tensor, TensorArray)) or not nest.is_nested(value):
-        return conversion.densify(value) if isinstance(value, IndexedSlices) else value
-    return nest.map_structure(settle, value)
+    """A nest with its sparse gradients made dense; anything else stays as it is."""
+    if not has_parts(value):
+        return value
+    return map_parts(
+        lambda p: conversion.densify(p.together()) if isinstance(p.spec, IndexedSlicesSpec) else p, value
+    )
+
+
+def alike(results: Sequence[list], within: Callable[[int, Callable[[], Any]], Any]) -> list[list]:
+    """The values of branches: sparse gradients are made dense where not all branches give one.
+
+    `within(k, f)` calls `f` as a part of branch `k`.
+    """
+    out = [list(r) for r in results]
+    for i, column in enumerate(zip(*results, strict=True)):
+        if any(map(has_parts, column)) and not all(_same_form(column[0], v) for v in column[1:]):
+            for k, value in enumerate(column):
+                out[k][i] = within(k, functools.partial(settle, value))
+    return out
+
+
+def _same_form(a: Any, b: Any) -> bool:
+    try:
+        nest.assert_same_structure(a, b)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def apart_with_shapes(init: Sequence[Any], invariants: Sequence[Any] | None) -> tuple[list, list | None]:
+    """The values of a loop taken apart, and the shapes that they have in every iteration in the same form.
+
+    Raises:
+      TypeError: for an invariant that does not fit.
+    """
+    if invariants is None or not has_composites(list(init)):
+        return [apart(v) for v in init], None if invariants is None else list(invariants)
+    start, shapes = [], []
+    for value, given in zip(init, invariants, strict=True):
+        if given is None or not has_composites(value):
+            start.append(apart(value))
+            shapes.append(given)
+            continue
+        leaves = nest.flatten(value)
+        pairs = [_with_shape(x, s) for x, s in zip(leaves, nest.flatten_up_to(value, given), strict=True)]
+        nested = nest.is_nested(value)
+        columns = [list(column) for column in zip(*pairs, strict=True)]
+        start.append(nest.pack_sequence_as(value, columns[0]) if nested else columns[0][0])
+        shapes.append(nest.pack_sequence_as(value, columns[1]) if nested else columns[1][0])
+    return start, shapes
+
+
+def _with_shape(value: Any, shape: Any) -> tuple[Any, Any]:
+    if not nest.is_composite(type(value)):
+        return value, shape
+    parts = Parts.of(value)
+    if isinstance(shape, TypeSpec):
+        spec = shape
+        if not spec.is_compatible_with(value):
+            raise TypeError(f"TypeSpec {spec!r} is not compatible with {value!r}")
+    elif shape is None:
+        spec = parts.spec
+    else:
+        try:
+            spec = value._shape_invariant_to_type_spec(TensorShape(shape))
+        except NotImplementedError:
+            raise TypeError(
+                f"To describe or constrain a {type(value).__name__}, use a {type(parts.spec).__name__} instead of a "
+                "TensorShape."
+            ) from None
+    return Parts(spec, parts.parts), Parts(spec, nest.flatten(spec._component_specs, expand_composites=True))
 
 
 def kind_of(leaf: Any) -> str:
@@ -223,6 +294,7 @@ def refuse_shape(a: Any, before: Any, after: Any, name: str | None) -> None:
 def check_structure(before: Any, after: Any, name: str, named: bool) -> None:
     try:
         nest.assert_same_structure(before, after)
+        unified([before, after])
     except (TypeError, ValueError) as e:
         if not named:
             raise
@@ -267,6 +339,8 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
         if value is None and name is not None:
             raise ValueError(f"'{name}' is None at the end of the {label}.")
     _check_branches(name, values, labels)
+    values = unified(values)
+    first = values[0]
     leaves = [nest.flatten(v) for v in values]
     changing = [False] * len(leaves[0])
     for i in range(len(leaves[0])):
@@ -309,6 +383,7 @@ def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[st
     for value in values[1:]:
         try:
             nest.assert_same_structure(value, values[0])
+            unified([value, values[0]])
         except (TypeError, ValueError) as e:
             if name is None:
                 raise TypeError(

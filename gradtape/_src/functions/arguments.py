@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base import nest, spread
+from gradtape._src.base import composites, nest
+from gradtape._src.base.composites import Parts
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.functions import kinds
@@ -81,19 +82,25 @@ class Given:
     """The arguments of one call, taken apart: tensors, variables, datasets, and Python values.
 
     Variables count by type and shape, and by which of them are one; those in `pinned` count as the objects they are.
+    What is made of tensors counts by its spec, `relaxed` without the sizes in it.
     """
 
     __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "sources", "family")
 
-    def __init__(self, args: tuple, kwargs: dict, pinned: Sequence[Any] = ()) -> None:
-        self.structure: tuple[tuple, dict] = spread.apart((args, kwargs))
-        args, kwargs = self.structure
+    def __init__(self, args: tuple, kwargs: dict, pinned: Sequence[Any] = (), relaxed: bool = False) -> None:
+        flat = not kwargs and nest.are_plain(args)
+        self.structure: tuple[tuple, dict] = args, kwargs
+        leaves: Sequence[Any] = args if flat else nest.flatten(self.structure)
+        if not flat and not nest.are_plain(leaves):
+            self.structure = composites.apart(self.structure)
+            if relaxed:
+                self.structure = composites.relaxed(self.structure)
+            leaves = nest.flatten(self.structure)
         self.tensors: list = []
         self.statics: list[Static] = []  # the shapes of the tensors
         self.variables: list = []  # each once
         self.sources: list = []  # datasets and iterators
-        flat = not kwargs and not any(map(nest.is_nested, args))
-        self.leaves = [self._leaf(x) for x in (args if flat else nest.flatten(self.structure))]
+        self.leaves = [self._leaf(x) for x in leaves]
         shape = None if flat else _shape_of_nest(self.structure)
         self.family = shape, tuple([self._part(x, pinned) for x in self.leaves])
 
@@ -152,11 +159,12 @@ class Given:
                 return variables[number]
             return next(others[1]) if hasattr(x, "_placeholder") else x
 
-        return spread.together(nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves]))
+        return composites.together(nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves]))
 
     def check_unchanged(self, name: str, args: tuple, kwargs: dict) -> None:
         """Raises a ValueError if the Python function has changed the lists and dicts that it was given."""
-        if _shape_of_nest(spread.apart((args, kwargs))) != _shape_of_nest(self.structure):
+        now = composites.apart((args, kwargs))
+        if _shape_of_nest(now, specs=False) != _shape_of_nest(self.structure, specs=False):
             raise ValueError(
                 f"{name} should not modify its Python input arguments. Modifying a copy is allowed. It was given "
                 f"{self.structure}, which became {(args, kwargs)}."
@@ -241,6 +249,7 @@ class FunctionType:
         Raises:
           TypeError: if it does not fit the Python function.
         """
+        input_signature = composites.apart(input_signature)
         specs = nest.flatten(input_signature)
         wrong = [s for s in specs if not isinstance(s, TensorSpec)]
         if wrong:
@@ -290,8 +299,8 @@ class FunctionType:
         return out
 
     def structured(self) -> tuple[tuple, dict]:
-        """The arguments by position and by name, as TensorSpecs with names and as Python values."""
-        return self._kinds(kinds.named)
+        """The arguments by position and by name, as specs with names and as Python values."""
+        return composites.map_parts(lambda parts: parts.spec, self._kinds(kinds.named))
 
     def _kinds(self, shown: Callable[[Any, str], Any] = lambda kind, _: kind) -> tuple[tuple, dict]:
         listed = [(p, shown(p.annotation, p.name)) for p in self.parameters]
@@ -362,6 +371,8 @@ class FunctionType:
     def _one_by_one(self, function: str, inputs: list[tuple[str, Any]], args: tuple, kwargs: dict) -> list:
         names = [name for name, _ in inputs]
         shown = f"{function}({', '.join(names)})"
+        if not nest.are_plain(args):
+            args = tuple(x for a in args for x in (Parts.of(a).parts if nest.is_composite(type(a)) else [a]))
         if len(args) > len(inputs):
             raise CastError(f"{shown} takes {len(inputs)} positional arguments, got {len(args)}.")
         rest = dict(kwargs)
@@ -428,10 +439,12 @@ def _lasting(leaf: Any) -> Any:
     return bytes(leaf) if isinstance(leaf, bytearray) else leaf
 
 
-def _shape_of_nest(structure: Any) -> Any:
+def _shape_of_nest(structure: Any, specs: bool = True) -> Any:
     """The structure of arguments as something hashable."""
     if isinstance(structure, dict):
-        return ("dict", tuple((k, _shape_of_nest(structure[k])) for k in sorted(structure)))
+        return ("dict", tuple((k, _shape_of_nest(structure[k], specs)) for k in sorted(structure)))
     if isinstance(structure, (list, tuple)) and nest.is_nested(structure):
-        return (type(structure), tuple(map(_shape_of_nest, structure)))
+        return (type(structure), tuple([_shape_of_nest(x, specs) for x in structure]))
+    if isinstance(structure, Parts):
+        return Parts, structure.spec if specs else type(structure.spec)
     return None

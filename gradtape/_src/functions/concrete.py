@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
 from gradtape._src import engines
-from gradtape._src.base import nest, spread
+from gradtape._src.base import composites, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.functions import kinds
 from gradtape._src.functions.arguments import FunctionType
@@ -20,7 +20,6 @@ from gradtape._src.functions.kinds import Literal, VariableSpec
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
-from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape._src.functions.function import Function
@@ -61,7 +60,7 @@ dtype=tf.float32, name=None)
         raise NotImplementedError
 
     def _results(self) -> tuple[Any, list]:
-        """The structure of the result, and what is in it: symbolic tensors, IndexedSlices, None."""
+        """The structure of the result, and what is in it: symbolic tensors, None."""
         raise NotImplementedError
 
     @property
@@ -92,10 +91,7 @@ dtype=tf.float32, name=None)
     @property
     def outputs(self) -> list:
         """Symbolic tensors, one for each tensor of the result."""
-        out: list = []
-        for x in self._results()[1]:
-            out += [x.values, x.indices] if isinstance(x, IndexedSlices) else [] if x is None else [x]
-        return out
+        return [x for x in self._results()[1] if x is not None]
 
     @property
     def structured_outputs(self) -> Any:
@@ -103,19 +99,19 @@ dtype=tf.float32, name=None)
         structure, flat = self._results()
         if not nest.is_nested(structure):
             return flat[0]
-        return spread.together(nest.pack_sequence_as(structure, flat))
+        return composites.together(nest.pack_sequence_as(structure, flat))
 
     @property
     def output_shapes(self) -> Any:
         """The shapes of the results, in their structure."""
-        return nest.map_structure(
-            lambda x: TensorShape(None) if x is None else x.shape, self.structured_outputs
-        )
+        outputs = composites.replaced(self.structured_outputs)
+        return nest.map_structure(lambda x: TensorShape(None) if x is None else x.shape, outputs)
 
     @property
     def output_dtypes(self) -> Any:
         """The element types of the results, in their structure."""
-        return nest.map_structure(lambda x: None if x is None else x.dtype, self.structured_outputs)
+        outputs = composites.replaced(self.structured_outputs)
+        return nest.map_structure(lambda x: None if x is None else x.dtype, outputs)
 
     @property
     def structured_input_signature(self) -> tuple[tuple, dict]:
@@ -218,7 +214,6 @@ dtype=tf.float32, name=None)
           TypeError: if the arguments do not fit.
           InvalidArgumentError: if a tensor has another element type.
         """
-        args, kwargs = spread.apart((args, kwargs))
         leaves = self.function_type.leaves(self.name, args, kwargs, f" -> {self._result_text()}")
         tensors, sources = [], []
         variables: dict[int, Any] = {}
@@ -268,20 +263,16 @@ class TracedFunction(ConcreteFunction, Traced):
     ) -> None:
         ConcreteFunction.__init__(self, owner, function_type)
         self._structure = structure
-        self._is_spread = spread.has_spread(structure)
-        outputs: list = []
-        self._places: list = []  # of each flat result: ("tensor", k) or ("value", python object)
-        for o in flat_outputs:
-            if isinstance(o, IndexedSlices):
-                self._places.append(("slices", len(outputs), o._dense_shape))
-                outputs += [o.values, o.indices]
-            elif o is None:
-                self._places.append(("value", None))
-            else:
-                self._places.append(("tensor", len(outputs)))
-                outputs.append(o)
-        self._only_result = structure is None and [p[0] for p in self._places] == ["tensor"]
+        self._has_parts = composites.has_parts(structure)
+        self._is_tensor = [o is not None for o in flat_outputs]
+        outputs = [o for o in flat_outputs if o is not None]
+        self._only_result = structure is None and len(outputs) == 1
         Traced.__init__(self, trace, outputs, n_arguments, owner.name, stand_ins)
+
+    @property
+    def gives_tensors(self) -> bool:
+        """Whether the result is a nest of tensors and nothing else."""
+        return all(self._is_tensor) and not self._has_parts
 
     @property
     def graph(self) -> Any:
@@ -301,14 +292,8 @@ class TracedFunction(ConcreteFunction, Traced):
 
     def _unplaced(self, outs: Sequence[Any]) -> list:
         """The flat results, from the outputs of the graph."""
-        return [
-            outs[p[1]]
-            if p[0] == "tensor"
-            else IndexedSlices(outs[p[1]], outs[p[1] + 1], p[2])
-            if p[0] == "slices"
-            else p[1]
-            for p in self._places
-        ]
+        given = iter(outs)
+        return [next(given) if is_tensor else None for is_tensor in self._is_tensor]
 
     def compare(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> None:
         """Raises InternalError where the program and eager mode differ."""
@@ -339,7 +324,7 @@ class TracedFunction(ConcreteFunction, Traced):
         if self._structure is None:
             return flat[0]
         packed = nest.pack_sequence_as(self._structure, flat)
-        return spread.together(packed) if self._is_spread else packed
+        return composites.together(packed) if self._has_parts else packed
 
 
 def without_value(x: Any) -> Any:
@@ -351,4 +336,4 @@ def without_value(x: Any) -> Any:
 def _result_kind(x: Any) -> Any:
     if isinstance(x, _core.Tensor):
         return TensorSpec(x.shape, x.dtype)
-    return Literal(x)
+    return x._type_spec if nest.is_composite(type(x)) else Literal(x)

@@ -16,6 +16,7 @@ from gradtape._src.autograph.conversion import conv
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.shape import TensorShape, TensorSpec
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
 from gradtape._src.graph.ir import is_symbolic
@@ -224,12 +225,13 @@ def while_loop(
 def _check_invariants(loop_vars: Any, invariants: Any) -> None:
     nest.assert_same_structure(loop_vars, invariants)
     for shape in nest.flatten(invariants):
-        if shape is not None and not isinstance(shape, (TensorShape, TensorSpec)):
+        if shape is not None and not isinstance(shape, (TensorShape, TypeSpec)):
             raise TypeError(f"'shape' must be one of TypeSpec, TensorShape or None. Received: {type(shape)}")
 
 
 def _loop_result(value: Any) -> Any:
-    return value if isinstance(value, TensorArray) else ops.convert_to_tensor(value)
+    is_more = isinstance(value, TensorArray) or nest.is_composite(type(value))
+    return value if is_more else ops.convert_to_tensor(value)
 
 
 def _rows(elems: Any, what: str = "elems") -> tuple[list[list], int]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gradtape import _core
 from gradtape._src import engines
 from gradtape._src.autograph.conversion import annotate, convert
-from gradtape._src.base import log, nest, replicas, settings, spread
+from gradtape._src.base import composites, log, nest, replicas, settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import (
     NeedsConstants,
@@ -40,7 +40,6 @@ from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.state.variable import forget_values, stand_in
 from gradtape._src.tensors.conversion import as_tensor
-from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
@@ -174,8 +173,8 @@ class Function(_core.Quick):
                 return trace.call(args)
         given, trace = self._trace_for(self._given(args, kwargs), traces)
         if type(trace) is Eager:
-            result = spread.apart(self._python(*args, **kwargs))
-            return spread.together(nest.map_structure(_result, result))
+            result = composites.apart(self._python(*args, **kwargs))
+            return composites.together(nest.map_structure(_result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
             traces.calls.add(args, trace)
             if isinstance(trace, TracedFunction) and not trace.stand_ins and not _core.has_contexts():
@@ -200,7 +199,7 @@ class Function(_core.Quick):
     def _given(self, args: tuple, kwargs: dict) -> Given:
         """The arguments of a call; with an `input_signature`, as it declares them."""
         if self.input_signature is None:
-            return Given(*self.parameters.bound(args, kwargs))
+            return Given(*self.parameters.bound(args, kwargs), relaxed=self.reduce_retracing)
         declared = self._declared_type()
         given = Given(*declared.bound(args, kwargs))
         given.statics = declared.statics
@@ -319,7 +318,7 @@ class Function(_core.Quick):
         args, kwargs = given.with_leaves(symbols, stand_ins, placeholders)
         try:
             with aside(trace):
-                result = spread.apart(self._traceable()(*args, **kwargs))
+                result = composites.apart(self._traceable()(*args, **kwargs))
                 given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
@@ -355,7 +354,7 @@ class Function(_core.Quick):
         args, kwargs = given.with_leaves(symbols, variables, placeholders)
         try:
             with aside(recording):
-                result = spread.apart(self._traceable()(*args, **kwargs))
+                result = composites.apart(self._traceable()(*args, **kwargs))
                 given.check_unchanged(self.name, args, kwargs)
                 flat = [_result(r) for r in nest.flatten(result)]
         except NeedsConstants:
@@ -521,7 +520,7 @@ def _unpickled(python_function: Callable, options: dict[str, Any]) -> Function:
 
 def _result(value: Any) -> Any:
     """A result of the traced function: Python numbers become tensors."""
-    return value if value is None or isinstance(value, IndexedSlices) else as_tensor(value)
+    return value if value is None else as_tensor(value)
 
 
 def function(

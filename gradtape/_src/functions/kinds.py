@@ -1,7 +1,8 @@
 """Kinds of arguments: what a trace is made for, and what a call of it must fit.
 
-A kind is a nest. Its leaves are TensorSpecs, `VariableSpec`s, Python values (`Literal`), other objects (`Same`), and
-datasets and iterators (`Source`). `cast` fits a value to a kind; `text` shows a kind as TensorFlow does.
+A kind is a nest, with `Parts` for what is made of tensors. Its leaves are TensorSpecs, `VariableSpec`s, Python values
+(`Literal`), other objects (`Same`), and datasets and iterators (`Source`). `cast` fits a value to a kind; `text` shows a
+kind as TensorFlow does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, nest
+from gradtape._src.base.composites import Parts
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import TypeSpec, register_type_spec_from_value_converter
 from gradtape._src.state.variable import Variable
@@ -168,6 +170,8 @@ def cast(kind: Any, value: Any) -> Any:
     """
     if isinstance(kind, TensorSpec):
         return _as_tensor(kind, value)
+    if isinstance(kind, Parts):
+        return _as_parts(kind, value)
     if not nest.is_nested(kind):
         return kind.cast(value)
     if isinstance(kind, Mapping):
@@ -192,7 +196,16 @@ def cast(kind: Any, value: Any) -> Any:
     return nest.pack_sequence_as(kind, [cast(k, v) for k, v in leaves])
 
 
+def _as_parts(kind: Parts, value: Any) -> Parts:
+    given = Parts.of(value) if nest.is_composite(type(value)) else value
+    if not isinstance(given, Parts) or not kind.spec.is_compatible_with(given.spec):
+        raise CastError(f"Can not cast {value!r} to {kind.spec!r}")
+    return Parts(kind.spec, [cast(k, v) for k, v in zip(kind.parts, given.parts, strict=True)])
+
+
 def _as_tensor(spec: TensorSpec, value: Any) -> Any:
+    if isinstance(value, Parts):
+        value = value.together()
     if isinstance(value, TensorSpec):
         have = value
     else:
@@ -216,6 +229,8 @@ def _as_tensor(spec: TensorSpec, value: Any) -> Any:
 
 def text(kind: Any) -> str:
     """A kind in TensorFlow's words: `List[TensorSpec(...), Literal[3]]`."""
+    if isinstance(kind, Parts):
+        return repr(kind.spec)
     if not nest.is_nested(kind):
         return repr(kind)
     if isinstance(kind, Mapping):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import nest, spread
+from gradtape._src.base import composites, nest
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction, without_value
@@ -67,6 +67,7 @@ class RecordedFunction(ConcreteFunction):
         self.recording = recording
         self._single = not nest.is_nested(result)
         self._structure = result
+        self._has_parts = composites.has_parts(result)
         # What the trial has used from outside, the recording uses; what it made up is younger.
         returned = [x for x in flat if isinstance(x, _core.Tensor) and x._symbol is None]
         self._captured = [
@@ -109,7 +110,10 @@ class RecordedFunction(ConcreteFunction):
         if _core.is_recording():
             # To a tape around it, a function is one op: its results do not depend on one another.
             flat = [map_leaves(_passed_on, x) for x in flat]
-        return flat[0] if self._single else spread.together(nest.pack_sequence_as(self._structure, flat))
+        if self._single:
+            return flat[0]
+        packed = nest.pack_sequence_as(self._structure, flat)
+        return composites.together(packed) if self._has_parts else packed
 
     def _results_of_program(self, tensors: Sequence[Any]) -> list | None:
         """The results, if the whole function is one segment that has a program for these sizes."""

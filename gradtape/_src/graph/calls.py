@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradtape import _core
-from gradtape._src.base import nest
+from gradtape._src.base import composites, nest
 from gradtape._src.base.composites import Parts
 from gradtape._src.base.errors import more
 from gradtape._src.graph.ir import Graph, Node, Value
@@ -84,6 +84,7 @@ class Call:
         self.args = args
         self.kwargs = kwargs
         self.flat = not kwargs and all(type(a) is Place or type(a) in _PLAIN for a in args)
+        self._has_parts = not self.flat and composites.has_parts([*args, *kwargs.values()])
         self.opens = function in OPENERS
         self.dynamic = False  # sizes of the results depend on values
         self.draws = False  # random numbers
@@ -104,8 +105,13 @@ class Call:
         """Makes the call with the values of a frame."""
         if self.flat:
             return self.function(*[frame[a.value] if type(a) is Place else a for a in self.args])
-        args, kwargs = map_leaves(lambda leaf: in_frame(leaf, frame), (self.args, self.kwargs))
+        args, kwargs = self.given(frame)
         return self.function(*args, **kwargs)
+
+    def given(self, frame: Frame) -> tuple[tuple, dict]:
+        """The arguments with the values of a frame."""
+        given = map_leaves(lambda leaf: in_frame(leaf, frame), (self.args, self.kwargs))
+        return composites.together(given) if self._has_parts else given
 
 
 class Frame(dict):
@@ -141,7 +147,10 @@ def in_frame(leaf: Any, frame: Frame) -> Any:
 
 
 def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
-    """`value` with `f(leaf)` for each leaf, in lists, tuples, dicts, slices, and tensors made of tensors."""
+    """`value` with `f(leaf)` for each leaf, in lists, tuples, dicts, slices, and what is made of tensors.
+
+    The last is taken apart: places of values cannot be put together.
+    """
     kind = type(value)
     if kind is tuple:
         return tuple([map_leaves(f, v) for v in value])
@@ -156,13 +165,18 @@ def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
     if nest.is_composite(kind):
         value = Parts.of(value)
     if isinstance(value, Parts):
-        parts = Parts(value.spec, [map_leaves(f, v) for v in value.parts])
-        # Places of values cannot be put together.
-        return parts if any(type(p) is Place for p in parts.parts) else parts.together()
+        return Parts(value.spec, [map_leaves(f, v) for v in value.parts])
     if nest.is_nested(value):
         flat = [map_leaves(f, v) for v in nest.flatten(value)]
         return nest.pack_sequence_as(value, flat)
     return f(value)
+
+
+def first_of(results: Sequence[Any]) -> Any:
+    """The first of nests of one form; the specs of what is made of tensors cover those of all."""
+    if not composites.has_composites(results[0]):
+        return results[0]
+    return composites.unified([composites.apart(r) for r in results])[0]
 
 
 def leaves_of(value: Any) -> list:

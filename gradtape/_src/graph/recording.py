@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base import composites
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import UnimplementedError, Untraceable, set_message
 from gradtape._src.engines import NATIVE, Engine
@@ -30,6 +31,7 @@ from gradtape._src.graph.calls import (
     Place,
     Recorded,
     Static,
+    first_of,
     has_gaps,
     in_frame,
     is_symbolic,
@@ -150,7 +152,9 @@ class Recording(Trace):
         results = [first, self.worlds[1].doubted(call, first, second)]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
         if constant and not any(map(is_symbolic, leaves_of((call.args, call.kwargs, results)))):
-            return results[0]  # of constants alone, and nothing else was done: the same whenever it is made
+            return composites.together(
+                results[0]
+            )  # of constants alone, and nothing else was done: the same whenever it is made
         return self._noted(call, results)
 
     def _note_refused(self, error: Exception) -> None:
@@ -188,7 +192,7 @@ class Recording(Trace):
         handles = [value_of(*leaves) for leaves in zip(*flat, strict=True)]
         call.places = [k for k, leaf in enumerate(flat[0]) if is_value(leaf)]
         given = iter(handles)
-        out = map_leaves(lambda _: next(given), results[0])
+        out = map_leaves(lambda _: next(given), first_of(results))
         node.results = tuple(made)
         self.nodes.append(node)
         recording: Any = self
@@ -197,7 +201,7 @@ class Recording(Trace):
             recording.draws = recording.draws or call.draws
             recording.needs_trace = recording.needs_trace or call.function in NEED_TRACE
             recording = recording.outer
-        return out
+        return composites.together(out)
 
     def _of_any_size(self, error: Exception, call: Call) -> None:
         """Takes the sizes of the worlds out of the text of an error: a number that differs between them is not known."""
@@ -306,7 +310,7 @@ class Part(Recording):
             inner = world.frame
             inner.update(zip(self.inputs, arguments, strict=True))
             self.fill(world)
-        return map_leaves(lambda leaf: in_frame(leaf, inner), self.result)
+        return composites.together(map_leaves(lambda leaf: in_frame(leaf, inner), self.result))
 
     def in_world(self, world: World) -> Any:
         """What it returns in a world of the recording around it."""
@@ -350,9 +354,14 @@ class Routine(Bindable):
                 return leaf
             return part.argument(tuple(None if d in samples else d for d in leaf._dims), leaf.dtype._code)
 
-        given, named = map_leaves(argument, (args, kwargs))
+        arguments = map_leaves(argument, (args, kwargs))
+
+        def call() -> Any:
+            given, named = composites.together(arguments)
+            return above.autograph.conv(self.function)(*given, **named)
+
         with random.fresh_streams():
-            result = part.write(lambda: above.autograph.conv(self.function)(*given, **named))
+            result = part.write(call)
         part.result = result
         return part
 

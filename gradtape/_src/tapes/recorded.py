@@ -83,7 +83,7 @@ class DerivativeCall(Call):
 
     def _tried(self, frame: Frame) -> Any:
         """The call in a world, where cotangents of known size have to fit made-up sizes."""
-        args, kwargs = map_leaves(lambda leaf: in_frame(leaf, frame), (self.args, self.kwargs))
+        args, kwargs = self.given(frame)
         if self.function is GradientTape.gradient:
             kwargs = inspect.signature(GradientTape.gradient).bind(*args, **kwargs).arguments
             args = (kwargs.pop("self"),)

@@ -17,6 +17,7 @@ from gradtape._src.base import log, nest
 from gradtape._src.base.errors import more
 from gradtape._src.tapes.assignments import Tracker, opened, record
 from gradtape._src.tensors import protocol
+from gradtape._src.tensors.composite import GRADIENTS
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -247,8 +248,8 @@ class GradientTape(_core.Tape):
         unconnected = _unconnected(unconnected_gradients)
         self._use()
         targets = self._targets(target)
-        flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
-        given = None if output_gradients is None else nest.flatten(output_gradients)
+        flat_sources = [self._source(s) for s in nest.flatten(sources, GRADIENTS)]
+        given = None if output_gradients is None else _flat_cotangents(output_gradients)
         ys: list = []
         cotangents: list = []
         for i, t in enumerate(targets):
@@ -276,7 +277,7 @@ class GradientTape(_core.Tape):
                 grads[i] = ops.zeros_like(s) if unconnected is UnconnectedGradients.ZERO else None
         if isinstance(sources, (_core.Tensor, _core.Variable)):
             return grads[0]
-        return nest.pack_sequence_as(sources, grads, expand_composites=True)
+        return nest.pack_sequence_as(sources, grads, GRADIENTS)
 
     def explain(self, target: Any, source: Any) -> Explanation:
         """Why the gradient of `target` with respect to `source` is None: the cause, the line, and what to do.
@@ -303,7 +304,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         return explain(self, target, source)
 
     def _want_connected(self, targets: list, sources: Any, grads: list) -> None:
-        for s, g in zip(nest.flatten(sources, expand_composites=True), grads, strict=True):
+        for s, g in zip(nest.flatten(sources, GRADIENTS), grads, strict=True):
             if g is None and targets:
                 from gradtape._src.debug.explain import explain
 
@@ -333,7 +334,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
             )
         if isinstance(target, _core.Tensor):
             return [target]
-        return [GradientTape._end(t, "target") for t in nest.flatten(target, expand_composites=True)]
+        return [GradientTape._end(t, "target") for t in nest.flatten(target, GRADIENTS)]
 
     def _source(self, source: Any) -> Any:
         if not isinstance(source, (_core.Tensor, _core.Variable)):
@@ -382,7 +383,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         unconnected = _unconnected(unconnected_gradients)
         self._use()
         y = self._seen(self._single(target, "jacobian"))
-        flat_sources = [self._source(s) for s in nest.flatten(sources, expand_composites=True)]
+        flat_sources = [self._source(s) for s in nest.flatten(sources, GRADIENTS)]
         places = [i for i, s in enumerate(flat_sources) if _differentiable(s) and _differentiable(y)]
         jacobians: list = [None] * len(flat_sources)
         with self._keeping_records():
@@ -394,7 +395,7 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         for i, (j, s) in enumerate(zip(jacobians, flat_sources, strict=True)):
             if j is None and unconnected is UnconnectedGradients.ZERO:
                 jacobians[i] = ops.zeros([*y.shape, *s.shape], s.dtype)
-        return nest.pack_sequence_as(sources, jacobians, expand_composites=True)
+        return nest.pack_sequence_as(sources, jacobians, GRADIENTS)
 
     @contextlib.contextmanager
     def _keeping_records(self, release: bool = True) -> Iterator[None]:
@@ -535,6 +536,14 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         from gradtape._src.debug.draw import draw
 
         return draw(self, None if target is None else self._targets(target), file)
+
+
+def _flat_cotangents(given: Any) -> list:
+    """Weights of targets, flat. Sparse ones stay as they are."""
+    flat = nest.flatten(given)
+    if nest.are_plain(flat):
+        return flat
+    return [y for x in flat for y in ([x] if isinstance(x, IndexedSlices) else nest.flatten(x, GRADIENTS))]
 
 
 if TYPE_CHECKING:

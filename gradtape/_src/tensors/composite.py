@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import _core
-from gradtape._src.base import type_spec
+from gradtape._src.base import nest, type_spec
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.tensors import above
 
@@ -38,6 +38,55 @@ class CompositeTensor:
     def _convert_variables_to_tensors(self) -> Any:
         """This value with tensors in place of variables."""
         return self
+
+
+# ---- gradients ------------------------------------------------------------------------------------
+
+
+class CompositeTensorGradient:
+    """Which tensors of a value have gradients: TensorFlow's protocol, the attribute `__composite_gradient__` of a class."""
+
+    def get_gradient_components(self, value: Any) -> Any:
+        """The tensors that are differentiated, or differentiated with respect to: a nest."""
+        raise NotImplementedError(f"{type(self).__name__}.get_gradient_components()")
+
+    def replace_gradient_components(self, value: Any, component_grads: Any) -> Any:
+        """The gradient with respect to the value: its copy with gradients in place of these tensors."""
+        raise NotImplementedError(f"{type(self).__name__}.replace_gradient_components()")
+
+
+class WithValuesCompositeTensorGradient(CompositeTensorGradient):
+    """Gradients of a value that has `values` and `with_values`."""
+
+    def get_gradient_components(self, value: Any) -> Any:
+        """The values."""
+        return value.values
+
+    def replace_gradient_components(self, value: Any, component_grads: Any) -> Any:
+        """The value with gradients as its values."""
+        return value.with_values(component_grads)
+
+
+def _gradient_components(value: Any) -> list:
+    how = getattr(value, "__composite_gradient__", None)
+    if how is None:
+        raise ValueError(
+            f"Type {type(value).__name__} is not supported as a gradient source or gradient target. Hint: its tensors are; "
+            "or give the class a `__composite_gradient__`."
+        )
+    return [how.get_gradient_components(value)]
+
+
+def _with_gradients(value: Any, grads: list) -> Any:
+    return (
+        None
+        if grads[0] is None
+        else value.__composite_gradient__.replace_gradient_components(value, grads[0])
+    )
+
+
+# How `nest` takes apart what tapes are asked about.
+GRADIENTS = nest._Kind(lambda value: [type(value).__name__], _gradient_components, _with_gradients)
 
 
 def _spec_of_tensor(tensor: Any) -> TensorSpec:

@@ -14,7 +14,7 @@ from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors import above
-from gradtape._src.tensors.composite import CompositeTensor
+from gradtape._src.tensors.composite import CompositeTensor, WithValuesCompositeTensorGradient
 
 
 class IndexedSlices(CompositeTensor):
@@ -36,6 +36,7 @@ class IndexedSlices(CompositeTensor):
     """
 
     __slots__ = ("_values", "_indices", "_dense_shape", "__weakref__")
+    __composite_gradient__ = WithValuesCompositeTensorGradient()
 
     # NumPy must not treat it as an object array and multiply it element by element.
     __array_ufunc__ = None
@@ -144,6 +145,10 @@ class IndexedSlices(CompositeTensor):
         whole = self.dense_shape
         dense_shape_dtype = None if whole is None else dtypes.as_dtype(whole.dtype)
         return IndexedSlicesSpec(shape, self.dtype, self._indices.dtype, dense_shape_dtype, [count])
+
+    def with_values(self, values: Any) -> IndexedSlices:
+        """The same with other values."""
+        return IndexedSlices(values, self._indices, self._dense_shape)
 
     def _shape_invariant_to_type_spec(self, shape: Any) -> IndexedSlicesSpec:
         spec = self._type_spec
