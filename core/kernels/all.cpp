@@ -24,4 +24,5 @@ extern "C" void GT_PASTE(gradtape_kernels_v, GT_ISA_LEVEL)(void* set_) {
   set.conv = conv_loops();
   set.pool = pool_loops();
   set.resample = resample_loops();
+  set.sparse = sparse_loops();
 }

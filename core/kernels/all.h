@@ -29,5 +29,6 @@ const PhiloxLoops* philox_loops();
 const FftLoops* fft_loops();
 void fill_casts(CastLoop (&table)[kDtypes][kDtypes]);
 const ResampleLoops* resample_loops();
+const SparseLoops* sparse_loops();
 
 }  // namespace gt

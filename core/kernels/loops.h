@@ -50,6 +50,7 @@ struct CtcLoops;       // ctc.h
 struct PhiloxLoops;    // philox.h
 struct FftLoops;       // fft.h
 struct ResampleLoops;  // resample.h
+struct SparseLoops;    // sparse.h
 
 // The kernels of one instruction set. Plain pointers: each copy of the kernels has types of its
 // own (see CMakeLists.txt), equal in layout to those above.
@@ -65,6 +66,7 @@ struct KernelSet {
   const PhiloxLoops* philox;
   const FftLoops* fft;            // of float, of double
   const ResampleLoops* resample;  // of float, of double
+  const SparseLoops* sparse;      // by type; without bool and the 16-bit floats
 };
 const KernelSet& kernels();  // the one in use
 
