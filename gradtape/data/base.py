@@ -11,7 +11,7 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import dtypes, errors
+from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.tensors import random as _random
@@ -242,6 +242,12 @@ class DatasetBase:
         """
         if _core.current_trace() is not None:
             raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
+        for spec in nest.flatten(self._spec()):
+            if isinstance(spec, DatasetSpec):
+                raise TypeError(
+                    "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that produce values of type "
+                    f"{spec.value_type}"
+                )
         return NumpyIterator(self)
 
     def get_single_element(self, name: str | None = None) -> Any:
@@ -261,7 +267,7 @@ class DatasetBase:
         merged = Options()
         for source in self._inputs:
             merged = merged.merge(source.options())
-        return merged if self._options is None else merged.merge(self._options)
+        return (merged if self._options is None else merged.merge(self._options))._frozen()
 
     def fingerprint(self) -> Any:
         """A number that tells pipelines apart."""

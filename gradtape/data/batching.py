@@ -175,8 +175,18 @@ def _rows_in(element: Any) -> Iterator[Any]:
 
 
 def _want_rows(spec: Any) -> None:
-    if any(isinstance(s, TensorSpec) and s.shape.rank == 0 for s in nest.flatten(spec)):
-        raise ValueError("Cannot unbatch an input with scalar components.")
+    sizes = []
+    for s in nest.flatten(spec):
+        if isinstance(s, TensorSpec) and s.shape.rank is not None:
+            if s.shape.rank == 0:
+                raise ValueError("Cannot unbatch an input with scalar components.")
+            sizes += [] if s.shape[0] is None else [s.shape[0]]
+    for size in sizes[1:]:
+        if size != sizes[0]:
+            raise ValueError(
+                "`unbatch()` is only supported for datasets of elements whose components have a matching leading "
+                f"dimension. Encountered both {sizes[0]} and {size}."
+            )
 
 
 def _rows_of(spec: Any) -> Any:
@@ -188,13 +198,16 @@ def _unstacked(parts: Sequence[Any]) -> list[Sequence[Any]]:
     """The rows of each part."""
     shapes = [p.shape for p in parts if p is not None]
     if any(s.rank == 0 for s in shapes):
-        raise ValueError("Cannot unbatch an input with scalar components.")
-    sizes = list(dict.fromkeys(s[0] for s in shapes))
-    if len(sizes) != 1:
-        raise ValueError(
-            "`unbatch()` is only supported for datasets of elements whose components have a matching leading "
-            f"dimension. Encountered both {sizes[0]} and {sizes[1]}."
+        raise invalid(
+            "Input element must have a non-scalar value in each component: unbatch takes their rows."
         )
+    sizes = [s[0] for s in shapes]
+    for i, size in enumerate(sizes):
+        if size != sizes[0]:
+            raise invalid(
+                "Input element must have the same batch size in each component. Component 0 had size "
+                f"{sizes[0]} but component {i} had size, {size}."
+            )
     return [rows.unstack(p, sizes[0]) for p in parts]
 
 

@@ -180,10 +180,12 @@ class _DirectedInterleaveDataset(Several):
         return self._inputs[1:]
 
     def _size(self) -> int:
-        sizes = [d._size() for d in self._inputs[1:]]
-        if self._stop or any(s < 0 for s in sizes) or self._inputs[0]._size() != INFINITE:
-            return INFINITE if all(s == INFINITE for s in (*sizes, self._inputs[0]._size())) else UNKNOWN
-        return sum(sizes)
+        chosen, *sizes = [d._size() for d in self._inputs]
+        if chosen != INFINITE:
+            return UNKNOWN
+        # All go on, or one of them does that is never left.
+        endless = all if self._stop else any
+        return INFINITE if endless(s == INFINITE for s in sizes) else UNKNOWN
 
     def _elements(self, run: Run) -> Iterator[Any]:
         selector, *sources = [Guarded(d._iterate(run)) for d in self._inputs]
@@ -233,22 +235,22 @@ def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_datas
 
 
 class _Choices(Dataset):
-    """Numbers of datasets, drawn with given probabilities."""
+    """Numbers of datasets, drawn with probabilities that a dataset gives, again for each number."""
 
-    def __init__(self, logits: Any, seed: Any, rerandomize: bool | None) -> None:
-        self._logits = logits
+    def __init__(self, weights: Any, seed: Any, rerandomize: bool | None) -> None:
         self._seeds = _RandomDataset(seed, rerandomize).batch(2)
-        super().__init__(self._seeds)
+        super().__init__(weights, self._seeds)
 
     def _spec(self, look: bool = False) -> Any:
         return TensorSpec((), dtypes.int64)
 
     def _size(self) -> int:
-        return INFINITE
+        return self._inputs[0]._size()
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        for seed in self._seeds._iterate(run):
-            yield categorical_op(self._logits, stateless_state(seed), 1)
+        for weights, seed in zip(*(d._iterate(run) for d in self._inputs), strict=False):
+            logits = ops.reshape(ops.log(weights), [1, -1])
+            yield categorical_op(logits, stateless_state(seed), 1)
 
 
 def sample_from_datasets(
@@ -257,10 +259,15 @@ def sample_from_datasets(
     """`Dataset.sample_from_datasets`."""
     found = _want_datasets(datasets)
     if isinstance(weights, DatasetBase):
-        raise NotImplementedError("Dataset.sample_from_datasets: weights must be numbers, not a dataset.")
+        return _DirectedInterleaveDataset(_Choices(weights, seed, rerandomize), found, stop_on_empty_dataset)
     if weights is None:
         probabilities = ops.ones([len(found)])
     else:
+        if isinstance(weights, _core.Tensor) and not weights.shape.is_compatible_with([len(found)]):
+            raise ValueError(
+                "Invalid `weights`. The shape of `weights` should be compatible with `[len(datasets)]` but is "
+                f"{weights.shape}."
+            )
         count = weights.shape[0] if isinstance(weights, _core.Tensor) else len(weights)
         if count != len(found):
             raise ValueError(
@@ -268,7 +275,9 @@ def sample_from_datasets(
                 f"`len(weights)={count}` vs. `len(datasets)={len(found)}`."
             )
         if not isinstance(weights, _core.Tensor):
-            pairs = [(d, w) for d, w in zip(found, weights, strict=True) if w > 0] or [(found[0], 1.0)]
+            pairs = [(d, w) for d, w in zip(found, weights, strict=True) if w > 0] or [
+                (found[0].take(0), 1.0)
+            ]
             found, weights = [d for d, _ in pairs], [w for _, w in pairs]
         probabilities = ops.convert_to_tensor(weights)
         if not probabilities.dtype.is_floating:
@@ -278,5 +287,5 @@ def sample_from_datasets(
             )
     if len(found) == 1:
         return found[0]
-    logits = ops.reshape(ops.log(probabilities), [1, -1])
-    return _DirectedInterleaveDataset(_Choices(logits, seed, rerandomize), found, stop_on_empty_dataset)
+    always = Dataset.from_tensors(probabilities).repeat()
+    return _DirectedInterleaveDataset(_Choices(always, seed, rerandomize), found, stop_on_empty_dataset)

@@ -133,7 +133,7 @@ class Dataset(DatasetBase):
         self, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
     ) -> None:
         """Writes the elements to a folder, in a form of gradtape's own."""
-        kinds.save(self, path, compression)
+        kinds.save(self, path, compression, shard_func)
 
     # ---- which elements, in which order ---------------------------------------------------------------
 

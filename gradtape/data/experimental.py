@@ -77,11 +77,19 @@ def map_and_batch(
     num_parallel_calls: Any = None,
 ) -> Callable[[Any], Any]:
     """A step for `Dataset.apply`: `map`, then `batch`."""
+    if num_parallel_batches is not None and num_parallel_calls is not None:
+        raise ValueError(
+            "`map_and_batch` allows only one of `num_parallel_batches` and `num_parallel_calls` to be set, but "
+            f"`num_parallel_batches` was set to {num_parallel_batches} and `num_parallel_calls` as set to "
+            f"{num_parallel_calls}."
+        )
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Callable[[Any], Any]:
     """A step for `Dataset.apply`: `shuffle`, then `repeat`."""
+    if count is not None and (given := number(count, "shuffle_and_repeat", "count")) < 1 and given != -1:
+        raise invalid(f"shuffle_and_repeat: count must be greater than zero or equal to -1; got {given}.")
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 

@@ -73,16 +73,17 @@ class DataFunction:
         self._traced = Function(self._body, name=f"Dataset.{name}", autograph=False)
 
     def _as_element(self, result: Any) -> Any:
-        if result is None:
-            raise invalid(
-                f"Dataset.{self.name}: the function returned None; expected tensors. Hint: a `return`."
-            )
         try:
-            return normalise(tuple(result) if isinstance(result, list) else result)
+            made = normalise(tuple(result) if isinstance(result, list) else result)
         except (TypeError, ValueError) as e:
             raise TypeError(
                 f"Unsupported return value from function passed to Dataset.{self.name}(): {result!r}. {e}"
             ) from e
+        if all(part is None for part in nest.flatten(made)):
+            raise invalid(
+                f"Dataset.{self.name}: the function returned {result!r}; expected tensors. Hint: a `return`."
+            )
+        return made
 
     def _body(self, *args: Any) -> Any:
         given = nest.map_structure(lambda x: x, args)  # dicts of its own: `(d, d.pop("label"))` is usual

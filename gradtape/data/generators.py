@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
@@ -14,6 +16,8 @@ from gradtape.data import text
 from gradtape.data.base import Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.structure import normalise, to_numpy
+
+_MISFIT = "did not match the expected structure. The expected structure was"
 
 
 class _GeneratorDataset(Dataset):
@@ -27,6 +31,9 @@ class _GeneratorDataset(Dataset):
             raise TypeError("`generator` must be a Python callable.")
         self._signature = _signature(output_types, output_shapes, output_signature)
         self._specs = nest.flatten(self._signature)
+        self._is_nested = nest.is_nested(self._signature)
+        # As in TensorFlow: then 1.5 becomes 1 for an int32, else it is refused.
+        self._through_arrays = self._is_nested or self._specs[0].shape.rank is not None
         self._generator = generator
         self._args = [to_numpy(normalise(a)) for a in (() if args is None else args)]
 
@@ -34,30 +41,62 @@ class _GeneratorDataset(Dataset):
         return self._signature
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        # The generator is called with the first element: an iterator that gives none does nothing.
-        try:
-            source = iter(self._generator(*self._args))
-        except TypeError as e:
-            raise invalid(
-                f"TypeError: from_generator: {e}; `generator` must return something to iterate over."
-            ) from e
-        convert = self._convert
-        for value in source:
-            yield convert(value)
+        return map(self._convert, _Yielded(self._generator, self._args))
 
     def _convert(self, value: Any) -> Any:
-        if not nest.is_nested(self._signature):
-            return _fit(value, self._specs[0])
         try:
             flat = _flat_like(self._signature, value)
         except (TypeError, ValueError, KeyError) as e:
             shown = nest.map_structure(lambda s: s.dtype, self._signature)
             raise invalid(
-                "TypeError: `generator` yielded an element that did not match the expected structure. The expected "
-                f"structure was {shown}, but the yielded element was {value!r}."
+                f"TypeError: `generator` yielded an element that {_MISFIT} {shown}, but the yielded element was {value!r}."
             ) from e
-        parts = [_fit(v, s) for v, s in zip(flat, self._specs, strict=True)]
-        return nest.pack_sequence_as(self._signature, parts)
+        parts = [self._fit(v, s) for v, s in zip(flat, self._specs, strict=True)]
+        return nest.pack_sequence_as(self._signature, parts) if self._is_nested else parts[0]
+
+    def _fit(self, value: Any, spec: Any) -> Any:
+        """A yielded value as a tensor of its spec."""
+        try:
+            if spec.dtype is dtypes.string:
+                made = text.make(value)
+            elif isinstance(value, (_core.Tensor, _core.Variable)) or not self._through_arrays:
+                made = ops.convert_to_tensor(value, spec.dtype)
+            else:
+                made = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
+        except (TypeError, ValueError, OverflowError) as e:
+            wrong = "could not be converted to the expected type. The expected type was"
+            what = f"{wrong} {spec.dtype.name}" if self._through_arrays else f"{_MISFIT} {spec}"
+            raise invalid(
+                f"TypeError: `generator` yielded an element that {what}, but the yielded element was {value}."
+            ) from e
+        if not spec.shape.is_compatible_with(made.shape):
+            raise invalid(
+                f"TypeError: `generator` yielded an element of shape {made.shape} where an element of shape {spec.shape} "
+                "was expected."
+            )
+        return made
+
+
+class _Yielded:
+    """What a generator yields. Unlike a generator over it, it goes on after an error if what it iterates over does."""
+
+    def __init__(self, generator: Callable, args: Sequence[Any]) -> None:
+        self._begin = lambda: generator(*args)
+        self._source: Iterator[Any] | None = None
+
+    def __iter__(self) -> _Yielded:
+        return self
+
+    def __next__(self) -> Any:
+        # It is called with the first element: an iterator that gives none does nothing.
+        if self._source is None:
+            try:
+                self._source = iter(self._begin())
+            except TypeError as e:
+                raise invalid(
+                    f"TypeError: from_generator: {e}; `generator` must return something to iterate over."
+                ) from e
+        return next(self._source)
 
 
 def _flat_like(structure: Any, value: Any) -> list:
@@ -68,34 +107,9 @@ def _flat_like(structure: Any, value: Any) -> list:
         if set(structure) != set(value):
             raise ValueError("the keys differ")
         return [x for key in sorted(structure) for x in _flat_like(structure[key], value[key])]
-    if isinstance(value, (list, dict, str, bytes)) or len(value) != len(structure):
+    if isinstance(value, (list, dict, str, bytes, np.ndarray)) or len(value) != len(structure):
         raise TypeError("not a tuple of the right length")
     return [x for s, v in zip(structure, value, strict=True) for x in _flat_like(s, v)]
-
-
-def _fit(value: Any, spec: Any) -> Any:
-    """A yielded value as a tensor of its spec."""
-    try:
-        if spec.dtype is dtypes.string:
-            made = text.make(value)
-        elif isinstance(value, (_core.Tensor, _core.Variable)):
-            made = ops.convert_to_tensor(value, spec.dtype)
-        else:
-            # Through an array, as in TensorFlow: 1.5 for an int32 becomes 1.
-            import numpy as np
-
-            made = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)
-    except (TypeError, ValueError) as e:
-        raise invalid(
-            "TypeError: `generator` yielded an element that could not be converted to the expected type. The expected "
-            f"type was {spec.dtype.name}, but the yielded element was {value}."
-        ) from e
-    if not spec.shape.is_compatible_with(made.shape):
-        raise invalid(
-            f"TypeError: `generator` yielded an element of shape {made.shape} where an element of shape {spec.shape} "
-            "was expected."
-        )
-    return made
 
 
 def _signature(output_types: Any, output_shapes: Any, output_signature: Any) -> Any:

@@ -210,7 +210,13 @@ def _as_key(result: Any) -> Any:
             f"Tensor conversion requested dtype int64 for Tensor with dtype {result.dtype.name}: group_by_window needs "
             f"keys of type int64; got {result!r}. Hint: tf.cast(key, tf.int64)."
         )
-    return ops.convert_to_tensor(result, dtypes.int64)
+    found = ops.convert_to_tensor(result, dtypes.int64)
+    if found.ndim:
+        raise ValueError(
+            "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but its return type is "
+            f"{spec_of(found)}."
+        )
+    return found
 
 
 def bucket_by_sequence_length(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import numpy as np
+
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import errors
+from gradtape._src.base import errors, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.locks import Lock
 from gradtape.data import kinds
@@ -136,7 +138,11 @@ class NumpyIterator:
         return self
 
     def __next__(self) -> Any:
-        return to_numpy(next(self._iterator))
+        element = to_numpy(next(self._iterator))
+        for array in nest.flatten(element):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False  # as in TensorFlow
+        return element
 
     def next(self) -> Any:
         """As `next(it)`."""

@@ -118,12 +118,15 @@ class _MapDataset(Functional):
 # ---- predicates ---------------------------------------------------------------------------------
 
 
-def _want_bool(spec: Any) -> None:
-    if not (isinstance(spec, TensorSpec) and spec.dtype is dtypes.bool and spec.shape.rank == 0):
+def _truth(result: Any) -> Any:
+    """What a predicate returned, a bool."""
+    made = normalise(result)
+    if not isinstance(made, _core.Tensor) or made.dtype is not dtypes.bool or made.ndim:
         raise ValueError(
             "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its return type is "
-            f"{spec}."
+            f"{spec_of(made)}."
         )
+    return made
 
 
 class _FilterDataset(Functional):
@@ -131,24 +134,15 @@ class _FilterDataset(Functional):
 
     def __init__(self, source: Any, predicate: Callable) -> None:
         super().__init__(source)
-        self._function = DataFunction(predicate, "filter")
-        result = self._begin()
-        if result is not None:
-            _want_bool(result)
+        self._function = DataFunction(predicate, "filter", _truth)
+        self._begin()
 
     def _size(self) -> int:
         return UNKNOWN
 
     def _test(self, run: Run) -> Callable[[Any], bool]:
         call = self._caller(run)
-
-        def test(element: Any) -> bool:
-            result = call(element)
-            if not isinstance(result, _core.Tensor) or result.dtype is not dtypes.bool or result.ndim:
-                _want_bool(spec_of(result))
-            return bool(result)
-
-        return test
+        return lambda element: bool(call(element))
 
     def _table(self) -> Table | None:
         table = self._input._table()
@@ -301,7 +295,7 @@ class _FlatMapDataset(Functional):
         return None
 
     def _size(self) -> int:
-        return 0 if self._input._size() == 0 else UNKNOWN
+        return UNKNOWN
 
     def _datasets(self, run: Run) -> Iterator[Any]:
         return map(self._caller(run), self._input._iterate(run))
@@ -335,6 +329,13 @@ class _InterleaveDataset(_FlatMapDataset):
             raise invalid(f"Dataset.interleave: cycle_length must be greater than zero; got {self._cycle}.")
         if self._block < 1:
             raise invalid(f"Dataset.interleave: block_length must be greater than zero; got {self._block}.")
+        given = None if num_parallel_calls is None else number(num_parallel_calls, "interleave", "")
+        if given is not None and cycle_length not in (None, AUTOTUNE) and given > self._cycle:
+            raise invalid(
+                "If `cycle_length` is set to a fixed value, `num_parallel_calls` must be either `tf.data.AUTOTUNE` or a "
+                f"value less than or equal to `cycle_length`. However, `num_parallel_calls` is {given} and "
+                f"`cycle_length` is {self._cycle}"
+            )
 
     def _elements(self, run: Run) -> Iterator[Any]:
         ordered = run.ordered if self._ordered is None else self._ordered

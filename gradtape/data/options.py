@@ -39,6 +39,7 @@ class _Options:
     """A group of settings: their names, types and defaults are in `_FIELDS`."""
 
     _FIELDS: dict[str, tuple[Any, Callable[[], Any] | None]] = {}
+    _is_frozen = False
 
     def __init__(self) -> None:
         values = {name: None if default is None else default() for name, (_, default) in self._FIELDS.items()}
@@ -53,6 +54,11 @@ class _Options:
 
     def __setattr__(self, name: str, value: Any) -> None:
         name = _RENAMED.get(name, name)
+        if self._is_frozen:
+            raise ValueError(
+                "Mutating `tf.data.Options()` returned by `tf.data.Dataset.options()` has no effect. Use "
+                "`tf.data.Dataset.with_options(options)` to set or update dataset options."
+            )
         if name not in self._FIELDS:
             raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}.")
         kind = self._FIELDS[name][0]
@@ -71,9 +77,20 @@ class _Options:
                 new._values[name] = mine if theirs is None else theirs
         return new
 
+    def _frozen(self) -> Any:
+        """These settings, which cannot be changed any more."""
+        for value in self._values.values():
+            if isinstance(value, _Options):
+                value._frozen()
+        object.__setattr__(self, "_is_frozen", True)
+        return self
+
     def merge(self, options: Any) -> Any:
         """These settings, with those of `options` where it has them."""
         return self._merged(options)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._FIELDS]
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and self._values == other._values

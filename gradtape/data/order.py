@@ -243,7 +243,13 @@ class _UniqueDataset(Unary):
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
-        for s in nest.flatten(self.element_spec):
+        specs = nest.flatten(self.element_spec)
+        if len(specs) != 1:
+            raise invalid(
+                f"UniqueDataset only supports inputs with a single component; got elements of {len(specs)}. Hint: map "
+                "them to the part that tells them apart, or to one tensor of all parts."
+            )
+        for s in specs:
             kind = s.dtype if isinstance(s, TensorSpec) else s
             if kind not in (dtypes.int32, dtypes.int64, dtypes.string):
                 raise TypeError(

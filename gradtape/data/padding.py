@@ -14,7 +14,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape.data import text
 from gradtape.data.base import Run
 from gradtape.data.batching import Batches, by_count
-from gradtape.data.structure import columns, is_tensor, packer, with_shapes
+from gradtape.data.structure import columns, is_tensor, normalise, packer, with_shapes
 
 
 class _PaddedBatchDataset(Batches):
@@ -50,11 +50,12 @@ class _PaddedBatchDataset(Batches):
 
     def _given_shapes(self, given: Any, spec: Any) -> list:
         try:
-            shapes = [_as_shape(s) for s in nest.flatten_up_to(spec, given)]
+            flat = nest.flatten_up_to(spec, given)
         except ValueError as e:
             raise TypeError(
                 f"Dataset.padded_batch: padded_shapes must have the structure of an element; expected {spec}; got {given}."
             ) from e
+        shapes = list(map(_as_shape, flat))
         for shape, s in zip(shapes, nest.flatten(spec), strict=True):
             if s.shape.rank is not None and (
                 shape.rank != s.shape.rank
@@ -71,7 +72,7 @@ class _PaddedBatchDataset(Batches):
         values = self._values
         if values is None:
             flat: list = [None] * len(kinds)
-        elif nest.is_nested(values):
+        elif nest.is_nested(values) and not isinstance(values, list):
             flat = nest.flatten(values)
             if len(flat) != len(kinds):
                 raise ValueError(
@@ -130,6 +131,8 @@ def _as_shape(given: Any) -> TensorShape:
     if isinstance(given, _core.Tensor):
         given = given.numpy().tolist()
     if isinstance(given, (list, tuple)):
+        if any(isinstance(d, (list, tuple)) for d in given):
+            raise ValueError(f"Dataset.padded_batch: a padded shape has sizes and None; got {given}.")
         given = [None if d is None or int(d) < 0 else int(d) for d in given]
     return as_shape(given)
 
@@ -138,22 +141,17 @@ def _filling(value: Any, dtype: Any) -> Any:
     """A padding value as a NumPy value of the type of its part."""
     if value is None:
         return b"" if dtype is dtypes.string else dtype.as_numpy_dtype(0)
-    if dtype is dtypes.string:
-        return text.array_of(text.make(value)).item()
-    tensor = value if isinstance(value, _core.Tensor) else ops.convert_to_tensor(value)
-    if tensor.dtype is not dtype:
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if plain and (dtype.is_floating or (dtype.is_integer and isinstance(value, int))):
-            return dtype.as_numpy_dtype(value)
-        raise TypeError(
-            f"Invalid `padding_values`. `padding_values` values type {tensor.dtype} does not match type {dtype} of "
-            "the corresponding input component."
-        )
-    if tensor.ndim:
+    made = normalise(value)
+    if made.shape.rank:
         raise ValueError(
-            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {tensor.shape}."
+            f"Invalid `padding_values`. `padding_values` values should be scalars, but got {made.shape}."
         )
-    return tensor.numpy()
+    if made.dtype is not dtype:
+        raise TypeError(
+            f"Invalid `padding_values`. `padding_values` values type {made.dtype} does not match type {dtype} of "
+            f"the corresponding input component. Hint: tf.constant({value!r}, tf.{dtype.name})."
+        )
+    return made.numpy()
 
 
 def _padded(parts: Sequence[Any], shape: TensorShape | None, filling: Any) -> Any:

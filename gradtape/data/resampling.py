@@ -1,76 +1,77 @@
-"""`rejection_resample`: elements left out so that classes come as often as they should."""
+"""`rejection_resample`: elements left out so that classes come as often as they should.
+
+Two pipelines over the same elements take turns at random: the elements as they are, and the elements of which some are
+left out, by their class. Drawing from the first as often as possible leaves out the fewest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape.data.base import UNKNOWN, Run
-from gradtape.data.dataset import Unary
-from gradtape.data.functions import DataFunction, arguments
-from gradtape.data.seeds import Draws, SeedGenerator
-from gradtape.data.structure import spec_of
+from gradtape._src import ops
+from gradtape._src.base import dtypes
+from gradtape._src.ops.random import uniform
+from gradtape.data.dataset import Dataset
+from gradtape.data.functions import arguments
 
-
-class _Resampled(Unary):
-    """Pairs (class, element); a class that comes too often is left out now and then."""
-
-    def __init__(
-        self, source: Any, class_func: Callable, target_dist: Any, initial_dist: Any, seed: Any
-    ) -> None:
-        super().__init__(source)
-        self._class = DataFunction(class_func, "rejection_resample")
-        self._target = _distribution(target_dist, "target_dist")
-        self._initial = None if initial_dist is None else _distribution(initial_dist, "initial_dist")
-        if self._initial is not None and len(self._initial) != len(self._target):
-            raise ValueError(
-                f"rejection_resample: expected {len(self._target)} probabilities in initial_dist; got {len(self._initial)}."
-            )
-        self._seeds = SeedGenerator(seed, True, "rejection_resample")
-
-    def _spec(self, look: bool = False) -> Any:
-        spec = self._input._spec(look)
-        if spec is None or not look:
-            return None
-        return spec_of(self._class(*arguments(self._input._first()))), spec
-
-    def _likely(self) -> Any:
-        return None
-
-    def _kinds(self) -> list | None:
-        return None
-
-    def _size(self) -> int:
-        return UNKNOWN
-
-    def _elements(self, run: Run) -> Iterator[Any]:
-        return self._chosen(self._input._iterate(run), Draws(self._seeds.next()))
-
-    def _chosen(self, source: Iterator[Any], draw: Draws) -> Iterator[Any]:
-        # Without a given distribution the classes are counted as they come, each seen once before.
-        counts = np.ones(len(self._target))
-        for element in source:
-            found = self._class(*arguments(element))
-            k = int(found)
-            counts[k] += 1
-            initial = counts / counts.sum() if self._initial is None else self._initial
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(self._target > 0, self._target / initial, 0)
-            if draw() / 2**32 < ratio[k] / ratio.max():
-                yield found, element
-
-
-def _distribution(given: Any, what: str) -> np.ndarray:
-    values = np.asarray(given.numpy() if hasattr(given, "numpy") else given, np.float64)
-    if values.ndim != 1 or (values < 0).any() or values.sum() <= 0:
-        raise ValueError(f"rejection_resample: {what} must be a list of probabilities; got {given!r}.")
-    return values / values.sum()
+_TINY = float(np.finfo(np.float32).tiny)
+_SEEN_BEFORE = 10  # of each class, before the first is counted
+_COUNTED_AT_ONCE = 32  # classes, between two estimates of how often they come
 
 
 def rejection_resample(
     dataset: Any, class_func: Callable, target_dist: Any, initial_dist: Any, seed: Any
 ) -> Any:
     """`Dataset.rejection_resample`."""
-    return _Resampled(dataset, class_func, target_dist, initial_dist, seed)
+    target = ops.cast(ops.convert_to_tensor(target_dist), dtypes.float32)
+    originals = dataset.map(lambda *x: (class_func(*x), x[0] if len(x) == 1 else x))
+    if initial_dist is None:
+        initial = _estimated(dataset.map(class_func), target.shape[0])
+    else:
+        given = ops.cast(ops.convert_to_tensor(initial_dist), dtypes.float32)
+        initial = Dataset.from_tensors(given).repeat()
+        lowest = float(np.min(target.numpy() / given.numpy()))
+        if lowest == 1:
+            return originals
+
+    def chances(now: Any) -> Any:
+        """Of each class, the probability that an element is left in; and that of an original element."""
+        ratio = target / (now + _TINY)
+        lowest = ops.reduce_min(ratio)
+        return (ratio - lowest) / (ops.reduce_max(ratio) - lowest), lowest
+
+    chosen = initial.map(chances)
+    left_in = _left_in(dataset, chosen.map(lambda accepted, _: accepted), class_func, seed)
+    if initial_dist is not None and lowest == 0:
+        return left_in
+    weights = chosen.map(lambda _, original: ops.stack([original, 1.0 - original]))
+    return Dataset.sample_from_datasets([originals, left_in], weights, seed, stop_on_empty_dataset=True)
+
+
+def _estimated(classes: Any, count: int) -> Any:
+    """How often each class comes, as far as is known when an element comes: a distribution per element."""
+
+    def counted(seen: Any, some: Any) -> Any:
+        seen = seen + ops.reduce_sum(ops.one_hot(some, count, dtype=dtypes.int64), 0)
+        now = ops.cast(seen / ops.reduce_sum(seen), dtypes.float32)
+        return seen, ops.tile(ops.expand_dims(now, 0), [_COUNTED_AT_ONCE, 1])
+
+    before = ops.fill([count], np.int64(_SEEN_BEFORE))
+    return classes.batch(_COUNTED_AT_ONCE).scan(before, counted).unbatch()
+
+
+def _left_in(dataset: Any, accepted: Any, class_func: Callable, seed: Any) -> Any:
+    """Pairs of a class and an element: those that are left in."""
+
+    def classified(chances: Any, element: Any) -> Any:
+        its_class = class_func(*arguments(element))
+        return its_class, ops.gather(chances, its_class), element
+
+    def is_left_in(its_class: Any, chance: Any, element: Any) -> Any:
+        return uniform([], dtype=chance.dtype, seed=seed) < chance
+
+    paired = Dataset.zip((accepted, dataset)).map(classified).filter(is_left_in)
+    return paired.map(lambda its_class, _, element: (its_class, element)).prefetch(3)

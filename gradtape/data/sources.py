@@ -23,8 +23,10 @@ def as_element(tensors: Any, op: str) -> Any:
     """Values of the user's as an element; it must have at least one part, and parts with values."""
     element = normalise(tensors)
     flat = nest.flatten(element)
-    if not flat:
-        raise ValueError("Invalid `element`. `element` should not be empty.")
+    if all(part is None for part in flat):
+        if op == "from_tensor_slices":
+            raise ValueError("Invalid `element`. `element` should not be empty.")
+        raise invalid(f"Invalid `element`. `element` should not be empty; got {tensors!r}.")
     if any(is_tensor(t) and t._symbol is not None for t in flat):
         raise errors.Untraceable(f"Dataset.{op}: a dataset is made of tensors of the traced function")
     return element
@@ -83,8 +85,6 @@ class _TensorSliceDataset(RowDataset):
         element = as_element(tensors, "from_tensor_slices")
         flat = nest.flatten(element)
         known = [p for p in flat if p is not None]
-        if not known:
-            raise ValueError("Invalid `element`. `element` should not be None.")
         for part in known:
             if part.shape.rank == 0:
                 raise ValueError(

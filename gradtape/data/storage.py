@@ -23,13 +23,15 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape.data import text
-from gradtape.data.base import DatasetBase, Run
+from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid
 from gradtape.data.dataset import Dataset
-from gradtape.data.structure import is_tensor, packer, spec_of
+from gradtape.data.functions import DataFunction, arguments
+from gradtape.data.grouping import ListDataset
+from gradtape.data.structure import DatasetSpec, is_tensor, normalise, packer, spec_of
 from gradtape.io import framing
 
 _MAGIC = "gradtape elements 2"
-_SAVED = "elements"
+_SAVED, _CONTENTS = "elements", "dataset.json"
 
 
 # ---- what an element is made of -----------------------------------------------------------------
@@ -178,29 +180,53 @@ def read_elements(path: str) -> Iterator[Any]:
 # ---- Dataset.save and load ----------------------------------------------------------------------
 
 
-def save(dataset: Any, path: Any, compression: Any = None) -> None:
-    """`Dataset.save`."""
+def save(dataset: Any, path: Any, compression: Any = None, shard_func: Any = None) -> None:
+    """`Dataset.save`: a file per shard, and one that says which there are, and how many elements are in them."""
     folder = text.strings(path)[0]
     os.makedirs(folder, exist_ok=True)
-    if compression not in (None, "NONE", "GZIP", "AUTO", "SNAPPY"):
-        raise ValueError(f'save: Unsupported compression: expected None or "GZIP"; got {compression!r}.')
     compressed = compression == "GZIP"
     with aside():
         spec = dataset.element_spec
-        for _ in write_through(dataset._begin_pass(), os.path.join(folder, _SAVED), spec, compressed):
-            pass
+        if shard_func is None:
+            shards: dict[str, Any] = {_SAVED: dataset._begin_pass()}
+        else:
+            shards = _sharded(dataset, DataFunction(shard_func, "save", _as_shard))
+        files = {}
+        for name, elements in shards.items():
+            written = write_through(iter(elements), os.path.join(folder, name), spec, compressed)
+            files[name] = sum(1 for _ in written)
+    described = {"format": _MAGIC, "element": _describe(spec), "files": files}
+    with open(os.path.join(folder, _CONTENTS), "w") as file:
+        json.dump(described, file)
+
+
+def _as_shard(result: Any) -> Any:
+    found = normalise(result)
+    if not (is_tensor(found) and found.dtype is dtypes.int64 and found.ndim == 0):
+        raise invalid(f"`shard_func` must return a scalar int64; got {found!r}.")
+    return found
+
+
+def _sharded(dataset: Any, shard_of: Any) -> dict:
+    """The elements of each shard, by the name of its file."""
+    shards: dict[int, list] = {}
+    for element in dataset._begin_pass():
+        shards.setdefault(int(shard_of(*arguments(element))), []).append(element)
+    return {f"{_SAVED}-{shard}": shards[shard] for shard in sorted(shards)}
 
 
 class _LoadDataset(Dataset):
     """The elements of a file."""
 
-    def __init__(self, path: str, spec: Any) -> None:
+    def __init__(self, path: str, spec: Any, count: int) -> None:
         super().__init__()
-        self._path = path
-        self._element = read_spec(path) if spec is None else spec
+        self._path, self._element, self._count = path, spec, count
 
     def _spec(self, look: bool = False) -> Any:
         return self._element
+
+    def _size(self) -> int:
+        return self._count
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return read_elements(self._path)
@@ -208,10 +234,30 @@ class _LoadDataset(Dataset):
 
 def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Any:
     """`Dataset.load`."""
-    file = os.path.join(text.strings(path)[0], _SAVED)
-    made: Any = _LoadDataset(file, element_spec)
-    if reader_func is not None:
-        made = reader_func(Dataset.from_tensors(0).map(lambda _: made))
-        if not isinstance(made, DatasetBase):
-            raise TypeError(f"load: `reader_func` must return a `Dataset` object. Got {type(made)}.")
+    folder = text.strings(path)[0]
+    spec, counts = _contents(folder)
+    spec = spec if element_spec is None else element_spec
+    files = [_LoadDataset(os.path.join(folder, name), spec, n) for name, n in counts.items()]
+    if reader_func is None and len(files) == 1:
+        return files[0]
+    shards = ListDataset(files, DatasetSpec(spec))
+    read = reader_func or (lambda found: found.interleave(lambda d: d, cycle_length=max(1, len(files))))
+    made = read(shards)
+    if not isinstance(made, DatasetBase):
+        raise TypeError(f"load: `reader_func` must return a `Dataset` object. Got {type(made)}.")
     return made
+
+
+def _contents(folder: str) -> tuple[Any, dict[str, int]]:
+    """The spec of what was saved in a folder, and the numbers of elements of its files."""
+    path = os.path.join(folder, _CONTENTS)
+    if not os.path.exists(path):  # written before there were shards
+        return read_spec(os.path.join(folder, _SAVED)), {_SAVED: UNKNOWN}
+    with open_file(path) as file, reading(f"{path}: this is no saved dataset of gradtape's: "):
+        found = json_of(file.read())
+        if found["format"] != _MAGIC:
+            raise ValueError(f"its format is {found['format']!r}")
+        files = {expect(name, str): expect(n, int) for name, n in expect(found["files"], dict).items()}
+        if any(os.path.basename(name) != name for name in files):
+            raise ValueError("it names files of other folders")
+        return _structure(found["element"]), files

@@ -1,7 +1,8 @@
 """The elements of datasets: nests of tensors, text and datasets, and the specs that describe them.
 
-In an element tuples, namedtuples and dicts are structure, and a list is a tensor to be: `(x, [1, 2])`
-has two parts. Elements are made so once, where they enter a pipeline; inside it `gradtape._src.base.nest` is used.
+In an element tuples, namedtuples, dicts, attrs classes and classes with `__tf_flatten__` are structure, and a list is a
+tensor to be: `(x, [1, 2])` has two parts. Elements are made so once, where they enter a pipeline; inside it
+`gradtape._src.base.nest` is used.
 """
 
 from __future__ import annotations
@@ -85,11 +86,19 @@ def normalise(value: Any) -> Any:
     """
     if type(value) is _core.Tensor:
         return value
-    if isinstance(value, (tuple, Mapping)) or hasattr(type(value), "__attrs_attrs__"):
-        kind = nest._kind(value)
-        assert kind is not None
+    kind = _container(value)
+    if kind is not None:
         return kind.rebuild(value, [normalise(child) for child in kind.children(value)])
     return _leaf(value)
+
+
+def _container(value: Any) -> Any:
+    """How a value is taken apart that is structure in an element; None for a part of one."""
+    kind = nest._kind(value)
+    if kind is None or isinstance(value, (tuple, Mapping)):
+        return kind
+    cls = type(value)
+    return kind if hasattr(cls, "__tf_flatten__") or hasattr(cls, "__attrs_attrs__") else None
 
 
 def _leaf(value: Any) -> Any:
@@ -111,21 +120,15 @@ def is_tensor(leaf: Any) -> bool:
 
 def to_numpy(element: Any) -> Any:
     """An element with arrays, NumPy scalars and bytes in place of tensors."""
-    return nest.map_structure(_leaf_to_numpy, element)
-
-
-def _leaf_to_numpy(leaf: Any) -> Any:
-    if hasattr(leaf, "_is_dataset"):
-        return leaf.as_numpy_iterator()
-    return leaf if leaf is None else leaf.numpy()
+    return nest.map_structure(lambda leaf: leaf if leaf is None else leaf.numpy(), element)
 
 
 def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
     """A function that puts a flat sequence of parts into the form of `structure`."""
-    if not nest.is_nested(structure):
+    kind = nest._kind(structure)
+    if kind is None:
         return lambda flat: flat[0]
-    children = structure.values() if isinstance(structure, Mapping) else structure
-    flat_nest = not any(map(nest.is_nested, children))
+    flat_nest = not any(map(nest.is_nested, kind.children(structure)))
     if flat_nest and type(structure) is tuple:
         return tuple
     if flat_nest and type(structure) is dict:

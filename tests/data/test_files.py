@@ -163,6 +163,9 @@ def test_a_broken_file_is_noticed(tmp_path):
         list(Dataset.load(str(tmp_path)))
     file.write_bytes(b"nonsense, and more of it\n")
     with pytest.raises(tf.errors.DataLossError, match="corrupted record at 0"):
+        list(Dataset.load(str(tmp_path)))
+    (tmp_path / "dataset.json").write_text('{"format": "gradtape elements 2", "element": 5, "files": {}}')
+    with pytest.raises(tf.errors.DataLossError, match="no saved dataset"):
         Dataset.load(str(tmp_path))
     with pytest.raises(tf.errors.NotFoundError):
         Dataset.load(str(tmp_path / "none"))
@@ -318,3 +321,25 @@ def test_what_is_not_there_says_so():
         tf.data.experimental.service  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         tf.data.experimental.nonsense  # noqa: B018
+
+
+# ---- shards -------------------------------------------------------------------------------------
+
+
+def test_saved_shards(tmp_path):
+    Dataset.range(6).save(str(tmp_path), shard_func=lambda x: x % 2)
+    ds = Dataset.load(str(tmp_path))
+    assert values(ds) == [0, 1, 2, 3, 4, 5]
+    one_after_the_other = Dataset.load(str(tmp_path), reader_func=lambda shards: shards.flat_map(lambda d: d))
+    assert values(one_after_the_other) == [0, 2, 4, 1, 3, 5]
+    with pytest.raises(TypeError, match="must return a `Dataset`"):
+        Dataset.load(str(tmp_path), reader_func=lambda shards: 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must return a scalar int64"):
+        Dataset.range(6).save(str(tmp_path), shard_func=lambda x: 0.5)
+
+
+def test_saved_datasets_know_how_many_elements_they_have(tmp_path):
+    Dataset.range(6).filter(lambda x: x > 1).save(str(tmp_path))
+    assert int(Dataset.load(str(tmp_path)).cardinality()) == 4
+    (tmp_path / "dataset.json").unlink()  # as written before there were shards
+    assert values(Dataset.load(str(tmp_path))) == [2, 3, 4, 5]

@@ -292,3 +292,22 @@ def test_orders_of_later_iterations():
         [0, 3, 1, 2, 2, 3, 1, 0, 3, 0, 1, 2, 0, 2, 1, 3],
         [2, 1, 0, 3, 0, 2, 1, 3, 3, 0, 2, 1, 0, 2, 3, 1],
     ]
+
+
+def test_samples_with_weights_that_change():
+    a, b = Dataset.range(5), Dataset.range(10, 15)
+    turns = Dataset.from_tensor_slices([[1.0, 0.0], [0.0, 1.0]]).repeat()
+    ds = Dataset.sample_from_datasets([a, b], turns, seed=3)
+    assert [int(x) for x in ds.take(8)] == [0, 10, 1, 11, 2, 12, 3, 13]
+    assert list(Dataset.sample_from_datasets([a, b], [0.0, 0.0])) == []
+    assert int(Dataset.sample_from_datasets([a, b.repeat()]).cardinality()) == tf.data.INFINITE_CARDINALITY
+    with pytest.raises(ValueError, match="shape of `weights` should be compatible"):
+        Dataset.sample_from_datasets([a, b], tf.constant([1.0, 1.0, 1.0]))
+
+
+def test_options_of_a_dataset_are_not_changed():
+    options = Dataset.range(3).options()
+    with pytest.raises(ValueError, match="has no effect"):
+        options.deterministic = False
+    with pytest.raises(ValueError, match="has no effect"):
+        options.threading.private_threadpool_size = 4

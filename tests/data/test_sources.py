@@ -104,7 +104,8 @@ def test_no_elements():
         (lambda: Dataset.from_tensor_slices(()), ValueError, "should not be empty"),
         (lambda: Dataset.from_tensor_slices(object()), ValueError, "unsupported type"),
         (lambda: Dataset.from_tensor_slices([[1], [1, 2]]), ValueError, "not rectangular"),
-        (lambda: Dataset.from_tensors(()), ValueError, "should not be empty"),
+        (lambda: Dataset.from_tensors(()), tf.errors.InvalidArgumentError, "should not be empty"),
+        (lambda: Dataset.from_tensors(None), tf.errors.InvalidArgumentError, "should not be empty"),
     ],
 )  # fmt: skip
 def test_wrong_tensors(make, error, words):
@@ -307,3 +308,16 @@ def test_from_list():
     assert values(ds) == [(1, b"a"), (2, b"b")]
     with pytest.raises(ValueError, match="different structures"):
         tf.data.experimental.from_list([(1, 2), 3])
+
+
+def test_generators_go_on_after_what_is_refused():
+    it = iter(Dataset.from_generator(lambda: iter([1, "x", 2, [3], 4]), output_signature=Spec((), tf.int64)))
+    found = []
+    for _ in range(5):
+        try:
+            found.append(int(next(it)))
+        except tf.errors.InvalidArgumentError:
+            found.append(None)
+    assert found == [1, None, 2, None, 4]
+    with pytest.raises(StopIteration):
+        next(it)
