@@ -10,6 +10,7 @@ namespace gt {
 
 enum class Dtype : uint8_t {
 #define GT_DTYPE(tag, ...) tag,
+#define GT_HELD(tag, ...) tag,
 #include "dtypes.def"
 };
 
@@ -67,6 +68,7 @@ struct DtypeFacts {
 constexpr DtypeFacts kDtypeFacts[] = {
 #define GT_DTYPE(tag, type, name, kind, number, format, real) \
   {name, kind, sizeof(type), number, format, Dtype::real},
+#define GT_HELD(tag, name, kind, number) {name, kind, 0, number, "", Dtype::tag},
 #include "dtypes.def"
 };
 constexpr int kDtypes = sizeof kDtypeFacts / sizeof *kDtypeFacts;
@@ -93,6 +95,8 @@ constexpr bool in(Dtype t, DtypeSet s) { return (s >> int(t)) & 1; }
 constexpr bool is_float(Dtype t) { return in(t, kFloat); }
 constexpr bool is_complex(Dtype t) { return in(t, kComplex); }
 constexpr bool is_int(Dtype t) { return in(t, kInt); }
+// Types whose values Python holds: a tensor of one has no elements that could be read here.
+constexpr bool is_held(Dtype t) { return dtype_size(t) == 0; }
 // Types a gradient can flow through.
 constexpr bool is_differentiable(Dtype t) { return in(t, kFloat | kComplex); }
 
@@ -104,15 +108,20 @@ template <class T> struct DtypeOf;
   template <> struct DtypeOf<type> { static constexpr Dtype value = Dtype::tag; };
 #include "dtypes.def"
 
+// Values of this type are held by Python: a kernel was called with one, which is refused.
+[[noreturn]] void no_elements(Dtype t);
+
 // visit(t, f): calls f(T{}) with the C++ type of t.
 // clang-format off
 template <class F> decltype(auto) visit(Dtype t, F&& f) {
   switch (t) {
 #define GT_DTYPE(tag, type, ...) \
   case Dtype::tag: return f(type{});
+#define GT_HELD(tag, ...) \
+  case Dtype::tag: break;
 #include "dtypes.def"
   }
-  __builtin_unreachable();
+  no_elements(t);
 }
 // clang-format on
 

@@ -5,6 +5,12 @@
 
 namespace gt {
 
+void no_elements(Dtype t) {
+  fail(Code::Type, std::string("values of type ") + dtype_name(t) +
+                       " are no numbers: the operation is not "
+                       "defined for them");
+}
+
 static std::map<std::string, Impl, std::less<>>& impls() {
   static std::map<std::string, Impl, std::less<>> table;  // filled by static registrars, so made on first use
   return table;

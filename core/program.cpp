@@ -331,7 +331,7 @@ void Program::Run::compute(std::vector<Tensor>& outs, double* times) {
   Frame& f = *frame_;
   f.claim(program_.arena_bytes);
   for (Tensor* t : f.fresh)
-    if (!t->buffer) t->allocate();
+    if (!t->buffer && !is_held(t->dtype)) t->allocate();
   // With results written over inputs there is no way back, so what the results need is claimed before the
   // first step, also for those that may turn out to be a part of the arena, which others will write to.
   const std::vector<uint32_t>& results = program_.results;
@@ -339,7 +339,8 @@ void Program::Run::compute(std::vector<Tensor>& outs, double* times) {
   outs.reserve(results.size());
   for (uint32_t r : results) {
     outs.emplace_back(f.value[r]->spec());
-    if (!interruptible_ && f.is_loose[program_.origin(r)]) outs.back().allocate();
+    if (!interruptible_ && f.is_loose[program_.origin(r)] && !is_held(outs.back().dtype))
+      outs.back().allocate();
   }
   program_.execute(f, times, interruptible_);
   for (size_t k = 0; k < results.size(); ++k) {

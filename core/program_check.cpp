@@ -139,7 +139,8 @@ void Program::check() const { Checker(*this).run(); }
 
 void Program::check_inputs(const Tensor* const* inputs) const {
   for (uint32_t i = 0; i < n_inputs; ++i)
-    if (!inputs[i]->data) fail(Code::Runtime, "program: an input has no value");
+    if (is_held(inputs[i]->dtype) ? !inputs[i]->buffer : !inputs[i]->data)
+      fail(Code::Runtime, "program: an input has no value");
   for (const Value& v : values)
     if (v.place == Place::Input && !same(*inputs[v.at], v.form))
       wrong("it was made for " + v.form.spec().str() + " but got " + inputs[v.at]->spec().str());

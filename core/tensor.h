@@ -116,6 +116,7 @@ struct Tensor {
   void forget() { put(nullptr, nullptr); }  // keeps type and shape, lets the elements go
   // Gives the tensor a buffer of its own, uninitialised.
   void allocate() {
+    if (is_held(dtype)) no_elements(dtype);
     int64_t bytes;
     if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes))
       fail(Code::ResourceExhausted,

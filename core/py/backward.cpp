@@ -134,7 +134,7 @@ std::vector<Ref<>> call_program(PyObject* program, Structure& s) {
   held.reserve(s.inputs.size());
   for (const Tensor*& t : s.inputs) {
     held.push_back(*t);
-    if (t->has_value()) on_host(held.back());
+    if (t->has_value()) settled_on_host(held.back());
     t = &held.back();
   }
   std::vector<Tensor> outs;

@@ -1,6 +1,8 @@
 // `Composite`: a public function of Python over ops. It calls the function, unless the current trace wants to
-// know of the call itself.
+// know of the call itself, or an argument is of a class that takes calls over (a ragged tensor).
 #include "calls.h"
+
+#include <algorithm>
 
 namespace gt {
 
@@ -28,6 +30,62 @@ PyObject* recorded_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* a
   return checked(op->many ? PySequence_Tuple(results.get()) : PySequence_GetItem(results.get(), 0));
 }
 
+// ---- classes that take calls over ---------------------------------------------------------
+
+namespace {
+
+struct Taker {
+  PyTypeObject* type;
+  PyObject* handler;  // (function, args, kwargs) -> result, or NotImplemented
+};
+std::vector<Taker> takers;  // the youngest class first; they stay
+
+// Whether one of the arguments, or of the items of lists among them, is of this class.
+bool holds(const Taker& taker, PyObject* o, int depth = 0) {
+  if (is_tensor(o) || is_variable(o)) return false;
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
+    if (depth < 8)
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+        if (holds(taker, PySequence_Fast_GET_ITEM(o, i), depth + 1)) return true;
+    return false;
+  }
+  return PyObject_TypeCheck(o, taker.type);
+}
+
+}  // namespace
+
+PyObject* taken_call(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  for (size_t k = 0; k < takers.size(); ++k) {
+    if (!std::any_of(args, args + all, [&](PyObject* o) { return holds(takers[k], o); })) continue;
+    Ref<> handler = Ref<>::borrow(takers[k].handler), positional(PyTuple_New(n)), named(PyDict_New());
+    if (!positional || !named) return nullptr;
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = n; i < all; ++i)
+      if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]) < 0) return nullptr;
+    Ref<> out(PyObject_CallFunctionObjArgs(handler.get(), function, positional.get(), named.get(), nullptr));
+    if (out.get() != Py_NotImplemented) return out.release();
+  }
+  return Py_NewRef(Py_NotImplemented);
+}
+
+bool has_takers() { return !takers.empty(); }
+
+// take_calls(class, handler)
+static PyObject* take_calls(PyObject*, PyObject* args) {
+  PyObject *type, *handler;
+  if (!PyArg_ParseTuple(args, "O!O:take_calls", &PyType_Type, &type, &handler)) return nullptr;
+  for (Taker& taker : takers)
+    if (taker.type == reinterpret_cast<PyTypeObject*>(type)) {
+      Py_SETREF(taker.handler, Py_NewRef(handler));
+      Py_RETURN_NONE;
+    }
+  return guarded<PyObject*>(nullptr, [&] {
+    takers.insert(takers.begin(), {reinterpret_cast<PyTypeObject*>(Py_NewRef(type)), Py_NewRef(handler)});
+    return Py_NewRef(Py_None);
+  });
+}
+
 // ---- Composite ----------------------------------------------------------------------------
 
 namespace {
@@ -41,6 +99,10 @@ CompositeObject* as_composite(PyObject* o) { return reinterpret_cast<CompositeOb
 
 PyObject* composite_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (thread_state().trace_records) return recorded_call(self, args, nargsf, kwnames);
+  if (has_takers()) {
+    Ref<> out(taken_call(self, args, PyVectorcall_NARGS(nargsf), kwnames));
+    if (out.get() != Py_NotImplemented) return out.release();
+  }
   return PyObject_Vectorcall(as_composite(self)->function, args, nargsf, kwnames);
 }
 
@@ -107,6 +169,12 @@ PyType_Spec spec = {"gradtape._core.Composite", sizeof(CompositeObject), 0,
 }  // namespace
 
 void init_calls(PyObject* module) {
+  static PyMethodDef functions[] = {
+      {"take_calls", take_calls, METH_VARARGS,
+       "take_calls(class, handler): public functions that are called with instances of the class call "
+       "`handler(function, args, kwargs)` first, and go on as usual where that is NotImplemented."},
+      {}};
+  PyModule_AddFunctions(module, functions);
   PyModule_AddObjectRef(module, "Composite", checked(PyType_FromSpec(&spec)));
 }
 

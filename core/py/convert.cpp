@@ -130,6 +130,8 @@ Ref<TensorObject> to_tensor(PyObject* o, int dtype) {
   } else if (PyFloat_CheckExact(o)) {
     if (dtype < 0) dtype = int(Dtype::F32);
     if (is_differentiable(Dtype(dtype))) return scalar_of(PyFloat_AS_DOUBLE(o), Dtype(dtype));
+  } else if (dtype >= 0 && is_held(Dtype(dtype))) {
+    // numbers are refused there, too
   } else if (PyLong_CheckExact(o)) {
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);

@@ -345,6 +345,7 @@ PyMethodDef functions[] = {
 void fetch(Tensor& t) {
   OnDevice* d = device_of(t);
   if (!d) fail(Code::Type, "a symbolic tensor has no value");
+  if (is_held(t.dtype)) no_elements(t.dtype);
   // Held, because other code runs meanwhile: the variable whose value this is may get another one.
   Tensor held = t;
   if (!held.buffer->data) {
@@ -369,6 +370,12 @@ void fetch(Tensor& t) {
   if (t.buffer == held.buffer) t.data = held.buffer->data;
 }
 
+PyObject* held_value(const Tensor& t) {
+  PyObject* array = array_of(t);
+  if (!array) fail(Code::Runtime, "a value that Python holds has another shape than its array");
+  return PyObject_CallMethod(array, t.shape.rank ? "copy" : "item", nullptr);
+}
+
 Tensor& host_value(VariableObject* v) {
   for (;;) {
     Tensor& t = settled(v);
@@ -382,7 +389,7 @@ void fetch_all(PyObject* sequence) {
   for (Py_ssize_t i = 0; i < size(); ++i) {
     PyObject* o = PySequence_Fast_GET_ITEM(sequence, i);
     Tensor* t = is_tensor(o) ? &as_tensor(o)->value : is_variable(o) ? &as_variable(o)->value : nullptr;
-    if (!t || t->data || !t->buffer) continue;
+    if (!t || t->data || !t->buffer || is_held(t->dtype)) continue;
     Ref<> held = Ref<>::borrow(o);
     fetch(*t);
     i = -1;  // others may have new values by now

@@ -1,5 +1,6 @@
-// Values on a device of another engine (an array of JAX's): a buffer that names the array, and whose elements
-// come to the host when somebody looks. `Tensor::data` is null until then, in each copy of the tensor.
+// Values that Python holds: a buffer that names an array. `Tensor::data` is null, in each copy of the tensor.
+// On a device of another engine (an array of JAX's) the elements come to the host when somebody looks;
+// strings (an array of NumPy's, of bytes objects) never do: ops on them are Python's, `hooks.text`.
 #pragma once
 #include "objects.h"
 
@@ -16,6 +17,16 @@ inline const Tensor& on_host(Tensor& t) {
     fetch(t);
   return t;
 }
+
+// The same tensor with elements that can be read, if its type has any. For whoever passes values on.
+inline const Tensor& settled_on_host(Tensor& t) {
+  if (!t.data && !is_held(t.dtype)) [[unlikely]]
+    fetch(t);
+  return t;
+}
+
+// What `numpy()` gives for a value that Python holds: a copy of the array, or its only item.
+PyObject* held_value(const Tensor& t);
 
 // The value of a variable, with elements that can be read and that no run is writing to.
 Tensor& host_value(VariableObject* v);

@@ -38,6 +38,10 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a symbolic tensor has no value");
     return -1;
   }
+  if (is_held(t.dtype)) {
+    PyErr_Format(PyExc_BufferError, "there are no buffers of %s", dtype_name(t.dtype));
+    return -1;
+  }
   if (guarded<int>(-1, [&] { return on_host(t), 0; }) < 0) return -1;
   if (t.dtype == Dtype::BF16 && flags & PyBUF_FORMAT) {
     PyErr_SetString(PyExc_BufferError, "buffers have no format for bfloat16");
@@ -81,6 +85,7 @@ PyObject* tensor_to_numpy(TensorObject* self) {
                     "function is traced" GT_MORE("traced-values"));
     return nullptr;
   }
+  if (is_held(t.dtype)) return held_value(t);
   on_host(self->value);
   PyObject* type = PyTuple_GET_ITEM(hooks.np_dtypes, int(t.dtype));
   Ref<> bf16;  // NumPy's type for it depends on whether ml_dtypes is there

@@ -61,7 +61,7 @@ std::vector<Tensor> tensors_of(PyObject* list) {
   Ref<> items(checked(PySequence_Tuple(list)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
     Ref<TensorObject> t = to_tensor(PyTuple_GET_ITEM(items.get(), i));
-    if (t->value.has_value()) on_host(t->value);
+    if (t->value.has_value()) settled_on_host(t->value);
     all.push_back(t->value);
   }
   return all;

@@ -35,7 +35,8 @@ static void set_hooks(nb::dict given) {
                                                       {"dtype_code", &hooks.dtype_code},
                                                       {"np_empty", &hooks.np_empty},
                                                       {"np_dtypes", &hooks.np_dtypes},
-                                                      {"fetch", &hooks.fetch}};
+                                                      {"fetch", &hooks.fetch},
+                                                      {"text", &hooks.text}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
     const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;
@@ -144,13 +145,6 @@ NB_MODULE(gradtape_core, m) {
         return sum;
       },
       "The CRC-32C of bytes.");
-  m.def(
-      "set_foreign_call",
-      [](nb::object error, nb::object call) {
-        gt::foreign_error = Py_NewRef(error.ptr());
-        gt::foreign_call = Py_NewRef(call.ptr());
-      },
-      "Ops whose operands raise `error` when they are converted call `call(op, args, kwargs)` instead.");
   m.def("stepping", gt::stepping,
         "The number of the record whose gradient rule is running, or 0, and its op.");
   m.def(

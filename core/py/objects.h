@@ -204,7 +204,7 @@ PyObject* attrs_tuple(CallAttrs* a);  // borrowed; an empty tuple for nullptr
 // `attrs` is borrowed (nullptr: none).
 PyObject* run_op(OpObject* op, TensorObject* const* operands, int n, CallAttrs* attrs);
 [[noreturn]] void no_value();  // an operand is a tensor without elements, and no part of a trace
-void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs);
+void infer_results(OpObject* op, const Tensor* const* in, int n, CallAttrs* attrs, Outs& outs);
 PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y);  // one of them is a tensor or variable
 PyObject* call_unary(OpObject* op, PyObject* x);
 
@@ -256,12 +256,10 @@ struct Hooks {
       *dtype_code,     // anything that names a type -> code
       *np_empty,       // numpy.empty
       *np_dtypes,      // tuple of NumPy types by code
-      *fetch;          // an array on a device -> its bytes on the host
+      *fetch,          // an array on a device -> its bytes on the host
+      *text;           // (op, operands, attributes) -> the result of an op on strings, or a tuple of them
 };
 extern Hooks hooks;
-// Operands that stand for values of another library (Keras' symbolic inputs) raise `foreign_error` when they
-// are converted; the call of the op then becomes `foreign_call(op, args, kwargs)`. nullptr: there are none.
-extern PyObject *foreign_error, *foreign_call;
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
 void note_leaving(PyObject* tensor);
 

@@ -40,7 +40,7 @@ void no_value() {
 
 // What the results of an op written in Python are: asked of its `infer([(dtype, shape)], attrs) -> [(shape,
 // dtype)]`, which an op that was entered into the table directly gets when it is first needed.
-void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs) {
+static void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs, Outs& outs) {
   auto dims = [](const Shape& s) {
     Ref<> t(checked(PyTuple_New(s.rank)));
     for (int i = 0; i < s.rank; ++i) PyTuple_SET_ITEM(t.get(), i, checked(PyLong_FromLongLong(s[i])));
@@ -76,22 +76,50 @@ void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject* attrs,
   if (outs.empty() && !op->many) fail(Code::Value, "infer must return a list of one (shape, dtype)");
 }
 
+static void infer_native(OpObject* op, const Tensor* const* in, int n, const Attrs& attrs, Outs& outs) {
+  if (op->kernel)
+    outs.emplace_back(infer_elementwise(*op->kernel, in));
+  else
+    op->impl->infer({in, n, attrs}, outs);
+}
+
+// What strings are inferred as: the shapes of a call are those of a call on such numbers, and results of
+// their type are strings. No op makes them of anything else.
+constexpr Dtype kInPlaceOfText = Dtype::U64;
+
+static void infer_text(OpObject* op, const Tensor* const* in, int n, const Attrs& attrs, Outs& outs) {
+  std::vector<Tensor> numbers;
+  std::vector<const Tensor*> values;
+  numbers.reserve(size_t(n));
+  for (int i = 0; i < n; ++i) {
+    if (is_held(in[i]->dtype)) numbers.emplace_back(Spec{kInPlaceOfText, in[i]->shape});
+    values.push_back(is_held(in[i]->dtype) ? &numbers.back() : in[i]);
+  }
+  infer_native(op, values.data(), n, attrs, outs);
+  for (Tensor& y : outs)
+    if (y.dtype == kInPlaceOfText) y.dtype = Dtype::Str;
+}
+
+void infer_results(OpObject* op, const Tensor* const* in, int n, CallAttrs* attrs, Outs& outs) {
+  static const Attrs none;
+  const Attrs& values = attrs ? attrs->values : none;
+  if (!op->kernel && !op->impl)
+    infer_python(op, in, n, attrs_tuple(attrs), outs);
+  else if (std::any_of(in, in + n, [](const Tensor* t) { return is_held(t->dtype); }))
+    infer_text(op, in, n, values, outs);
+  else
+    infer_native(op, in, n, values, outs);
+}
+
 // A call on tensors of a trace: shapes are inferred, and the trace takes note.
 static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs, PyObject* symbol) {
-  static const Attrs none;
   std::vector<const Tensor*> operand_values;
   for (int i = 0; i < n; ++i) {
     operand_values.push_back(&in[i]->value);
     if (!in[i]->symbol && !in[i]->value.has_value()) no_value();
   }
-  const Tensor* const* values = operand_values.data();
   Outs specs;
-  if (op->kernel)
-    specs.emplace_back(infer_elementwise(*op->kernel, values));
-  else if (op->impl)
-    op->impl->infer({values, n, attrs ? attrs->values : none}, specs);
-  else
-    infer_python(op, values, n, attrs_tuple(attrs), specs);
+  infer_results(op, operand_values.data(), n, attrs, specs);
   Ref<> operands(checked(PyTuple_New(n))), results(checked(PyTuple_New(Py_ssize_t(specs.size()))));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
   for (size_t k = 0; k < specs.size(); ++k)
@@ -175,6 +203,8 @@ static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs*
   return tuple;
 }
 
+static PyObject* run_text(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs);
+
 static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   static const Attrs none;
   const Tensor* small[8];
@@ -204,6 +234,7 @@ static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttr
   op->impl->infer(call, outs);
   for (Tensor& y : outs) {
     elements += double(y.numel);
+    if (is_held(y.dtype)) return run_text(op, in, n, attrs);  // tf.zeros of strings
     if (op->impl->allocates) y.allocate();
   }
   if (elements * op->impl->cost > kWorthReleasing) {
@@ -249,6 +280,18 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
     take(result.get());
   }
   return finish(op, in, n, attrs, results);
+}
+
+// A native op on strings: its hook makes numbers of them, which the kernels move. No gradient flows there.
+static PyObject* run_text(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+  for (int i = 0; i < n; ++i)
+    if (in[i]->symbol)
+      return thread_state().trace_records ? recorded_op(op, in, n, attrs)
+                                          : trace(op, in, n, attrs, in[i]->symbol);
+  Ref<> operands(checked(PyTuple_New(n)));
+  for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
+  PyObject* self = object(reinterpret_cast<TensorObject*>(op));
+  return checked(PyObject_CallFunctionObjArgs(hooks.text, self, operands.get(), attrs_tuple(attrs), nullptr));
 }
 
 // A tensor with a value that was there before the current trace began, or that the trace lifts into its
@@ -310,6 +353,10 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
         return here.trace_records ? recorded_op(op, in, n, attrs) : trace(op, in, n, attrs, in[i]->symbol);
       if (!in[i]->value.data) {
         if (!in[i]->value.has_value()) no_value();
+        if (is_held(in[i]->value.dtype)) {
+          if (!op->python) return run_text(op, in, n, attrs);
+          continue;
+        }
         fetch(in[i]->value);
       }
     }

@@ -258,23 +258,16 @@ static PyObject* call(OpObject* op, PyObject* const* args, size_t nargsf, PyObje
   return run_op(op, reinterpret_cast<TensorObject* const*>(operands.data()), int(operands.size()), attrs.p);
 }
 
-PyObject *foreign_error = nullptr, *foreign_call = nullptr;
-
-// The result of a call that failed, if it failed because an operand stands for a value of another library.
-static PyObject* stood_in(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  if (!foreign_error || !PyErr_ExceptionMatches(foreign_error)) return nullptr;
-  PyErr_Clear();
-  Ref<> positional(PyTuple_New(n)), named(PyDict_New());
-  if (!positional || !named) return nullptr;
-  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
-    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) return nullptr;
-  return PyObject_CallFunctionObjArgs(foreign_call, op, positional.get(), named.get(), nullptr);
+// A call whose arguments are not all tensors: classes of Python may take it over. nullptr: none does.
+static PyObject* taken(OpObject* op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  if (!has_takers()) return nullptr;
+  Ref<> out(checked(taken_call(reinterpret_cast<PyObject*>(op), args, n, kwnames)));
+  return out.get() == Py_NotImplemented ? nullptr : out.release();
 }
 
 static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (thread_state().trace_records) return recorded_call(self, args, nargsf, kwnames);
-  PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     OpObject* op = as_op(self);
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     // The usual call of an element-wise op has nothing to parse.
@@ -285,14 +278,16 @@ static PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, P
           (type_of(args[0]) >= 0 || type_of(args[1]) >= 0))
         return call_binary(op, args[0], args[1]);
     }
+    if (PyObject* out = taken(op, args, n, kwnames)) return out;
     return call(op, args, nargsf, kwnames);
   });
-  return out ? out : stood_in(self, args, PyVectorcall_NARGS(nargsf), kwnames);
 }
 
 PyObject* call_unary(OpObject* op, PyObject* x) {
   if (thread_state().trace_records) return recorded_call(reinterpret_cast<PyObject*>(op), &x, 1, nullptr);
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (!is_tensor(x))
+      if (PyObject* out = taken(op, &x, 1, nullptr)) return out;
     Ref<TensorObject> t =
         is_tensor(x) ? Ref<TensorObject>::borrow(as_tensor(x)) : convert_operand(op, op->params[0], x, 0, -1);
     if (!in(t->value.dtype, op->dtypes)) wrong_type(op, t->value.dtype);
@@ -310,16 +305,15 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
     PyObject* args[] = {x, y};
     return recorded_call(reinterpret_cast<PyObject*>(op), args, 2, nullptr);
   }
-  PyObject* out = guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (is_tensor(x) && is_tensor(y) && as_tensor(x)->value.dtype == as_tensor(y)->value.dtype &&
         op->kernel && in(as_tensor(x)->value.dtype, op->dtypes)) {
       TensorObject* operands[] = {as_tensor(x), as_tensor(y)};
       return run_op(op, operands, 2, nullptr);
     }
-    if (!op->kernel) {
-      PyObject* args[] = {x, y};
-      return call(op, args, 2, nullptr);
-    }
+    PyObject* args[] = {x, y};
+    if (PyObject* out = taken(op, args, 2, nullptr)) return out;
+    if (!op->kernel) return call(op, args, 2, nullptr);
     int common = type_of(x) >= 0 ? type_of(x) : type_of(y);
     Ref<TensorObject> a = convert_operand(op, op->params[0], x, 0, common),
                       b = convert_operand(op, op->params[1], y, 1, common);
@@ -328,8 +322,6 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
     TensorObject* operands[] = {a.get(), b.get()};
     return run_op(op, operands, 2, nullptr);
   });
-  PyObject* args[] = {x, y};
-  return out ? out : stood_in(reinterpret_cast<PyObject*>(op), args, 2, nullptr);
 }
 
 PyObject* attrs_tuple(CallAttrs* a) {

@@ -140,7 +140,7 @@ void call_python(void* context, int which, const Call& call, Outs& outs) {
   for (size_t k = 0; k < outs.size(); ++k) {
     Ref<TensorObject> t = to_tensor(PyTuple_GET_ITEM(results.get(), Py_ssize_t(k)));
     if (!t->value.has_value()) fail(Code::Type, "a callback returns a symbolic tensor, which has no value");
-    on_host(t->value);
+    settled_on_host(t->value);
     if (t->value.dtype != outs[k].dtype || !(t->value.shape == outs[k].shape))
       fail(Code::Value,
            "a callback returns " + t->value.spec().str() + " where " + outs[k].spec().str() + " is expected");
@@ -200,7 +200,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
       value.at = integer(item(v, 3));
       if (value.place == Place::Constant) {
         if (!is_tensor(item(v, 4))) fail(Code::Type, "program: a constant must be a tensor");
-        value.form = on_host(as_tensor(item(v, 4))->value);
+        value.form = settled_on_host(as_tensor(item(v, 4))->value);
       } else {
         value.form = form_of(item(v, 0), item(v, 1));
       }
@@ -436,7 +436,6 @@ PyObject* infer(PyObject*, PyObject* args) {
   PyObject *op_object, *specs, *attrs;
   if (!PyArg_ParseTuple(args, "O!OO", OpType, &op_object, &specs, &attrs)) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    static const Attrs none;
     OpObject* op = as_op(op_object);
     std::vector<Tensor> in;
     each(specs, [&](PyObject* s) { in.push_back(form_of(item(s, 0), item(s, 1))); });
@@ -445,12 +444,7 @@ PyObject* infer(PyObject*, PyObject* args) {
     for (Tensor& t : in) pointers.push_back(&t);
     OwnedAttrs owned{attrs_from_tuple(op, attrs, in.empty() ? nullptr : &in[0])};
     Outs outs;
-    if (op->kernel)
-      outs.emplace_back(infer_elementwise(*op->kernel, pointers.data()));
-    else if (op->impl)
-      op->impl->infer({pointers.data(), int(pointers.size()), owned.p ? owned.p->values : none}, outs);
-    else
-      infer_python(op, pointers.data(), int(pointers.size()), attrs, outs);
+    infer_results(op, pointers.data(), int(pointers.size()), owned.p, outs);
     Ref<> list(checked(PyList_New(0)));
     for (Tensor& t : outs) {
       Ref<> dims(checked(PyTuple_New(t.shape.rank)));

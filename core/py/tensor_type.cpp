@@ -64,8 +64,18 @@ static void tensor_dealloc(PyObject* self) {
 
 static bool is_ours(PyObject* o) { return is_tensor(o) || is_variable(o); }
 
+static Dtype dtype_of(PyObject* o) {
+  return is_tensor(o) ? as_tensor(o)->value.dtype : as_variable(o)->value.dtype;
+}
+
+// Whether an operator of a tensor or variable takes `o` as the other operand.
+static bool takes(PyObject* ours, PyObject* o) {
+  return is_ours(o) || converts_quietly(o) ||
+         (dtype_of(ours) == Dtype::Str && (PyUnicode_Check(o) || PyBytes_Check(o)));
+}
+
 template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
-  if (!is_ours(x) ? !converts_quietly(x) : !is_ours(y) && !converts_quietly(y)) {
+  if (is_ours(x) ? !takes(x, y) : !takes(y, x)) {
     if (x != Py_None && y != Py_None) Py_RETURN_NOTIMPLEMENTED;
     PyErr_SetString(
         PyExc_ValueError,
@@ -76,10 +86,6 @@ template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
   return call_binary(engine.*op, x, y);
 }
 template <OpObject* EngineOps::*op> PyObject* unary(PyObject* x) { return call_unary(engine.*op, x); }
-
-static Dtype dtype_of(PyObject* o) {
-  return is_tensor(o) ? as_tensor(o)->value.dtype : as_variable(o)->value.dtype;
-}
 
 // `&`, `|`, `^` are logical on booleans and bitwise on integers.
 template <OpObject* EngineOps::*logical, OpObject* EngineOps::*bitwise>
@@ -98,7 +104,7 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
   OpObject* ops[] = {engine.less,      engine.less_equal, engine.equal,
                      engine.not_equal, engine.greater,    engine.greater_equal};
   bool equality = how == Py_EQ || how == Py_NE;
-  if (!is_ours(y) && !converts_quietly(y)) {
+  if (!takes(x, y)) {
     if (equality) return PyBool_FromLong(how == Py_NE);
     Py_RETURN_NOTIMPLEMENTED;
   }
@@ -142,7 +148,7 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
         fail(Code::Type, std::string("only tensors with one element can be converted to a Python ") + what +
                              ", got shape " + v->shape.str());
       if (!v->has_value()) fail(Code::Runtime, "the tensor has no value");
-      return tensor_item(on_host(*v));
+      return is_held(v->dtype) ? held_value(*v) : tensor_item(on_host(*v));
     });
   return nullptr;
 }

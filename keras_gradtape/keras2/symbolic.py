@@ -3,8 +3,8 @@
 Keras 3 refuses this; in Keras 2 such a call became a layer of the model. Here it becomes an operation of
 the model, named after the function, so that models can be copied and saved.
 
-Native ops notice a `KerasTensor` where they fail to convert it, which costs nothing when there is none.
-Functions of Python look at their arguments first; they learn to when `tf.keras` is first used.
+Public functions hand calls with a `KerasTensor` among their arguments over (`_core.take_calls`), from the moment that
+`tf.keras` is first used.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def _function(name: str) -> Any:
 
 
 def _call_later(function: Any, args: tuple, kwargs: dict) -> Any:
-    name = _names.get(id(function)) or f"op:{function.op_name}"
+    """A call as an operation of the model; called by public functions with symbolic inputs among their arguments."""
+    name = _names.get(id(function)) or (isinstance(function, _core.Op) and f"op:{function.op_name}")
+    if not name or name in _LEFT_ALONE or name.startswith("random."):
+        return NotImplemented
     return TFOperation(name, name=uniquify(f"tf.{name.removeprefix('op:')}"))(*args, **kwargs)
 
 
@@ -71,7 +74,7 @@ def install(keras: ModuleType) -> None:
     KerasTensor.__tf_tensor__ = _refuse
     KerasTensor.__index__ = _refuse
     KerasTensor.get_shape = lambda self: TensorShape(self.shape)
-    _core.set_foreign_call(IsSymbolic, _call_later)
+    _core.take_calls(KerasTensor, _call_later)
     _public.update(PUBLIC)
     for space, part in (
         ("image", importlib.import_module("gradtape.image")),
@@ -82,14 +85,13 @@ def install(keras: ModuleType) -> None:
             for n, f in vars(part).items()
             if isinstance(f, (FunctionType, _core.Composite)) and n[0] != "_"
         )
-    for name, value in _public.items():
-        function = value.__wrapped__ if isinstance(value, _core.Composite) else value
+    for name, function in _public.items():
         _names.setdefault(id(function), name)
-        if type(function) is FunctionType and name not in _LEFT_ALONE and not name.startswith("random."):
+        if type(function) is FunctionType and name not in _LEFT_ALONE:
             _teach(function)
 
 
-# ---- functions of Python --------------------------------------------------------------------------
+# ---- functions of Keras' own module `backend` ---------------------------------------------------------
 
 
 def _holds_symbols(values: Any, depth: int = 0) -> bool:

@@ -66,7 +66,7 @@ def drawn(count):
         yield [draw.choice(objects) for _ in range(draw.choice((0, 1, 1, 2, 2, 3, 4, 5, 6)))]
 
 objects_ = pool()
-skipped = {"set_hooks", "set_engine_op", "set_foreign_call", "set_blas_path", "set_compile"}  # they are asked below
+skipped = {"set_hooks", "set_engine_op", "take_calls", "set_blas_path", "set_compile"}  # they are asked below
 calls = failed = 0
 
 def attempt(what, call):

@@ -4,8 +4,7 @@ One `DType` object exists per type (`float32`, `int64`, ...), made of what the n
 (`core/dtypes.def`). The core knows types as small integers: `BY_CODE[code]` is the object of a code,
 `dtype._code` the code of an object. Casting values is not done here (see `gradtape._src.ops`).
 
-`string`, `resource` and `variant` exist so that code that names them still imports and
-compares; no tensor has such a type.
+`resource` and `variant` exist so that code that names them still imports and compares; no tensor has such a type.
 """
 
 from __future__ import annotations
@@ -209,7 +208,7 @@ def _ml_bfloat16() -> Any:
 # What core/dtypes.def says, in the order of the codes; bfloat16 is not one of NumPy's types.
 _FACTS = _core.dtype_table()
 BY_CODE: tuple[DType, ...] = tuple(
-    DType(name, code, number, np.dtype(name).type if format else None, kind, size)
+    DType(name, code, number, np.dtype(name).type if format else object if kind == "O" else None, kind, size)
     for code, (name, kind, size, number, format, _) in enumerate(_FACTS)
 )
 _BY_NAME: dict[str, DType] = {d.name: d for d in BY_CODE}
@@ -231,8 +230,8 @@ float64: DType = _BY_NAME["float64"]
 double: DType = float64
 complex64: DType = _BY_NAME["complex64"]
 complex128: DType = _BY_NAME["complex128"]
+string: DType = _BY_NAME["string"]
 
-string = DType("string", _NO_CODE, 7, object, "O")
 resource = DType("resource", _NO_CODE, 20, None, "O")
 variant = DType("variant", _NO_CODE, 21, None, "O")
 
@@ -245,10 +244,8 @@ DIFFERENTIABLE = frozenset(d._code for d in BY_CODE if d.is_floating or d.is_com
 WIDE = frozenset((float32._code, float64._code))
 """Codes of the real types that are computed in as they are."""
 
-_ALL = (*BY_CODE, string, resource, variant)
-_BY_NAME.update(
-    string=string, resource=resource, variant=variant, half=float16, float=float32, double=float64
-)
+_ALL = (*BY_CODE, resource, variant)
+_BY_NAME.update(resource=resource, variant=variant, half=float16, float=float32, double=float64)
 _BY_ENUM: dict[int, DType] = {d.as_datatype_enum: d for d in _ALL}
 _BY_NUMPY: dict[np.dtype, DType] = {np.dtype(d._numpy): d for d in _ALL if d._numpy is not None}
 # What a Python type means as a dtype: the type a tensor made from such a value has, except

@@ -167,7 +167,7 @@ def allowed(row: Row) -> list[DType]:
     """The element types of a row; float32 stands for all when no operand has the common type."""
     if not has_common_type(row):
         return [dtypes.float32]
-    return [d for d in dtypes.BY_CODE if row.dtypes >> d._code & 1]
+    return [d for d in dtypes.BY_CODE if row.dtypes >> d._code & 1 and d is not dtypes.string]
 
 
 def tensor(array: np.ndarray, dtype: DType) -> Any:

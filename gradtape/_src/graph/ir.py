@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.dtypes import BY_CODE
+from gradtape._src.base.dtypes import BY_CODE, string
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.ops.facts import Facts
 from gradtape._src.ops.table import TABLE
+
+_STRING = string._code
 
 
 class Value:
@@ -68,6 +70,11 @@ class Node:
     @property
     def name(self) -> str:
         return self.op.op_name
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it works on strings, which no kernel reads."""
+        return any(v.dtype == _STRING for v in (*self.operands, *self.results))
 
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(map(repr, self.operands))}, {self.attrs})"
@@ -136,7 +143,9 @@ class Graph:
         value = self._constants.get(id(tensor))
         if value is None and tensor._numel == 1:
             # Python numbers become a new tensor each time they are used.
-            number = (tensor.dtype._code, tuple(tensor.shape), np.asarray(tensor).tobytes())
+            array = np.asarray(tensor)
+            own = array.item() if array.dtype == object else array.tobytes()
+            number = (tensor.dtype._code, tuple(tensor.shape), own)
             value = self._constants.get(number)
             if value is None:
                 value = self._constants[number] = Value(self, number[1], number[0], constant=tensor)

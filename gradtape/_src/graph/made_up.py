@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src.tensors import conversion
+from gradtape._src.base import dtypes
+from gradtape._src.tensors import conversion, text
 
 # Integers: a function of 0, 1, ..., of the place of the operand among the others, and of a number that may be wanted.
 _INTEGERS: tuple[Callable[[np.ndarray, int, int], Any], ...] = (
@@ -50,6 +51,8 @@ def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: in
       wanted: a number of elements that may be wanted.
     """
     at = np.arange(int(np.prod(dims)))
+    if dtype is dtypes.string:
+        return text.make(text.array((b"%d" % _INTEGERS[style](at, place, wanted)[i] for i in at), dims))
     if dtype.name == "bool":
         data: Any = (at > 0, at >= 0, at < 0, at == 0)[style % 4]
     elif dtype.is_integer:

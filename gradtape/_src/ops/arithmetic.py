@@ -6,7 +6,7 @@ import numpy as np
 
 from gradtape._src.ops import rewriting
 from gradtape._src.ops.samples import at, call, floats, ints, pairs
-from gradtape._src.ops.table import ANY, COMPLEX, FLOAT, INT, NUMBER, REAL, WIDE, elementwise, opaque
+from gradtape._src.ops.table import ALL, COMPLEX, FLOAT, INT, NUMBER, REAL, TEXT, WIDE, elementwise, opaque
 from gradtape._src.tensors import above
 
 _SHAPES = ("InvalidArgumentError", "Incompatible shapes")
@@ -44,12 +44,12 @@ complex_ = elementwise(
 )  # fmt: skip
 
 zero = elementwise(
-    "zero", ANY, deriv=0, linear="x", pattern="nothing", xla="jnp.zeros_like",
+    "zero", ALL, deriv=0, linear="x", pattern="nothing", xla="jnp.zeros_like",
     numpy=np.zeros_like, samples=floats(), doc="Zeros of the shape and type of `x`; used by rules.",
 )  # fmt: skip
 
 add = elementwise(
-    "add", NUMBER, args="x y", deriv=(1, 1), xla="jnp.add",
+    "add", NUMBER | TEXT, args="x y", deriv=(1, 1), xla="jnp.add",
     linear="x+y", first="add", second="add add", simplify=rewriting.add,
     numpy=np.add, samples=pairs(), names="add math.add", bad=_MISFIT,
     doc="`x + y`, element-wise, with broadcasting.",

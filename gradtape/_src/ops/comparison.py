@@ -6,18 +6,18 @@ import numpy as np
 
 from gradtape._src.ops.arithmetic import _MISFIT
 from gradtape._src.ops.samples import at, bools, call, floats, pairs
-from gradtape._src.ops.table import ANY, BOOL, FLOAT, REAL, elementwise
+from gradtape._src.ops.table import ALL, BOOL, FLOAT, REAL, elementwise
 
 _TIES = [*pairs(), call(at([1.0, 2.0, np.nan]), at([1.0, 3.0, np.nan]))]
 _TRUTH = [call(bools([[True], [False]]), bools([True, False])), call((0, 3), (3,))]
 
 equal = elementwise(
-    "equal", ANY, args="x y", deriv=None, xla="jnp.equal",
+    "equal", ALL, args="x y", deriv=None, xla="jnp.equal",
     numpy=np.equal, samples=_TIES, bad=_MISFIT, doc="Whether `x == y`, element-wise.",
 )  # fmt: skip
 
 not_equal = elementwise(
-    "not_equal", ANY, args="x y", deriv=None, xla="jnp.not_equal",
+    "not_equal", ALL, args="x y", deriv=None, xla="jnp.not_equal",
     numpy=np.not_equal, samples=_TIES, bad=_MISFIT, doc="Whether `x != y`, element-wise.",
 )  # fmt: skip
 
@@ -88,7 +88,7 @@ positive = elementwise(
 )  # fmt: skip
 
 select = elementwise(
-    "select", ANY, args="condition:Condition x y", linear="x+y", xla="jnp.where",
+    "select", ALL, args="condition:Condition x y", linear="x+y", xla="jnp.where",
     vjp=(None, lambda g, c, x, y, out: select(c, g, 0), lambda g, c, x, y, out: select(c, 0, g)),
     numpy=np.where,
     samples=[

@@ -18,7 +18,7 @@ from gradtape._src.ops.movement import broadcast_to, expand_dims, identity, resh
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call, floats
 from gradtape._src.ops.static import array_of, ints_of
-from gradtape._src.ops.table import ANY, composite, elementwise, opaque
+from gradtape._src.ops.table import ALL, ANY, composite, elementwise, opaque
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -178,7 +178,7 @@ def _sum_all(g, value, out, dims):
 
 
 fill = opaque(
-    "fill", ANY, "dims:Shape value layout:Ignored=None", xla="creation.fill",
+    "fill", ALL, "dims:Shape value layout:Ignored=None", xla="creation.fill",
     rule=_sum_all, linear="value", pattern="moves",
     batch=batching.fill,
     numpy=lambda value, dims: np.full(dims, value),
@@ -198,7 +198,7 @@ def _zeros_like(input, dtype=None, layout=None, name=None):  # noqa: A002
 
 
 zeros_like = elementwise(
-    "zeros_like", ANY, "input dtype:Extra=None layout:Ignored=None", xla="jnp.zeros_like",
+    "zeros_like", ALL, "input dtype:Extra=None layout:Ignored=None", xla="jnp.zeros_like",
     deriv=None, native="zero", fallback=_zeros_like,
     linear="input", pattern="nothing",
     numpy=np.zeros_like, samples=floats(), names="zeros_like",

@@ -16,7 +16,7 @@ from gradtape._src.ops.comparison import equal, select
 from gradtape._src.ops.reduction import reduce_all
 from gradtape._src.ops.samples import call, ints
 from gradtape._src.ops.static import ints_of
-from gradtape._src.ops.table import ANY, NUMBER, REAL, composite, indexed
+from gradtape._src.ops.table import ALL, NUMBER, REAL, composite, indexed
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.conversion import as_tensor as convert
@@ -69,7 +69,7 @@ def _gather_in_batches(params, indices, validate_indices=None, axis=None, batch_
 
 
 gather_batched = indexed(
-    "gather_batched", ANY, "params indices:Index axis:Axis batch_dims:Int", batch=batching.gather_batched,
+    "gather_batched", ALL, "params indices:Index axis:Axis batch_dims:Int", batch=batching.gather_batched,
     xla="indexed.gather",
     linear="params", pattern="moves",
     rule=(
@@ -98,7 +98,7 @@ gather_batched = indexed(
 )  # fmt: skip
 
 gather = indexed(
-    "gather", ANY, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Extra=0",
+    "gather", ALL, "params indices:Index validate_indices:Ignored=None axis:Axis=None batch_dims:Extra=0",
     xla="indexed.gather",
     linear="params", pattern="moves",
     batch=batching.gather, fallback=_gather_in_batches,
@@ -170,7 +170,7 @@ scatter_rows_add = indexed(
 )  # fmt: skip
 
 take_along = indexed(
-    "take_along", ANY, "x indices:Index axis:Axis", linear="x", pattern="moves", xla="indexed.take_along",
+    "take_along", ALL, "x indices:Index axis:Axis", linear="x", pattern="moves", xla="indexed.take_along",
     batch="leading",
     rule=(lambda g, x, indices, out, axis: put_along_add(g, indices, axis, x.shape), None),
     numpy=np.take_along_axis,
@@ -297,7 +297,7 @@ def _scatter_nd_by_policy(indices, updates, shape, bad_indices_policy=None, name
 
 
 gather_nd = indexed(
-    "gather_nd", ANY, "params indices:Index batch_dims:Int=0 bad_indices_policy:Extra=None",
+    "gather_nd", ALL, "params indices:Index batch_dims:Int=0 bad_indices_policy:Extra=None",
     xla="indexed.gather_nd",
     linear="params", pattern="moves",
     batch=batching.gather_nd, fallback=_gather_nd_by_policy,
@@ -328,7 +328,7 @@ def _numpy_scatter_nd(indices, updates, shape):
 
 
 scatter_nd = indexed(
-    "scatter_nd", ANY, "indices:Index updates shape:Shape bad_indices_policy:Extra=None",
+    "scatter_nd", ALL, "indices:Index updates shape:Shape bad_indices_policy:Extra=None",
     xla="indexed.scatter_nd",
     linear="updates", pattern="adds",
     batch=batching.scatter_nd, fallback=_scatter_nd_by_policy,
@@ -395,7 +395,7 @@ _BAD = [
 ]
 
 tensor_scatter_update = indexed(
-    "tensor_scatter_update", ANY, "tensor indices:Index updates", xla="indexed.tensor_scatter_update",
+    "tensor_scatter_update", ALL, "tensor indices:Index updates", xla="indexed.tensor_scatter_update",
     linear="tensor+updates", pattern="moves", in_place="tensor",
     batch=batching.tensor_scatter("tensor_scatter_update"),
     rule=(

@@ -12,13 +12,13 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import batching
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.static import axis_of, ints_of
-from gradtape._src.ops.table import ANY, NUMBER, composite, movement
+from gradtape._src.ops.table import ALL, NUMBER, composite, movement
 from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
 
 concat = movement(
-    "concat", ANY, "values:Operands axis:Axis", one_is_all=True, xla="jnp.concatenate",
+    "concat", ALL, "values:Operands axis:Axis", one_is_all=True, xla="jnp.concatenate",
     batch="leading",
     transpose=lambda g, xs, out, axis: chunks(g, axis, [x.shape[axis] for x in xs]),
     numpy=lambda xs, axis: np.concatenate(xs, axis),
@@ -37,7 +37,7 @@ concat = movement(
 )  # fmt: skip
 
 stack = movement(
-    "stack", ANY, "values:Operands axis:NewAxis=0", xla="jnp.stack",
+    "stack", ALL, "values:Operands axis:NewAxis=0", xla="jnp.stack",
     batch="leading",
     transpose=lambda g, xs, out, axis: slices(g, axis),
     numpy=lambda xs, axis=0: np.stack(xs, axis),
@@ -54,7 +54,7 @@ stack = movement(
 )  # fmt: skip
 
 chunks = movement(
-    "split", ANY, "value axis:Axis sizes:Ints", many=True, xla="join.split",
+    "split", ALL, "value axis:Axis sizes:Ints", many=True, xla="join.split",
     batch=batching.split,
     transpose=lambda g, x, out, axis, sizes: concat(g, axis),
     numpy=lambda x, axis, sizes: np.split(x, np.cumsum(sizes)[:-1], axis),
@@ -71,7 +71,7 @@ chunks = movement(
 )  # fmt: skip
 
 slices = movement(
-    "unstack", ANY, "value axis:Axis=0", many=True, xla="join.unstack",
+    "unstack", ALL, "value axis:Axis=0", many=True, xla="join.unstack",
     transpose=lambda g, x, out, axis: stack(g, axis),
     numpy=lambda x, axis=0: [np.take(x, i, axis) for i in range(x.shape[axis])],
     samples=[call((3,)), call((2, 3)), call((2, 3), axis=-1), call((2, 0))],

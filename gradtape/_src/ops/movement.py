@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.base.dtypes import string
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import arithmetic, batching, indexed, reduction, rewriting, slicing
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.static import array_of, axis_of, ints_of
-from gradtape._src.ops.table import ANY, NUMBER, composite, movement, opaque
+from gradtape._src.ops.table import ALL, NUMBER, composite, movement, opaque
 from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = [
@@ -26,21 +27,21 @@ __all__ = [
 # ---- the same elements in the same order ----
 
 identity = movement(
-    "identity", ANY, "input", transpose=lambda g, x, out: g, alias=True, simplify=rewriting.identity,
+    "identity", ALL, "input", transpose=lambda g, x, out: g, alias=True, simplify=rewriting.identity,
     xla="jnp.asarray",
     numpy=lambda x: x, samples=[call(()), call((2, 3)), call((0, 3))], names="identity",
     doc="The same values as a new tensor; of a variable, its present value.",
 )  # fmt: skip
 
 stop_gradient = opaque(
-    "stop_gradient", ANY, "input", rule=None, native="identity", xla="lax.stop_gradient",
+    "stop_gradient", ALL, "input", rule=None, native="identity", xla="lax.stop_gradient",
     batch="leading",
     numpy=lambda x: x, samples=[call(()), call((2, 3))], names="stop_gradient",
     doc="The same values, as a constant to every tape.",
 )  # fmt: skip
 
 reshape = movement(
-    "reshape", ANY, "tensor shape:Reshape", alias=True, simplify=rewriting.reshape, xla="jnp.reshape",
+    "reshape", ALL, "tensor shape:Reshape", alias=True, simplify=rewriting.reshape, xla="jnp.reshape",
     transpose=lambda g, x, out, shape: reshape(g, x.shape),
     numpy=lambda x, shape: np.reshape(x, shape),
     samples=[
@@ -58,7 +59,7 @@ reshape = movement(
 )  # fmt: skip
 
 expand_dims = movement(
-    "expand_dims", ANY, "input axis:NewAxis", alias=True, xla="jnp.expand_dims",
+    "expand_dims", ALL, "input axis:NewAxis", alias=True, xla="jnp.expand_dims",
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=lambda x, axis: np.expand_dims(x, axis),
     samples=[
@@ -78,7 +79,7 @@ def _numpy_squeeze(x, axis=None):
 
 
 squeeze_axes = movement(
-    "squeeze_axes", ANY, "input axis:Axes", alias=True, xla="movement.reshaped",
+    "squeeze_axes", ALL, "input axis:Axes", alias=True, xla="movement.reshaped",
     transpose=lambda g, x, out, axis: reshape(g, x.shape),
     numpy=_numpy_squeeze,
     samples=[
@@ -97,7 +98,7 @@ squeeze_axes = movement(
 )  # fmt: skip
 
 squeeze = movement(
-    "squeeze", ANY, "input axis:Extra=None", fallback=squeeze_axes, alias=True, xla="jnp.squeeze",
+    "squeeze", ALL, "input axis:Extra=None", fallback=squeeze_axes, alias=True, xla="jnp.squeeze",
     batch=batching.squeeze,
     transpose=lambda g, x, out: reshape(g, x.shape),
     numpy=_numpy_squeeze,
@@ -121,7 +122,7 @@ def _transpose_conjugate(a: Any, perm: Any = None, conjugate: bool = False, name
 
 
 transpose = movement(
-    "transpose", ANY, "a perm:Perm=None conjugate:Extra=False", fallback=_transpose_conjugate,
+    "transpose", ALL, "a perm:Perm=None conjugate:Extra=False", fallback=_transpose_conjugate,
     xla="jnp.transpose",
     simplify=rewriting.transpose,
     transpose=lambda g, x, out, perm: transpose(g, _inverse(perm)),
@@ -140,7 +141,7 @@ transpose = movement(
 )  # fmt: skip
 
 reverse = movement(
-    "reverse", ANY, "tensor axis:Axes", xla="lax.rev",
+    "reverse", ALL, "tensor axis:Axes", xla="lax.rev",
     transpose=lambda g, x, out, axis: reverse(g, axis),
     numpy=lambda x, axis: np.flip(x, tuple(axis)),
     samples=[
@@ -155,7 +156,7 @@ reverse = movement(
 )  # fmt: skip
 
 rolled = movement(
-    "roll", ANY, "input shift:Ints axis:Ints", xla="movement.roll",
+    "roll", ALL, "input shift:Ints axis:Ints", xla="movement.roll",
     batch=batching.roll,
     transpose=lambda g, x, out, shift, axis: rolled(g, [-s for s in shift], axis),
     numpy=lambda x, shift, axis: np.roll(x, tuple(shift), tuple(axis)),
@@ -208,7 +209,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Any:
 # ---- elements more than once ----
 
 broadcast_to = movement(
-    "broadcast_to", ANY, "input shape:Shape", simplify=rewriting.to_shape, xla="jnp.broadcast_to",
+    "broadcast_to", ALL, "input shape:Shape", simplify=rewriting.to_shape, xla="jnp.broadcast_to",
     batch=batching.broadcast_to,
     transpose=lambda g, x, out, shape: reduction.sum_to(g, x.shape),
     numpy=lambda x, shape: np.broadcast_to(x, shape),
@@ -237,7 +238,7 @@ def _untile(g, x, out, multiples):
 
 
 tile = movement(
-    "tile", ANY, "input multiples:Ints", transpose=_untile, xla="jnp.tile",
+    "tile", ALL, "input multiples:Ints", transpose=_untile, xla="jnp.tile",
     batch=batching.tile,
     numpy=lambda x, multiples: np.tile(x, multiples),
     samples=[
@@ -259,7 +260,7 @@ def _unrepeat(g, x, out, repeats, axis):
 
 
 repeated = movement(
-    "repeat", ANY, "input repeats:Int axis:Axis", transpose=_unrepeat, xla="jnp.repeat",
+    "repeat", ALL, "input repeats:Int axis:Axis", transpose=_unrepeat, xla="jnp.repeat",
     batch="leading",
     numpy=lambda x, repeats, axis: np.repeat(x, repeats, axis),
     samples=[
@@ -332,7 +333,7 @@ def _numpy_pad(x, value, paddings):
 
 
 padded = movement(
-    "pad", ANY, "tensor constant_values paddings:Ints", xla="movement.pad",
+    "pad", ALL, "tensor constant_values paddings:Ints", xla="movement.pad",
     batch=batching.pad,
     # As in TensorFlow the constant has no gradient.
     transpose=(
@@ -372,7 +373,7 @@ def _numpy_unmirror(g, paddings, mode):
 
 
 mirror_pad = movement(
-    "mirror_pad", ANY, "tensor paddings:Ints mode:Int", xla="movement.mirror_pad",
+    "mirror_pad", ALL, "tensor paddings:Ints mode:Int", xla="movement.mirror_pad",
     batch=batching.mirror_pad,
     transpose=lambda g, x, out, paddings, mode: mirror_unpad(g, paddings, mode),
     numpy=_numpy_mirror,
@@ -431,7 +432,8 @@ def pad(
         ) from None
     mode = mode.upper()
     if mode == "CONSTANT":
-        return padded(x, constant_values, widths)
+        empty = x.dtype is string and isinstance(constant_values, int) and constant_values == 0
+        return padded(x, "" if empty else constant_values, widths)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
             f'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '

@@ -14,7 +14,7 @@ from gradtape._src.ops.comparison import less, select
 from gradtape._src.ops.movement import expand_dims
 from gradtape._src.ops.samples import at, bools, call, ints
 from gradtape._src.ops.static import array_of, axis_of
-from gradtape._src.ops.table import ANY, composite, indexed, opaque
+from gradtape._src.ops.table import ALL, ANY, composite, indexed, opaque
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.conversion import as_tensor
 
@@ -67,7 +67,7 @@ def _numpy_unmask(g, mask, axis, shape):
 
 
 masked = indexed(
-    "boolean_mask", ANY, "tensor mask:Condition axis:Axis=0 count:Int=-1", linear="tensor", pattern="moves",
+    "boolean_mask", ALL, "tensor mask:Condition axis:Axis=0 count:Int=-1", linear="tensor", pattern="moves",
     xla="selection.boolean_mask",
     shape_from_values=lambda axis, count: count < 0,
     rule=(lambda g, x, mask, out, axis, count: boolean_unmask(g, mask, axis, x.shape), None),
@@ -141,7 +141,7 @@ def _numpy_one_hot(indices, on_value, off_value, depth, axis):
 
 
 hot = opaque(
-    "one_hot", ANY, "indices:Index on_value off_value depth:Int axis:NewAxis", rule=None,
+    "one_hot", ALL, "indices:Index on_value off_value depth:Int axis:NewAxis", rule=None,
     xla="selection.one_hot",
     batch=batching.one_hot,
     numpy=_numpy_one_hot,
@@ -210,8 +210,10 @@ def one_hot(
                 f"one_hot: dtype {values[0].dtype.name} of on_value does not match dtype {v.dtype.name} of "
                 f"off_value"
             )
-    default = _on_and_off(next(v for v in values if v is not None).dtype)
-    return hot(indices, *(d if v is None else v for v, d in zip(values, default, strict=True)), depth, axis)
+    if any(v is None for v in values):
+        default = _on_and_off(next(v for v in values if v is not None).dtype)
+        values = [d if v is None else v for v, d in zip(values, default, strict=True)]
+    return hot(indices, *values, depth, axis)
 
 
 # ---- distinct elements, permutations ----
@@ -224,7 +226,7 @@ def _numpy_unique(x):
 
 
 distinct = opaque(
-    "unique", ANY, "x", rule=None, many=True, shape_from_values=True,
+    "unique", ALL, "x", rule=None, many=True, shape_from_values=True,
     numpy=_numpy_unique, samples=[call(at([1, 0, 1, 1, 0])), call((4,)), call((0,))],
     bad=[(call((2, 2)), "InvalidArgumentError", "unique expects a 1D vector.")],
     doc="The distinct elements in order of appearance, and for each element of `x` the place of its value.",

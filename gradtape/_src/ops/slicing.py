@@ -15,7 +15,7 @@ from gradtape._src.ops import batching
 from gradtape._src.ops.arithmetic import zero
 from gradtape._src.ops.samples import call
 from gradtape._src.ops.static import ints_of
-from gradtape._src.ops.table import ANY, composite, movement
+from gradtape._src.ops.table import ALL, ANY, composite, movement
 from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["index", "index_update", "slice_", "strided_slice", "unindex"]
@@ -38,7 +38,7 @@ def _numpy_update(x, value, begin, step, size):
 
 
 index = movement(
-    "index", ANY, "x begin:Ints step:Ints size:Ints shape:Ints", xla="slicing.index",
+    "index", ALL, "x begin:Ints step:Ints size:Ints shape:Ints", xla="slicing.index",
     batch=batching.index,
     transpose=lambda g, x, out, begin, step, size, shape: unindex(g, begin, step, size, x.shape),
     numpy=lambda x, begin, step, size, shape: np.reshape(x[_region(begin, step, size)], shape),
@@ -77,7 +77,7 @@ unindex = movement(
 )  # fmt: skip
 
 index_update = movement(
-    "index_update", ANY, "x value begin:Ints step:Ints size:Ints", xla="slicing.index_update",
+    "index_update", ALL, "x value begin:Ints step:Ints size:Ints", xla="slicing.index_update",
     batch=batching.index_update,
     transpose=(
         lambda g, x, v, out, begin, step,

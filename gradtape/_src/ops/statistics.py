@@ -54,7 +54,7 @@ def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
 def count_nonzero(input, axis=None, keepdims=None, dtype=dtypes.int64, name=None):
     """How many elements over `axis` are not zero (or, of truth values, are true)."""
     x = as_tensor(input)
-    some = x if x.dtype.is_bool else not_equal(x, 0)
+    some = x if x.dtype.is_bool else not_equal(x, "" if x.dtype is dtypes.string else 0)
     return as_type(reduce_sum(casting.cast(some, dtypes.int64), axis, bool(keepdims)), dtypes.as_dtype(dtype))
 
 

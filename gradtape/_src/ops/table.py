@@ -35,6 +35,8 @@ COMPLEX = _bits("c")
 REAL = INT | FLOAT
 NUMBER = REAL | COMPLEX
 ANY = NUMBER | BOOL
+TEXT = _bits("O")  # strings, which native code moves and compares as numbers: tensors/text.py
+ALL = ANY | TEXT
 WIDE = sum(1 << code for code in _WIDE)  # float32 and float64
 
 PARAM_KINDS: dict[str, tuple[int, bool, bool]] = _core.param_kinds()

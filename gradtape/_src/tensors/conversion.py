@@ -15,7 +15,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above
+from gradtape._src.tensors import above, text
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _INT32 = dtypes.int32._code
@@ -77,6 +77,8 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
         )
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, code)
+    if text.looks_like_text(value):
+        return _from_text(value, code)
     if hasattr(type(value), "__tf_tensor__"):
         return value.__tf_tensor__(None if code < 0 else dtypes.BY_CODE[code])
     if isinstance(value, TensorShape):
@@ -84,8 +86,16 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
     return _from_array(value, code)
 
 
+def _from_text(value: Any, code: int) -> _core.Tensor:
+    if code in (-1, text.STRING):
+        return text.convert(value)
+    raise TypeError(f"Cannot convert {_short(value)} to EagerTensor of dtype {dtypes.BY_CODE[code].name}.")
+
+
 def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
     if not _holds_tensors(value):
+        if text.looks_like_text(value):
+            return _from_text(value, code)
         return _from_array(value, code)
     wanted = code
     if code < 0:
@@ -148,7 +158,7 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
         array = array.astype(array.dtype.newbyteorder("="))
     plain = not _is_array(value)
     if code >= 0:
-        if plain:
+        if plain or code == text.STRING:
             _check_fits(array, code, value)
         return _cast_array(array, code)
     if plain:
@@ -214,6 +224,7 @@ def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
         (kind in "fc" and not (wanted.is_floating or wanted.is_complex))
         or (kind == "c" and not wanted.is_complex)
         or (wanted.is_bool and kind != "b")
+        or wanted is dtypes.string
     )
     if loses and array.size > 0:
         raise TypeError(
@@ -231,6 +242,8 @@ def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
 
 def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
     wanted = dtypes.BY_CODE[code]
+    if wanted is dtypes.string:  # an empty list
+        return text.make(np.empty(array.shape, object))
     if array.dtype.kind == "c" and not wanted.is_complex:
         array = array.real
     if wanted is dtypes.bfloat16:
@@ -246,16 +259,9 @@ def _short(value: Any) -> str:
     return reprlib.repr(value)
 
 
-class TextError(errors.InvalidArgumentError, TypeError):
-    """Text where numbers belong: TensorFlow has tensors of it, and ops that refuse them."""
-
-
 def _unsupported(value: Any, array: np.ndarray) -> Exception:
     if array.dtype.kind in "US":
-        return TextError(
-            f"convert_to_tensor: {_short(value)} is text, and gradtape has no string tensors. Hint: keep "
-            "text in Python lists."
-        )
+        return ValueError("Can't convert Python sequence with mixed types to Tensor.")
     if isinstance(value, np.ndarray):
         return ValueError(
             f"Failed to convert a NumPy array to a Tensor (Unsupported object type: dtype {array.dtype}). "

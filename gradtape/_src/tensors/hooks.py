@@ -14,7 +14,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors, log, settings
 from gradtape._src.base.errors import NeedsConstants, Untraceable
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above, protocol
+from gradtape._src.tensors import above, protocol, text
 from gradtape._src.tensors.conversion import convert, densify, dtype_code
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -225,5 +225,6 @@ def install() -> None:
                 for d in dtypes.BY_CODE
             ),
             fetch=fetch,
+            text=text.run,
         )
     )

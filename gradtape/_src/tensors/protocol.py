@@ -40,6 +40,7 @@ class Hooks(TypedDict):
     np_empty: Callable[..., Any]
     np_dtypes: Sequence[Any]  # NumPy's types by number
     fetch: Callable[[Any], Any]  # an array on a device: its bytes on the host
+    text: Callable[[Any, tuple, tuple], Any]  # an op on strings: (op, operands, attributes)
 
 
 class Symbol(Protocol):

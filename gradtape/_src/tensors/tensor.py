@@ -18,7 +18,7 @@ from gradtape._core import Tensor
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import more
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above, conversion
+from gradtape._src.tensors import above, conversion, text
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -108,6 +108,8 @@ def as_array(x: Tensor) -> np.ndarray:
             "while a function is traced. Hint: use tf ops instead of NumPy inside tf.function, or "
             "tf.numpy_function." + more("traced-values")
         )
+    if x.dtype is dtypes.string:
+        return text.array_of(x)
     return np.asarray(x.numpy()) if x.dtype is dtypes.bfloat16 else np.asarray(memoryview(x))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES, WIDE
 from gradtape._src.engines.native import fuse, in_place, plan
 from gradtape._src.graph import simplify
@@ -58,7 +59,11 @@ def lowered(
     aliases: dict[Value, Value] = {}
     for item in order:
         if isinstance(item, Node):
-            if item.op.row.alias:
+            if item.has_text and (
+                item.op.row.native or (isinstance(item.op, Callback) and item.op.is_barrier)
+            ):
+                steps.append(Step("call", _eager(item), list(item.operands), list(item.results), (), (item,)))
+            elif item.op.row.alias:
                 aliases[item.results[0]] = aliases.get(item.operands[0], item.operands[0])
             elif isinstance(item.op, Callback) and item.op.is_barrier:
                 aliases.update(
@@ -78,6 +83,18 @@ def lowered(
             steps.append(_cluster_step(item, leaving[item]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
     return graph, steps, aliases, over
+
+
+def _eager(node: Node) -> Callable[..., list]:
+    """The node as a call: an op on strings, which have no place in the memory of a program."""
+    if isinstance(node.op, Callback):
+        return lambda *operands: list(operands)
+
+    def run(*operands: Any) -> list:
+        with aside():
+            return list(_core.apply(node.op, list(operands), node.attrs))
+
+    return run
 
 
 def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 from gradtape import _core
 from gradtape._src.base import log, settings
 from gradtape._src.base.contexts import aside
-from gradtape._src.engines import Engine
+from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.engines.xla.names import is_started
 from gradtape._src.engines.xla.ops.collective import REPLICA
 from gradtape._src.engines.xla.program import XlaProgram
@@ -50,8 +50,10 @@ class Xla(Engine):
         if len(devices) > 1:
             self._place = NamedSharding(self.mesh, PartitionSpec())
 
-    def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> XlaProgram:
-        """As `Engine.program`."""
+    def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> Any:
+        """As `Engine.program`; a graph with strings in it is native, for XLA has none."""
+        if any(node.has_text for node in graph.nodes):
+            return NATIVE.program(graph, updates, checked)
         if self.mesh.size > 1 and not self.runs(graph):
             # Devices that wait for each other must not wait for the host.
             log.warning("Replicas share one device, because a part of their program runs on the host.")

@@ -1,0 +1,167 @@
+"""Tensors of strings: values that Python holds, as arrays of bytes objects.
+
+A tensor of type `string` names an array of NumPy's (`core/py/device.h`); no kernel reads it. Ops that only move elements,
+or compare them, run all the same: the core hands them over (`run`), strings become numbers, equal ones the same, native code
+moves the numbers, and they become strings again. Which ops do is said in their rows (`TEXT` among their types). Functions
+of strings themselves (`tf.strings`) are ops written in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base import dtypes, errors
+
+STRING = dtypes.string._code
+_NUMBER = (
+    dtypes.uint64._code
+)  # what strings are moved as; results of this type are strings (core/py/op_run.cpp)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a tensor of strings."""
+    return isinstance(value, _core.Tensor) and value.dtype is dtypes.string
+
+
+def make(array: np.ndarray) -> _core.Tensor:
+    """The tensor of an array of bytes objects, which cannot be changed any more."""
+    array.flags.writeable = False
+    return _core.from_device(array, array.shape, STRING)
+
+
+def array_of(tensor: _core.Tensor) -> np.ndarray:
+    """The bytes of a tensor of strings, to be read only."""
+    (array,) = _core.device_arrays([tensor])
+    if array is None:
+        raise TypeError(f"Expected a tensor of strings with a value; got {tensor!r}.")
+    return array
+
+
+def array(values: Iterable[bytes], shape: Any) -> np.ndarray:
+    """An array of bytes objects, from its elements in row-major order."""
+    out = np.empty(tuple(shape), object)
+    out.reshape(-1)[:] = list(values)
+    return out
+
+
+def looks_like_text(value: Any) -> bool:
+    """Whether a value of the user's is a string, an array of strings, or a list that starts with one."""
+    depth = 0
+    while isinstance(value, (list, tuple)) and value and depth < 32:
+        value, depth = value[0], depth + 1
+    if isinstance(value, (str, bytes)):
+        return True
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "OUS":
+        return False
+    return value.dtype.kind != "O" or isinstance(next(iter(value.flat), None), (str, bytes))
+
+
+def convert(value: Any) -> _core.Tensor:
+    """Strings, lists of them and arrays of them as a tensor; str becomes UTF-8.
+
+    Raises:
+      ValueError: if there is something else among them, or rows have different lengths.
+    """
+    return make(_array(value))
+
+
+def _array(value: Any) -> np.ndarray:
+    if isinstance(value, (str, bytes)):
+        return array([_bytes(value)], ())
+    if isinstance(value, np.ndarray):
+        return array(map(_element, value.reshape(-1).tolist()), value.shape)
+    leaves: list[bytes] = []
+    shape = _collect(value, leaves)
+    return array(leaves, shape)
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+
+
+def _element(value: Any) -> bytes:
+    if isinstance(value, (str, bytes)):
+        return _bytes(value)
+    raise ValueError(
+        f"Failed to convert a NumPy array to a Tensor (Unsupported object type {type(value).__name__})."
+    )
+
+
+def _collect(value: Any, leaves: list[bytes]) -> tuple[int, ...]:
+    """Appends the strings of a nested list, and gives its shape."""
+    if isinstance(value, (str, bytes)):
+        leaves.append(_bytes(value))
+        return ()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OUS":
+        leaves.extend(map(_element, value.reshape(-1).tolist()))
+        return value.shape
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(
+            f"Can't convert Python sequence with mixed types to Tensor: {value!r} of type {type(value).__name__} is "
+            "among strings."
+        )
+    shapes = {_collect(v, leaves) for v in value}
+    if len(shapes) > 1:
+        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
+    return (len(value), *(shapes.pop() if shapes else ()))
+
+
+# ---- ops ------------------------------------------------------------------------------------------
+
+
+def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
+    """An op of the core on operands of which some are strings; called by the core."""
+    if own := _OWN.get(op.op_name):
+        return own(*operands, *attrs)
+    numbers: dict[bytes, int] = {b"": 0}  # zeros that ops put in are empty strings
+
+    def number(x: _core.Tensor) -> _core.Tensor:
+        if x.dtype is not dtypes.string:
+            return x
+        words = array_of(x)
+        codes = [numbers.setdefault(w, len(numbers)) for w in words.reshape(-1).tolist()]
+        return _core.from_buffer(np.array(codes, np.uint64).reshape(words.shape), _NUMBER)
+
+    results = _core.apply(op, [number(x) for x in operands], attrs)
+    words = array(numbers, [len(numbers)])
+    out = [
+        make(_whole(words[np.asarray(r).astype(np.intp)])) if r.dtype._code == _NUMBER else r for r in results
+    ]
+    return tuple(out) if op.row.many else out[0]
+
+
+def _joined(a: _core.Tensor, b: _core.Tensor) -> _core.Tensor:
+    x, y = array_of(a), array_of(b)
+    try:
+        return make(_whole(x + y))
+    except ValueError:
+        raise errors.InvalidArgumentError(
+            f"add: Incompatible shapes: {list(x.shape)} vs. {list(y.shape)}"
+        ) from None
+
+
+def _whole(value: Any) -> np.ndarray:
+    """The array of a result of NumPy's, which gives the element itself for an array without axes."""
+    return value if isinstance(value, np.ndarray) else array([value], ())
+
+
+def _zeros(shape: tuple[int, ...], *_: Any) -> _core.Tensor:
+    out = np.empty(shape, object)
+    out[...] = b""
+    return make(out)
+
+
+def _cast(x: _core.Tensor, dtype: dtypes.DType, *_: Any) -> _core.Tensor:
+    if x.dtype is dtype:
+        return x
+    raise errors.UnimplementedError(
+        f"cast: Cast {x.dtype.name} to {dtype.name} is not supported. Hint: tf.strings.to_number, tf.strings.as_string."
+    )
+
+
+# What is not moving elements about. Sums of strings are strings joined in pairs, with broadcasting.
+_OWN = {"add": _joined, "zeros": _zeros, "cast": _cast}
