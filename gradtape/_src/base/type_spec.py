@@ -8,7 +8,7 @@ tapes and datasets know such values in this way only; `gradtape/_src/tensors/com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -243,17 +243,17 @@ class BatchableTypeSpec(TypeSpec):
 
     @property
     def _flat_tensor_specs(self) -> list:
-        return nest.flatten(nest.map_structure(_encoded_specs, self._component_specs))
+        return nest.flatten(nest.map_structure(encoded_specs, self._component_specs))
 
     def _to_tensor_list(self, value: Any) -> list:
         components = self._to_components(value)
-        return nest.flatten(nest.map_structure(_encoded, self._component_specs, components))
+        return nest.flatten(nest.map_structure(encoded, self._component_specs, components))
 
     def _to_batched_tensor_list(self, value: Any) -> list:
         """The same for a batch: every tensor has at least one axis."""
         components = self._to_components(value)
         found = nest.flatten(
-            nest.map_structure(lambda s, v: _encoded(s, v, 1), self._component_specs, components)
+            nest.map_structure(lambda s, v: encoded(s, v, 1), self._component_specs, components)
         )
         if any(t.shape.rank == 0 for t in found):
             raise ValueError(
@@ -263,7 +263,7 @@ class BatchableTypeSpec(TypeSpec):
 
     def _from_compatible_tensor_list(self, tensor_list: Sequence[Any]) -> Any:
         items = iter(tensor_list)
-        return self._from_components(nest.map_structure(lambda s: _decoded(s, items), self._component_specs))
+        return self._from_components(nest.map_structure(lambda s: decoded(s, items), self._component_specs))
 
 
 def _encoder(spec: Any) -> Any:
@@ -272,29 +272,32 @@ def _encoder(spec: Any) -> Any:
     return None if type(found) is TypeSpecBatchEncoder else found
 
 
-def _encoded_specs(spec: Any) -> list:
+def encoded_specs(spec: Any) -> list:
+    """The specs of the tensors that a value of this spec is written as."""
     encoder = _encoder(spec)
     if encoder is None:
         return spec._flat_tensor_specs
-    return nest.flatten(nest.map_structure(_encoded_specs, encoder.encoding_specs(spec)))
+    return nest.flatten(nest.map_structure(encoded_specs, encoder.encoding_specs(spec)))
 
 
-def _encoded(spec: Any, value: Any, minimum_rank: int = 0) -> list:
+def encoded(spec: Any, value: Any, minimum_rank: int = 0) -> list:
+    """A value as a flat list of tensors that can be stacked and cut."""
     encoder = _encoder(spec)
     if encoder is None:
         many = minimum_rank and isinstance(spec, BatchableTypeSpec)
         return spec._to_batched_tensor_list(value) if many else spec._to_tensor_list(value)
     parts = encoder.encode(spec, value, minimum_rank)
-    inner = nest.map_structure(lambda s, v: _encoded(s, v, minimum_rank), encoder.encoding_specs(spec), parts)
+    inner = nest.map_structure(lambda s, v: encoded(s, v, minimum_rank), encoder.encoding_specs(spec), parts)
     return nest.flatten(inner)
 
 
-def _decoded(spec: Any, tensors: Any) -> Any:
+def decoded(spec: Any, tensors: Iterator[Any]) -> Any:
+    """The value of a spec that is written as the next of these tensors."""
     encoder = _encoder(spec)
     if encoder is None:
         return spec._from_compatible_tensor_list([next(tensors) for _ in spec._flat_tensor_specs])
     return encoder.decode(
-        spec, nest.map_structure(lambda s: _decoded(s, tensors), encoder.encoding_specs(spec))
+        spec, nest.map_structure(lambda s: decoded(s, tensors), encoder.encoding_specs(spec))
     )
 
 

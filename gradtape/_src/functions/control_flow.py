@@ -19,6 +19,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.control.assertions import Assert
 from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.functions import encoded_map
 from gradtape._src.graph.ir import is_symbolic
 from gradtape._src.tensors.conversion import read
 
@@ -272,7 +273,7 @@ def map_fn(
 
     Args:
       elems: a tensor or a nest of tensors, which are cut along their first axis.
-      fn_output_signature: the type (or TensorSpec) of the results, in their structure; needed if
+      fn_output_signature: the type (or spec) of the results, in their structure; needed if
         it is not that of `elems`. `dtype` is its old name.
 
     Raises:
@@ -280,6 +281,8 @@ def map_fn(
     """
     _want_callable(fn=fn)
     signature = dtype if fn_output_signature is None else fn_output_signature
+    if not nest.are_plain([*nest.flatten(elems), *nest.flatten(signature)]):
+        return encoded_map.map_encoded(map_fn, fn, elems, signature, infer_shape)
     rows, count = _rows(elems)
     if signature is None:
         signature = nest.map_structure(lambda e: ops.convert_to_tensor(e).dtype, elems)

@@ -16,6 +16,7 @@ LAZY = frozenset(
 
 # Names that live in a module of another name: a module, or `module:name`.
 _ELSEWHERE = {
+    "experimental.extension_type": "gradtape.extension_type",
     "experimental.numpy": "gradtape.tnp",
     "get_logger": "gradtape._src.control.printing:get_logger",
     "losses": "gradtape.keras.losses",
@@ -24,6 +25,9 @@ _ELSEWHERE = {
     "make_ndarray": "gradtape.io.tensor_proto:make_ndarray",
     "make_tensor_proto": "gradtape.io.tensor_proto:make_tensor_proto",
 }
+
+_EXTENSION_TYPES = "BatchableExtensionType", "ExtensionType", "ExtensionTypeBatchEncoder", "ExtensionTypeSpec"
+_ELSEWHERE |= {f"experimental.{k}": f"gradtape.extension_type:{k}" for k in _EXTENSION_TYPES}
 
 _OPERATORS = (
     " Adjoint BlockDiag BlockLowerTriangular Circulant Circulant2D Circulant3D Composition Diag FullMatrix Householder "
@@ -64,7 +68,6 @@ _WORDS = {
     "raw_ops": "gradtape has no raw ops. Hint: the functions of tf, tf.math, tf.nn and tf.image.",
     "dtypes.experimental": "it is not part of gradtape.",
     "experimental.dtensor": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
-    "experimental.ExtensionType": "gradtape has no extension types. Hint: a tuple, dict or dataclass of tensors.",
     "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
     "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",

@@ -1,0 +1,69 @@
+"""`tf.map_fn` over values that are made of tensors, and with results that are.
+
+Rows and results are written as tensors, by the encoding of their specs (`BatchableTypeSpec`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradtape._src.base import dtypes, nest
+from gradtape._src.base.type_spec import TypeSpec
+from gradtape._src.tensors.conversion import as_tensor
+
+
+def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infer_shape: bool) -> Any:
+    """`map_fn(fn, elems, fn_output_signature=signature)`, by a `map_fn` of tensors.
+
+    Raises:
+      ValueError: if a result does not fit the signature.
+    """
+    given = nest.flatten(elems)
+    specs = [x._type_spec if nest.is_composite(type(x)) else None for x in given]
+    # Of the rows: they come from a batch.
+    row_specs = [None if s is None else s._unbatch() for s in specs]
+    columns = [
+        as_tensor(x) if s is None else s._to_batched_tensor_list(x) for s, x in zip(specs, given, strict=True)
+    ]
+    if signature is None:
+        kinds = [c.dtype if s is None else s for s, c in zip(row_specs, columns, strict=True)]
+        signature = nest.pack_sequence_as(elems, kinds)
+    wanted = nest.flatten(signature)
+
+    def encoded(rows: list) -> list:
+        parts = [
+            r if s is None else s._from_compatible_tensor_list(r)
+            for s, r in zip(row_specs, rows, strict=True)
+        ]
+        result = fn(nest.pack_sequence_as(elems, parts))
+        nest.assert_same_structure(signature, result)
+        return [_written(s, v) for s, v in zip(wanted, nest.flatten(result), strict=True)]
+
+    flat = [s._flat_tensor_specs if _is_more(s) else s for s in wanted]
+    made = map_fn(encoded, columns, infer_shape=infer_shape, fn_output_signature=flat)
+    count = nest.flatten(columns)[0].shape[0]
+    out = [
+        s._batch(count)._from_compatible_tensor_list(m) if _is_more(s) else m
+        for s, m in zip(wanted, made, strict=True)
+    ]
+    return nest.pack_sequence_as(signature, out)
+
+
+def _is_more(kind: Any) -> bool:
+    """Whether a result is more than a tensor."""
+    return isinstance(kind, TypeSpec) and nest.is_composite(type(kind))
+
+
+def _written(spec: Any, value: Any) -> Any:
+    if not _is_more(spec):
+        return value
+    if not spec.is_compatible_with(value):
+        found = (
+            value._type_spec if nest.is_composite(type(value)) else dtypes.as_dtype(as_tensor(value).dtype)
+        )
+        raise ValueError(
+            f"Error in map_fn:\n  Expected `fn` to return a:\n    {spec}\n  But it returned a:\n    {found}\n    "
+            f"(value={value})\n  To fix, update the `fn_output_signature` (or `dtype`) argument to `map_fn`."
+        )
+    return spec._to_tensor_list(value)
