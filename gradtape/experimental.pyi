@@ -1,6 +1,11 @@
 # Written by tools/stubs.py from the op table: `make stubs`.
+from gradtape import extension_type as extension_type
 from gradtape import tnp as _tnp
 from gradtape._typing import Any as _Any
+from gradtape.extension_type import BatchableExtensionType as BatchableExtensionType
+from gradtape.extension_type import ExtensionType as ExtensionType
+from gradtape.extension_type import ExtensionTypeBatchEncoder as ExtensionTypeBatchEncoder
+from gradtape.extension_type import ExtensionTypeSpec as ExtensionTypeSpec
 
 class dlpack:
     @staticmethod
