@@ -46,6 +46,7 @@ from gradtape._src.base.scopes import (
     executing_eagerly,
     group,
     init_scope,
+    inside_function,
     name_scope,
     no_op,
     variable_creator_scope,

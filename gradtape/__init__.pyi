@@ -62,6 +62,7 @@ from gradtape._src.base.scopes import control_dependencies as control_dependenci
 from gradtape._src.base.scopes import executing_eagerly as executing_eagerly
 from gradtape._src.base.scopes import group as group
 from gradtape._src.base.scopes import init_scope as init_scope
+from gradtape._src.base.scopes import inside_function as inside_function
 from gradtape._src.base.scopes import name_scope as name_scope
 from gradtape._src.base.scopes import no_op as no_op
 from gradtape._src.base.scopes import variable_creator_scope as variable_creator_scope

@@ -356,14 +356,6 @@ ERRORS = (
         "as all other functions",
     ),
     Known(
-        "function",
-        "error",
-        "Incompatible shapes",
-        "shapes that do not fit, while tracing: `ValueError`",
-        "`InvalidArgumentError`",
-        "a function behaves as its ops do",
-    ),
-    Known(
         "py_function",
         "error",
         "ZeroDivisionError",

@@ -145,7 +145,8 @@ def for_stmt(
         if isinstance(items, _core.Tensor):
             if items.shape.rank == 0:
                 raise ValueError(
-                    f"for: expected a tensor of at least one dimension to iterate over; got {items}."
+                    "for: len requires a non-scalar tensor: expected one of at least one dimension to iterate over; got "
+                    f"{items}."
                 )
             _for_rows(items, go_on, body, get, put, names, options())
             return
@@ -342,9 +343,13 @@ def or_(*parts: Callable) -> Any:
 
 def _short(value: Any, rest: Callable, decides: bool) -> Any:
     """The rest of a condition is computed only if its beginning does not decide."""
-    pred = control.predicate(value, "logical expression")
-    ways = (lambda: control.predicate(rest(), "logical expression"), lambda: decides)
-    return control.cond(pred, *(ways[::-1] if decides else ways))
+    value = read(value)
+    # As a condition whose branches are the two operands: those must have one type, and that must be bool.
+    result = control.cond(
+        ops.cast(value, dtypes.bool), *((lambda: value, rest) if decides else (rest, lambda: value))
+    )
+    control.predicate(value, "logical expression")
+    return result
 
 
 def not_(value: Any) -> Any:

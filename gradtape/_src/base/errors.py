@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape import _core
+
 OK = 0
 CANCELLED = 1
 UNKNOWN = 2
@@ -148,9 +150,38 @@ class UnknownError(OpError):
 
 
 class InvalidArgumentError(_CodedError):
-    """An operand or attribute is wrong: shapes, dtypes or values that do not fit."""
+    """An operand or attribute is wrong: shapes, dtypes or values that do not fit.
+
+    While a function is traced it is a `ValueError` and a `TypeError` as well: TensorFlow finds shapes and dtypes that do
+    not fit while it builds the graph, where it raises those.
+    """
 
     _code = INVALID_ARGUMENT
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        tracing = cls is InvalidArgumentError and _core.current_trace() is not None
+        return super().__new__(TracedArgumentError if tracing else cls)
+
+
+# Words of eager ops, with those that TensorFlow uses while it builds a graph.
+_WORDS = {
+    "Incompatible shapes:": "Incompatible shapes (Dimensions must be equal):",
+    "operands of different types;": "operands of different types (one has a type that does not match type of the other);",
+}
+
+
+class TracedArgumentError(InvalidArgumentError, ValueError, TypeError):
+    """An `InvalidArgumentError` that was raised while a function was traced."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        text = str(self._message)
+        for eager, traced in _WORDS.items():
+            text = text.replace(eager, traced)
+        set_message(self, text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (InvalidArgumentError, self._node_def, self._op, self._message, self._error_code)
 
 
 class DeadlineExceededError(_CodedError):
@@ -237,6 +268,21 @@ class DataLossError(_CodedError):
 
 class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value: `if t:`, `for x in t`."""
+
+
+class InaccessibleTensorError(ValueError, TypeError):
+    """A symbolic tensor was used outside of the function that made it. TensorFlow raises one of the two classes.
+
+    Args:
+      tensor: how it is shown.
+    """
+
+    def __init__(self, tensor: str = "a symbolic tensor") -> None:
+        super().__init__(
+            f"{tensor} is out of scope and cannot be used here: it was made while another function, branch or loop was "
+            "traced, and has no value. Hint: Use return values, explicit Python locals or a tf.TensorArray to access it."
+            + more("traced-values")
+        )
 
 
 class NeedsConstants(Exception):  # noqa: N818

@@ -34,6 +34,16 @@ def executing_eagerly() -> bool:
     return _core.current_trace() is None
 
 
+def inside_function() -> bool:
+    """Whether a `tf.function` is being traced.
+
+    >>> from gradtape._src.base import scopes
+    >>> scopes.inside_function()
+    False
+    """
+    return _core.current_trace() is not None
+
+
 # --- names -------------------------------------------------------------------------------------
 
 

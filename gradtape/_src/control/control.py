@@ -42,10 +42,7 @@ _MOST_ATTEMPTS = 4
 def _trace() -> Trace:
     trace = _core.current_trace()
     if not isinstance(trace, Trace):
-        raise TypeError(
-            "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
-            "has no value." + errors.more("traced-values")
-        )
+        raise errors.InaccessibleTensorError()
     return trace
 
 

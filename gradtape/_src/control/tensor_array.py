@@ -26,6 +26,12 @@ def _symbolic(*values: Any) -> bool:
     return any(isinstance(v, _core.Tensor) and v._symbol is not None for v in values)
 
 
+def _out_of_range(text: str) -> errors.OpError:
+    """The error for an index that is not there: TensorFlow's arrays in graphs have another class for it."""
+    kind = errors.OutOfRangeError if _core.current_trace() is None else errors.InvalidArgumentError
+    return kind(None, None, text)
+
+
 class TensorArray:
     """A list of tensors; `write` returns the array to go on with.
 
@@ -143,13 +149,9 @@ class TensorArray:
             return ops.gather(self._as_tensor(), index)
         index = _index(index)
         if index < 0:
-            raise errors.OutOfRangeError(
-                None, None, f"Reading from negative indices (index {index}) is not allowed."
-            )
+            raise _out_of_range(f"Reading from negative indices (index {index}) is not allowed.")
         if index >= len(self._tensors):
-            raise errors.OutOfRangeError(
-                None, None, f"Tried to read from index {index} but array size is: {len(self._tensors)} "
-            )
+            raise _out_of_range(f"Tried to read from index {index} but array size is: {len(self._tensors)} ")
         if self._tensors[index] is None and index in self._cleared:
             raise errors.InvalidArgumentError(
                 None,
@@ -180,25 +182,21 @@ class TensorArray:
         """An element; zeros if nothing was written."""
         if self._tensors[index] is None:
             if not self._element_shape.is_fully_defined():
-                raise ValueError(
-                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is "
-                    "not known."
+                tracing = _core.current_trace() is not None
+                raise (errors.InvalidArgumentError if tracing else ValueError)(
+                    f"TensorArray: nothing was written at index {index}, and the shape of the elements is not known."
                 )
             self._tensors[index] = ops.zeros(self._element_shape, self._dtype)
         return self._tensors[index]
 
     def _write(self, index: int, value: Any) -> None:
         if index < 0:
-            raise errors.OutOfRangeError(
-                None, None, f"Writing to negative indices (index {index}) is not allowed."
-            )
+            raise _out_of_range(f"Writing to negative indices (index {index}) is not allowed.")
         size = len(self._tensors)
         if index >= size:
             if not self._dynamic_size:
-                raise errors.OutOfRangeError(
-                    None,
-                    None,
-                    f"Tried to write to index {index} but array is not resizeable and size is: {size} ",
+                raise _out_of_range(
+                    f"Tried to write to index {index} but array is not resizeable and size is: {size} "
                 )
             self._tensors.extend([None] * (index - size + 1))
         self._tensors[index] = self._checked(value)
@@ -326,20 +324,13 @@ class TensorArray:
         new = copy.copy(self)
         new._tensors = list(self._tensors)
         if self._buffer is None and not _symbolic(index):
-            new._place(_index(index), value)
+            new._write(_index(index), value)
             return new
         element = new._checked(value)
         if self._dynamic_size:
             new._grow(index)
         rows = ops.tensor_scatter_update(new._as_tensor(), ops.reshape(index, [1, 1]), element[None])
         return new._with_tensor(rows)
-
-    def _place(self, index: int, value: Any) -> None:
-        """Puts a value at a place that is known while a function is traced."""
-        try:
-            self._write(index, value)
-        except errors.OutOfRangeError as e:
-            raise errors.InvalidArgumentError(None, None, str(e)) from None  # as when TensorFlow runs a graph
 
     def _grow(self, index: Any) -> None:
         """An array that grows in a loop gets the size it will have after the loop."""
@@ -356,7 +347,8 @@ class TensorArray:
             raise ValueError(
                 f"Cannot unstack {rows.shape[0]} tensors into a TensorArray of static size {len(self)} "
             )
-        return self._with_tensor(rows)
+        # A tape sees the array and not `value`: gradients of its elements are not IndexedSlices of it.
+        return self._with_tensor(ops.identity(rows))
 
     def _traced_scatter(self, indices: Any, value: Any) -> TensorArray:
         rows = ops.convert_to_tensor(value, dtype_hint=self._dtype)

@@ -17,7 +17,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import composites, nest
 from gradtape._src.base.composites import Parts
-from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.errors import InaccessibleTensorError, InvalidArgumentError
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.functions import kinds
 from gradtape._src.functions.kinds import CastError, Source, VariableSpec
@@ -44,6 +44,7 @@ class Parameters:
         except (TypeError, ValueError):  # a builtin that does not tell
             rest = [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD)]
             self.signature = inspect.Signature(rest)
+        self.name = getattr(function, "__qualname__", "function")
         parameters = list(self.signature.parameters.values())
         self.names = [p.name for p in parameters if p.kind in _BY_POSITION]
         self.rest = next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), None)
@@ -76,6 +77,36 @@ class Parameters:
             raise TypeError(_unbound(e, args, kwargs, self.signature)) from None
         bound.apply_defaults()
         return bound.args, bound.kwargs
+
+
+class Contents:
+    """What the arguments of a call hold, to see afterwards whether the Python function has changed them."""
+
+    def __init__(self, parameters: Parameters, args: tuple, kwargs: dict) -> None:
+        self._parameters = parameters
+        rest = [str(parameters.rest)] * (len(args) - len(parameters.names))
+        self._arguments = [*zip([*parameters.names, *rest], args, strict=False), *kwargs.items()]
+        self._held = self._look()
+
+    def _look(self) -> list[tuple]:
+        return [(_shape_of_nest(x), nest.flatten(x)) for _, x in self._arguments]
+
+    def check(self) -> None:
+        """Raises a ValueError if lists or dicts hold something else now."""
+        now = self._look()
+        changed = [
+            name
+            for (name, _), (shape, old), (after, new) in zip(self._arguments, self._held, now, strict=True)
+            if shape != after
+            or len(old) != len(new)
+            or any(a is not b for a, b in zip(old, new, strict=True))
+        ]
+        if changed:
+            called = self._parameters
+            raise ValueError(
+                f"{called.name}{called.signature} should not modify its Python input arguments. Modifying a copy is "
+                f"allowed. The following parameter(s) were modified: {', '.join(changed)}"
+            )
 
 
 class Given:
@@ -116,6 +147,8 @@ class Given:
 
     def _leaf(self, x: Any) -> Any:
         if type(x) is _core.Tensor:
+            if x._symbol is not None:
+                raise InaccessibleTensorError(repr(x))
             self.tensors.append(x)
             self.statics.append(x._dims)
             return x
@@ -160,15 +193,6 @@ class Given:
             return next(others[1]) if hasattr(x, "_placeholder") else x
 
         return composites.together(nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves]))
-
-    def check_unchanged(self, name: str, args: tuple, kwargs: dict) -> None:
-        """Raises a ValueError if the Python function has changed the lists and dicts that it was given."""
-        now = composites.apart((args, kwargs))
-        if _shape_of_nest(now, specs=False) != _shape_of_nest(self.structure, specs=False):
-            raise ValueError(
-                f"{name} should not modify its Python input arguments. Modifying a copy is allowed. It was given "
-                f"{self.structure}, which became {(args, kwargs)}."
-            )
 
     def without_values(self) -> Given:
         """The same call without its tensors, which it would keep alive."""
@@ -439,12 +463,12 @@ def _lasting(leaf: Any) -> Any:
     return bytes(leaf) if isinstance(leaf, bytearray) else leaf
 
 
-def _shape_of_nest(structure: Any, specs: bool = True) -> Any:
+def _shape_of_nest(structure: Any) -> Any:
     """The structure of arguments as something hashable."""
     if isinstance(structure, dict):
-        return ("dict", tuple((k, _shape_of_nest(structure[k], specs)) for k in sorted(structure)))
+        return ("dict", tuple((k, _shape_of_nest(structure[k])) for k in sorted(structure)))
     if isinstance(structure, (list, tuple)) and nest.is_nested(structure):
-        return (type(structure), tuple([_shape_of_nest(x, specs) for x in structure]))
+        return (type(structure), tuple(map(_shape_of_nest, structure)))
     if isinstance(structure, Parts):
-        return Parts, structure.spec if specs else type(structure.spec)
+        return Parts, structure.spec
     return None

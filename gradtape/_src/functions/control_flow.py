@@ -5,6 +5,7 @@ Eager: a branch is called, a loop is a Python loop, and tapes see the ops inside
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -447,16 +448,51 @@ def foldr(
 # ---- Python functions as ops --------------------------------------------------------------------
 
 
+def _as_decorator(call: Callable, func: Any, inp: Any, result_types: Any, **options: Any) -> Callable | None:
+    """What `@tf.py_function(Tout=...)` returns; None if it is a call."""
+    if result_types is None:
+        raise TypeError(
+            "Missing required argument: 'Tout'. If using it as a decorator, set `Tout` by name above the function: "
+            "`@tf.py_function(Tout=tout)`"
+        )
+    if func is not None:
+        if not callable(func):
+            raise ValueError(f"Expected func to be callable. Received func={func!r} of type {type(func)}.")
+        return None
+    if inp is not None:
+        raise TypeError(
+            "`inp` goes with `func`: a decorated function is given its arguments when it is called."
+        )
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def run(*args: Any) -> Any:
+            return call(function, args, result_types, **options)
+
+        return run
+
+    return decorate
+
+
 @one_call
 def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
     """Calls a Python function on tensors; differentiable through the ops it uses.
 
     Args:
-      func: takes the tensors of `inp` and returns one value per type in `Tout`.
+      func: takes the tensors of `inp` and returns one value per type in `Tout`. Without it, a decorator is returned.
       inp: a list of tensors.
       Tout: the type of the result, or a list of types.
+
+    >>> import gradtape as tf
+    >>> @tf.py_function(Tout=tf.float32)
+    ... def doubled(x):
+    ...     return 2 * x
+    >>> doubled(tf.constant(1.5)).numpy()
+    np.float32(3.0)
     """
-    _want_callable(func=func)
+    decorator = _as_decorator(py_function, func, inp, Tout, name=name)
+    if decorator is not None:
+        return decorator
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
@@ -496,8 +532,13 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient."""
-    _want_callable(func=func)
+    """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient.
+
+    Without `func` a decorator is returned: `@tf.numpy_function(Tout=tf.float32)`.
+    """
+    decorator = _as_decorator(numpy_function, func, inp, Tout, stateful=stateful, name=name)
+    if decorator is not None:
+        return decorator
     if _core.current_trace() is not None:
         wanted = [output_spec(s) for s in nest.flatten(Tout)]
         tensors = [ops.convert_to_tensor(x) for x in inp]

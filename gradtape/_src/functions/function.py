@@ -31,7 +31,7 @@ from gradtape._src.base.errors import (
 )
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.source import line_of
-from gradtape._src.functions.arguments import FunctionType, Given, Parameters
+from gradtape._src.functions.arguments import Contents, FunctionType, Given, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
@@ -174,7 +174,7 @@ class Function(_core.Quick):
         given, trace = self._trace_for(self._given(args, kwargs), traces)
         if type(trace) is Eager:
             result = composites.apart(self._python(*args, **kwargs))
-            return composites.together(nest.map_structure(_result, result))
+            return composites.together(nest.map_structure(self._result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
             traces.calls.add(args, trace)
             if isinstance(trace, TracedFunction) and not trace.stand_ins and not _core.has_contexts():
@@ -313,14 +313,17 @@ class Function(_core.Quick):
         self._traces += not lifts
         trace = Trace(lifts=lifts, is_kept=True, engine=engine)
         symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
+        if given.has_values:
+            trace.arguments = list(given.tensors)
         stand_ins = [stand_in(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
         args, kwargs = given.with_leaves(symbols, stand_ins, placeholders)
+        contents = Contents(self.parameters, args, kwargs)
         try:
             with aside(trace):
                 result = composites.apart(self._traceable()(*args, **kwargs))
-                given.check_unchanged(self.name, args, kwargs)
-                flat = [_result(r) for r in nest.flatten(result)]
+                contents.check()
+                flat = [self._result(r) for r in nest.flatten(result)]
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
                 function_type = self._type_of(given, [t._dims for t in given.tensors])
                 concrete = TracedFunction(
@@ -335,6 +338,7 @@ class Function(_core.Quick):
             annotate(e)
             raise
         finally:
+            trace.arguments = []
             forget_values(stand_ins)
         return self._trace(given, engine, True) if concrete is None else (concrete, trace.created)
 
@@ -352,11 +356,12 @@ class Function(_core.Quick):
         placeholders = [s._placeholder() for s in given.sources]
         variables = [recording.variable(v) for v in stand_ins]
         args, kwargs = given.with_leaves(symbols, variables, placeholders)
+        contents = Contents(self.parameters, args, kwargs)
         try:
             with aside(recording):
                 result = composites.apart(self._traceable()(*args, **kwargs))
-                given.check_unchanged(self.name, args, kwargs)
-                flat = [_result(r) for r in nest.flatten(result)]
+                contents.check()
+                flat = [self._result(r) for r in nest.flatten(result)]
         except NeedsConstants:
             raise UnimplementedError(
                 None, None, f"tf.gradients with respect to a number that is made in {self.name}, whose sizes are not known. "
@@ -398,10 +403,23 @@ class Function(_core.Quick):
             self._converted = convert(self.python_function) if self.autograph else self.python_function
         return self._converted
 
+    def _result(self, value: Any) -> Any:
+        """A result of the Python function: numbers become tensors."""
+        try:
+            return None if value is None else as_tensor(value)
+        except (TypeError, ValueError) as e:
+            raise TypeError(
+                "To be compatible with tf.function, Python functions must return zero or more Tensors or ExtensionTypes or "
+                f"None values; in compilation of {self.python_function}, found return value of type {type(value).__name__}, "
+                "which is not a Tensor or ExtensionType."
+            ) from e
+
     def _python(self, *args: Any, **kwargs: Any) -> Any:
         trace = _core.current_trace()
         if trace is None:
             return self.python_function(*args, **kwargs)
+        if self.input_signature is not None:
+            args, kwargs = self._declared_type().bound(args, kwargs)
         if self.jit_compile and isinstance(trace, Trace):
             trace.run_on(engines.jit())
         return self._traceable()(*args, **kwargs)
@@ -516,11 +534,6 @@ class Function(_core.Quick):
 
 def _unpickled(python_function: Callable, options: dict[str, Any]) -> Function:
     return Function(python_function, **options)
-
-
-def _result(value: Any) -> Any:
-    """A result of the traced function: Python numbers become tensors."""
-    return value if value is None else as_tensor(value)
 
 
 def function(

@@ -12,7 +12,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base import composites, nest
 from gradtape._src.base.composites import Parts
-from gradtape._src.base.errors import more
+from gradtape._src.base.errors import InaccessibleTensorError
 from gradtape._src.graph.ir import Graph, Node, Value
 
 Static = tuple[int | None, ...] | None  # a shape with gaps; None if not even the rank is known
@@ -47,10 +47,7 @@ class Recorded(Value):
         self.unknown_rank = static is None
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
-        raise TypeError(
-            "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and has "
-            "no value. Hint: return it from that function." + more("traced-values")
-        )
+        raise InaccessibleTensorError()
 
 
 class Bindable:
@@ -126,10 +123,7 @@ class Frame(dict):
 
     def __missing__(self, value: Recorded) -> Any:
         if self.outer is None:
-            raise TypeError(
-                "a symbolic tensor is out of scope and cannot be used here: it was made while another function was traced."
-                + more("traced-values")
-            )
+            raise InaccessibleTensorError()
         return self.outer[value]
 
 

@@ -38,7 +38,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     if isinstance(tensor, _core.Variable):
         return None
     if not isinstance(tensor, _core.Tensor):
-        return np.asarray(tensor)
+        return tensor
     if tensor._symbol is None:
         return tensor.numpy()
     recording, value = current_recording(), recorded_value(tensor)

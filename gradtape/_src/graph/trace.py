@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import DIFFERENTIABLE
-from gradtape._src.base.errors import Untraceable, more
+from gradtape._src.base.errors import InaccessibleTensorError, Untraceable
 from gradtape._src.base.source import user_line
 from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.graph.ir import Callback, Graph, Value, symbolic
 from gradtape._src.tensors import protocol
+from gradtape._src.tensors.conversion import read
 
 
 class Holdings:
@@ -84,6 +85,7 @@ class Trace(Graph):
         "engine",
         "records",
         "_lifted",
+        "arguments",
     )
 
     def __init__(
@@ -112,6 +114,8 @@ class Trace(Graph):
         self._captured: dict[int, Value] = {}
         # Variables made during the trace, also in the branches and loops inside it.
         self.created: list[Any] = [] if outer is None else outer.created
+        # Values of the first inputs, for the first values of variables; only while the function is traced.
+        self.arguments: list[Any] = []
         self.start = _core.tensor_count()
 
     def add(
@@ -162,15 +166,21 @@ class Trace(Graph):
         from gradtape._src.graph.callable import GraphFunction, extract
 
         if isinstance(initial_value, _core.Tensor) and initial_value._symbol is not None:
+            # What the trace is made for, and what it has read from outside, have values now.
+            known = [*self.arguments, *self.externals]
+            if self.outer is not None or len(known) != len(self.inputs):
+                known = []
             try:
-                graph = extract(self.nodes, [], [self.value_of(initial_value)])
+                graph = extract(self.nodes, self.inputs[: len(known)], [self.value_of(initial_value)])
             except KeyError:
                 raise ValueError(
-                    "tf.Variable: the initial value depends on the arguments of the traced function. Hint: make the "
-                    "variable outside of the function, or pass a function without arguments as initial value."
+                    f"tf.Variable: Argument `initial_value` ({initial_value}) could not be lifted out of a `tf.function`: "
+                    "it depends on the arguments of the traced function. Hint: make the variable outside of the function, "
+                    "or pass a function without arguments as initial value."
                 ) from None
             with aside():
-                initial_value = GraphFunction(graph).program.run([])[0]
+                values = [read(x) for x in known]
+                initial_value = GraphFunction(graph).program.run(values)[0]
         with aside():
             variable._set(convert(initial_value))
         root = self
@@ -196,10 +206,7 @@ class Trace(Graph):
         if symbol is None and tensor._born > self.start:
             return self.lift(tensor) if self.lifts else self.constant(tensor)
         if symbol is not None and not self._encloses(symbol.graph):
-            raise TypeError(
-                f"{tensor!r} is out of scope and cannot be used here. It was made while another function was traced, and "
-                "has no value. Hint: return it from that function." + more("traced-values")
-            )
+            raise InaccessibleTensorError(repr(tensor))
         return self.capture(tensor)
 
     def _encloses(self, graph: Graph) -> bool:
@@ -226,10 +233,7 @@ class Trace(Graph):
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         current = _core.current_trace()
         if current is None:
-            raise TypeError(
-                "a symbolic tensor is out of scope and cannot be used here: it was made while a function was traced, and "
-                "has no value. Hint: return it from that function." + more("traced-values")
-            )
+            raise InaccessibleTensorError()
         Graph.trace(current, op, operands, results, attrs)
 
     def capture(self, tensor: Any) -> Value:
