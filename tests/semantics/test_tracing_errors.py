@@ -309,3 +309,88 @@ def test_a_scalar_is_nothing_to_iterate_over():
 
     with pytest.raises(ValueError, match="len requires a non-scalar tensor"):
         f(tf.constant(1.0))
+
+
+def test_what_conditions_must_be():
+    with pytest.raises(ValueError, match="None"):
+        tf.cond(None, lambda: 1, lambda: 2)
+    f = tf.function(lambda p: tf.cond(p, lambda: 1, lambda: 2))
+    for wrong in (tf.constant(1), tf.constant(1.5), tf.constant([True, False])):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            f(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong, right, error",
+    [
+        (lambda: None, lambda: 1, ValueError),
+        (lambda: 1.0, lambda: 1, TypeError),
+        (lambda: [1], lambda: 1, TypeError),
+        (lambda: {"a": 1}, lambda: {"b": 1}, TypeError),
+    ],
+)
+def test_branches_that_return_different_things(wrong, right, error):
+    with pytest.raises(error, match="must have the same number, type|must match"):
+        tf.function(lambda p: tf.cond(p, right, wrong))(tf.constant(True))
+
+
+@pytest.mark.parametrize(
+    "branches, error, words",
+    [
+        ([(0, lambda: 1), (0, lambda: 2)], ValueError, "must form contiguous range of"),
+        ({"a": lambda: 1}, TypeError, "key must be a Python `int`"),
+        ([1, 2], TypeError, "Each entry in 'branch_fns' must be a 2-tuple"),
+        ([], ValueError, "Must provide at least one item"),
+    ],
+)
+def test_branches_of_a_switch(branches, error, words):
+    with pytest.raises(error, match=words):
+        tf.switch_case(tf.constant(1), branches)
+
+
+def test_branches_of_a_switch_that_return_different_things():
+    f = tf.function(lambda i: tf.switch_case(i, [lambda: 1, lambda: 2.0]))
+    with pytest.raises(TypeError, match="arguments to tf.switch_case must have the same number, type"):
+        f(tf.constant(1))
+
+
+def test_the_number_of_a_branch_is_a_scalar():
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.switch_case(tf.constant([1]), [lambda: 1, lambda: 2])
+
+
+# ---- gradients of the user's own ------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def wrong_gradient(x):
+    def grad(upstream):
+        raise ValueError("nobody should ask")
+
+    return x * 2.0, grad
+
+
+def test_a_gradient_that_nobody_asks_for_may_be_wrong():
+    x = tf.constant(1.0)
+    f = tf.function(lambda x: tf.stop_gradient(wrong_gradient(x)) + x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert_close(y, 3.0)
+    assert_close(tape.gradient(y, x), 1.0)
+    assert_close(tf.function(lambda x: wrong_gradient(x))(x), 2.0)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_gradient_that_is_asked_for_says_what_is_wrong(traced):
+    x = tf.constant(1.0)
+    f = tf.function(lambda x: wrong_gradient(x)) if traced else wrong_gradient
+    with pytest.raises(ValueError, match="nobody should ask"):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        tape.gradient(y, x)
+    with pytest.raises(ValueError, match="nobody should ask"):
+        with tf.autodiff.ForwardAccumulator(x, x) as accumulator:
+            y = f(x)
+        accumulator.jvp(y)

@@ -299,6 +299,10 @@ class Untraceable(TypeError):  # noqa: N818
     """Raised while tracing by what needs a value, or has no shape before it has one: such a function runs eagerly."""
 
 
+# What is not about the code that is traced, but about how it has to be traced or whether it can be at all.
+SIGNALS = (NeedsConstants, NeedsVariable, Untraceable, *OUT_OF_RESOURCES)
+
+
 # Users meet these classes as `gradtape.errors.X`, in tracebacks and pickles too.
 for _value in list(globals().values()):
     if isinstance(_value, type) and issubclass(_value, Exception):

@@ -232,6 +232,7 @@ def _custom_gradient(node: Node, operands: list, marks: list[bool], size: int) -
     many = _all_batched(one, [True] * len(one.graph.inputs), size)
     specs = [((size, *v.shape), v.dtype) for v in node.results]
     batched = CustomGradient(many, op.n_outputs, op.n_inputs, op.wanted, places, op.variables)
+    batched.error = op.error
     return batched(_marked(operands, marks, size), specs)
 
 

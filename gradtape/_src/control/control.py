@@ -89,7 +89,7 @@ def predicate(pred: Any, what: str) -> Any:
         shape.rank and math.prod(d for d in shape.as_list() if d is not None) != 1
     ):
         cast = "" if pred.dtype is bool_ else "to use as boolean Tensor, use `tf.cast`; "
-        raise ValueError(
+        raise errors.InvalidArgumentError(
             f"condition of {what} expected to be `tf.bool` scalar, got {pred}; {cast}to check for None, use `is not "
             "None`"
         )
@@ -163,7 +163,7 @@ def switch_case(branch_index: Any, branches: dict[int, Callable], default: Calla
             ops.zeros([], int32),
         )
         index = places - 1
-    names = [f"branch {n}" for n in numbers] + ["default"]
+    names = [f"branches[{n}]" for n in numbers] + ["default"]
 
     def join(results: list) -> list:
         return [choose(None, [r[0] for r in results], names)]

@@ -371,12 +371,23 @@ def _leaf_tensor(name: str | None, leaf: Any) -> Any:
         if not leaf._is_tensor():
             raise Untraceable(f"'{name}': the size of a TensorArray depends on a condition over tensors.")
         return leaf
+    if leaf is None and name is None:
+        raise ValueError("Lengths of branch outputs of cond must match: one of them returns None.")
     if kind_of(leaf) != "tensor":
         raise TypeError(
             f"'{name or 'the result'}' must be a tensor, a number, or the same object in all branches of a condition over "
             f"tensors; got {leaf!r}."
         )
     return conversion.convert(leaf)
+
+
+def _unlike(label: str, value: Any, other: str, than: Any, why: str) -> TypeError:
+    """The error of branches that return different things, in TensorFlow's words."""
+    function = "tf.cond" if label == "true_fn" else "tf.switch_case"
+    return TypeError(
+        f"{label} and {other} arguments to {function} must have the same number, type, and overall structure of return "
+        f"values.\n\n{label} output: {value}\n{other} output: {than}\n\nError details:\n{why}"
+    )
 
 
 def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> None:
@@ -386,11 +397,7 @@ def _check_branches(name: str | None, values: Sequence[Any], labels: Sequence[st
             unified([value, values[0]])
         except (TypeError, ValueError) as e:
             if name is None:
-                raise TypeError(
-                    "true_fn and false_fn arguments to tf.cond must have the same number, type, and overall structure of "
-                    f"return values.\n\n{labels[-1]} output: {values[-1]}\n{labels[0]} output: {values[0]}\n\n"
-                    f"Error details:\n{e}"
-                ) from None
+                raise _unlike(labels[-1], values[-1], labels[0], values[0], str(e)) from None
             raise TypeError(
                 f"'{name}' must have the same nested structure in the main and else branches:\n\n{e}"
             ) from None
@@ -403,11 +410,7 @@ def _check_alike(name: str | None, tensors: Sequence[Any], labels: Sequence[str]
             raise TypeError(f"'{name}' is a TensorArray in one branch only.")
         if t.dtype is not last.dtype:
             if name is None:
-                raise TypeError(
-                    "true_fn and false_fn arguments to tf.cond must have the same number, type, and overall structure of "
-                    f"return values.\n\n{label} output: {last}\n{other} output: {t}\n\nError details:\n{last} and {t} have "
-                    "different types"
-                )
+                raise _unlike(label, last, other, t, f"{last} and {t} have different types")
             raise TypeError(
                 f"'{name}' has dtype {last.dtype.name} in the {label}, but dtype {t.dtype.name} in the {other}"
             )

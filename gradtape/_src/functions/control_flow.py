@@ -59,6 +59,8 @@ def cond(
     """
     _want_callable(true_fn=true_fn, false_fn=false_fn)
     assert true_fn is not None and false_fn is not None
+    if pred is None:
+        raise ValueError("cond: Attempt to convert a value (None) to a Tensor: 'pred' must not be None.")
     if is_symbolic(pred):
         return _tracing().cond(pred, conv(true_fn), conv(false_fn))
     return true_fn() if pred else false_fn()
@@ -77,12 +79,20 @@ def switch_case(
     if isinstance(branch_index, (float, bool)) or (
         hasattr(branch_index, "dtype") and not branch_index.dtype.is_integer
     ):
-        raise TypeError(f"switch_case: 'branch_index' must be an integer; got {branch_index!r}.")
+        raise TypeError(f"switch_case: 'branch_index' must be an integer Tensor, got {branch_index!r}.")
     if isinstance(branch_fns, dict):
         branches = dict(branch_fns)
     elif isinstance(branch_fns, (list, tuple)):
-        paired = bool(branch_fns) and all(isinstance(f, tuple) for f in branch_fns)
-        branches = dict(branch_fns) if paired else dict(enumerate(branch_fns))
+        paired = bool(branch_fns) and not all(map(callable, branch_fns))
+        for pair in branch_fns if paired else ():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"Each entry in 'branch_fns' must be a 2-tuple. Received {pair!r}.")
+        branches = dict(branch_fns if paired else enumerate(branch_fns))
+        if len(branches) < len(branch_fns):
+            numbers = ",".join(str(number) for number, _ in branch_fns)
+            raise ValueError(
+                f"branch indices (keys) must form contiguous range of [0 to {len(branch_fns)}) but found {{{numbers}}}"
+            )
     else:
         raise TypeError(
             f"switch_case: 'branch_fns' must be a list, tuple, or dict; got {type(branch_fns).__name__}."
@@ -91,7 +101,7 @@ def switch_case(
         raise ValueError("switch_case: Must provide at least one item in 'branch_fns'.")
     for number, function in branches.items():
         if not isinstance(number, int):
-            raise TypeError(f"switch_case: keys of 'branch_fns' must be integers; got {number!r}.")
+            raise TypeError(f"switch_case: key must be a Python `int`, got {type(number)}")
         _want_callable(**{f"branch_fns[{number}]": function})
     if default is None:
         default = branches[max(branches)]
@@ -99,7 +109,12 @@ def switch_case(
     if is_symbolic(branch_index):
         functions = {number: conv(f) for number, f in branches.items()}
         return _tracing().switch_case(branch_index, functions, conv(default))
-    index = int(read(branch_index))
+    where = read(branch_index)
+    if isinstance(where, _core.Tensor) and where.ndim:
+        raise errors.InvalidArgumentError(
+            None, None, f"switch_case: 'branch_index' must be a scalar; got shape {where.shape}."
+        )
+    index = int(where)
     return branches.get(index, default)()
 
 

@@ -20,6 +20,8 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.errors import SIGNALS
+from gradtape._src.base.replicas import NeedsOthers
 from gradtape._src.graph.callable import GraphFunction, pack, unpack
 from gradtape._src.graph.ir import Callback, symbolic
 from gradtape._src.graph.trace import Trace
@@ -72,6 +74,7 @@ class CustomGradient(Callback):
         self.wanted = wanted  # the results that have a cotangent
         self.places = places
         self.variables = variables  # for each captured tensor the variable that it was read from, or None
+        self.error: Exception | None = None  # that the user's function raised when it was traced
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         results = super().__call__(operands, specs)
@@ -79,6 +82,8 @@ class CustomGradient(Callback):
         captured = list(operands[self.n_outputs + self.n_inputs :])
 
         def gradients(*gs: Any) -> list:
+            if self.error is not None:
+                raise self.error
             now = [
                 x if v is None else CurrentValue(v)([x], [(tuple(x.shape), x.dtype._code)])[0]
                 for x, v in zip(captured, self.variables, strict=True)
@@ -95,8 +100,14 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     sub = Trace(outer=trace)
     wanted = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
     seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
+    error: Exception | None = None
     with aside(sub):
-        given = gradients(*(seeds.get(k) for k in range(len(outputs))))
+        try:
+            given = gradients(*(seeds.get(k) for k in range(len(outputs))))
+        except (*SIGNALS, NeedsOthers):
+            raise
+        except Exception as e:  # nobody may ever ask for the gradient
+            error, given = e, [None for _ in inputs]
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
@@ -110,6 +121,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     op = CustomGradient(
         GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places, variables
     )
+    op.error = error
     results = Callback.__call__(
         op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
     )

@@ -144,6 +144,9 @@ def _seen_by_accumulators(outputs: list, tracked: tuple, rule: Callable) -> list
         _core.record(tuple(outputs), tracked, rule)
         return outputs
     results = [ops.identity(y) for y in outputs]
+    # TensorFlow runs the gradient here, so what is wrong with it shows at once.
+    with unrecorded():
+        rule(*(None for _ in outputs))
 
     def either(*gs: Any) -> list:
         if _transposing():
