@@ -4,8 +4,8 @@ from gradtape import tnp as _tnp
 from gradtape._typing import Any as _Any
 from gradtape.extension_type import BatchableExtensionType as BatchableExtensionType
 from gradtape.extension_type import ExtensionType as ExtensionType
-from gradtape.extension_type import ExtensionTypeBatchEncoder as ExtensionTypeBatchEncoder
-from gradtape.extension_type import ExtensionTypeSpec as ExtensionTypeSpec
+from gradtape.extension_type.specs import ExtensionTypeBatchEncoder as ExtensionTypeBatchEncoder
+from gradtape.extension_type.specs import ExtensionTypeSpec as ExtensionTypeSpec
 
 class dlpack:
     @staticmethod

@@ -66,6 +66,8 @@ NAMESPACES = {
     "distribute.experimental.partitioners": "Cuts of large variables.",
     "distribute.cluster_resolver": "Descriptions of clusters.",
     "distribute.coordinator": "The coordinator of parameter servers.",
+    "experimental": "Classes of one's own that are made of tensors, and what ops mean for them.",
+    "experimental.extension_type": "Fields of extension types.",
     "experimental.dlpack": "The same under TensorFlow's names.",
     "experimental.numpy": "NumPy's names and conventions.",
     "experimental.numpy.random": "NumPy's random functions.",

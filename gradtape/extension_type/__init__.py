@@ -23,19 +23,12 @@ from gradtape.extension_type import fields
 from gradtape.extension_type.fields import NO_DEFAULT, Field
 from gradtape.extension_type.specs import (
     BatchableExtensionTypeSpec,
-    ExtensionTypeBatchEncoder,
     ExtensionTypeSpec,
     FrozenFields,
     of_fields,
 )
 
-__all__ = [
-    "BatchableExtensionType",
-    "ExtensionType",
-    "ExtensionTypeBatchEncoder",
-    "ExtensionTypeSpec",
-    "as_dict",
-]
+__all__ = ["as_dict"]
 
 # What a class statement may have besides annotated fields.
 _NO_FIELDS = (property, classmethod, staticmethod, functools.cached_property)

@@ -16,6 +16,10 @@ LAZY = frozenset(
 
 # Names that live in a module of another name: a module, or `module:name`.
 _ELSEWHERE = {
+    "experimental.BatchableExtensionType": "gradtape.extension_type:BatchableExtensionType",
+    "experimental.ExtensionType": "gradtape.extension_type:ExtensionType",
+    "experimental.ExtensionTypeBatchEncoder": "gradtape.extension_type.specs:ExtensionTypeBatchEncoder",
+    "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
     "experimental.extension_type": "gradtape.extension_type",
     "experimental.numpy": "gradtape.tnp",
     "get_logger": "gradtape._src.control.printing:get_logger",
@@ -25,9 +29,6 @@ _ELSEWHERE = {
     "make_ndarray": "gradtape.io.tensor_proto:make_ndarray",
     "make_tensor_proto": "gradtape.io.tensor_proto:make_tensor_proto",
 }
-
-_EXTENSION_TYPES = "BatchableExtensionType", "ExtensionType", "ExtensionTypeBatchEncoder", "ExtensionTypeSpec"
-_ELSEWHERE |= {f"experimental.{k}": f"gradtape.extension_type:{k}" for k in _EXTENSION_TYPES}
 
 _OPERATORS = (
     " Adjoint BlockDiag BlockLowerTriangular Circulant Circulant2D Circulant3D Composition Diag FullMatrix Householder "
