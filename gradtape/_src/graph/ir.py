@@ -86,7 +86,7 @@ class Callback:
     `run(*tensors)` gives the results as a list. With `effect` it runs even if nothing reads them.
     """
 
-    row: Any = SimpleNamespace(kind="callback", native="", no_zero=False, **Facts()._asdict())
+    row: Any = SimpleNamespace(kind="callback", native="", checked="", **Facts()._asdict())
     passes_on = False  # the results are the first operands; the node only has a gradient of its own
     is_barrier = False  # the results are the operands, hidden from simplification
     exchanges = False  # with other replicas, which must come to the same ops in the same order

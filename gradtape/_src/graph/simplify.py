@@ -7,6 +7,7 @@ backwards, drops what nothing reads. The algebra is that of the rows (`simplify=
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,8 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
             continue
         builder.line = node.line
         operands = [renew(v) for v in node.operands]
-        if final and node.op.row.no_zero:
-            operands[1] = _checked(builder, operands[1])
+        if final and node.op.row.checked:
+            operands[1] = _checked(builder, node.op.row.checked, operands[1])
         inside = _written_out(node) if final else None
         if inside is not None:
             results = _inline(builder, inside, operands)
@@ -128,7 +129,7 @@ def _is_replaced(node: Node) -> bool:
     """Whether a final graph has other nodes in place of this one."""
     if isinstance(node.op, Callback):
         return node.op.passes_on
-    return node.op.row.no_zero or _written_out(node) is not None
+    return bool(node.op.row.checked) or _written_out(node) is not None
 
 
 def _written_out(node: Node) -> Graph | None:
@@ -152,11 +153,14 @@ def _inline(builder: Builder, graph: Graph, operands: list[Value]) -> tuple[Valu
     return tuple(renew(v) for v in graph.outputs)
 
 
-def _checked(b: Builder, y: Value) -> Value:
-    """An integer divisor, checked for zero at run time, as eager ops check it."""
-    if y.dtype in DIFFERENTIABLE or (y.constant is not None and np.all(np.asarray(y.constant))):
+_FITS: dict[str, Callable] = {"divisor": np.all, "exponent": lambda y: np.all(y >= 0)}
+
+
+def _checked(b: Builder, check: str, y: Value) -> Value:
+    """An integer divisor or exponent, checked for zero or a sign at run time, as eager ops check it."""
+    if y.dtype in DIFFERENTIABLE or (y.constant is not None and _FITS[check](np.asarray(y.constant))):
         return y
-    return b.add("divisor", y)
+    return b.add(check, y)
 
 
 def live(graph: Graph) -> list[Node]:

@@ -128,10 +128,10 @@ silu_op = elementwise(
 @composite("nn.silu nn.swish")
 def silu(features, beta=1.0):
     """`features * sigmoid(beta * features)`, element-wise."""
+    x = as_tensor(features)
     if isinstance(beta, (int, float)) and beta == 1:
-        x = as_tensor(features)
         return x * sigmoid(x) if x.dtype.is_complex else silu_op(x)
-    return features * sigmoid(beta * features)
+    return x * sigmoid(beta * x)
 
 
 gelu_slope = elementwise(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradtape._src.base import errors
 from gradtape._src.ops import rewriting
 from gradtape._src.ops.samples import at, call, floats, ints, pairs
 from gradtape._src.ops.table import ALL, COMPLEX, FLOAT, INT, NUMBER, REAL, TEXT, WIDE, elementwise, opaque
@@ -207,6 +208,20 @@ divisor = opaque(
     doc="`x` itself, without a zero in it: what a compiled program divides integers by.",
 )  # fmt: skip
 
+
+def _exponent(x):
+    if (np.asarray(x) < 0).any():
+        raise errors.InvalidArgumentError(None, None, "Integers to negative integer powers are not allowed")
+    return x
+
+
+exponent = opaque(
+    "exponent", INT, "x", xla="arithmetic.exponent", python=_exponent,
+    rule=None, numpy=lambda x: x, samples=[call(ints([1, 0])), call(ints(3))], batch="leading",
+    bad=[(call(ints([1, -1])), "InvalidArgumentError", "negative integer powers are not allowed")],
+    doc="`x` itself, without a negative number in it: the power to which a compiled program raises integers.",
+)  # fmt: skip
+
 floordiv = elementwise(
     "floordiv", REAL, args="x y", deriv=None, no_zero=True, xla="arithmetic.floordiv",
     numpy=np.floor_divide, samples=pairs(-5, 5, 0.5, 3), names="math.floordiv floordiv", bad=_MISFIT,
@@ -234,14 +249,13 @@ truncatemod = elementwise(
 )  # fmt: skip
 
 divide_no_nan = elementwise(
-    "div_no_nan", FLOAT | COMPLEX, args="x y", linear="x", xla="arithmetic.div_no_nan",
+    "div_no_nan", FLOAT | COMPLEX, args="x y", true_division=True, linear="x", xla="arithmetic.div_no_nan",
     vjp=(
         lambda g, x, y, out: divide_no_nan(g, conjugate(y)),
         lambda g, x, y, out: g * conjugate(divide_no_nan(-out, y)),
     ),
     numpy=lambda x, y: np.where(y == 0, 0, x / np.where(y == 0, 1, y)), samples=pairs(lo2=0.5),
-    names="math.divide_no_nan", bad=_MISFIT, edges=[((at(1.0), at(0.0)), (0.0, 0.0))],
-    doc="`x / y`, and 0 where `y` is 0.",
+    bad=_MISFIT, edges=[((at(1.0), at(0.0)), (0.0, 0.0))], doc="`x / y`, and 0 where `y` is 0.",
 )  # fmt: skip
 
 multiply_no_nan = elementwise(

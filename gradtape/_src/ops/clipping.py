@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gradtape import _core
 from gradtape._src.ops.arithmetic import clip, maximum, minimum, sqrt
+from gradtape._src.ops.casting import cast
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.creation import convert_to_tensor, zeros
 from gradtape._src.ops.join import add_n
@@ -103,7 +104,15 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
         most = convert_to_tensor(clip_norm, norm.dtype)
         inverse = 1 / most
     scale = minimum(1 / norm, inverse) * most + (norm - norm)
-    return [None if t is None else _like(t, _values(t) * scale) for t in t_list], norm
+    scales = {norm.dtype: scale}  # one for each type
+
+    def scaled(t):
+        x = _values(t)
+        if x.dtype not in scales:
+            scales[x.dtype] = cast(scale, x.dtype)
+        return _like(t, x * scales[x.dtype])
+
+    return [None if t is None else scaled(t) for t in t_list], norm
 
 
 @composite("compat.v1.clip_by_average_norm")

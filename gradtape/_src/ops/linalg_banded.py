@@ -11,7 +11,7 @@ from gradtape._src.ops.arithmetic import conjugate
 from gradtape._src.ops.diagonals import matrix_diag_part
 from gradtape._src.ops.join import stack
 from gradtape._src.ops.linalg_solve import LINEAR, batch_of_solve
-from gradtape._src.ops.movement import expand_dims, padded, squeeze, transpose
+from gradtape._src.ops.movement import broadcast_to, expand_dims, padded, squeeze, transpose
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call, inside
 from gradtape._src.ops.table import composite, opaque
@@ -249,9 +249,23 @@ def banded_triangular_solve(
       bands: the diagonals as rows `[..., count, n]`: of a lower triangle the main one first and the next
         below it shifted right, the first places unused; of an upper triangle the main one last and those
         above it shifted left.
-      rhs: matrices of right sides, one a column.
+      rhs: matrices of right sides, one a column. Batch dimensions broadcast.
       lower: which triangle it is.
       adjoint: solve with the conjugate transpose.
     """
     bands, rhs = as_tensors(bands, rhs)
+    if bands.ndim > 1 and rhs.ndim > 1 and bands.shape[:-2] != rhs.shape[:-2]:
+        bands, rhs = _same_batch(bands, rhs)
     return banded_of(bands, rhs, lower, adjoint)
+
+
+def _same_batch(bands, rhs):
+    shapes = [x.shape.as_list() for x in (bands, rhs)]
+    try:
+        batch = np.broadcast_shapes(*(s[:-2] for s in shapes))
+    except ValueError:
+        raise InvalidArgumentError(
+            "banded_triangular_solve: In[0] and In[1] must have compatible batch dimensions: "
+            f"{shapes[0]} vs. {shapes[1]}"
+        ) from None
+    return tuple(broadcast_to(x, [*batch, *s[-2:]]) for x, s in zip((bands, rhs), shapes, strict=True))

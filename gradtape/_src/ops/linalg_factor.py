@@ -10,6 +10,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops.arithmetic import real
+from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import eye
 from gradtape._src.ops.diagonals import band_part, matrix_diag_part
 from gradtape._src.ops.exponential import log
@@ -271,4 +272,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
     Args:
       full_matrices: make `q` square, with columns that `r` multiplies with zero.
     """
-    return Qr(*qr_of(input, full_matrices))
+    x = as_tensor(input)
+    if x.dtype is dtypes.float16:
+        return Qr(*(cast(f, x.dtype) for f in qr_of(cast(x, dtypes.float32), full_matrices)))
+    return Qr(*qr_of(x, full_matrices))

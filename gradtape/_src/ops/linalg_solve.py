@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base import dtypes
 from gradtape._src.ops.arithmetic import conjugate, imag, real
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.contraction import matmul
@@ -18,6 +19,7 @@ from gradtape._src.ops.diagonals import band_part
 from gradtape._src.ops.movement import broadcast_to, expand_dims, reshape, transpose
 from gradtape._src.ops.samples import at, call, regular
 from gradtape._src.ops.table import COMPLEX, TABLE, WIDE, composite, opaque
+from gradtape._src.tensors.conversion import as_tensor
 
 __all__ = ["det", "inv", "slogdet", "solve", "triangular_solve"]
 
@@ -161,9 +163,17 @@ inv = opaque(
         (call((2, 3)), "InvalidArgumentError", "Input matrix must be square."),
         (call((3,)), "InvalidArgumentError", "must have rank >= 2, got 1"),
     ],
-    names="linalg.inv",
     doc="The inverses of square matrices; with `adjoint`, of their conjugate transposes.",
 )  # fmt: skip
+
+
+@composite("linalg.inv")
+def inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """The inverses of square matrices; with `adjoint`, of their conjugate transposes. float16 is computed in float32."""
+    x = as_tensor(input)
+    if x.dtype is dtypes.float16:
+        return cast(inv(cast(x, dtypes.float32), adjoint), dtypes.float16)
+    return inv(x, adjoint)
 
 
 # ---- determinants ----

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.base.dtypes import bool as boolean
 from gradtape._src.base.dtypes import string
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import arithmetic, batching, indexed, reduction, rewriting, slicing
@@ -432,8 +433,11 @@ def pad(
         ) from None
     mode = mode.upper()
     if mode == "CONSTANT":
-        empty = x.dtype is string and isinstance(constant_values, int) and constant_values == 0
-        return padded(x, "" if empty else constant_values, widths)
+        if (
+            isinstance(constant_values, int) and constant_values == 0
+        ):  # the default: what every type has for nothing
+            constant_values = {string: "", boolean: False}.get(x.dtype, 0)
+        return padded(x, constant_values, widths)
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(
             f'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '

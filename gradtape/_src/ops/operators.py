@@ -9,7 +9,7 @@ from gradtape._src.ops import arithmetic, comparison
 from gradtape._src.ops.table import composite
 from gradtape._src.tensors.conversion import as_tensor
 
-__all__ = ["realdiv", "truediv"]
+__all__ = ["divide_no_nan", "realdiv", "truediv"]
 
 # The rows themselves. `x == y` compares unequal shapes to False; tf.equal raises.
 composite("pow math.pow")(arithmetic.pow_)
@@ -21,8 +21,12 @@ realdiv = composite("realdiv")(arithmetic.divide)
 @composite("divide math.divide truediv math.truediv")
 def truediv(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y` as Python divides: integers give float64 (float32 for those of 8 and 16 bits)."""
-    if not isinstance(x, (_core.Tensor, _core.Variable)) and not isinstance(
-        y, (_core.Tensor, _core.Variable)
-    ):
-        x = as_tensor(x)
+    if not isinstance(x, (_core.Tensor, _core.Variable)):  # an array has a type of its own
+        x = as_tensor(x, None if hasattr(x, "dtype") else y)
     return x / y
+
+
+@composite("math.divide_no_nan")
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """`x / y`, and 0 where `y` is 0. Integers are divided as floats."""
+    return arithmetic.divide_no_nan(as_tensor(x, y), y)

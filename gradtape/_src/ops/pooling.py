@@ -8,6 +8,7 @@ transposes; so are `avg_pool` and `avg_unpool`.
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -412,6 +413,13 @@ def pool(
     return _pooled("pool", row, x, window_shape, strides, padding, data_format, dims, apart)
 
 
+class MaxPoolWithArgmax(NamedTuple):
+    """What `max_pool_with_argmax` returns."""
+
+    output: _core.Tensor
+    argmax: _core.Tensor
+
+
 @composite("nn.max_pool_with_argmax")
 def max_pool_with_argmax(
     input, ksize, strides, padding, data_format="NHWC", output_dtype=dtypes.int64, include_batch_in_index=False,
@@ -436,4 +444,4 @@ def max_pool_with_argmax(
     pads = paddings("max_pool_with_argmax", padding, 2, False)
     window = (sizes, strides, [1, 1], pads)
     places = max_pool_argmax(x, *window, bool(include_batch_in_index))
-    return max_pool(x, *window), cast(places, output_dtype)
+    return MaxPoolWithArgmax(max_pool(x, *window), cast(places, output_dtype))

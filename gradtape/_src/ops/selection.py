@@ -174,6 +174,16 @@ def _on_and_off(dtype: dtypes.DType) -> tuple[_core.Tensor, _core.Tensor]:
     return pair
 
 
+def _value_of(v, dtype):
+    """A value of `one_hot`: of the type that is asked for, if it fits and has none of its own."""
+    if v is not None and dtype is not None and not isinstance(v, (_core.Tensor, _core.Variable)):
+        try:
+            return conversion.convert(v, dtype._code)
+        except TypeError:
+            pass
+    return None if v is None else as_tensor(v)
+
+
 @composite("one_hot")
 def one_hot(
     indices: Any,
@@ -199,7 +209,7 @@ def one_hot(
             indices, *_on_and_off(dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)), depth, axis
         )
     dtype = None if dtype is None else dtypes.as_dtype(dtype)
-    values = [None if v is None else as_tensor(v) for v in (on_value, off_value)]
+    values = [_value_of(v, dtype) for v in (on_value, off_value)]
     for v, role in zip(values, ("on_value", "off_value"), strict=True):
         if v is not None and dtype is not None and v.dtype is not dtype:
             raise TypeError(

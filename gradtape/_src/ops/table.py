@@ -71,7 +71,7 @@ class Row:
     __slots__ = (
         "name", "kind", "op", "params", "dtypes", "rules", "joint", "numpy", "samples", "edges", "bad",
         "names", "doc", "transpose", "differentiable", "gradient_samples", "tolerance", "many", "native",
-        "shape_from_values", "batch", "no_zero", "_said", *Facts._fields,
+        "shape_from_values", "batch", "checked", "_said", *Facts._fields,
     )  # fmt: skip
 
     op: Any
@@ -93,7 +93,7 @@ class Row:
     native: str
     shape_from_values: bool | Callable
     batch: str | Callable | None
-    no_zero: bool
+    checked: str  # the op that looks at the second operand, an integer, before a program uses it
     linear: tuple[tuple[int, ...], ...]  # from here on: see Facts
     pattern: str
     simplify: Callable | None
@@ -247,7 +247,7 @@ def elementwise(
         derivative would be slower or would not be stable.
       no_nan: a zero cotangent gives a zero gradient even where the derivative is infinite.
       no_zero, no_negative: such an integer as the second operand is an error.
-      true_division: integers are divided as floats, and operands of different types are a TypeError.
+      true_division: integers are divided as floats.
       facts: what the kind does not imply, as `linear="x"`; see `ops/facts.py`.
     """
     kind, rules = (DERIVATIVE, deriv) if deriv is not _UNSAID else (VJP, vjp)
@@ -263,7 +263,8 @@ def elementwise(
         edges=edges, bad=bad, names=tuple(names.split()), doc=doc, transpose=None, gradient_samples=None,
         rules=[_rule(r, kind) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if dtypes & (FLOAT | COMPLEX) else False,
-        tolerance=1.0, many=False, shape_from_values=False, batch="aligned", no_zero=no_zero,
+        tolerance=1.0, many=False, shape_from_values=False, batch="aligned",
+        checked="divisor" if no_zero else "exponent" if no_negative else "",
     )  # fmt: skip
     flags = {"elementwise"} | _said(
         no_nan=no_nan, no_zero=no_zero, no_negative=no_negative, true_division=true_division
@@ -322,7 +323,7 @@ def _general(
         rules=[_rule(r, VJP) for r in rules] if said else [],
         differentiable=any(r is not None for r in rules) if said else None if operands else False,
         tolerance=tolerance, many=many, shape_from_values=shape_from_values,
-        batch=batch or _shifts(kind, params), no_zero=False,
+        batch=batch or _shifts(kind, params), checked="",
     )  # fmt: skip
     flags = _said(many=many, joint=joint, gaps=gaps, one_is_all=one_is_all)
     return _enter(row, "" if python else native or name, flags, fallback, python)

@@ -18,7 +18,7 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import above, text
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
-_INT32 = dtypes.int32._code
+_INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
 
 
 def as_tensor(value: Any, like: Any = None) -> _core.Tensor:
@@ -82,7 +82,10 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
     if hasattr(type(value), "__tf_tensor__"):
         return value.__tf_tensor__(None if code < 0 else dtypes.BY_CODE[code])
     if isinstance(value, TensorShape):
-        return _from_array(value.as_list(), code if code >= 0 or None in value.as_list() else _INT32)
+        dims = value.as_list()
+        if code < 0 and None not in dims:
+            code = _INT64 if any(d is not None and d >= 2**31 for d in dims) else _INT32
+        return _from_array(dims, code)
     return _from_array(value, code)
 
 
@@ -97,16 +100,18 @@ def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
         if text.looks_like_text(value):
             return _from_text(value, code)
         return _from_array(value, code)
-    wanted = code
-    if code < 0:
+    given = code >= 0
+    if not given:
         code = next((_dtype_code(v) for v in _leaves(value) if _dtype_code(v) >= 0), code)
-    out = above.ops.stack([_element(v, code) for v in value], 0)
-    return out if wanted in (-1, out.dtype._code) else above.ops.cast(out, dtypes.BY_CODE[wanted])
+    return above.ops.stack([_element(v, code, given) for v in value], 0)
 
 
-def _element(value: Any, code: int) -> _core.Tensor:
+def _element(value: Any, code: int, given: bool) -> _core.Tensor:
+    """An element of a list; a tensor is cast if the type of the list was asked for."""
     value = read(value)
-    return value if isinstance(value, _core.Tensor) else convert(value, code)
+    if not isinstance(value, _core.Tensor):
+        return convert(value, code)
+    return above.ops.cast(value, dtypes.BY_CODE[code]) if given and value.dtype._code != code else value
 
 
 def _leaves(value: Any) -> Any:
@@ -216,8 +221,8 @@ def _holds_integers(value: Any) -> bool:
 
 
 def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
-    """Refuses to turn Python numbers into a type that cannot hold them. NumPy values are cast
-    without a question, as in TensorFlow."""
+    """Refuses to turn Python numbers into a type that cannot hold them; integers wrap around in small types, as in
+    TensorFlow, which also casts NumPy values without a question."""
     wanted = dtypes.BY_CODE[code]
     kind = array.dtype.kind
     loses = (
@@ -231,7 +236,7 @@ def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
             f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the "
             "tensor, or the value."
         )
-    if wanted.is_integer and kind in "iu" and array.size:
+    if wanted.is_integer and wanted.size == 8 and kind in "iu" and array.size:
         limits = np.iinfo(wanted.as_numpy_dtype)
         if array.min() < limits.min or array.max() > limits.max:
             raise ValueError(

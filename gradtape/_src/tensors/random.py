@@ -80,11 +80,11 @@ def isolated(seeds: Seeds) -> _core.Scope:
     return _inside.to(_Call(seeds))
 
 
-def set_seed(seed: int) -> None:
+def set_seed(seed: int | None) -> None:
     """Sets the global seed: the random ops after it give the same numbers every time.
 
     Without it (and without op seeds) numbers differ from run to run. Setting it again starts the
-    sequence again:
+    sequence again, None makes it unknown again:
 
     >>> import gradtape as tf
     >>> tf.random.set_seed(42)
@@ -93,10 +93,11 @@ def set_seed(seed: int) -> None:
     >>> bool(tf.reduce_all(a == tf.random.normal([2])))
     True
     """
-    try:
-        seed = int(seed)
-    except (TypeError, ValueError):
-        raise TypeError(f"set_seed: the seed must be an integer; got {seed!r}.") from None
+    if seed is not None:
+        try:
+            seed = int(seed)
+        except (TypeError, ValueError):
+            raise TypeError(f"set_seed: the seed must be an integer; got {seed!r}.") from None
     _seeds.given = seed
     _seeds.sequence = _python.Random(seed)
     _seeds.used = {}

@@ -51,6 +51,12 @@ def divisor(x: Any, *, check: Callable[[Any], None]) -> Any:
     return jnp.where(x == 0, 1, x)
 
 
+def exponent(x: Any, *, check: Callable[[Any], None]) -> Any:
+    """`x`, without a negative number in it."""
+    check(x >= 0)
+    return x
+
+
 def truncatediv(x: Any, y: Any) -> Any:
     """`x / y`, rounded towards zero."""
     return jnp.trunc(x / y) if _is_float(x) else lax.div(*jnp.broadcast_arrays(x, y))
