@@ -122,8 +122,10 @@ class Given:
         flat = not kwargs and nest.are_plain(args)
         self.structure: tuple[tuple, dict] = args, kwargs
         leaves: Sequence[Any] = args if flat else nest.flatten(self.structure)
+        specs: list = []
         if not flat and not nest.are_plain(leaves):
             self.structure = composites.apart(self.structure)
+            specs = nest.flatten(composites.map_parts(lambda parts: Parts.of(parts.spec), self.structure))
             if relaxed:
                 self.structure = composites.relaxed(self.structure)
             leaves = nest.flatten(self.structure)
@@ -132,6 +134,7 @@ class Given:
         self.variables: list = []  # each once
         self.sources: list = []  # datasets and iterators
         self.leaves = [self._leaf(x) for x in leaves]
+        self._generalize(specs)
         shape = None if flat else _shape_of_nest(self.structure)
         self.family = shape, tuple([self._part(x, pinned) for x in self.leaves])
 
@@ -144,6 +147,13 @@ class Given:
     def has_values(self) -> bool:
         """Whether it is a call, and not a description of one by TensorSpecs."""
         return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
+
+    def _generalize(self, specs: list) -> None:
+        """Leaves sizes open that the spec of a value leaves open: how many values a ragged tensor has."""
+        tensors = [s for x, s in zip(self.leaves, specs, strict=False) if isinstance(x, _core.Tensor)]
+        for k, spec in enumerate(tensors):
+            if isinstance(spec, TensorSpec) and None in (spec.shape._dims or ()):
+                self.statics[k] = spec.shape._dims
 
     def _leaf(self, x: Any) -> Any:
         if type(x) is _core.Tensor:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.composites import Parts, map_parts
 from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE
 from gradtape._src.base.errors import (
     FailedPreconditionError,
@@ -274,6 +275,7 @@ class World:
             for style in range(made_up.STYLES):
                 examples = Frame()
                 examples.update((v, self._example(frame[v], style, k, n)) for k, v in enumerate(values))
+                _make_fit(call, examples, style)
                 try:
                     with _core.Scope(recording=False, trace=None), numbered.scope():
                         found.append(call.make(examples))
@@ -405,6 +407,21 @@ class World:
         return conversion.convert(
             np.where(multiple, data // self.sample * self.fewer, data).astype(data.dtype)
         )
+
+
+def _make_fit(call: Call, examples: Frame, style: int) -> None:
+    """Changes made-up tensors that are parts of one value so that they fit each other, if its spec knows how."""
+
+    def fit(value: Parts) -> Parts:
+        made_up_parts = getattr(value.spec, "_made_up", None)
+        if made_up_parts is not None:
+            places = [p.value if type(p) is Place else None for p in value.parts]
+            given = [p if v is None else examples[v] for p, v in zip(value.parts, places, strict=True)]
+            made = made_up_parts(given, [v is None for v in places], style)
+            examples.update((v, x) for v, x in zip(places, made, strict=True) if v is not None)
+        return value
+
+    map_parts(fit, (call.args, call.kwargs))
 
 
 def _tensors_in(call: Call) -> list[Recorded]:
