@@ -22,6 +22,7 @@ from gradtape import nn as nn
 from gradtape import optimizers as optimizers
 from gradtape import profiler as profiler
 from gradtape import quantization as quantization
+from gradtape import ragged as ragged
 from gradtape import random as random
 from gradtape import saved_model as saved_model
 from gradtape import sets as sets
@@ -156,6 +157,8 @@ from gradtape._typing import TensorLike as _TensorLike
 from gradtape._typing import TensorLikes as _TensorLikes
 from gradtape.io.tensor_proto import make_ndarray as make_ndarray
 from gradtape.io.tensor_proto import make_tensor_proto as make_tensor_proto
+from gradtape.ragged.spec import RaggedTensorSpec as RaggedTensorSpec
+from gradtape.ragged.tensor import RaggedTensor as RaggedTensor
 
 print = _print_
 

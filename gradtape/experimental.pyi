@@ -6,6 +6,8 @@ from gradtape.extension_type import BatchableExtensionType as BatchableExtension
 from gradtape.extension_type import ExtensionType as ExtensionType
 from gradtape.extension_type.specs import ExtensionTypeBatchEncoder as ExtensionTypeBatchEncoder
 from gradtape.extension_type.specs import ExtensionTypeSpec as ExtensionTypeSpec
+from gradtape.ragged.partitions import RowPartition as RowPartition
+from gradtape.ragged.shapes import DynamicRaggedShape as DynamicRaggedShape
 
 class dlpack:
     @staticmethod

@@ -29,6 +29,7 @@ NAMESPACES = {
     "nn.experimental": "Dropout with seeds of its own.",
     "linalg": "Products, factorisations, solvers, norms; matrices as operators.",
     "linalg.experimental": "Solvers for operators.",
+    "ragged": "Tensors whose rows have different lengths.",
     "signal": "Fourier transforms, windows, frames, spectrograms.",
     "bitwise": "Integers as bits.",
     "quantization": "Rounding to few bits, with gradients.",

@@ -55,7 +55,7 @@ print(tf.math.log(x), tf.nn.relu(x), tf.float32.name, tf.linalg.matmul, tf.data.
     [
         ("import tensorflow.compat.v1 as tf1\n", "tf1.layers.dense(1)\n"),
         ("from tensorflow import strings\n", ""),
-        ("import tensorflow as T\n", "T.ragged.constant([[1]])\n"),
+        ("import tensorflow as T\n", "T.queue.FIFOQueue(1, [T.int32])\n"),
         ("from tensorflow.python.ops import math_ops\n", ""),
         ("import tensorflow as tf, tensorflow_probability as tfp\n", ""),
         ("from tensorflow import lite as converter\n", ""),
@@ -85,8 +85,8 @@ try:
     upper = tf.strings.upper
 except AttributeError:
     upper = str.upper
-if hasattr(tf, "ragged"):
-    tf.ragged.constant([[1]])
+if hasattr(tf, "queue"):
+    tf.queue.FIFOQueue(1, [tf.int32])
 """
     assert findings(tmp_path, program) == []
 

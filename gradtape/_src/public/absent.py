@@ -9,8 +9,8 @@ from typing import Any
 LAZY = frozenset(
     (
         "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
-        "initializers", "io", "keras", "nest", "optimizers", "profiler", "saved_model", "signal", "summary", "sysconfig",
-        "test", "testing", "tpu", "train", "types",
+        "initializers", "io", "keras", "nest", "optimizers", "profiler", "ragged", "saved_model", "signal", "summary",
+        "sysconfig", "test", "testing", "tpu", "train", "types",
     )
 )  # fmt: skip
 
@@ -22,6 +22,10 @@ _ELSEWHERE = {
     "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
     "experimental.extension_type": "gradtape.extension_type",
     "experimental.numpy": "gradtape.tnp",
+    "RaggedTensor": "gradtape.ragged.tensor:RaggedTensor",
+    "RaggedTensorSpec": "gradtape.ragged.spec:RaggedTensorSpec",
+    "experimental.DynamicRaggedShape": "gradtape.ragged.shapes:DynamicRaggedShape",
+    "experimental.RowPartition": "gradtape.ragged.partitions:RowPartition",
     "get_logger": "gradtape._src.control.printing:get_logger",
     "losses": "gradtape.keras.losses",
     "metrics": "gradtape.keras.metrics",
@@ -40,7 +44,6 @@ _NO_SPARSE = (
     "a tf.SparseTensor of gradtape is what sets and decoders return, without ops of its own. Hint: "
     "tf.sparse.to_dense, tf.gather and tf.scatter_nd; sparse gradients are tf.IndexedSlices."
 )
-_NO_RAGGED = "gradtape has no ragged tensors. Hint: pad to a dense tensor and use tf.sequence_mask."
 _NO_STRINGS = (
     "gradtape has no string tensors. Hint: keep text in Python and convert it to integers with NumPy."
 )
@@ -52,9 +55,6 @@ _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 _WORDS = {
     "sparse": _NO_SPARSE,
     "SparseTensorSpec": _NO_SPARSE,
-    "RaggedTensor": _NO_RAGGED,
-    "ragged": _NO_RAGGED,
-    "RaggedTensorSpec": _NO_RAGGED,
     "strings": _NO_STRINGS,
     "as_string": _NO_STRINGS,
     "string_to_hash_bucket": _NO_STRINGS,

@@ -1,0 +1,23 @@
+"""`tf.ragged`, and `tf.RaggedTensor`: tensors whose rows have different lengths.
+
+A ragged tensor is flat values and row splits (`tensor`, `partitions`). What is done to rows is arithmetic of splits
+(`rows`), the values move in one gather: tapes follow it, and there are no rules of their own for anything here.
+"""
+
+from gradtape._src.tensors import dispatch as _dispatch
+from gradtape.ragged import dispatching as _dispatching
+from gradtape.ragged import methods as _methods
+from gradtape.ragged.arrays import boolean_mask as boolean_mask
+from gradtape.ragged.arrays import stack_dynamic_partitions as stack_dynamic_partitions
+from gradtape.ragged.crossing import cross as cross
+from gradtape.ragged.crossing import cross_hashed as cross_hashed
+from gradtape.ragged.factory import constant as constant
+from gradtape.ragged.functional import map_flat_values as map_flat_values
+from gradtape.ragged.functional import range_ as range  # noqa: F401
+from gradtape.ragged.functional import row_splits_to_segment_ids as row_splits_to_segment_ids
+from gradtape.ragged.functional import segment_ids_to_row_splits as segment_ids_to_row_splits
+from gradtape.ragged.joining import stack as stack
+
+for _cls, _handler in _dispatching.CLASSES.items():
+    _dispatch.register(_cls, _handler)
+del _methods

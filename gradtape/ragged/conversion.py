@@ -1,0 +1,263 @@
+"""To and from dense and sparse tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.shape import TensorShape
+from gradtape.ragged import rows
+from gradtape.ragged.moving import as_ragged, uniform
+from gradtape.ragged.partitions import as_partition
+from gradtape.ragged.tensor import RaggedTensor, make, rank_of
+
+
+@one_call
+def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape: Any = None) -> Any:
+    """A dense tensor, with a default value where rows are too short.
+
+    Args:
+      default_value: what the ends of short rows are filled with; zeros if None.
+      shape: a shape, with None or -1 for the longest row; rows that are longer are cut off.
+
+    >>> import gradtape as tf
+    >>> rt = tf.ragged.constant([[1, 2], [], [3]])
+    >>> rt.to_tensor(default_value=-1).numpy().tolist()
+    [[1, 2], [-1, -1], [3, -1]]
+    >>> rt.to_tensor(shape=[None, 1]).numpy().tolist()
+    [[1], [0], [3]]
+    """
+    flat = rt.flat_values
+    inner = list(flat.shape[1:])
+    sizes, position, cut_off = _positions(rt, _wanted(rt, shape, inner))
+    count = int(np.prod(sizes))
+    n = flat.shape[0]
+    if default_value is None:
+        default = tf.zeros(inner, rt.dtype)
+    else:
+        default = tf.convert_to_tensor(default_value, rt.dtype)
+        if rank_of(default) > len(inner):
+            raise InvalidArgumentError(
+                f"RaggedTensor.to_tensor: default_value.shape={default.shape} and rt_input.flat_values.shape="
+                f"{flat.shape} are incompatible: default_value.rank = {default.shape.rank} must be less than "
+                f"rt_input.flat_values.rank = {flat.shape.rank}"
+            )
+        default = tf.broadcast_to(default, inner)
+    if count == n and (position == np.arange(n)).all():
+        return tf.reshape(flat, [*sizes, *inner])
+    index = np.full(count, n)
+    if cut_off:
+        index[position[position >= 0]] = np.flatnonzero(position >= 0)
+    else:
+        index[position] = np.arange(n)
+    padded = tf.concat([flat, default[tf.newaxis]], 0)
+    return tf.reshape(tf.gather(padded, index), [*sizes, *inner])
+
+
+def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
+    """The sizes that are asked for, None for the longest row."""
+    rank = rt.ragged_rank + 1
+    if shape is None:
+        return [None] * rank
+    if isinstance(shape, (list, tuple)) and any(isinstance(v, tf.Tensor) for v in shape):
+        shape = [None if v is None else int(rows.array_of(v)) for v in shape]
+    if isinstance(shape, tf.Tensor):
+        array = rows.array_of(shape)
+        shape = None if array.ndim == 0 and array == -1 else array.tolist()
+    if isinstance(shape, TensorShape):
+        shape = None if shape.rank is None else shape.as_list()
+    if shape is None:
+        return [None] * rank
+    wanted = [None if v is None or v == -1 else int(v) for v in shape]
+    if len(wanted) != rank + len(inner):
+        raise InvalidArgumentError(
+            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: rt.rank = "
+            f"{rank + len(inner)}, but shape.rank = {len(wanted)}"
+        )
+    if any(w is not None and w != n for w, n in zip(wanted[rank:], inner, strict=True)):
+        raise InvalidArgumentError(
+            f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: the inner dimensions of "
+            f"the values are {inner}"
+        )
+    return wanted[:rank]
+
+
+def _positions(rt: RaggedTensor, wanted: list) -> tuple[list[int], np.ndarray, bool]:
+    """The sizes of the dense tensor; for each of the flat values where it is in there; whether some are not (-1)."""
+    partitions = [p.array() for p in rt._nested_row_partitions]
+    n = len(partitions[0]) - 1
+    first = n if wanted[0] is None else wanted[0]
+    sizes = [first]
+    position = np.arange(n)
+    cut_off = first < n
+    position[first:] = -1
+    for splits, size in zip(partitions, wanted[1:], strict=True):
+        lengths = np.diff(splits)
+        longest = int(lengths.max(initial=0))
+        width = longest if size is None else size
+        cut_off = cut_off or width < longest
+        if cut_off:
+            at, row = rows.offsets_of(splits), np.repeat(position, lengths)
+            position = np.where((row >= 0) & (at < width), row * width + at, -1)
+        else:
+            position = rows.ranges(position * width, lengths)
+        sizes.append(width)
+    return sizes, position, cut_off
+
+
+@one_call
+def from_tensor(
+    tensor: Any,
+    lengths: Any = None,
+    padding: Any = None,
+    ragged_rank: int = 1,
+    name: str | None = None,
+    row_splits_dtype: Any = dtypes.int64,
+) -> Any:
+    """A dense tensor as a ragged one.
+
+    Args:
+      lengths: how much of each row to keep; a tuple of lists of lengths, one for each ragged dimension.
+      padding: a value that is left out at the ends of rows.
+      ragged_rank: how many dimensions become ragged ones.
+
+    >>> import gradtape as tf
+    >>> tf.RaggedTensor.from_tensor([[1, 0, 0], [2, 3, 0]], padding=0)
+    <tf.RaggedTensor [[1], [2, 3]]>
+    """
+    splits_dtype = dtypes.as_dtype(row_splits_dtype)
+    if lengths is not None and padding is not None:
+        raise ValueError("Specify argument `lengths` or `padding`, but not both.")
+    if not isinstance(ragged_rank, int):
+        raise TypeError(f"Argument `ragged_rank` must be an int. Received {ragged_rank}.")
+    if ragged_rank <= 0:
+        raise ValueError(f"Argument `ragged_rank` must be greater than 0. Received {ragged_rank}.")
+    tensor = tf.convert_to_tensor(tensor)
+    if tensor.shape.rank < 2:
+        raise ValueError(
+            "The rank of a RaggedTensor must be greater than 1, i.e., a list of scalars won't have ragged dimensions. "
+            f"Received argument `tensor` with rank {tensor.shape.rank}."
+        )
+    tensor.shape.with_rank_at_least(ragged_rank + 1)
+    if (
+        isinstance(lengths, (list, tuple))
+        and lengths
+        and not isinstance(lengths[0], (int, float, np.integer))
+    ):
+        if ragged_rank not in (1, len(lengths)):
+            raise ValueError(
+                f"If Argument `lengths` is a tuple of row_lengths, argument `ragged_rank` must be len(lengths): "
+                f"{len(lengths)}. Received ragged_rank: {ragged_rank}."
+            )
+        return _of_nested_lengths(tensor, lengths, splits_dtype)
+    shape = list(tensor.shape)
+    if ragged_rank > 1:
+        flat = tf.reshape(tensor, [int(np.prod(shape[:ragged_rank])), *shape[ragged_rank:]])
+        result = from_tensor(flat, lengths, padding, row_splits_dtype=splits_dtype)
+        for axis in range(ragged_rank - 1, 0, -1):
+            result = uniform(result, shape[axis], int(np.prod(shape[:axis])), splits_dtype.as_numpy_dtype)
+        return result
+    if padding is not None:
+        kept = _not_padding(tensor, padding)
+        lengths = (kept * np.arange(1, shape[1] + 1)).max(1, initial=0)
+    if lengths is None:
+        return as_ragged(tensor, 1, splits_dtype.as_numpy_dtype)
+    found = rows.array_of(as_partition(lengths, "lengths", hint=splits_dtype))
+    if found.ndim != 1:
+        raise ValueError(f"Shape {found.shape} must have rank 1")
+    if len(found) != shape[0]:
+        raise ValueError(f"Shapes ({shape[0]},) and ({len(found)},) are incompatible")
+    found = np.clip(found, 0, shape[1])
+    index = rows.ranges(np.arange(shape[0]) * shape[1], found)
+    values = tf.gather(tf.reshape(tensor, [shape[0] * shape[1], *shape[2:]]), index)
+    return make(values, rows.splits_of(found), splits_dtype)
+
+
+def _not_padding(tensor: Any, padding: Any) -> np.ndarray:
+    """Which columns of which rows are not the padding."""
+    padding = tf.convert_to_tensor(padding, tensor.dtype)
+    if not padding.shape.is_compatible_with(tensor.shape[2:]):
+        raise ValueError(f"Shapes {padding.shape} and {tensor.shape[2:]} are incompatible")
+    same = rows.array_of(tensor) == rows.array_of(padding)
+    return ~same.all(axis=tuple(range(2, same.ndim)))
+
+
+def _of_nested_lengths(tensor: Any, lengths: Any, dtype: Any) -> Any:
+    tensor.shape.with_rank_at_least(len(lengths) + 1)
+    arrays = [rows.array_of(as_partition(v, "lengths", hint=dtype)) for v in lengths]
+    shape = list(tensor.shape)
+    rank = len(arrays)
+    index = np.arange(shape[0])
+    for size, found in zip(shape[1:], arrays, strict=False):
+        index = rows.ranges(index[: len(found)] * size, found)
+    flat: Any = tf.gather(tf.reshape(tensor, [int(np.prod(shape[: rank + 1])), *shape[rank + 1 :]]), index)
+    for found in reversed(arrays):
+        flat = make(flat, rows.splits_of(found))
+    return flat
+
+
+@one_call
+def to_sparse(rt: Any, name: str | None = None) -> Any:
+    """A sparse tensor that has exactly the values of the rows.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.constant([[1, 2], [], [3]]).to_sparse().indices.numpy().tolist()
+    [[0, 0], [0, 1], [2, 0]]
+    """
+    partitions = [p.array() for p in rt._nested_row_partitions]
+    columns = [np.arange(len(partitions[0]) - 1)]
+    for splits in partitions:
+        ids = rows.ids_of(splits)
+        columns = [c[ids] for c in columns] + [rows.offsets_of(splits)]
+    flat = rt.flat_values
+    inner = list(flat.shape[1:])
+    if inner:
+        grid = np.stack(np.meshgrid(*map(np.arange, inner), indexing="ij"), -1).reshape(-1, len(inner))
+        outer = np.repeat(np.stack(columns, -1), len(grid), 0)
+        indices = np.concatenate([outer, np.tile(grid, (flat.shape[0], 1))], 1)
+    else:
+        indices = np.stack(columns, -1)
+    shape = [len(partitions[0]) - 1, *[int(np.diff(s).max(initial=0)) for s in partitions], *inner]
+    return tf.SparseTensor(
+        tf.constant(indices.astype(np.int64)), tf.reshape(flat, [-1]), tf.constant(shape, tf.int64)
+    )
+
+
+def from_sparse(st_input: Any, name: str | None = None, row_splits_dtype: Any = dtypes.int64) -> Any:
+    """The rows of a sparse matrix, each without gaps.
+
+    >>> import gradtape as tf
+    >>> st = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 2, 3], [3, 4])
+    >>> tf.RaggedTensor.from_sparse(st)
+    <tf.RaggedTensor [[1, 2], [], [3]]>
+    """
+    if not isinstance(st_input, tf.SparseTensor):
+        raise TypeError(
+            f"Argument `st_input` must be of type SparseTensor, but is of type {type(st_input).__name__}."
+        )
+    if st_input.indices.shape[1] != 2:
+        raise ValueError("rank(st_input) must be 2.")
+    return _from_sparse(
+        st_input.indices, st_input.values, st_input.dense_shape, dtypes.as_dtype(row_splits_dtype)
+    )
+
+
+@one_call
+def _from_sparse(indices: Any, values: Any, dense_shape: Any, dtype: Any) -> Any:
+    index = rows.array_of(indices)
+    row, column = index[:, 0], index[:, 1]
+    fits = np.where(row[1:] != row[:-1], column[1:] == 0, column[1:] == column[:-1] + 1)
+    first = np.concatenate([column[:1] == 0, fits])
+    if not first.all():
+        at = rows.first(~first)
+        raise InvalidArgumentError(
+            f"SparseTensor is not right-ragged\nSparseTensor.indices = {index.tolist()}: indices[{at}] = "
+            f"{index[at].tolist()} does not follow the one before."
+        )
+    lengths = np.bincount(row, minlength=int(rows.array_of(dense_shape)[0]))
+    return make(values, rows.splits_of(lengths), dtype)

@@ -1,0 +1,171 @@
+"""Several ragged tensors as one: `tf.concat`, `tf.stack`, `tf.where`, `tf.add_n`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape._src.base.calls import one_call
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape.ragged import rows
+from gradtape.ragged.elementwise import broadcast, same_partitions
+from gradtape.ragged.moving import as_ragged, size_of, take
+from gradtape.ragged.tensor import RaggedTensor, as_values, make, match_splits, positive_axis, splits_dtype
+
+
+def _all(values: Any) -> list:
+    """The operands of a concatenation, of one rank."""
+    found = list(values) if isinstance(values, (list, tuple)) else [values]
+    if not found:
+        raise ValueError("rt_inputs may not be empty.")
+    found = list(match_splits(*map(as_values, found)))
+    for x in found[1:]:
+        if x.shape.rank != found[0].shape.rank:
+            raise ValueError(f"Shape {x.shape} must have rank {found[0].shape.rank}")
+    return found
+
+
+@one_call
+def concat(values: Any, axis: Any, name: str | None = None) -> Any:
+    """`tf.concat`: rows after rows, or each row of one after that of the other."""
+    found = _all(values)
+    if isinstance(axis, (tf.Tensor, np.ndarray)):
+        axis = int(rows.array_of(axis))
+    axis = positive_axis(axis, found[0].shape.rank)
+    return found[0] if len(found) == 1 else _concat(found, axis)
+
+
+def _concat(found: list, axis: int) -> Any:
+    if not any(isinstance(x, RaggedTensor) for x in found):
+        return tf.concat(found, axis)
+    dtype = splits_dtype(*found).as_numpy_dtype
+    ragged_rank = max(x.ragged_rank for x in found if isinstance(x, RaggedTensor))
+    found = [as_ragged(x, ragged_rank, dtype) for x in found]
+    if axis == 0:
+        return _rows_after_rows(found)
+    if axis > 1:
+        splits = found[0]._row_partition.array()
+        for i, x in enumerate(found[1:], 1):
+            if not np.array_equal(splits, x._row_partition.array()):
+                raise InvalidArgumentError(
+                    f"Inputs must have identical ragged splits\nCondition x == y did not hold: {splits.tolist()} and, of "
+                    f"input {i}, {x._row_partition.array().tolist()}."
+                )
+        return make(_concat([x._values for x in found], axis - 1), splits)
+    merged = _alternately(found)
+    return make(merged._values, merged._row_partition.array()[:: len(found)])
+
+
+def _rows_after_rows(found: list) -> Any:
+    if not isinstance(found[0], RaggedTensor):
+        return tf.concat(found, 0)
+    lengths = [np.diff(x._row_partition.array()) for x in found]
+    return make(_rows_after_rows([x._values for x in found]), rows.splits_of(np.concatenate(lengths)))
+
+
+def _alternately(found: list) -> RaggedTensor:
+    """The first row of each, then the second row of each, ..."""
+    n = size_of(found[0])
+    for i, x in enumerate(found[1:], 1):
+        if size_of(x) != n:
+            raise InvalidArgumentError(
+                f"Input tensors at index 0 (=x) and {i} (=y) have incompatible shapes.\nCondition x == y did not hold: "
+                f"they have {n} and {size_of(x)} rows."
+            )
+    order = np.arange(n * len(found)).reshape(len(found), n).T.reshape(-1)
+    return take(_rows_after_rows(found), order)
+
+
+@one_call
+def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
+    """Tensors and ragged tensors of one rank along a new axis; unlike `tf.stack` they need not have the same shape.
+
+    Args:
+      values: a list of tensors and ragged tensors.
+      axis: where the new axis is.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.stack([[1, 2], [3]])
+    <tf.RaggedTensor [[1, 2], [3]]>
+    """
+    found = _all(values)
+    ndims = found[0].shape.rank
+    axis = positive_axis(axis, ndims + 1)
+    dense = not any(isinstance(x, RaggedTensor) for x in found)
+    if ndims == 0:
+        return tf.stack(found)
+    if dense and ndims == 1 and axis == 0:
+        lengths = np.array([x.shape[0] for x in found], np.int32)
+        return make(tf.concat(found, 0), rows.splits_of(lengths))
+    if dense and axis in (ndims, ndims - 1):
+        return tf.stack(found, axis)
+    dtype = splits_dtype(*found).as_numpy_dtype
+    ragged_rank = max([1, *[x.ragged_rank for x in found if isinstance(x, RaggedTensor)]])
+    return _stack([as_ragged(x, ragged_rank, dtype) for x in found], axis, dtype)
+
+
+def _stack(found: list, axis: int, dtype: Any) -> Any:
+    if not isinstance(found[0], RaggedTensor):
+        if axis == 0:
+            lengths = np.array([x.shape[0] for x in found], dtype)
+            return make(tf.concat(found, 0), rows.splits_of(lengths))
+        return tf.stack(found, axis)
+    if axis == 0:
+        lengths = np.array([size_of(x) for x in found], dtype)
+        return make(_rows_after_rows(found), rows.splits_of(lengths))
+    if axis == 1:
+        n = len(found)
+        return make(_alternately(found), np.arange(size_of(found[0]) + 1, dtype=dtype) * n)
+    splits = found[0]._row_partition.array()
+    if any(not np.array_equal(splits, x._row_partition.array()) for x in found[1:]):
+        raise InvalidArgumentError("Inputs must have identical ragged splits")
+    return make(_stack([x._values for x in found], axis - 1, dtype), splits)
+
+
+@one_call
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """`tf.where`: coordinates of true values, or values of `x` and `y`."""
+    if (x is None) != (y is None):
+        raise ValueError("x and y must be either both None or both non-None")
+    if x is None:
+        return rows.tensor_of(_coordinates(condition))
+    condition = as_values(condition)
+    operands = [condition, _operand(x, y), _operand(y, x)]
+    match_splits(*operands)
+    like = next(v for v in operands if isinstance(v, RaggedTensor))
+    for v in operands:
+        if v is not like and not (isinstance(v, RaggedTensor) and same_partitions(v, like)):
+            like = _fitted(like, v)
+    flat = [_fitted(v, like).flat_values for v in operands]
+    return like.with_flat_values(tf.where(*flat))
+
+
+def _operand(value: Any, other: Any) -> Any:
+    if isinstance(value, RaggedTensor):
+        return value
+    return tf.convert_to_tensor(value, dtype_hint=getattr(other, "dtype", None))
+
+
+def _fitted(x: Any, y: Any) -> Any:
+    """`x` in the rows that it has when it meets `y`."""
+    same = isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor) and same_partitions(x, y)
+    return x if same else broadcast(x, y)[0]
+
+
+def _coordinates(condition: Any) -> np.ndarray:
+    if not isinstance(condition, RaggedTensor):
+        return np.argwhere(rows.array_of(condition))
+    inner = _coordinates(condition._values)
+    splits = condition._row_partition.array()
+    row = rows.ids_of(splits)[inner[:, 0]]
+    return np.concatenate([row[:, None], (inner[:, 0] - splits[row])[:, None], inner[:, 1:]], 1)
+
+
+def add_n(inputs: Any, name: str | None = None) -> Any:
+    """`tf.add_n`."""
+    total = inputs[0]
+    for x in inputs[1:]:
+        total = total + x
+    return total

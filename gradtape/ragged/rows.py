@@ -1,0 +1,79 @@
+"""Arithmetic of row splits, on NumPy arrays: where rows start, which row a value is in, which values rows consist of.
+
+A partition of n values into rows is an array of splits `[0, ..., n]`: row i is `values[splits[i]:splits[i + 1]]`. Everything
+that moves rows about is computed here as an array of indices; the values themselves move in one `tf.gather`, which tapes
+follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import _core
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.tensors import conversion
+
+
+def is_known(value: Any) -> bool:
+    """Whether a tensor has values: it is not a symbol of a function that is being traced."""
+    return value._symbol is None
+
+
+def array_of(value: Any) -> np.ndarray:
+    """The elements of a tensor, not to be written to.
+
+    Raises:
+      Untraceable: if there are none yet; the call is then made when they are there.
+    """
+    if isinstance(value, _core.Tensor):
+        if value._symbol is not None:
+            raise Untraceable("the shape of a result depends on the row splits of a ragged tensor")
+        return np.asarray(value)
+    return value.numpy() if isinstance(value, _core.Variable) else np.asarray(value)
+
+
+def tensor_of(array: np.ndarray, dtype: Any = None) -> Any:
+    """An array as a tensor, of another integer type perhaps."""
+    if dtype is not None and array.dtype != dtype.as_numpy_dtype:
+        array = array.astype(dtype.as_numpy_dtype)
+    return conversion.convert(array)
+
+
+def splits_of(lengths: np.ndarray) -> np.ndarray:
+    """The splits of rows of these lengths."""
+    splits = np.zeros(len(lengths) + 1, lengths.dtype)
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
+def ids_of(splits: np.ndarray) -> np.ndarray:
+    """For each value the row it is in."""
+    return np.repeat(np.arange(len(splits) - 1, dtype=splits.dtype), np.diff(splits))
+
+
+def offsets_of(splits: np.ndarray) -> np.ndarray:
+    """For each value its position in its row."""
+    return np.arange(splits[-1], dtype=splits.dtype) - np.repeat(splits[:-1], np.diff(splits))
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray, step: Any = 1) -> np.ndarray:
+    """The numbers `start, start + step, ...` of several ranges, one after the other."""
+    splits = splits_of(lengths)
+    at = np.arange(splits[-1], dtype=splits.dtype)
+    if isinstance(step, int):
+        found = np.repeat(starts - step * splits[:-1], lengths)
+        found += at if step == 1 else at * step
+        return found
+    return np.repeat(starts, lengths) + (at - np.repeat(splits[:-1], lengths)) * step
+
+
+def counts(start: np.ndarray, limit: np.ndarray, step: Any) -> np.ndarray:
+    """How many numbers there are in `range(start, limit, step)`, at least none."""
+    return np.maximum(-((start - limit) // step), 0)
+
+
+def first(wrong: np.ndarray) -> int:
+    """The position of the first element that is true."""
+    return int(np.flatnonzero(wrong)[0])

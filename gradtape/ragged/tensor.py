@@ -1,0 +1,551 @@
+"""`RaggedTensor`: values, and a partition of them into rows; how it is made, and what it is made of.
+
+Its operators, slices, conversions and reductions are in the modules beside this one; `methods.py` puts them on the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gradtape as tf
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors.composite import CompositeTensor, WithValuesCompositeTensorGradient
+from gradtape.ragged import rows
+from gradtape.ragged.partitions import INTEGERS, INTERNAL, RowPartition, as_partition, check_flag
+
+
+class RaggedTensor(CompositeTensor):
+    """A tensor whose rows may have different lengths.
+
+    It is made by `tf.ragged.constant` or one of its `from_...` methods, and consists of a tensor with the values of all
+    rows, one after the other (`values`), and the positions where rows begin and end (`row_splits`). `values` may be ragged
+    itself; then there are several ragged dimensions. Element-wise functions, operators, reductions, and functions that
+    move elements about (`tf.concat`, `tf.gather`, ...) take it as they take tensors, and tapes follow the values.
+
+    >>> import gradtape as tf
+    >>> rt = tf.RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5])
+    >>> rt
+    <tf.RaggedTensor [[3, 1], [], [4, 1, 5]]>
+    >>> tf.reduce_sum(rt * 10, axis=1).numpy().tolist()
+    [40, 0, 100]
+    >>> rt.to_tensor().numpy().tolist()
+    [[3, 1, 0], [0, 0, 0], [4, 1, 5]]
+    """
+
+    __slots__ = ("_values", "_row_partition", "__weakref__")
+
+    # NumPy must not treat it as an object array and add it to each element.
+    __array_ufunc__ = None
+    __array_priority__ = 200
+
+    # Gradients are those of the values, in the same rows.
+    __composite_gradient__ = WithValuesCompositeTensorGradient()
+
+    # What `methods.py` puts here.
+    to_tensor: Callable[..., Any]
+    to_sparse: Callable[..., Any]
+    __getitem__: Callable[..., Any]
+
+    def __init__(self, values: Any, row_partition: RowPartition, internal: Any = None) -> None:
+        if internal is not INTERNAL:
+            raise ValueError(
+                "RaggedTensor constructor is private; please use one of the factory methods instead "
+                "(e.g., RaggedTensor.from_row_lengths())"
+            )
+        self._values = values
+        self._row_partition = row_partition
+
+    # ---- what makes one ---------------------------------------------------------------------------
+
+    @classmethod
+    def _from_row_partition(cls, values: Any, partition: RowPartition, validate: bool = True) -> RaggedTensor:
+        check_flag(validate)
+        if not isinstance(partition, RowPartition):
+            raise TypeError(f"Argument `row_partition` must be a RowPartition. Received {partition}.")
+        values = as_values(values)
+        if isinstance(values, RaggedTensor) and values._row_partition.dtype != partition.dtype:
+            raise ValueError(
+                f"Argument `row_partition` of RaggedTensor with name: partition must have same dtype as Argument `values`. "
+                f"({partition.dtype!r} vs. {values._row_partition.dtype!r})."
+            )
+        if partition._value_rowids is not None:
+            values.shape[:1].assert_is_compatible_with(partition._value_rowids.shape)
+        if validate:
+            _check_number_of_values(values, partition)
+        return cls(values, partition, internal=INTERNAL)
+
+    @classmethod
+    def from_row_splits(
+        cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row i is `values[row_splits[i]:row_splits[i + 1]]`.
+
+        Args:
+          values: a tensor, or a ragged tensor.
+          row_splits: integers that start with 0, do not decrease, and end with the number of values.
+          validate: whether to check that.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_splits([3, 1, 4], [0, 2, 2, 3])
+        <tf.RaggedTensor [[3, 1], [], [4]]>
+        """
+        check_flag(validate)
+        values = as_values(values)
+        partition = RowPartition.from_row_splits(row_splits, validate, dtype_hint=_hint(values))
+        return cls._from_row_partition(values, partition, validate)
+
+    @classmethod
+    def from_row_lengths(
+        cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row i has the next `row_lengths[i]` of the values.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_lengths([3, 1, 4], [2, 0, 1])
+        <tf.RaggedTensor [[3, 1], [], [4]]>
+        """
+        check_flag(validate)
+        values = as_values(values)
+        partition = RowPartition.from_row_lengths(row_lengths, validate, dtype_hint=_hint(values))
+        return cls._from_row_partition(values, partition, validate)
+
+    @classmethod
+    def from_value_rowids(
+        cls,
+        values: Any,
+        value_rowids: Any,
+        nrows: Any = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> RaggedTensor:
+        """Value i is in row `value_rowids[i]`; these do not decrease.
+
+        Args:
+          nrows: how many rows there are, if the last ones are empty.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_value_rowids([3, 1, 4], [0, 0, 2], nrows=4)
+        <tf.RaggedTensor [[3, 1], [], [4], []]>
+        """
+        check_flag(validate)
+        values = as_values(values)
+        partition = RowPartition.from_value_rowids(value_rowids, nrows, validate, dtype_hint=_hint(values))
+        return cls._from_row_partition(values, partition, validate)
+
+    @classmethod
+    def from_row_starts(
+        cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row i starts at `row_starts[i]` and ends where the next one starts.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_starts([3, 1, 4], [0, 2])
+        <tf.RaggedTensor [[3, 1], [4]]>
+        """
+        check_flag(validate)
+        values = as_values(values)
+        partition = RowPartition.from_row_starts(
+            row_starts, number_of_rows(values), validate, dtype_hint=_hint(values)
+        )
+        return cls._from_row_partition(values, partition, validate)
+
+    @classmethod
+    def from_row_limits(
+        cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row i ends at `row_limits[i]`, where the next one starts.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_limits([3, 1, 4], [2, 3])
+        <tf.RaggedTensor [[3, 1], [4]]>
+        """
+        check_flag(validate)
+        values = as_values(values)
+        partition = RowPartition.from_row_limits(row_limits, validate, dtype_hint=_hint(values))
+        return cls._from_row_partition(values, partition, validate)
+
+    @classmethod
+    def from_uniform_row_length(
+        cls,
+        values: Any,
+        uniform_row_length: Any,
+        nrows: Any = None,
+        validate: bool = True,
+        name: str | None = None,
+    ) -> RaggedTensor:
+        """All rows have the same length, which its shape then shows.
+
+        Args:
+          nrows: how many rows there are; needed where their length is 0.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_uniform_row_length([3, 1, 4, 1], 2).shape
+        TensorShape([2, 2])
+        """
+        check_flag(validate)
+        values = as_values(values)
+        length = as_partition(uniform_row_length, "UniformRowLength", hint=_hint(values))
+        partition = RowPartition.from_uniform_row_length(
+            length, number_of_rows(values, length.dtype), nrows, validate, dtype_hint=_hint(values)
+        )
+        return cls._from_row_partition(values, partition, validate)
+
+    @classmethod
+    def from_nested_row_splits(
+        cls, flat_values: Any, nested_row_splits: Any, name: str | None = None, validate: bool = True
+    ) -> Any:
+        """Several ragged dimensions: the splits of the outermost one first."""
+        _check_list(nested_row_splits, "nested_row_splits")
+        result = flat_values
+        for splits in reversed(nested_row_splits):
+            result = cls.from_row_splits(result, splits, validate=validate)
+        return result
+
+    @classmethod
+    def from_nested_row_lengths(
+        cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None, validate: bool = True
+    ) -> Any:
+        """Several ragged dimensions: the row lengths of the outermost one first."""
+        _check_list(nested_row_lengths, "nested_row_lengths")
+        result = flat_values
+        for lengths in reversed(nested_row_lengths):
+            result = cls.from_row_lengths(result, lengths, validate=validate)
+        return result
+
+    @classmethod
+    def from_nested_value_rowids(
+        cls,
+        flat_values: Any,
+        nested_value_rowids: Any,
+        nested_nrows: Any = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Any:
+        """Several ragged dimensions: the row ids of the outermost one first."""
+        _check_list(nested_value_rowids, "nested_value_rowids")
+        if nested_nrows is None:
+            nested_nrows = [None] * len(nested_value_rowids)
+        _check_list(nested_nrows, "nested_nrows")
+        if len(nested_nrows) != len(nested_value_rowids):
+            raise ValueError(
+                "Argument `nested_nrows` must have the same length as argument `nested_value_rowids`. "
+                f"len(nested_nrows) = {len(nested_nrows)} vs. len(nested_values_rowids) = {len(nested_value_rowids)}."
+            )
+        result = flat_values
+        for ids, nrows in reversed(list(zip(nested_value_rowids, nested_nrows, strict=True))):
+            result = cls.from_value_rowids(result, ids, nrows, validate=validate)
+        return result
+
+    @classmethod
+    def _from_nested_row_partitions(cls, flat_values: Any, partitions: Any, validate: bool = True) -> Any:
+        result = flat_values
+        for partition in reversed(partitions):
+            result = cls._from_row_partition(result, partition, validate)
+        return result
+
+    # ---- what it is -------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The type of the values."""
+        return self._values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes; None for a ragged dimension."""
+        partition = self._row_partition
+        shape = TensorShape([partition.static_nrows, partition.static_uniform_row_length])
+        return shape.concatenate(self._values.shape[1:])
+
+    def get_shape(self) -> TensorShape:
+        """As `shape`."""
+        return self.shape
+
+    @property
+    def ragged_rank(self) -> int:
+        """How many dimensions are partitions into rows, the outermost one not counted."""
+        values = self._values
+        return 1 + (values.ragged_rank if isinstance(values, RaggedTensor) else 0)
+
+    @property
+    def values(self) -> Any:
+        """The rows one after the other: a tensor, or a ragged tensor with one ragged dimension less."""
+        return self._values
+
+    @property
+    def flat_values(self) -> Any:
+        """The innermost values, without any partition."""
+        values = self._values
+        while isinstance(values, RaggedTensor):
+            values = values._values
+        return values
+
+    @property
+    def _nested_row_partitions(self) -> tuple[RowPartition, ...]:
+        found, values = [], self
+        while isinstance(values, RaggedTensor):
+            found.append(values._row_partition)
+            values = values._values
+        return tuple(found)
+
+    @property
+    def row_splits(self) -> Any:
+        """Where rows begin and end: row i is `values[row_splits[i]:row_splits[i + 1]]`."""
+        return self._row_partition.row_splits()
+
+    @property
+    def nested_row_splits(self) -> tuple:
+        """The splits of all ragged dimensions, the outermost one first."""
+        return tuple([p.row_splits() for p in self._nested_row_partitions])
+
+    @property
+    def uniform_row_length(self) -> Any:
+        """The length of all rows if the dimension was made uniform, otherwise None."""
+        return self._row_partition.uniform_row_length()
+
+    def value_rowids(self, name: str | None = None) -> Any:
+        """For each value the row it is in."""
+        return self._row_partition.value_rowids()
+
+    def nested_value_rowids(self, name: str | None = None) -> tuple:
+        """The row ids of all ragged dimensions, the outermost one first."""
+        return tuple([p.value_rowids() for p in self._nested_row_partitions])
+
+    def nrows(self, out_type: Any = None, name: str | None = None) -> Any:
+        """How many rows there are."""
+        count = self._row_partition.nrows()
+        return count if out_type is None else tf.cast(count, out_type)
+
+    def row_starts(self, name: str | None = None) -> Any:
+        """Where each row begins."""
+        return self._row_partition.row_starts()
+
+    def row_limits(self, name: str | None = None) -> Any:
+        """Where each row ends."""
+        return self._row_partition.row_limits()
+
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """How many values each row has.
+
+        Args:
+          axis: of which dimension; for an inner one the result is ragged.
+        """
+        if axis not in (0, 1):
+            axis = positive_axis(axis, self.shape.rank, bound="rank(self)")
+        if axis == 0:
+            return self._row_partition.nrows()
+        if axis == 1:
+            return self._row_partition.row_lengths()
+        if isinstance(self._values, RaggedTensor):
+            return self.with_values(self._values.row_lengths(axis - 1))
+        shape = tf.shape(self._values, out_type=self._row_partition.dtype)
+        return self.with_values(tf.ones(shape[: axis - 1], self._row_partition.dtype) * shape[axis - 1])
+
+    def nested_row_lengths(self, name: str | None = None) -> tuple:
+        """The row lengths of all ragged dimensions, the outermost one first."""
+        return tuple([p.row_lengths() for p in self._nested_row_partitions])
+
+    def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Any:
+        """The smallest shape of a dense tensor that has room for all rows.
+
+        Args:
+          axis: an axis, or several, instead of all of them.
+        """
+        dtype = self._row_partition.dtype
+        lengths = [tf.maximum(_largest(p.row_lengths()), 0) for p in self._nested_row_partitions]
+        ragged = tf.stack([tf.cast(self._row_partition.nrows(), dtype), *lengths])
+        box = tf.concat([ragged, tf.shape(self.flat_values, out_type=dtype)[1:]], 0)
+        box = box if out_type is None else tf.cast(box, out_type)
+        return box if axis is None else tf.gather(box, axis)
+
+    # ---- other values, other splits ---------------------------------------------------------------
+
+    def with_values(self, new_values: Any) -> RaggedTensor:
+        """The same rows with other values: as many as there are."""
+        new_values = as_values(new_values)
+        new_values.shape.with_rank_at_least(1)
+        self._values.shape[:1].assert_is_compatible_with(new_values.shape[:1])
+        if (
+            isinstance(new_values, RaggedTensor)
+            and new_values._row_partition.dtype != self._row_partition.dtype
+        ):
+            raise ValueError(
+                "self and new_values have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to convert "
+                "them to compatible dtypes."
+            )
+        return RaggedTensor(new_values, self._row_partition, internal=INTERNAL)
+
+    def with_flat_values(self, new_values: Any) -> RaggedTensor:
+        """The same rows with other innermost values."""
+        if isinstance(self._values, RaggedTensor):
+            return RaggedTensor(
+                self._values.with_flat_values(new_values), self._row_partition, internal=INTERNAL
+            )
+        return self.with_values(new_values)
+
+    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+        """The same with splits of int32 or int64."""
+        dtype = dtypes.as_dtype(dtype)
+        if dtype not in INTEGERS:
+            raise ValueError(f"Argument `row_splits` dtype must be int32 or int64. Received {dtype!r}.")
+        if dtype == self._row_partition.dtype:
+            return self
+        values = self._values
+        if isinstance(values, RaggedTensor):
+            values = values.with_row_splits_dtype(dtype)
+        return RaggedTensor(values, self._row_partition.with_dtype(dtype), internal=INTERNAL)
+
+    def consumers(self) -> list:
+        """The ops that use it: none in eager mode."""
+        return []
+
+    # ---- as Python values ---------------------------------------------------------------------------
+
+    def _is_known(self) -> bool:
+        return all(map(rows.is_known, (self.flat_values, *self.nested_row_splits)))
+
+    def numpy(self) -> np.ndarray:
+        """The values as an array: of arrays, one for each row, if rows have different lengths."""
+        if not self._is_known():
+            raise ValueError("RaggedTensor.numpy() is only supported in eager mode.")
+        values = self._values.numpy()
+        splits = self._row_partition.array()
+        parts = [values[a:b] for a, b in zip(splits[:-1], splits[1:], strict=True)]
+        if not parts:
+            return np.zeros((0, 0, *values.shape[1:]), values.dtype)
+        if all(len(part) == len(parts[0]) for part in parts):
+            return np.array(parts)
+        out = np.empty(len(parts), object)
+        out[:] = parts
+        return out
+
+    def to_list(self) -> list:
+        """The values as nested lists."""
+        if not self._is_known():
+            raise ValueError("to_list can only be used in eager mode.")
+        values = self._values
+        flat = values.to_list() if isinstance(values, RaggedTensor) else values.numpy().tolist()
+        splits = self._row_partition.array().tolist()
+        return [flat[a:b] for a, b in zip(splits[:-1], splits[1:], strict=True)]
+
+    def __repr__(self) -> str:
+        if not self._is_known():
+            return f"tf.RaggedTensor(values={self._values}, row_splits={self.row_splits})"
+        return f"<tf.RaggedTensor {_text(self.numpy())}>"
+
+    def __bool__(self) -> bool:
+        raise TypeError("RaggedTensor may not be used as a boolean.")
+
+    def __hash__(self) -> int:
+        raise TypeError("RaggedTensor is unhashable.")
+
+
+def _text(x: Any) -> str:
+    if not isinstance(x, np.ndarray):
+        return str(x)
+    if not x.size:
+        return repr(x.tolist())
+    return np.array2string(x, separator=", ", formatter={"all": _text})  # type: ignore[arg-type]
+
+
+def is_ragged(value: Any) -> bool:
+    """Whether something is a ragged tensor."""
+    return isinstance(value, RaggedTensor)
+
+
+def make(values: Any, splits: np.ndarray, dtype: Any = None) -> RaggedTensor:
+    """A ragged tensor of values and an array of splits that are known to fit."""
+    return RaggedTensor(
+        values, RowPartition(rows.tensor_of(splits, dtype), internal=INTERNAL), internal=INTERNAL
+    )
+
+
+def as_values(value: Any, dtype: Any = None) -> Any:
+    """A ragged tensor as it is, everything else as a tensor."""
+    return value if isinstance(value, RaggedTensor) else tf.convert_to_tensor(value, dtype)
+
+
+def number_of_rows(value: Any, dtype: Any = dtypes.int64) -> Any:
+    """The size of the first dimension."""
+    if isinstance(value, RaggedTensor):
+        return value.nrows(out_type=dtype)
+    if not value.shape.rank and value.shape.rank is not None:
+        raise InvalidArgumentError(
+            "RaggedTensor: slice index 0 of dimension 0 out of bounds: the values of a ragged tensor have at least one "
+            f"dimension; got {value}."
+        )
+    return tf.shape(value, out_type=dtype)[0]
+
+
+def rank_of(value: Any) -> int:
+    """The number of dimensions, which is known here."""
+    rank = value.shape.rank
+    assert rank is not None
+    return rank
+
+
+def positive_axis(axis: Any, rank: int | None, name: str = "axis", bound: str = "ndims") -> int:
+    """An axis counted from the first one.
+
+    Raises:
+      ValueError: if there is no such axis.
+    """
+    if not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"{name} must be an int; got {type(axis).__name__}")
+    axis = int(axis)
+    if rank is None:
+        if axis < 0:
+            raise ValueError(f"{name}={axis} may only be negative if {bound} is statically known.")
+        return axis
+    if not -rank <= axis < rank:
+        raise ValueError(f"{name}={axis} out of bounds: expected {-rank}<={name}<{rank}")
+    return axis % rank
+
+
+def match_splits(*tensors: Any) -> tuple:
+    """Refuses ragged tensors whose splits are of different integer types."""
+    found = {t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)}
+    if len(found) > 1:
+        raise ValueError(
+            "Input RaggedTensors have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to convert "
+            "them to compatible dtypes."
+        )
+    return tensors
+
+
+def splits_dtype(*tensors: Any) -> dtypes.DType:
+    """The type of the splits of the ragged tensors among these."""
+    match_splits(*tensors)
+    return next((t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)), dtypes.int64)
+
+
+def _hint(values: Any) -> Any:
+    return values._row_partition.dtype if isinstance(values, RaggedTensor) else None
+
+
+def _check_list(value: Any, name: str) -> None:
+    if isinstance(value, tf.Tensor):
+        raise TypeError(f"Argument `{name}` must be a list of Tensors. Received {value}.")
+
+
+def _largest(lengths: Any) -> Any:
+    """The largest of a list of lengths, 0 if there are none."""
+    return tf.reduce_max(tf.concat([lengths, tf.zeros([1], lengths.dtype)], 0))
+
+
+def _check_number_of_values(values: Any, partition: RowPartition) -> None:
+    message = "Arguments to _from_row_partition do not form a valid RaggedTensor"
+    count, splits = number_of_rows(values, partition.dtype), partition.row_splits()
+    if not (rows.is_known(splits) and rows.is_known(count)):
+        tf.debugging.assert_equal(splits[-1], count, message=message)
+        return
+    last, n = int(rows.array_of(splits)[-1]), int(rows.array_of(count))
+    if last != n:
+        raise InvalidArgumentError(
+            f"{message}\nCondition x == y did not hold: the rows have {last} values, and there are {n}."
+        )
