@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, cycle
 from typing import Any
 
+import numpy as np
+
 from gradtape._src import ops
-from gradtape._src.base import nest
+from gradtape._src.base import dtypes, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec
-from gradtape.data import rows, text
+from gradtape._src.tensors import text
+from gradtape.data import rows
 from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.failures import Failure, Guarded, Raising, attempt, flattened, gathered, resumable
@@ -34,11 +37,11 @@ def stack(parts: Sequence[Any]) -> Any:
                     "Cannot add tensor to the batch: number of elements does not match. Shapes are: [tensor]: "
                     f"{list(part.shape)}, [batch]: {list(first.shape)}. Hint: padded_batch, or map elements to one shape."
                 )
+        if first.dtype is dtypes.string:
+            return text.make(np.stack([text.array_of(p) for p in parts]))
         return ops.stack(list(parts))
     if first is None:
         return None
-    if text.is_text(first):
-        return text.stack(parts)
     raise invalid(
         "Dataset.batch: elements that are datasets cannot be batched. Hint: ds.flat_map(lambda window: window.batch(n))."
     )
@@ -278,4 +281,4 @@ def _cut_anew(source: Guarded, sizes: list[int], drop_remainder: bool) -> Iterat
 def _joined(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
-    return ops.concat(list(parts), 0) if is_tensor(parts[0]) else text.concat(parts)
+    return ops.concat(list(parts), 0)

@@ -8,11 +8,12 @@ from typing import Any
 
 from gradtape._src.base import nest
 from gradtape._src.base.locks import Lock
-from gradtape.data import storage, text
+from gradtape.data import storage
 from gradtape.data.base import Run
 from gradtape.data.batching import stack
 from gradtape.data.dataset import Unary
 from gradtape.data.failures import Failure, Guarded, Raising
+from gradtape.data.paths import strings
 from gradtape.data.rows import Table, column_of
 from gradtape.data.structure import columns, is_tensor
 
@@ -25,7 +26,7 @@ class _CacheDataset(Unary):
 
     def __init__(self, source: Any, filename: Any) -> None:
         super().__init__(source)
-        names = text.strings(filename) if filename else [""]
+        names = strings(filename) if filename else [""]
         self._path = names[0]
         self._lock = Lock()
         self._kept: tuple[Table, list] | None = None
@@ -92,7 +93,7 @@ def _as_table(elements: list) -> Table | None:
         return None
     parts = columns(elements)
     first = [p[0] for p in parts]
-    if not all(is_tensor(f) or text.is_text(f) for f in first):
+    if not all(map(is_tensor, first)):
         return None
     if any(x.shape != f.shape for p, f in zip(parts, first, strict=True) for x in p):
         return None
@@ -103,6 +104,6 @@ class _SnapshotDataset(_CacheDataset):
     """As `cache` in a file, in a folder of its own."""
 
     def __init__(self, source: Any, path: Any) -> None:
-        folder = text.strings(path)[0]
+        folder = strings(path)[0]
         os.makedirs(folder, exist_ok=True)
         super().__init__(source, os.path.join(folder, "snapshot"))

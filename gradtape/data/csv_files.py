@@ -16,9 +16,9 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.reading import number_in, open_file, reading
 from gradtape._src.base.shape import TensorSpec
-from gradtape.data import text
 from gradtape.data.base import AUTOTUNE, Run, invalid
 from gradtape.data.dataset import Dataset
+from gradtape.data.paths import strings
 from gradtape.data.readers import list_files
 
 _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string)
@@ -36,13 +36,9 @@ class _Column:
                 given = np.asarray(given).reshape(-1).tolist() if np.asarray(given).size else given
             required = isinstance(given, (list, tuple, np.ndarray, _core.Tensor)) and len(given) == 0
             value = given[0] if isinstance(given, (list, tuple)) and len(given) else given
-            if isinstance(value, (str, bytes)) or text.is_text(value):
-                self.dtype = dtypes.string
-                self.default = text.make(value).numpy()
-            else:
-                tensor = ops.convert_to_tensor(value)
-                self.dtype = tensor.dtype
-                self.default = None if required else tensor.numpy()
+            tensor = ops.convert_to_tensor(value)
+            self.dtype = tensor.dtype
+            self.default = None if required else tensor.numpy()
         if self.dtype not in _COLUMN_TYPES:
             raise TypeError(
                 f"CsvDataset: columns are int32, int64, float32, float64 or string; got {self.dtype.name}."
@@ -64,7 +60,7 @@ class _Column:
     def part(self, value: Any) -> Any:
         """A value, or a list of them, as a part of an element."""
         if self.dtype is dtypes.string:
-            return text.make(value)
+            return ops.convert_to_tensor(value, self.dtype)
         return ops.convert_to_tensor(np.asarray(value, self.dtype.as_numpy_dtype))
 
 
@@ -131,7 +127,7 @@ class CsvDataset(Dataset):
 
     def _files(self, run: Run) -> Iterator[str]:
         given = self._names._iterate(run) if self._inputs else [self._names]
-        return (name for part in given for name in text.strings(part))
+        return (name for part in given for name in strings(part))
 
     def _elements(self, run: Run) -> Iterator[Any]:
         for path in self._files(run):
@@ -200,7 +196,7 @@ def make_csv_dataset(
     Types are found by looking at the first rows unless `column_defaults` says them.
     """
     files = list_files(file_pattern, False, None)
-    names = [f for part in files.as_numpy_iterator() for f in text.strings(part)]
+    names = [f for part in files.as_numpy_iterator() for f in strings(part)]
     how = (compression_type, False, field_delim, use_quote_delim, encoding)
     first = next(_rows(names[0], *how), None)
     if first is None:

@@ -1,8 +1,8 @@
 """Functions that users give to datasets: traced like TensorFlow traces them, or run eagerly.
 
 A function is traced once per kind of element, so that its Python code (prints, counters) runs once and
-its ops run as one program. What cannot be traced runs eagerly, element by element: functions of text and
-of datasets, and those whose results have no shape before they have a value.
+its ops run as one program. What cannot be traced runs eagerly, element by element: functions of
+datasets, and those whose results have no shape before they have a value.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class DataFunction:
         given = nest.map_structure(lambda x: x, args)  # dicts of its own: `(d, d.pop("label"))` is usual
         result = self._finish(convert(self.function)(*given))
         if not all(map(is_tensor, nest.flatten(result))):
-            raise Untraceable("it returns text, datasets or None")
+            raise Untraceable("it returns datasets or None")
         return result
 
     def _kind(self, flat: list) -> tuple | None:

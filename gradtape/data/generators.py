@@ -12,7 +12,6 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.base.type_spec import TypeSpec
-from gradtape.data import text
 from gradtape.data.base import Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.structure import normalise, to_numpy
@@ -57,9 +56,8 @@ class _GeneratorDataset(Dataset):
     def _fit(self, value: Any, spec: Any) -> Any:
         """A yielded value as a tensor of its spec."""
         try:
-            if spec.dtype is dtypes.string:
-                made = text.make(value)
-            elif isinstance(value, (_core.Tensor, _core.Variable)) or not self._through_arrays:
+            is_tensor = isinstance(value, (_core.Tensor, _core.Variable))
+            if is_tensor or spec.dtype is dtypes.string or not self._through_arrays:
                 made = ops.convert_to_tensor(value, spec.dtype)
             else:
                 made = ops.convert_to_tensor(np.asarray(value, dtype=spec.dtype.as_numpy_dtype), spec.dtype)

@@ -55,12 +55,8 @@ class Feed:
         if not self.known and current_recording() is None:
             raise Untraceable("the shapes of the elements of a dataset are only known when it runs")
         self.structures = kinds if self.known else [dataset.element_spec]
-        if not all(
-            isinstance(s, TensorSpec) and s.dtype is not dtypes.string
-            for k in self.structures
-            for s in nest.flatten(k)
-        ):
-            raise Untraceable("the elements of a dataset are no tensors of numbers")
+        if not all(isinstance(s, TensorSpec) for k in self.structures for s in nest.flatten(k)):
+            raise Untraceable("the elements of a dataset are no tensors")
         self._specs = [[(static_of(s), s.dtype._code) for s in nest.flatten(k)] for k in self.structures]
         self._packs = [packer(k) for k in self.structures]
         self._open: OrderedDict[int, list] = OrderedDict()  # by number: the iterator, and the element at hand

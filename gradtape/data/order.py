@@ -272,10 +272,14 @@ def _unique(source: Guarded) -> Iterator[Any]:
             yield element
             continue
         values = [leaf.numpy() for leaf in nest.flatten(element)]
-        key = tuple([v.tobytes() if hasattr(v, "tobytes") and v.dtype != object else repr(v) for v in values])
+        key = tuple([v.tobytes() if hasattr(v, "dtype") and v.dtype != object else _text(v) for v in values])
         if key not in seen:
             seen.add(key)
             yield element
+
+
+def _text(value: Any) -> str:
+    return repr(value.tolist() if hasattr(value, "tolist") else value)
 
 
 class _OptionsDataset(Unary):

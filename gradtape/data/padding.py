@@ -11,10 +11,10 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
-from gradtape.data import text
+from gradtape._src.tensors import text
 from gradtape.data.base import Run
-from gradtape.data.batching import Batches, by_count
-from gradtape.data.structure import columns, is_tensor, normalise, packer, with_shapes
+from gradtape.data.batching import Batches, by_count, stack
+from gradtape.data.structure import columns, normalise, packer, with_shapes
 
 
 class _PaddedBatchDataset(Batches):
@@ -156,7 +156,7 @@ def _filling(value: Any, dtype: Any) -> Any:
 
 def _padded(parts: Sequence[Any], shape: TensorShape | None, filling: Any) -> Any:
     """One part of several elements, as one tensor of the longest, or of `shape`."""
-    arrays = [np.asarray(p) if is_tensor(p) else text.array_of(p) for p in parts]
+    arrays = [text.array_of(p) if text.is_text(p) else np.asarray(p) for p in parts]
     rank = arrays[0].ndim
     if any(a.ndim != rank for a in arrays):
         raise errors.InvalidArgumentError(
@@ -175,9 +175,9 @@ def _padded(parts: Sequence[Any], shape: TensorShape | None, filling: Any) -> An
                     f"padded_shapes has {size} where an element has {most}, along axis {i}.",
                 )
             longest[i] = most if size is None else size
-    if is_tensor(parts[0]) and all(list(a.shape) == longest for a in arrays):
-        return ops.stack(list(parts))
+    if all(list(a.shape) == longest for a in arrays):
+        return stack(parts)
     out = np.full([len(arrays), *longest], filling, dtype=arrays[0].dtype)
     for i, a in enumerate(arrays):
         out[i][tuple(slice(n) for n in a.shape)] = a
-    return ops.convert_to_tensor(out) if is_tensor(parts[0]) else text.make(out)
+    return text.make(out) if text.is_text(parts[0]) else ops.convert_to_tensor(out)

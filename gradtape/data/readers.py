@@ -11,9 +11,10 @@ from typing import Any
 from gradtape._src.base import dtypes
 from gradtape._src.base.reading import open_file, reading
 from gradtape._src.base.shape import TensorSpec
-from gradtape.data import text
+from gradtape._src.tensors import text
 from gradtape.data.base import DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset
+from gradtape.data.paths import strings
 from gradtape.io import framing
 
 
@@ -26,7 +27,7 @@ class FileDataset(Dataset):
 
     def __init__(self, filenames: Any, read: Callable[[str], Iterator[Any]]) -> None:
         self._names = filenames if isinstance(filenames, DatasetBase) else None
-        self._given = None if self._names is not None else text.strings(filenames)
+        self._given = None if self._names is not None else strings(filenames)
         super().__init__(*([self._names] if self._names is not None else []))
         self._read = read
 
@@ -37,10 +38,14 @@ class FileDataset(Dataset):
         if self._given is not None:
             return iter(self._given)
         assert self._names is not None
-        return chain.from_iterable(text.strings(name) for name in self._names._iterate(run))
+        return chain.from_iterable(strings(name) for name in self._names._iterate(run))
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return map(text.make, chain.from_iterable(map(self._read, self._files(run))))
+        return map(_one, chain.from_iterable(map(self._read, self._files(run))))
+
+
+def _one(value: bytes) -> Any:
+    return text.make(text.array([value], ()))
 
 
 class TextLineDataset(FileDataset):
@@ -117,7 +122,7 @@ class FixedLengthRecordDataset(FileDataset):
 
 def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Any:
     """`Dataset.list_files`."""
-    patterns = text.strings(file_pattern)
+    patterns = strings(file_pattern)
     found = sorted({f for p in patterns for f in glob.glob(os.path.expanduser(p))})
     if not found:
         raise invalid(f"No files matched pattern: {', '.join(patterns)}")

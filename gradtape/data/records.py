@@ -11,9 +11,9 @@ import numpy as np
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.shape import TensorSpec
-from gradtape.data import text
 from gradtape.data.base import AUTOTUNE, Run, invalid
 from gradtape.data.dataset import Dataset
+from gradtape.data.paths import strings
 from gradtape.data.readers import TFRecordDataset, list_files
 
 
@@ -79,10 +79,10 @@ class SqlDataset(Dataset):
 
     def __init__(self, driver_name: Any, data_source_name: Any, query: Any, output_types: Any) -> None:
         super().__init__()
-        if text.strings(driver_name) != ["sqlite"]:
+        if strings(driver_name) != ["sqlite"]:
             raise invalid(f"The database type, {driver_name}, is not supported: expected sqlite.")
-        self._file = text.strings(data_source_name)[0]
-        self._query = text.strings(query)[0]
+        self._file = strings(data_source_name)[0]
+        self._query = strings(query)[0]
         self._types = [dtypes.as_dtype(t) for t in output_types]
 
     def _spec(self, look: bool = False) -> Any:
@@ -108,5 +108,5 @@ class SqlDataset(Dataset):
 
 def _part(value: Any, dtype: Any) -> Any:
     if dtype is dtypes.string:
-        return text.make("" if value is None else value if isinstance(value, bytes) else str(value))
+        return ops.constant("" if value is None else value if isinstance(value, bytes) else str(value))
     return ops.convert_to_tensor(np.asarray(0 if value is None else value, dtype.as_numpy_dtype))

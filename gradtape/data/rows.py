@@ -17,7 +17,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
-from gradtape.data import text
+from gradtape._src.tensors import text
 from gradtape.data.structure import packer
 
 _INT64 = dtypes.int64._code
@@ -45,18 +45,18 @@ class TensorColumn:
 
 
 class TextColumn:
-    """Text whose rows are parts of elements."""
+    """A tensor of strings whose rows are parts of elements."""
 
     row_bytes = 64
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, tensor: Any) -> None:
+        self._array = text.array_of(tensor)
 
     def slice(self, start: int, stop: int) -> Any:
-        return self.value[start:stop]
+        return text.make(self._array[start:stop])
 
     def take(self, at: Any) -> Any:
-        return text.take(self.value, np.asarray(at))
+        return text.make(self._array[np.asarray(at)])
 
 
 class NumberColumn:
@@ -94,14 +94,21 @@ def column_of(part: Any) -> Any:
     """A part of a batch as a column."""
     if part is None:
         return NoneColumn()
-    return TensorColumn(part) if type(part) is _core.Tensor else TextColumn(part)
+    return TextColumn(part) if text.is_text(part) else TensorColumn(part)
 
 
 def unstack(part: Any, n: int) -> Sequence[Any]:
     """The `n` rows of a part of a batch."""
-    if type(part) is _core.Tensor:
-        return ops.unstack(part)
-    return [None] * n if part is None else list(part)
+    if part is None:
+        return [None] * n
+    if text.is_text(part):
+        return [text.make(text.array(row.reshape(-1), row.shape)) for row in _rows(text.array_of(part))]
+    return ops.unstack(part)
+
+
+def _rows(array: np.ndarray) -> Iterator[np.ndarray]:
+    """The rows of an array of objects, which are arrays where they are single objects, too."""
+    return (array[i, ...] for i in range(len(array)))
 
 
 # ---- tables -------------------------------------------------------------------------------------

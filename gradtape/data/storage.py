@@ -22,11 +22,12 @@ from gradtape._src.base import dtypes, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
-from gradtape.data import text
+from gradtape._src.tensors import text
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.functions import DataFunction, arguments
 from gradtape.data.grouping import ListDataset
+from gradtape.data.paths import strings
 from gradtape.data.structure import DatasetSpec, is_tensor, normalise, packer, spec_of
 from gradtape.io import framing
 
@@ -61,12 +62,11 @@ def _structure(description: Any) -> Any:
 
 
 def _encoded(part: Any) -> bytes:
-    if is_tensor(part):
+    if text.is_text(part):
+        raw = b"".join(struct.pack("<q", len(s)) + s for s in text.array_of(part).reshape(-1).tolist())
+    else:
         data = memoryview(part) if part.dtype is not dtypes.bfloat16 else part.numpy().astype(np.float32)
         raw = np.ascontiguousarray(data).tobytes()
-    else:
-        strings = text.array_of(part).reshape(-1).tolist()
-        raw = b"".join(struct.pack("<q", len(s)) + s for s in strings)
     sizes = list(part.shape)
     return struct.pack(f"<B{len(sizes)}qq", len(sizes), *sizes, len(raw)) + raw
 
@@ -81,7 +81,7 @@ def _parts(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
         if len(raw) != length or min(sizes, default=0) < 0:
             raise ValueError(f"{len(raw)} bytes for a part of {sizes}")
         if spec.dtype is dtypes.string:
-            yield text.make(_strings(raw).reshape(sizes))
+            yield text.make(text.array(_strings(raw), sizes))
         else:
             kind = np.float32 if spec.dtype is dtypes.bfloat16 else spec.dtype.as_numpy_dtype
             yield ops.convert_to_tensor(np.frombuffer(raw, kind).reshape(sizes), spec.dtype)
@@ -89,7 +89,7 @@ def _parts(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
         raise ValueError("more parts than its header says")
 
 
-def _strings(raw: bytes) -> np.ndarray:
+def _strings(raw: bytes) -> list[bytes]:
     found, at = [], 0
     while at < len(raw):
         (n,) = struct.unpack_from("<q", raw, at)
@@ -97,9 +97,7 @@ def _strings(raw: bytes) -> np.ndarray:
             raise ValueError(f"a string of {n} bytes")
         found.append(raw[at + 8 : at + 8 + n])
         at += 8 + n
-    array = np.empty(len(found), object)
-    array[:] = found
-    return array
+    return found
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -182,7 +180,7 @@ def read_elements(path: str) -> Iterator[Any]:
 
 def save(dataset: Any, path: Any, compression: Any = None, shard_func: Any = None) -> None:
     """`Dataset.save`: a file per shard, and one that says which there are, and how many elements are in them."""
-    folder = text.strings(path)[0]
+    folder = strings(path)[0]
     os.makedirs(folder, exist_ok=True)
     compressed = compression == "GZIP"
     with aside():
@@ -234,7 +232,7 @@ class _LoadDataset(Dataset):
 
 def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Any:
     """`Dataset.load`."""
-    folder = text.strings(path)[0]
+    folder = strings(path)[0]
     spec, counts = _contents(folder)
     spec = spec if element_spec is None else element_spec
     files = [_LoadDataset(os.path.join(folder, name), spec, n) for name, n in counts.items()]

@@ -1,4 +1,4 @@
-"""The elements of datasets: nests of tensors, text and datasets, and the specs that describe them.
+"""The elements of datasets: nests of tensors and datasets, and the specs that describe them.
 
 In an element tuples, namedtuples, dicts, attrs classes and classes with `__tf_flatten__` are structure, and a list is a
 tensor to be: `(x, [1, 2])` has two parts. Elements are made so once, where they enter a pipeline; inside it
@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradtape import _core
-from gradtape._src.base import dtypes, nest
+from gradtape._src.base import nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
-from gradtape.data import kinds, text
+from gradtape.data import kinds
 
 
 class NoneTensorSpec(TypeSpec):
@@ -79,7 +79,7 @@ class DatasetSpec(TypeSpec):
 
 
 def normalise(value: Any) -> Any:
-    """A value of the user's as an element: every part a tensor, text, a dataset, or None.
+    """A value of the user's as an element: every part a tensor, a dataset, or None.
 
     Raises:
       TypeError, ValueError: for parts that are nothing of that, as `tf.convert_to_tensor` does.
@@ -104,17 +104,15 @@ def _container(value: Any) -> Any:
 def _leaf(value: Any) -> Any:
     if isinstance(value, _core.Variable):
         return value._read()
-    if value is None or text.is_text(value) or hasattr(value, "_is_dataset"):
+    if value is None or hasattr(value, "_is_dataset"):
         return value
     if isinstance(value, IndexedSlices):
         return conversion.densify(value)
-    if text.looks_like_text(value):
-        return text.make(value)
     return conversion.convert(value)
 
 
 def is_tensor(leaf: Any) -> bool:
-    """Whether a part of an element is a tensor, rather than text, a dataset or None."""
+    """Whether a part of an element is a tensor, rather than a dataset or None."""
     return type(leaf) is _core.Tensor
 
 
@@ -157,9 +155,7 @@ def leaf_spec(leaf: Any) -> Any:
         return TensorSpec(leaf.shape, leaf.dtype)
     if leaf is None:
         return NoneTensorSpec()
-    if hasattr(leaf, "_is_dataset"):
-        return DatasetSpec(leaf.element_spec)
-    return TensorSpec(leaf.shape, dtypes.string)
+    return DatasetSpec(leaf.element_spec)
 
 
 def spec_of(element: Any) -> Any:
@@ -189,11 +185,8 @@ def is_defined(spec: Any) -> bool:
 
 
 def is_plain(spec: Any) -> bool:
-    """Whether every part is a tensor of numbers of a known shape."""
-    return all(
-        isinstance(s, TensorSpec) and s.dtype is not dtypes.string and s.shape.is_fully_defined()
-        for s in nest.flatten(spec)
-    )
+    """Whether every part is a tensor of a known shape."""
+    return all(isinstance(s, TensorSpec) and s.shape.is_fully_defined() for s in nest.flatten(spec))
 
 
 def same_form(a: Any, b: Any) -> bool:

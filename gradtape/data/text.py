@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape._src.base import dtypes
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import text as tensors_text
 
 
 class Text:
@@ -65,6 +66,9 @@ class Text:
 
     def __repr__(self) -> str:
         return f"<tf.Tensor: shape={self.shape}, dtype=string, numpy={self.numpy()!r}>"
+
+    def __tf_tensor__(self, dtype: Any = None) -> Any:
+        return tensors_text.make(self._array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self._array.copy()

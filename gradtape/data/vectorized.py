@@ -41,15 +41,10 @@ class RowFunction:
     def of(function: DataFunction, spec: Any) -> RowFunction | None:
         """The function of rows of a spec, if it can be run over many at once."""
         concrete = None if spec is None else function.concrete(arguments(spec))
-        if (
-            concrete is None
-            or concrete._assigned
-            or not concrete.gives_tensors
-            or _has_callback(concrete.graph)
-        ):
+        if concrete is None or concrete._assigned or not concrete.gives_tensors or _is_python(concrete.graph):
             return None
         row_function = RowFunction(concrete)
-        return None if _has_callback(row_function._batched(2)[0].graph) else row_function
+        return None if _is_python(row_function._batched(2)[0].graph) else row_function
 
     def _batched(self, n: int) -> tuple[Any, list[bool]]:
         marks = (
@@ -92,8 +87,9 @@ class RowFunction:
         return [read(e) for e in self._concrete.externals]
 
 
-def _has_callback(graph: Any) -> bool:
-    return any(isinstance(n.op, Callback) for n in graph.nodes)
+def _is_python(graph: Any) -> bool:
+    """Whether some of it is Python code, as what is done with strings."""
+    return any(isinstance(n.op, Callback) or n.has_text for n in graph.nodes)
 
 
 class MappedTable(Table):

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.tensors import text
 from gradtape.data.text import Text, make
 
 
@@ -31,6 +32,8 @@ def as_text(value: Any) -> Text:
         return make(os.fspath(value))
     if isinstance(value, (bytearray, memoryview)):
         return make(bytes(value))
+    if text.is_text(value):
+        return Text(text.array_of(value))
     if isinstance(value, (_core.Tensor, _core.Variable)):
         raise ValueError(
             "Tensor conversion requested dtype string for Tensor with dtype "

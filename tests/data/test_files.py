@@ -36,7 +36,7 @@ def test_lines(folder):
     assert values(
         tf.data.TextLineDataset(Dataset.list_files(str(folder / "*.txt"), shuffle=False))
     ) == values(ds)
-    assert values(ds.filter(lambda line: len(line.numpy()) > 0).skip(1)) == [b"l2", b"l4", b"m1"]
+    assert values(ds.filter(lambda line: line != "").skip(1)) == [b"l2", b"l4", b"m1"]
     packed = folder / "c.gz"
     packed.write_bytes(gzip.compress(b"x\ny\n"))
     assert values(tf.data.TextLineDataset(str(packed), compression_type="GZIP")) == [b"x", b"y"]

@@ -220,9 +220,34 @@ def test_random_numbers_with_seeds():
         random._seeds.given = before
 
 
-def test_functions_of_text_run_eagerly():
-    ds = Dataset.from_tensor_slices((["a", "bb"], [1, 2])).map(lambda s, n: (s, len(s.numpy()), n * 2))
-    assert values(ds) == [(b"a", 1, 2), (b"bb", 2, 4)]
+def test_functions_of_strings():
+    ds = Dataset.from_tensor_slices((["a", "bb"], [1, 2]))
+    joined = ds.map(lambda s, n: (s + "!", n * 2))
+    assert joined.element_spec == (Spec((), tf.string), Spec((), tf.int32))
+    assert values(joined) == [(b"a!", 2), (b"bb!", 4)]
+    assert values(ds.filter(lambda s, n: tf.equal(s, "bb"))) == [(b"bb", 2)]
+    first, second = ds.map(lambda s, n: tf.stack([s, "z"])).batch(2).unbatch()
+    assert first.numpy().tolist() == [b"a", b"z"] and isinstance(second, tf.Tensor)
+    assert ds.reduce(tf.constant(""), lambda all, x: all + x[0]).numpy() == b"abb"
+
+    @tf.function
+    def concatenated(ds):
+        found = tf.constant("")
+        for s, _ in ds:
+            found = found + s
+        return found
+
+    assert concatenated(ds).numpy() == b"abb"
+    padded = ds.map(lambda s, n: tf.fill([n], s)).padded_batch(2, padding_values="-")
+    assert values(padded)[0].tolist() == [[b"a", b"-"], [b"bb", b"bb"]]
+    assert values(ds.map(lambda s, n: s).repeat(2).unique()) == [b"a", b"bb"]
+
+
+def test_python_code_over_strings():
+    lengths = Dataset.from_tensor_slices(["a", "bb"]).map(
+        lambda s: tf.py_function(lambda s: len(s.numpy()), [s], tf.int32)
+    )
+    assert values(lengths) == [1, 2]
 
 
 def test_functions_without_shapes_run_eagerly():
