@@ -71,7 +71,7 @@ class DType:
         self.is_unsigned = kind == "u"
         self.is_bool = kind == "b"
         self.is_numeric = kind in "iufc"
-        self._code = code
+        self._code: int = code
         self._numpy = numpy_type
         self.size = size
 

@@ -164,4 +164,4 @@ def _cast(x: _core.Tensor, dtype: dtypes.DType, *_: Any) -> _core.Tensor:
 
 
 # What is not moving elements about. Sums of strings are strings joined in pairs, with broadcasting.
-_OWN = {"add": _joined, "zeros": _zeros, "cast": _cast}
+_OWN: dict[str, Any] = {"add": _joined, "zeros": _zeros, "cast": _cast}
