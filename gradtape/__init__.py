@@ -33,6 +33,11 @@ from gradtape._src.base.dtypes import (
     int16,
     int32,
     int64,
+    qint8,
+    qint16,
+    qint32,
+    quint8,
+    quint16,
     resource,
     string,
     uint8,
@@ -91,6 +96,7 @@ from gradtape._src.tapes.registry import RegisterGradient, no_gradient
 from gradtape._src.tapes.symbolic import gradients, hessians
 from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients
 from gradtape._src.tensors import tensor as _tensor
+from gradtape._src.tensors.conversion import register as register_tensor_conversion_function
 from gradtape._src.tensors.indexed_slices import IndexedSlices, IndexedSlicesSpec
 
 __version__ = version.FULL

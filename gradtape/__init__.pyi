@@ -52,6 +52,11 @@ from gradtape._src.base.dtypes import int16 as int16
 from gradtape._src.base.dtypes import int32 as int32
 from gradtape._src.base.dtypes import int64 as int64
 from gradtape._src.base.dtypes import int8 as int8
+from gradtape._src.base.dtypes import qint16 as qint16
+from gradtape._src.base.dtypes import qint32 as qint32
+from gradtape._src.base.dtypes import qint8 as qint8
+from gradtape._src.base.dtypes import quint16 as quint16
+from gradtape._src.base.dtypes import quint8 as quint8
 from gradtape._src.base.dtypes import resource as resource
 from gradtape._src.base.dtypes import string as string
 from gradtape._src.base.dtypes import uint16 as uint16
@@ -142,6 +147,7 @@ from gradtape._src.tapes.symbolic import gradients as gradients
 from gradtape._src.tapes.symbolic import hessians as hessians
 from gradtape._src.tapes.tape import GradientTape as GradientTape
 from gradtape._src.tapes.tape import UnconnectedGradients as UnconnectedGradients
+from gradtape._src.tensors.conversion import register as _register
 from gradtape._src.tensors.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape._src.tensors.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from gradtape._typing import Any as _Any
@@ -161,6 +167,7 @@ from gradtape.ragged.spec import RaggedTensorSpec as RaggedTensorSpec
 from gradtape.ragged.tensor import RaggedTensor as RaggedTensor
 
 print = _print_
+register_tensor_conversion_function = _register
 
 __version__: str
 newaxis: None
@@ -214,6 +221,7 @@ def histogram_fixed_width(values: _Any, value_range: _Any, nbins: _Any = ..., dt
 def histogram_fixed_width_bins(values: _Any, value_range: _Any, nbins: _Any = ..., dtype: _Any = ..., name: _Name = ...) -> _Tensor: ...
 def identity(input: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def identity_n(input: _Any, name: _Name = ...) -> _Any: ...
+def is_symbolic_tensor(tensor: _Any) -> _Any: ...
 def is_tensor(x: _Any) -> _Any: ...
 def less(x: _TensorLike, y: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def less_equal(x: _TensorLike, y: _TensorLike, name: _Name = ...) -> _Tensor: ...

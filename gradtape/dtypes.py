@@ -1,7 +1,14 @@
 """tf.dtypes: the types of elements."""
 
+import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from gradtape._src.base.dtypes import (
+    QUANTIZED as QUANTIZED_DTYPES,
+)
+from gradtape._src.base.dtypes import (
+    STORED as _STORED,
+)
 from gradtape._src.base.dtypes import (
     DType,
     as_dtype,
@@ -18,6 +25,11 @@ from gradtape._src.base.dtypes import (
     int16,
     int32,
     int64,
+    qint8,
+    qint16,
+    qint32,
+    quint8,
+    quint16,
     resource,
     string,
     uint8,
@@ -27,10 +39,14 @@ from gradtape._src.base.dtypes import (
     variant,
 )
 
+experimental = _types.SimpleNamespace(**{d.name: d for d in _STORED})
+"""Types of 8 bits and less, which TensorFlow stores and casts."""
+
 if _TYPE_CHECKING:
     from gradtape._typing.dtypes import *  # noqa: F403
 
 __all__ = [
+    "QUANTIZED_DTYPES",
     "DType",
     "as_dtype",
     "bfloat16",
@@ -38,6 +54,7 @@ __all__ = [
     "complex128",
     "complex64",
     "double",
+    "experimental",
     "float16",
     "float32",
     "float64",
@@ -46,6 +63,11 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "qint16",
+    "qint32",
+    "qint8",
+    "quint16",
+    "quint8",
     "resource",
     "string",
     "uint16",

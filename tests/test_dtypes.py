@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import gradtape as tf
 from gradtape._src.base import dtypes
 
 # name, native code, TensorFlow's enum, size in bytes
@@ -139,7 +141,7 @@ def test_aliases():
     assert dtypes.double is dtypes.float64
 
 
-@pytest.mark.parametrize("other", [None, "nope", 1, 3, dtypes.float64, float("nan"), Unrelated])
+@pytest.mark.parametrize("other", [None, "nope", 3, 2.5, dtypes.float64, float("nan"), Unrelated])
 def test_not_equal(other):
     assert dtypes.float32 != other
     assert (dtypes.float32 == other) is False
@@ -149,6 +151,8 @@ def test_equal_to_python_types():
     assert dtypes.float32 == float  # noqa: E721
     assert dtypes.bool == bool  # noqa: E721
     assert dtypes.float64 != float  # noqa: E721
+    assert dtypes.int32 != int and dtypes.complex128 != complex  # noqa: E721
+    assert dtypes.int32 == 3 and dtypes.int64 == np.dtype("int64")
     assert dtypes.float32 in ["float32"]
     assert dtypes.float32 in {dtypes.float32: 1}
 
@@ -191,3 +195,73 @@ def test_copies_are_the_singleton(name):
     assert copy.deepcopy(dtype) is dtype
     assert copy.copy(dtype) is dtype
     assert pickle.loads(pickle.dumps(dtype)) is dtype
+
+
+STORED = (
+    "float8_e5m2 float8_e4m3fn float8_e4m3fnuz float8_e4m3b11fnuz float8_e5m2fnuz int4 uint4 int2 uint2 float4_e2m1fn"
+).split()
+
+
+def test_types_that_tensorflow_only_stores():
+    assert [dtypes.as_dtype(n).as_datatype_enum for n in STORED] == list(range(24, 34))
+    assert [dtypes.as_dtype(n).is_floating for n in STORED] == [True] * 5 + [False] * 4 + [True]
+    assert not any(dtypes.as_dtype(n).is_numeric for n in STORED)
+    assert dtypes.as_dtype("uint4").is_unsigned and dtypes.as_dtype("int4").is_integer
+    with pytest.raises(ValueError, match="does not have defined limits"):
+        _ = dtypes.as_dtype("int4").limits
+    assert tf.dtypes.experimental.float8_e5m2 is dtypes.as_dtype(24)
+    with pytest.raises(TypeError, match="no tensors of type float8_e5m2"):
+        tf.constant(1.0, "float8_e5m2")
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("float8_e5m2", -57344, 57344), ("float8_e4m3fn", -448, 448), ("int4", -8, 7)]
+)
+def test_their_range(name, low, high):
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is an optional package")
+    dtype = dtypes.as_dtype(name)
+    assert (float(dtype.min), float(dtype.max)) == (low, high)
+    assert dtype.as_numpy_dtype is getattr(ml_dtypes, name) and dtypes.as_dtype(dtype.as_numpy_dtype) is dtype
+
+
+def test_quantized_types():
+    assert [d.name for d in tf.dtypes.QUANTIZED_DTYPES] == ["qint8", "quint8", "qint32", "qint16", "quint16"]
+    assert [d.size for d in tf.dtypes.QUANTIZED_DTYPES] == [1, 1, 4, 2, 2]
+    assert all(d.is_quantized and d.is_numeric and not d.is_integer for d in tf.dtypes.QUANTIZED_DTYPES)
+    assert tf.qint8 is dtypes.as_dtype(11) and tf.qint8.as_numpy_dtype == np.dtype([("qint8", "i1")])
+    with pytest.raises(TypeError, match="Cannot find minimum value"):
+        _ = tf.qint8.min
+    with pytest.raises(TypeError, match="no tensors of type qint8"):
+        tf.cast([1], tf.qint8)
+
+
+def test_references():
+    ref = dtypes.as_dtype("float32_ref")
+    assert ref is dtypes.as_dtype(101) and ref.base_dtype is dtypes.float32 and ref != dtypes.float32
+    assert repr(ref) == "tf.float32_ref" and ref.is_floating and ref.size == 4
+    assert dtypes.float32.is_compatible_with(ref) and not ref.is_compatible_with(dtypes.float32)
+    assert pickle.loads(pickle.dumps(ref)) is ref
+
+
+def test_made_of_a_number():
+    assert dtypes.DType(1) is dtypes.float32 and dtypes.DType(dtypes.string.as_datatype_enum) is dtypes.string
+    for wrong in (0, 99, "float32"):
+        with pytest.raises(TypeError, match="Cannot convert"):
+            dtypes.DType(wrong)
+
+
+def test_numpy_knows_bfloat16_by_name_once_it_was_used():
+    """`ml_dtypes` is imported when a bfloat16 meets NumPy, not before: imports of gradtape stay quick."""
+    pytest.importorskip("ml_dtypes", reason="ml_dtypes is an optional package")
+    code = (
+        "import sys, gradtape as tf, numpy as np; print('ml_dtypes' in sys.modules); "
+        "array = tf.ones([2], tf.bfloat16).numpy(); print(np.dtype('bfloat16') == array.dtype == tf.bfloat16)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_without_ml_dtypes_the_error_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(TypeError, match="pip install ml_dtypes"):
+        _ = dtypes.as_dtype("int4").as_numpy_dtype

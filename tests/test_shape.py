@@ -312,3 +312,17 @@ def test_messages_of_shapes(dims):
 def test_the_text_of_a_message():
     assert str(TensorShape([1, None]).as_proto()) == "dim {\n  size: 1\n}\ndim {\n  size: -1\n}\n"
     assert str(TensorShape(None).as_proto()) == "unknown_rank: true\n"
+
+
+def test_shapes_as_tensors():
+    assert tf.convert_to_tensor(TensorShape([1, 2])).dtype is tf.int32
+    large = tf.convert_to_tensor(TensorShape([2**31, 2]))
+    assert large.dtype is tf.int64 and large.numpy().tolist() == [2**31, 2]
+    assert (
+        tf.convert_to_tensor(TensorShape([])).dtype is tf.int32
+        and tf.convert_to_tensor(Dimension(3)).numpy() == 3
+    )
+    with pytest.raises(TypeError, match="Allowed dtypes are tf.int32 and tf.int64"):
+        tf.convert_to_tensor(TensorShape([1]), dtype=tf.float32)
+    with pytest.raises(ValueError, match="Cannot convert a partially known TensorShape"):
+        tf.convert_to_tensor(TensorShape([1, None]))

@@ -205,3 +205,56 @@ def test_lists_of_numpy_numbers():
         x = tf.constant(value)
         assert x.dtype == dtype, value
         np.testing.assert_array_equal(x, np.asarray(value, dtype))
+
+
+class Angle:
+    def __init__(self, degrees):
+        self.degrees = degrees
+
+
+class Right(Angle):
+    pass
+
+
+def test_conversions_of_your_own():
+    tf.register_tensor_conversion_function(
+        Angle, lambda value, dtype=None, name=None, as_ref=False: tf.constant(value.degrees, dtype)
+    )
+    assert float(tf.convert_to_tensor(Angle(90.0))) == 90.0 and float(tf.add(Angle(1.0), Right(2.0))) == 3.0
+    assert tf.convert_to_tensor(Right(90.0), tf.float64).dtype is tf.float64
+    assert (tf.constant([1.0, 2.0]) * Angle(2.0)).numpy().tolist() == [2.0, 4.0]
+    assert tf.stack([Angle(1.0), 2.0]).numpy().tolist() == [1.0, 2.0]
+    assert float(tf.function(lambda: tf.square(Angle(3.0)))()) == 9.0
+    # A smaller priority comes first, and NotImplemented leaves the value to the next one.
+    tf.register_tensor_conversion_function(
+        Right, lambda value, dtype=None, name=None, as_ref=False: NotImplemented, priority=0
+    )
+    assert float(tf.convert_to_tensor(Right(5.0))) == 5.0
+    tf.register_tensor_conversion_function(
+        Right, lambda value, dtype=None, name=None, as_ref=False: tf.constant(-1.0), priority=10
+    )
+    assert float(tf.convert_to_tensor(Right(5.0))) == -1.0 and float(tf.convert_to_tensor(Angle(5.0))) == 5.0
+    with pytest.raises(RuntimeError, match="incompatible dtype: requested = int32, actual = float32"):
+        tf.convert_to_tensor(Right(5.0), tf.int32)
+
+
+def test_conversions_that_are_refused():
+    class Mine:
+        pass
+
+    for base, function, text in [
+        (4, len, "must be a type or a tuple of types"), (Mine, 4, "must be callable"),
+        (int, len, "Python numeric types"), (np.ndarray, len, "NumPy scalars and arrays"),
+    ]:  # fmt: skip
+        with pytest.raises(TypeError, match=text):
+            tf.register_tensor_conversion_function(base, function)
+    tf.register_tensor_conversion_function(Mine, lambda value, dtype=None, name=None, as_ref=False: 5)
+    with pytest.raises(RuntimeError, match="returned non-Tensor: 5"):
+        tf.convert_to_tensor(Mine())
+
+
+def test_symbolic_tensors():
+    seen = []
+    tf.function(lambda x: seen.append(tf.is_symbolic_tensor(x)) or x)(tf.constant(1))
+    assert seen == [True]
+    assert not any(map(tf.is_symbolic_tensor, (tf.constant(1), tf.Variable(1), 1)))

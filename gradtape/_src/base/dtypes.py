@@ -4,12 +4,14 @@ One `DType` object exists per type (`float32`, `int64`, ...), made of what the n
 (`core/dtypes.def`). The core knows types as small integers: `BY_CODE[code]` is the object of a code,
 `dtype._code` the code of an object. Casting values is not done here (see `gradtape._src.ops`).
 
-`resource` and `variant` exist so that code that names them still imports and compares; no tensor has such a type.
+`resource`, `variant`, the quantized types, those of fewer than 8 bits and of 8-bit floats exist so that
+code that names them still imports and compares; no tensor of the core has such a type (`_code` is -1).
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ class DType:
       name: TensorFlow's name of the type, `"float32"`.
       as_datatype_enum: TensorFlow's number for the type (`DT_FLOAT` is 1).
       size: bytes of one element; 0 for types without tensors.
-      is_floating, is_complex, is_integer, is_unsigned, is_bool, is_numeric: what it is.
+      is_floating, is_complex, is_integer, is_unsigned, is_bool, is_numeric, is_quantized: what it is.
         As in TensorFlow a complex type is not "floating", and bool is neither numeric nor
         an integer.
     """
@@ -54,14 +56,40 @@ class DType:
         "is_unsigned",
         "is_bool",
         "is_numeric",
+        "is_quantized",
         "_code",
         "_kind",
         "_numpy",
+        "_base",
         "__weakref__",
     )
 
-    def __init__(self, name: str, code: int, enum: int, numpy_type: Any, kind: str, size: int = 0) -> None:
-        """Makes a singleton; `kind` is NumPy's letter: b, i, u, f, c, or O for the rest."""
+    name: str
+    as_datatype_enum: int
+    size: int
+    is_floating: builtins.bool
+    is_complex: builtins.bool
+    is_integer: builtins.bool
+    is_unsigned: builtins.bool
+    is_bool: builtins.bool
+    is_numeric: builtins.bool
+    is_quantized: builtins.bool
+    _code: int
+    _kind: str
+    _numpy: Any
+    _base: DType
+
+    def __new__(cls, type_enum: int) -> DType:
+        """The type of TensorFlow's number `type_enum`; TypeError if there is none."""
+        if not isinstance(type_enum, int):
+            raise _not_a_dtype(type_enum)
+        return as_dtype(int(type_enum))
+
+    @classmethod
+    def _make(cls, name: str, code: int, enum: int, numpy_type: Any, kind: str, size: int = 0) -> DType:
+        """Makes a singleton; `kind` is NumPy's letter: b, i, u, f, c, or q for quantized ones and O for the rest.
+        `numpy_type` is a type, None where there is none, or the name of one of `ml_dtypes`."""
+        self = object.__new__(cls)
         self.name = name
         self._kind = kind
         self.as_datatype_enum = enum
@@ -70,10 +98,14 @@ class DType:
         self.is_integer = kind in "iu"
         self.is_unsigned = kind == "u"
         self.is_bool = kind == "b"
-        self.is_numeric = kind in "iufc"
-        self._code: int = code
+        self.is_quantized = kind == "q"
+        # As in TensorFlow, where types that are only stored are not among the numeric ones.
+        self.is_numeric = kind in "iufcq" and name not in _STORED
+        self._code = code
         self._numpy = numpy_type
+        self._base = self
         self.size = size
+        return self
 
     # --- NumPy -----------------------------------------------------------------------------
 
@@ -82,10 +114,19 @@ class DType:
         """The NumPy scalar type, `np.float32`.
 
         NumPy has no bfloat16 of its own: `ml_dtypes.bfloat16` where that package is
-        installed, else `np.float32`, which holds every bfloat16 value exactly.
+        installed, else `np.float32`, which holds every bfloat16 value exactly. The 8-bit floats and
+        the smaller types have one only with `ml_dtypes`.
         """
-        if self is bfloat16:
-            return _ml_bfloat16() or np.float32
+        if isinstance(self._numpy, str):
+            found = _of_ml_dtypes(self._numpy)
+            if found is None and self._base is bfloat16:
+                return np.float32
+            if found is None:
+                raise TypeError(
+                    f"DType.as_numpy_dtype: {self.name} is a type of the package ml_dtypes, which is not "
+                    "installed or has no such type. Hint: pip install ml_dtypes."
+                )
+            return found
         if self._numpy is None:
             raise TypeError(
                 f"DType.as_numpy_dtype: {self.name} has no NumPy type; expected a type that "
@@ -96,7 +137,7 @@ class DType:
     @property
     def is_numpy_compatible(self) -> builtins.bool:
         """Whether NumPy has a type for it."""
-        return self is bfloat16 or self._numpy is not None
+        return self._numpy is not None
 
     # --- range -----------------------------------------------------------------------------
 
@@ -111,24 +152,27 @@ class DType:
         return self._extreme("max")
 
     def _extreme(self, which: str) -> Any:
-        if self.is_integer:
-            return getattr(np.iinfo(self._numpy), which)
-        if self is bfloat16:
+        word = "minimum" if which == "min" else "maximum"
+        if not (self.is_integer or self.is_floating):
+            raise TypeError(
+                f"DType.{which}: Cannot find {word} value of {self}; expected an integer or "
+                f"floating type; got {self!r}."
+            )
+        if self._base is bfloat16:
             # 0x7f7f, the largest finite bfloat16, is exactly this float32.
             largest = self.as_numpy_dtype(3.3895313892515355e38)
             return largest if which == "max" else -largest
-        if self.is_floating:
-            return getattr(np.finfo(self._numpy), which)
-        word = "minimum" if which == "min" else "maximum"
-        raise TypeError(
-            f"DType.{which}: Cannot find {word} value of {self}; expected an integer or "
-            f"floating type; got {self!r}."
-        )
+        if isinstance(self._numpy, str):
+            limits = sys.modules[self.as_numpy_dtype.__module__]
+        else:
+            limits = np
+        facts = limits.iinfo if self.is_integer else limits.finfo
+        return getattr(facts(self.as_numpy_dtype), which)
 
     @property
     def limits(self) -> tuple[Any, Any]:
         """The (low, high) of the values an image of this type has: (0, 255), (0, 1), ..."""
-        if self.is_integer:
+        if self.is_integer and self._code >= 0:
             return 0, self.max
         if self is bool:
             return 0, True
@@ -148,17 +192,13 @@ class DType:
 
     @property
     def base_dtype(self) -> DType:
-        """Itself: gradtape has no reference types."""
-        return self
-
-    @property
-    def is_quantized(self) -> builtins.bool:
-        """False: gradtape has no quantized types."""
-        return False
+        """The type itself; float32 of `float32_ref`, which no tensor has."""
+        return self._base
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
         """Whether a value of type `other` can be used where this type is asked for."""
-        return self is as_dtype(other)
+        other = as_dtype(other)
+        return self is other or self is other.base_dtype
 
     def is_subtype_of(self, other: Any) -> builtins.bool:
         """Whether `other` is the same type (types form no hierarchy)."""
@@ -171,8 +211,8 @@ class DType:
     def __eq__(self, other: Any) -> builtins.bool:
         if self is other:
             return True
-        # A bare number is TensorFlow's enum in `as_dtype`, but no type is *equal* to a number.
-        if other is None or isinstance(other, (DType, int)):
+        # `as_dtype` takes `int`, `complex` and text for a type; as in TensorFlow none is *equal* to them.
+        if other is None or isinstance(other, DType) or (isinstance(other, type) and other in _NOT_EQUAL):
             return False
         try:
             return self is as_dtype(other)
@@ -196,19 +236,35 @@ class DType:
         return as_dtype, (self.name,)
 
 
-def _ml_bfloat16() -> Any:
-    """`ml_dtypes.bfloat16`, or None; imported only when a bfloat16 meets NumPy."""
+def _of_ml_dtypes(name: str) -> Any:
+    """A type of the package `ml_dtypes`, or None; imported only when such a type meets NumPy."""
     try:
-        from ml_dtypes import bfloat16 as numpy_bfloat16  # type: ignore[import-not-found]
+        import ml_dtypes  # type: ignore[import-not-found]
     except ImportError:
         return None
-    return numpy_bfloat16
+    return getattr(ml_dtypes, name, None)
 
+
+# Types that TensorFlow only stores and casts: name, its number, kind.
+_STORED = {
+    "float8_e5m2": (24, "f"), "float8_e4m3fn": (25, "f"), "float8_e4m3fnuz": (26, "f"),
+    "float8_e4m3b11fnuz": (27, "f"), "float8_e5m2fnuz": (28, "f"), "int4": (29, "i"), "uint4": (30, "u"),
+    "int2": (31, "i"), "uint2": (32, "u"), "float4_e2m1fn": (33, "f"),
+}  # fmt: skip
+_QUANTIZED = {
+    "qint8": (11, "i1"),
+    "quint8": (12, "u1"),
+    "qint32": (13, "i4"),
+    "qint16": (15, "i2"),
+    "quint16": (16, "u2"),
+}
 
 # What core/dtypes.def says, in the order of the codes; bfloat16 is not one of NumPy's types.
 _FACTS = _core.dtype_table()
 BY_CODE: tuple[DType, ...] = tuple(
-    DType(name, code, number, np.dtype(name).type if format else object if kind == "O" else None, kind, size)
+    DType._make(
+        name, code, number, np.dtype(name).type if format else object if kind == "O" else name, kind, size
+    )
     for code, (name, kind, size, number, format, _) in enumerate(_FACTS)
 )
 _BY_NAME: dict[str, DType] = {d.name: d for d in BY_CODE}
@@ -232,8 +288,17 @@ complex64: DType = _BY_NAME["complex64"]
 complex128: DType = _BY_NAME["complex128"]
 string: DType = _BY_NAME["string"]
 
-resource = DType("resource", _NO_CODE, 20, None, "O")
-variant = DType("variant", _NO_CODE, 21, None, "O")
+resource = DType._make("resource", _NO_CODE, 20, None, "O")
+variant = DType._make("variant", _NO_CODE, 21, None, "O")
+STORED = tuple(DType._make(n, _NO_CODE, number, n, kind, 1) for n, (number, kind) in _STORED.items())
+"""Types of 8 bits and less that TensorFlow only stores and casts."""
+
+QUANTIZED = tuple(
+    DType._make(n, _NO_CODE, number, np.dtype([(n, plain)]), "q", int(plain[1]))
+    for n, (number, plain) in _QUANTIZED.items()
+)
+"""Types whose values are integers that stand for real numbers."""
+qint8, quint8, qint32, qint16, quint16 = QUANTIZED
 
 SIZES = tuple(d.size for d in BY_CODE)
 """Bytes of an element, by code."""
@@ -244,10 +309,12 @@ DIFFERENTIABLE = frozenset(d._code for d in BY_CODE if d.is_floating or d.is_com
 WIDE = frozenset((float32._code, float64._code))
 """Codes of the real types that are computed in as they are."""
 
-_ALL = (*BY_CODE, resource, variant)
-_BY_NAME.update(resource=resource, variant=variant, half=float16, float=float32, double=float64)
+_ALL = (*BY_CODE, resource, variant, *STORED, *QUANTIZED)
+_BY_NAME.update({d.name: d for d in _ALL}, half=float16, float=float32, double=float64)
 _BY_ENUM: dict[int, DType] = {d.as_datatype_enum: d for d in _ALL}
-_BY_NUMPY: dict[np.dtype, DType] = {np.dtype(d._numpy): d for d in _ALL if d._numpy is not None}
+_BY_NUMPY: dict[np.dtype, DType] = {
+    np.dtype(d._numpy): d for d in _ALL if d._numpy is not None and not isinstance(d._numpy, str)
+}
 # What a Python type means as a dtype: the type a tensor made from such a value has, except
 # that int is int32 and complex is complex128 also here, where TensorFlow raises.
 _BY_TYPE: dict[Any, DType] = {
@@ -259,6 +326,23 @@ _BY_TYPE: dict[Any, DType] = {
     builtins.str: string,
     builtins.bytes: string,
 }
+
+_NOT_EQUAL: tuple[Any, ...] = (builtins.int, builtins.complex, builtins.str, builtins.bytes)
+
+
+def _reference(base: DType) -> DType:
+    """The type of TensorFlow 1's references to values of type `base`, `float32_ref`: a name without tensors."""
+    found = _BY_ENUM.get(base.as_datatype_enum + _REFERENCES)
+    if found is None:
+        name, number = f"{base.name}_ref", base.as_datatype_enum + _REFERENCES
+        found = DType._make(name, _NO_CODE, number, base._numpy, base._kind, base.size)
+        found.is_numeric, found._base = base.is_numeric, base
+        _BY_NAME[name] = _BY_ENUM[number] = found
+    return found
+
+
+# What TensorFlow adds to the number of a type for that of its reference.
+_REFERENCES = 100
 
 
 def from_numpy(np_dtype: Any) -> DType:
@@ -277,9 +361,9 @@ def from_numpy(np_dtype: Any) -> DType:
         return found
     if np_dtype.kind in "US":
         return string
-    if np_dtype.name == "bfloat16":
-        _BY_NUMPY[np_dtype] = bfloat16
-        return bfloat16
+    if np_dtype.name == "bfloat16" or np_dtype.name in _STORED:
+        _BY_NUMPY[np_dtype] = _BY_NAME[np_dtype.name]
+        return _BY_NUMPY[np_dtype]
     if not np_dtype.isnative:
         return from_numpy(np_dtype.newbyteorder("="))
     raise _not_a_dtype(np_dtype)
@@ -304,6 +388,8 @@ def as_dtype(type_value: Any) -> DType:
         return type_value
     if isinstance(type_value, str):
         found = _BY_NAME.get(type_value)
+        if found is None and type_value.endswith("_ref") and type_value[:-4] in _BY_NAME:
+            return _reference(_BY_NAME[type_value[:-4]])
         if found is None:
             raise _not_a_dtype(type_value)
         return found
@@ -321,6 +407,8 @@ def as_dtype(type_value: Any) -> DType:
         found = _BY_ENUM.get(type_value)
         if found is not None:
             return found
+        if type_value - _REFERENCES in _BY_ENUM:
+            return _reference(_BY_ENUM[type_value - _REFERENCES])
     inner = getattr(type_value, "dtype", None)
     if inner is not None:
         return as_dtype(inner)

@@ -23,8 +23,8 @@ from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = [
-    "constant", "convert_to_tensor", "eye", "eye_op", "fill", "is_tensor", "linspace", "ones", "ones_like",
-    "range_", "zeros", "zeros_like",
+    "constant", "convert_to_tensor", "eye", "eye_op", "fill", "is_symbolic_tensor", "is_tensor", "linspace", "ones",
+    "ones_like", "range_", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -144,6 +144,12 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 def is_tensor(x):
     """Whether `x` is a tensor, a variable or IndexedSlices."""
     return isinstance(x, (_core.Tensor, _core.Variable, IndexedSlices)) or hasattr(type(x), "__tf_tensor__")
+
+
+@composite("is_symbolic_tensor")
+def is_symbolic_tensor(tensor):
+    """Whether `tensor` has no value, as while a function is traced."""
+    return isinstance(tensor, _core.Tensor) and tensor._symbol is not None
 
 
 # The core converts Python numbers faster than NumPy does: by operations that leave them as they are.

@@ -67,7 +67,6 @@ _WORDS = {
     "lite": "TensorFlow Lite converts TensorFlow's graphs, which gradtape does not have.",
     "estimator": _NO_ESTIMATORS,
     "raw_ops": "gradtape has no raw ops. Hint: the functions of tf, tf.math, tf.nn and tf.image.",
-    "dtypes.experimental": "it is not part of gradtape.",
     "experimental.dtensor": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
     "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",

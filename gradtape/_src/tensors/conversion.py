@@ -8,12 +8,14 @@ for what may be a variable: its value, and what a tape knows it by.
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.dimension import Dimension
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import above, text
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -57,9 +59,8 @@ def densify(g: Any) -> _core.Tensor:
 def dtype_code(value: Any) -> int:
     dtype = dtypes.as_dtype(value)
     if dtype._code < 0:
-        raise TypeError(
-            f"gradtape has no tensors of type {dtype.name}. Hint: keep such data in Python objects."
-        )
+        hint = "keep such data in Python objects" if dtype.size == 0 else "use int8 or float16"
+        raise TypeError(f"gradtape has no tensors of type {dtype.name}. Hint: {hint}.")
     return dtype._code
 
 
@@ -82,10 +83,9 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
     if hasattr(type(value), "__tf_tensor__"):
         return value.__tf_tensor__(None if code < 0 else dtypes.BY_CODE[code])
     if isinstance(value, TensorShape):
-        dims = value.as_list()
-        if code < 0 and None not in dims:
-            code = _INT64 if any(d is not None and d >= 2**31 for d in dims) else _INT32
-        return _from_array(dims, code)
+        return _from_shape(value, code)
+    if isinstance(value, Dimension):
+        return _from_array(value.value, code)
     return _from_array(value, code)
 
 
@@ -93,6 +93,78 @@ def _from_text(value: Any, code: int) -> _core.Tensor:
     if code in (-1, text.STRING):
         return text.convert(value)
     raise TypeError(f"Cannot convert {_short(value)} to EagerTensor of dtype {dtypes.BY_CODE[code].name}.")
+
+
+# What `register` was given: (priority, class, function), in the order in which they are asked. The classes have them
+# as `__tf_tensor__`, the method by which an object of any class says what tensor it is.
+_registered: list[tuple[int, type, Callable]] = []
+
+
+def register(base_type: Any, conversion_func: Callable, priority: int = 100) -> None:
+    """Has values of a class become tensors by a function of your own wherever a tensor is expected.
+
+    Args:
+      base_type: a class, or a tuple of them; subclasses count, too.
+      conversion_func: `(value, dtype=None, name=None, as_ref=False)` gives a tensor, or NotImplemented to leave the
+        value to the next one.
+      priority: functions with smaller numbers are asked first.
+
+    Raises:
+      TypeError: for what is no class or function, for numbers and arrays, and for classes of C that nothing can be
+        added to.
+
+    >>> import gradtape as tf
+    >>> class Angle:
+    ...     def __init__(self, degrees): self.degrees = degrees
+    >>> def convert(value, dtype=None, name=None, as_ref=False):
+    ...     return tf.constant(value.degrees, dtype)
+    >>> tf.register_tensor_conversion_function(Angle, convert)
+    >>> float(tf.constant(1.0) + Angle(90.0))
+    91.0
+    """
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not types or not all(isinstance(t, type) for t in types):
+        raise TypeError(f"Argument `base_type` must be a type or a tuple of types. Obtained: {base_type!r}")
+    if any(issubclass(t, (int, float, complex, np.generic, np.ndarray)) for t in types):
+        raise TypeError("Cannot register conversions for Python numeric types and NumPy scalars and arrays.")
+    if not callable(conversion_func):
+        raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func!r}.")
+    _registered.extend((priority, t, conversion_func) for t in types)
+    _registered.sort(key=lambda entry: entry[0])
+    for t in types:
+        t.__tf_tensor__ = _by_registered
+
+
+def _by_registered(value: Any, dtype: Any = None, name: str | None = None) -> _core.Tensor:
+    for _, kind, function in _registered:
+        if not isinstance(value, kind):
+            continue
+        made = function(value, dtype=dtype, name=name, as_ref=False)
+        if made is NotImplemented:
+            continue
+        made = read(made)
+        if not isinstance(made, _core.Tensor):
+            raise RuntimeError(
+                f"Conversion function {function!r} for type {kind} returned non-Tensor: {made!r}"
+            )
+        if dtype is not None and made.dtype is not dtype:
+            raise RuntimeError(
+                f"Conversion function {function!r} for type {kind} returned incompatible dtype: requested = "
+                f"{dtype.name}, actual = {made.dtype.name}"
+            )
+        return made
+    return _from_array(value, -1 if dtype is None else dtype._code)
+
+
+def _from_shape(value: TensorShape, code: int) -> _core.Tensor:
+    if not value.is_fully_defined():
+        raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
+    if code >= 0 and dtypes.BY_CODE[code] not in (dtypes.int32, dtypes.int64):
+        raise TypeError(
+            f"Cannot convert TensorShape {value} to dtype {dtypes.BY_CODE[code]}. Allowed dtypes are tf.int32 and "
+            "tf.int64."
+        )
+    return _from_array(value.as_list(), code if code >= 0 or value.rank else _INT32)
 
 
 def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:

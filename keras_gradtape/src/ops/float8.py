@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradtape as tf
-from gradtape.dtypes import DType
+from gradtape._src.base.dtypes import DType
 
 
 class _Format(NamedTuple):
@@ -22,7 +22,7 @@ class _Format(NamedTuple):
 
 
 def _format(name: str, *numbers: Any) -> _Format:
-    return _Format(DType(name, -1, 0, np.float32, "f"), *numbers)
+    return _Format(tf.as_dtype(name), *numbers)
 
 
 FORMATS = {
