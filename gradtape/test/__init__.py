@@ -53,6 +53,11 @@ def compute_gradient(f: Callable, x: Any, delta: float | None = None) -> tuple[t
         else v._peek()
         for v in x
     ]
+    for i, v in enumerate(xs):
+        if not (v.dtype.is_floating or v.dtype.is_complex):
+            raise AssertionError(
+                f"Cannot compute gradient for unsupported type {v.dtype.name} of argument {i}"
+            )
     step = _DELTA if delta is None else delta
     count = range(len(xs))
     return tuple(_by_tape(f, xs, i) for i in count), tuple(_by_differences(f, xs, i, step) for i in count)
@@ -170,6 +175,20 @@ def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Calla
 def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -> Any:
     """Decorates a class of tests; nothing is changed."""
     return (lambda c: c) if cls is None else cls
+
+
+def create_local_cluster(*args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError: there are no servers."""
+    raise NotImplementedError(
+        "create_local_cluster: gradtape has no servers. Hint: `python -m gradtape launch` starts workers on one machine."
+    )
+
+
+def assert_equal_graph_def(expected: Any, actual: Any) -> None:
+    """Raises TypeError: gradtape has no GraphDefs that could be equal."""
+    raise TypeError(
+        f"Expected tf.GraphDef for actual, got {type(actual).__name__}. Hint: gradtape has no graphs of TensorFlow 1."
+    )
 
 
 class experimental:
