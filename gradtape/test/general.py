@@ -161,7 +161,7 @@ class GeneralAssertions(unittest.TestCase):
         """`assertAlmostEqual` for each pair."""
         self.assertEqual(len(expected_seq), len(actual_seq), msg)
         for x, y in zip(expected_seq, actual_seq, strict=True):
-            self.assertAlmostEqual(x, y, places=places, msg=msg, delta=delta)
+            self.assertAlmostEqual(x, y, places, msg, delta)  # type: ignore[arg-type]
 
     def assertTotallyOrdered(self, *groups: Any, msg: Any = None) -> None:
         """Elements of a group are equal, those of later groups larger."""

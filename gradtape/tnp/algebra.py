@@ -121,7 +121,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """One or the other; with one argument the places where it holds, axis by axis."""
     condition = tf.cast(array(condition), tf.bool)
     if x is None:
-        return tuple(tf.transpose(tf.where(condition)))
+        return list(tf.unstack(tf.transpose(tf.where(condition)), len(condition.shape)))
     return tf.where(condition, *meet(x, y))
 
 
@@ -213,6 +213,11 @@ def _randint(low: int, high: int | None = None, size: Any = None, dtype: Any = n
     return tf.cast(_random.uniform(_sizes(size), low, high, tf.int64), np.dtype(dtype))
 
 
+def _poisson(lam: Any = 1.0, size: Any = None) -> Any:
+    """Numbers of events, int64."""
+    return _random.poisson(_sizes(size), lam, tf.int64)
+
+
 def _seed(s: int) -> None:
     """Sets the seed of all random numbers, as `tf.random.set_seed`."""
     _random.set_seed(s)
@@ -221,6 +226,6 @@ def _seed(s: int) -> None:
 random = _types.ModuleType("gradtape.tnp.random", "TensorFlow's namespace `tf.experimental.numpy.random`.")
 vars(random).update(
     randn=_randn, rand=_rand, random=_random_sample, uniform=_uniform, randint=_randint, seed=_seed,
-    standard_normal=_standard_normal,
+    standard_normal=_standard_normal, poisson=_poisson,
 )  # fmt: skip
 _sys.modules[random.__name__] = random

@@ -20,6 +20,13 @@ float16, float32, float64, complex64, complex128 = (
 )  # fmt: skip
 int_, float_, complex_, inexact = np.int64, np.float64, np.complex128, np.inexact
 finfo, iinfo, issubdtype, promote_types = np.finfo, np.iinfo, np.issubdtype, np.promote_types
+object_, string_, unicode_ = np.object_, np.bytes_, np.str_
+
+
+class settings:
+    """What `experimental_enable_numpy_behavior` sets."""
+
+    prefer_float32 = False  # Python's floats become float32
 
 
 # ---- arrays and types -----------------------------------------------------------------------------
@@ -29,11 +36,11 @@ def _dtype(x: Any) -> np.dtype:
     return np.dtype(dtypes.as_dtype(x.dtype).as_numpy_dtype)
 
 
-def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
     """The type in which values meet."""
-    return np.result_type(
-        *(_dtype(a) if isinstance(a, (_core.Tensor, _core.Variable)) else a for a in arrays_and_dtypes)
-    )
+    known = (_dtype(a) if isinstance(a, (_core.Tensor, _core.Variable)) else a for a in arrays_and_dtypes)
+    known = (a.as_numpy_dtype if isinstance(a, dtypes.DType) else a for a in known)
+    return dtypes.from_numpy(np.result_type(*known))
 
 
 def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
@@ -45,7 +52,9 @@ def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any
     ):
         out = tf.stack(meet(*map(array, val)))
     else:
-        out = tf.constant(np.asarray(val))
+        plain = np.asarray(val)
+        narrow = settings.prefer_float32 and plain.dtype == np.float64 and not hasattr(val, "dtype")
+        out = tf.constant(plain.astype(np.float32) if narrow else plain)
     if dtype is not None:
         out = tf.cast(out, dtype)
     return tf.reshape(out, [1] * builtins.max(0, ndmin - len(out.shape)) + list(out.shape)) if ndmin else out

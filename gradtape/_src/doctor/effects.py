@@ -24,7 +24,6 @@ STUBS = {
     "tf.summary.graph": "writes nothing, and the log says so",
     "tf.summary.trace_export": "writes nothing, and the log says so",
     "tf.summary.trace_on": "traces nothing, and the log says so",
-    "tf.experimental.numpy.experimental_enable_numpy_behavior": "methods of tensors, but operators convert no types",
     "tf.compat.v1.ConfigProto": "kept",
     "tf.compat.v1.InteractiveSession": "can be made; `run` refuses",
     "tf.compat.v1.Session": "can be made; `run` refuses",
