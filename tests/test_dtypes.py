@@ -28,7 +28,7 @@ ROWS = [
     ("float64", 12, 2, 8),
     ("complex64", 13, 8, 8),
     ("complex128", 14, 18, 16),
-    ("string", -1, 7, 0),
+    ("string", 15, 7, 0),
     ("resource", -1, 20, 0),
     ("variant", -1, 21, 0),
 ]
