@@ -20,7 +20,7 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors import above, text
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
-_INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
+_INT32 = dtypes.int32._code
 
 
 def as_tensor(value: Any, like: Any = None) -> _core.Tensor:
