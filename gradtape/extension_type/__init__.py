@@ -19,6 +19,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors.composite import CompositeTensor
+from gradtape.extension_type import dispatch as dispatch
 from gradtape.extension_type import fields
 from gradtape.extension_type.fields import NO_DEFAULT, Field
 from gradtape.extension_type.specs import (

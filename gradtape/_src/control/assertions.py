@@ -73,6 +73,7 @@ def _compare(sign: str, holds: Callable, x: Any, y: Any, message: str | None, su
     raise InvalidArgumentError(None, None, "\n".join(([message] if message else []) + lines))
 
 
+@one_call
 def assert_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
@@ -88,6 +89,7 @@ def assert_equal(
     _compare("==", ops.equal, x, y, message, summarize)
 
 
+@one_call
 def assert_none_equal(
     x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
@@ -95,6 +97,7 @@ def assert_none_equal(
     _compare("!=", ops.not_equal, x, y, message, summarize)
 
 
+@one_call
 def assert_less(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
@@ -102,6 +105,7 @@ def assert_less(
     _compare("<", ops.less, x, y, message, summarize)
 
 
+@one_call
 def assert_less_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
@@ -109,6 +113,7 @@ def assert_less_equal(
     _compare("<=", ops.less_equal, x, y, message, summarize)
 
 
+@one_call
 def assert_greater(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
@@ -116,6 +121,7 @@ def assert_greater(
     _compare(">", ops.greater, x, y, message, summarize)
 
 
+@one_call
 def assert_greater_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
@@ -123,6 +129,7 @@ def assert_greater_equal(
     _compare(">=", ops.greater_equal, x, y, message, summarize)
 
 
+@one_call
 @deferred
 def assert_near(
     x: Any,

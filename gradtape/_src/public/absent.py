@@ -34,6 +34,12 @@ _ELSEWHERE = {
     "make_tensor_proto": "gradtape.io.tensor_proto:make_tensor_proto",
 }
 
+_DISPATCH = (
+    "dispatch_for_api dispatch_for_binary_elementwise_apis dispatch_for_binary_elementwise_assert_apis "
+    "dispatch_for_unary_elementwise_apis unregister_dispatch_for"
+).split()
+_ELSEWHERE |= {f"experimental.{k}": f"gradtape.extension_type.dispatch:{k}" for k in _DISPATCH}
+
 _OPERATORS = (
     " Adjoint BlockDiag BlockLowerTriangular Circulant Circulant2D Circulant3D Composition Diag FullMatrix Householder "
     "Identity Inversion Kronecker LowRankUpdate LowerTriangular Permutation ScaledIdentity Toeplitz Tridiag Zeros"
