@@ -25,7 +25,7 @@ _SEED = 87654321  # with which TensorFlow's tests start
 def _array(value: Any) -> np.ndarray:
     if isinstance(value, IndexedSlices):
         value = value._dense()
-    if hasattr(type(value), "to_list"):  # a ragged tensor
+    if _is_ragged(value):
         value = value.to_list()
     if isinstance(value, (list, tuple)):
         value = [_array(v) if isinstance(v, (_core.Tensor, _core.Variable)) else v for v in value]
@@ -35,6 +35,21 @@ def _array(value: Any) -> np.ndarray:
         return np.array(value, object)
     # NumPy knows little of ml_dtypes' types: neither their NaNs nor how near they are.
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.names is None else array
+
+
+def _is_ragged(value: Any) -> bool:
+    return hasattr(type(value), "to_list")
+
+
+def _lists(value: Any) -> Any:
+    """Ragged tensors, tensors and arrays as nested lists, in lists too; text as bytes."""
+    if _is_ragged(value):
+        return value.to_list()
+    if isinstance(value, (list, tuple)):
+        return [_lists(v) for v in value]
+    if isinstance(value, str):
+        return value.encode()
+    return _array(value).tolist()
 
 
 def _text(array: np.ndarray) -> np.ndarray:
@@ -159,6 +174,9 @@ class TestCase(GeneralAssertions):
                 self._close_nests(a[k], b[k], rtol, atol, msg, f"{path}[{k}]")
             return
         where = f"Mismatched value: a{path} is different from b{path}. {msg}"
+        if _is_ragged(a) or _is_ragged(b):
+            self._close_rows(_lists(a), _lists(b), rtol, atol, where)
+            return
         if not isinstance(a, (list, tuple)):
             self._close(a, b, rtol, atol, where)
             return
@@ -173,6 +191,16 @@ class TestCase(GeneralAssertions):
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             self._close_nests(x, y, rtol, atol, msg, f"{path}[{i}]")
 
+    def _close_rows(self, a: Any, b: Any, rtol: float, atol: float, msg: str) -> None:
+        """The same for nested lists whose rows may have any lengths."""
+        self.assertEqual(isinstance(a, list), isinstance(b, list), msg)
+        if not isinstance(a, list):
+            np.testing.assert_allclose(a, b, rtol, atol, err_msg=msg)
+            return
+        self.assertEqual(len(a), len(b), msg)
+        for x, y in zip(a, b, strict=True):
+            self._close_rows(x, y, rtol, atol, msg)
+
     def _close(self, a: Any, b: Any, rtol: float, atol: float, msg: str) -> None:
         a, b = _array(a), _array(b)
         self.assertEqual(a.shape, b.shape, f"Shape mismatch: expected {a.shape}, got {b.shape}. {msg}")
@@ -181,6 +209,9 @@ class TestCase(GeneralAssertions):
     @_also_in_functions
     def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
         """Equal shapes and elements; NaN equals NaN."""
+        if _is_ragged(a) or _is_ragged(b):
+            self.assertEqual(_lists(a), _lists(b), msg)
+            return
         a, b = _array(a), _array(b)
         msg = "" if msg is None else str(msg)
         self.assertEqual(a.shape, b.shape, f"Shape mismatch: expected {a.shape}, got {b.shape}. {msg}")
