@@ -16,6 +16,7 @@ from gradtape import image as image
 from gradtape import initializers as initializers
 from gradtape import io as io
 from gradtape import linalg as linalg
+from gradtape import lookup as lookup
 from gradtape import math as math
 from gradtape import nest as nest
 from gradtape import nn as nn
@@ -28,6 +29,7 @@ from gradtape import saved_model as saved_model
 from gradtape import sets as sets
 from gradtape import signal as signal
 from gradtape import sparse as sparse
+from gradtape import strings as strings
 from gradtape import summary as summary
 from gradtape import sysconfig as sysconfig
 from gradtape import test as test
@@ -165,6 +167,7 @@ from gradtape.io.tensor_proto import make_ndarray as make_ndarray
 from gradtape.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from gradtape.ragged.spec import RaggedTensorSpec as RaggedTensorSpec
 from gradtape.ragged.tensor import RaggedTensor as RaggedTensor
+from gradtape.strings import as_string as as_string
 
 print = _print_
 register_tensor_conversion_function = _register

@@ -21,12 +21,13 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Callable, Sequence
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 NAME = "gradtape"
 PACKAGE = "keras_gradtape.src"
 _BORROWED = "keras.src.backend.numpy"  # the place in Keras 3.15 that we take
+_TENSORFLOW = "keras.src.backend.tensorflow"  # what layers of text ask for, whichever backend there is
 _OPS = frozenset(("core", "image", "linalg", "math", "nn", "numpy"))
 # Keras 3.15 looks for classes under other names than 3.16.
 _OLD_NAMES = {
@@ -69,7 +70,8 @@ class _Served(importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        part = module.__name__[len(_BORROWED) + 1 :]
+        place = _TENSORFLOW if module.__name__.startswith(_TENSORFLOW) else _BORROWED
+        part = module.__name__[len(place) + 1 :]
         if part:
             source = importlib.import_module(f"{PACKAGE}.ops.{part}" if part in _OPS else f"{PACKAGE}.{part}")
             names = {k: v for k, v in vars(source).items() if not k.startswith("__")}
@@ -103,20 +105,23 @@ class Finder(importlib.abc.MetaPathFinder):
             "keras.src.callbacks.tensorboard": self._adapt,
             "keras.src.layers.layer": self._adapt,
             "keras.src.layers.normalization.batch_normalization": self._adapt,
+            "keras.src.layers.preprocessing.text_vectorization": self._adapt,
             "keras.src.legacy.saving.legacy_h5_format": self._adapt,
             "keras.src.losses.loss": self._adapt,
             "keras.src.saving.saving_api": self._adapt,
             "keras.src.saving.serialization_lib": self._adapt,
             "keras.src.utils.module_utils": _allow,
-            "keras.src.utils.backend_utils": _allow,
+            "keras.src.utils.backend_utils": self._allow_and_adapt,
+            "keras.src.utils.tf_utils": self._adapt,
         }.get(name)
         if look is not None:
             spec = importlib.machinery.PathFinder.find_spec(name, path)
             if spec is not None and spec.loader is not None:
                 spec.loader = _Afterwards(spec.loader, look)
             return spec
-        if self._borrows and (name == _BORROWED or name.startswith(_BORROWED + ".")):
-            return importlib.machinery.ModuleSpec(name, _Served(), is_package=name == _BORROWED)
+        for place, ours in ((_BORROWED, self._borrows), (_TENSORFLOW, self._config is not None)):
+            if ours and (name == place or name.startswith(place + ".")):
+                return importlib.machinery.ModuleSpec(name, _Served(), is_package=name == place)
         return None
 
     def _config_done(self, config: Any) -> None:
@@ -137,15 +142,19 @@ class Finder(importlib.abc.MetaPathFinder):
         if self._config is not None:
             importlib.import_module(f"{PACKAGE}.adaptations").adapt(module)
 
+    def _allow_and_adapt(self, module: Any) -> None:
+        _allow(module)
+        self._adapt(module)
+
     def _keras_done(self, keras: Any) -> None:
         if self._config is None:
             return
-        from keras.src.utils import rng_utils
+        from keras.src.utils import module_utils
 
-        import gradtape
-
-        # keras.utils.set_random_seed seeds the library below as well, if that is TensorFlow.
-        rng_utils.tf = SimpleNamespace(available=True, random=gradtape.random)
+        # What Keras has on TensorFlow alone (layers of text, datasets from folders, seeds) uses gradtape in its place.
+        adaptations = importlib.import_module(f"{PACKAGE}.adaptations")
+        module_utils.tensorflow.module = adaptations.StandIn()
+        module_utils.tensorflow._available = True
         self._config._BACKEND = NAME
         for part in ("optimizer", "calls"):
             importlib.import_module(f"{PACKAGE}.{part}").install()

@@ -1,13 +1,14 @@
 """`tf.io`: files, images, records and examples.
 
-In reading order: `contents` (how bytes travel), `files`, `gfile`, `images` and `encoding` (with
-`png`), `raw` (numbers, CSV, tensors), `records` (TFRecord files), `features` and `parsing` (examples
+In reading order: `contents` (bytes and paths as arguments), `files`, `gfile`, `images` and `encoding` (with
+`png`), `raw` (numbers, tensors), `csv_lines`, `records` (TFRecord files), `features` and `parsing` (examples
 out of records).
 """
 
 from __future__ import annotations
 
 from gradtape.io import gfile as gfile
+from gradtape.io.csv_lines import decode_csv
 from gradtape.io.encoding import encode_jpeg, encode_png
 from gradtape.io.features import (
     FixedLenFeature,
@@ -45,7 +46,6 @@ from gradtape.io.parsing import (
 from gradtape.io.raw import (
     decode_base64,
     decode_compressed,
-    decode_csv,
     decode_raw,
     encode_base64,
     parse_tensor,

@@ -1,8 +1,4 @@
-"""Bytes and paths as arguments and results of tf.io.
-
-gradtape has no string tensors. Bytes travel as `Text` (see `gradtape/data/text.py`), which `.numpy()` gives
-out as TensorFlow does; every function here also takes Python's own bytes, str and paths.
-"""
+"""Bytes and paths as arguments of tf.io: tensors of strings, or Python's own bytes, str and paths."""
 
 from __future__ import annotations
 
@@ -10,61 +6,55 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradtape import _core
-from gradtape._src.base.errors import InvalidArgumentError, Untraceable
-from gradtape._src.tensors import text
-from gradtape.data.text import Text, make
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.control.text_ops import run, scalar, strings_of
+from gradtape._src.tensors import conversion
 
 
-def not_in_trace(op: str) -> None:
-    """Refuses to be traced: what a file holds is known only when it is read."""
-    if _core.current_trace() is not None:
-        raise Untraceable(f"{op} works on bytes, which have no place in a graph")
-
-
-def as_text(value: Any) -> Text:
-    """Strings of the user's, or text, as text."""
-    if isinstance(value, Text):
-        return value
+def texts_of(value: Any, op: str, place: int = 0) -> Any:
+    """An argument as a tensor of strings."""
     if isinstance(value, os.PathLike):
-        return make(os.fspath(value))
-    if isinstance(value, (bytearray, memoryview)):
-        return make(bytes(value))
-    if text.is_text(value):
-        return Text(text.array_of(value))
-    if isinstance(value, (_core.Tensor, _core.Variable)):
+        value = os.fspath(value)
+    elif isinstance(value, (bytearray, memoryview)):
+        value = bytes(value)
+    x = conversion.read(value)
+    if isinstance(x, _core.Tensor) and x.dtype is not dtypes.string:
         raise ValueError(
-            "Tensor conversion requested dtype string for Tensor with dtype "
-            f"{value.dtype.name}{list(value.shape)}. Hint: this takes bytes, as tf.io.read_file gives them."
+            f"Tensor conversion requested dtype string for Tensor with dtype {x.dtype.name}{list(x.shape)}. Hint: {op} "
+            "takes bytes, as tf.io.read_file gives them."
         )
-    return make(value)
+    return strings_of(x, op, place)
+
+
+def text_of(value: Any, op: str, place: int = 0) -> Any:
+    """An argument that is one string, as a tensor."""
+    x = texts_of(value, op, place)
+    if x._dims:
+        raise InvalidArgumentError(
+            f"{op}: contents must be scalar: one string of bytes; got shape {list(x._dims)}."
+        )
+    return x
+
+
+def of_bytes(
+    op: str, function: Callable[..., Any], contents: Any, shape: Any, dtype: Any = dtypes.uint8
+) -> Any:
+    """A function of the bytes of one string, which gives a tensor.
+
+    Args:
+      shape: of the result; None for sizes that depend on the bytes.
+    """
+    x = text_of(contents, op)
+    return run(op, lambda x: [function(scalar(x))], [x], [(shape, dtype)])[0]
 
 
 def bytes_of(value: Any, op: str) -> bytes:
-    """The bytes of one string."""
-    if isinstance(value, bytes):
-        return value
-    text = as_text(value)
-    if text.ndim:
-        raise InvalidArgumentError(
-            f"{op}: contents must be scalar: one string of bytes; got shape {text.shape}."
-        )
-    return bytes(text)
+    """The bytes of one string that has a value."""
+    return value if isinstance(value, bytes) else scalar(text_of(value, op))
 
 
 def path_of(value: Any) -> str:
     """A path as Python has it."""
-    if isinstance(value, str):
-        return value
-    return os.fsdecode(bytes_of(value, "path"))
-
-
-def each(function: Callable[[bytes], Any], value: Any) -> Text:
-    """A function of bytes, for every string of text."""
-    array: Any = as_text(value)._array
-    out = np.empty(array.shape, object)
-    for place in np.ndindex(array.shape):
-        out[place] = function(array[place])
-    return Text(out)
+    return value if isinstance(value, str) else os.fsdecode(bytes_of(value, "path"))

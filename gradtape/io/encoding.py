@@ -10,15 +10,16 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.control.text_ops import run, tensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
-from gradtape.data.text import Text, make
 from gradtape.io import png
-from gradtape.io.contents import not_in_trace
 from gradtape.io.images import pillow
 
 
+@one_call
 def encode_jpeg(
     image: Any,
     format: str = "",
@@ -31,10 +32,9 @@ def encode_jpeg(
     y_density: int = 300,
     xmp_metadata: str = "",
     name: str | None = None,
-) -> Text:
+) -> Any:
     """A JPEG file of an image, uint8 `[height, width, 1 or 3]`, as bytes."""
     op = "encode_jpeg"
-    not_in_trace(op)
     known = isinstance(image, (_core.Tensor, _core.Variable))
     x = as_tensor(image) if known else ops.convert_to_tensor(image, dtypes.uint8)
     if x.dtype is not dtypes.uint8:
@@ -53,25 +53,28 @@ def encode_jpeg(
         raise InvalidArgumentError(f"{op}: quality must be in [0,100], got {quality}.")
     if 0 in tuple(x.shape):
         raise InvalidArgumentError(f"{op}: image must not be empty; got shape {list(x.shape)}.")
-    pixels = array_of(x)
     scale = 1.0 if density_unit == "in" else 2.54
-    file = io.BytesIO()
-    pillow().fromarray(pixels[:, :, 0] if wanted == 1 else pixels).save(
-        file, "JPEG", quality=max(int(quality), 1), progressive=progressive, optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0, dpi=(x_density * scale, y_density * scale),
-        **({"xmp": xmp_metadata.encode()} if xmp_metadata else {}),
-    )  # fmt: skip
-    return make(file.getvalue())
+
+    def encode(x: Any) -> list:
+        pixels, file = array_of(x), io.BytesIO()
+        pillow().fromarray(pixels[:, :, 0] if wanted == 1 else pixels).save(
+            file, "JPEG", quality=max(int(quality), 1), progressive=progressive, optimize=optimize_size,
+            subsampling=2 if chroma_downsampling else 0, dpi=(x_density * scale, y_density * scale),
+            **({"xmp": xmp_metadata.encode()} if xmp_metadata else {}),
+        )  # fmt: skip
+        return [tensor([file.getvalue()], ())]
+
+    return run(op, encode, [x], [((), dtypes.string)])[0]
 
 
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Text:
+@one_call
+def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Any:
     """A PNG file of an image, uint8 or uint16 `[..., height, width, 1 to 4]`, as bytes. Needs no Pillow.
 
     Args:
       compression: from 0 (fast) to 9 (small); -1 is between.
     """
     op = "encode_png"
-    not_in_trace(op)
     x = as_tensor(image)
     if x.dtype not in (dtypes.uint8, dtypes.uint16):
         raise InvalidArgumentError(
@@ -84,8 +87,10 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
         )
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(f"{op}: compression should be in [-1,9], got {compression}.")
-    pixels = array_of(x)
-    files = np.empty(pixels.shape[:-3], object)
-    for place in np.ndindex(files.shape):
-        files[place] = png.encode(pixels[place], int(compression))
-    return Text(files)
+    shape = x._dims[:-3]
+
+    def encode(x: Any) -> list:
+        pixels = array_of(x)
+        return [tensor([png.encode(pixels[at], int(compression)) for at in np.ndindex(shape)], shape)]
+
+    return run(op, encode, [x], [(shape, dtypes.string)])[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gradtape._src.base import dtypes
 from gradtape._src.base.errors import UnimplementedError
 
 
@@ -23,10 +24,86 @@ class FixedLenFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """A feature with any number of values. There are no sparse tensors here: the values come as a dense
-    tensor, in a batch filled up with zeros (or empty strings) to the longest."""
+    """A feature with any number of values, which comes as a `tf.SparseTensor`."""
 
     dtype: Any
+
+
+class SparseFeature(NamedTuple):
+    """A `tf.SparseTensor` that is stored as two features, or more: its values, and their places along each axis.
+
+    Attributes:
+      index_key: the feature that holds the places; a list of them if there are several axes.
+      value_key: the feature that holds the values.
+      dtype: of the values.
+      size: of the axis, or of all of them.
+      already_sorted: whether places are in order.
+    """
+
+    index_key: Any
+    value_key: Any
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+
+class RowSplits(NamedTuple):
+    """Rows by the feature that holds where they begin, and where the last one ends."""
+
+    key: str
+
+
+class RowLengths(NamedTuple):
+    """Rows by the feature that holds their lengths."""
+
+    key: str
+
+
+class RowStarts(NamedTuple):
+    """Rows by the feature that holds where they begin."""
+
+    key: str
+
+
+class RowLimits(NamedTuple):
+    """Rows by the feature that holds where they end."""
+
+    key: str
+
+
+class ValueRowIds(NamedTuple):
+    """Rows by the feature that holds the row of each value."""
+
+    key: str
+
+
+class UniformRowLength(NamedTuple):
+    """Rows of one length."""
+
+    length: int
+
+
+class _RaggedFeature(NamedTuple):
+    dtype: Any
+    value_key: Any = None
+    partitions: Any = ()
+    row_splits_dtype: Any = dtypes.int32
+    validate: bool = False
+
+
+class RaggedFeature(_RaggedFeature):
+    """A feature that comes as a `tf.RaggedTensor`.
+
+    Attributes:
+      dtype: int64, float32 or string.
+      value_key: the feature that holds the values; that of the same name by default.
+      partitions: how values are rows, and rows are rows, from the outside: `RaggedFeature.RowSplits(key)` and so on.
+      row_splits_dtype: int32 or int64.
+      validate: whether partitions are looked at.
+    """
+
+    RowSplits, RowLengths, RowStarts, RowLimits = RowSplits, RowLengths, RowStarts, RowLimits
+    ValueRowIds, UniformRowLength = ValueRowIds, UniformRowLength
 
 
 class FixedLenSequenceFeature(NamedTuple):
@@ -54,11 +131,7 @@ def _refused(name: str, why: str) -> Callable:
     return refuse
 
 
-_NO_SPARSE = "gradtape has no sparse tensors. Hint: tf.io.VarLenFeature gives dense ones."
-SparseFeature = _refused("SparseFeature", _NO_SPARSE)
-RaggedFeature = _refused(
-    "RaggedFeature", "gradtape has no ragged tensors. Hint: tf.io.VarLenFeature gives dense ones."
-)
+_NO_SPARSE = "sparse tensors are not written as strings. Hint: tf.io.serialize_tensor of its parts."
 serialize_sparse = _refused("serialize_sparse", _NO_SPARSE)
 serialize_many_sparse = _refused("serialize_many_sparse", _NO_SPARSE)
 deserialize_many_sparse = _refused("deserialize_many_sparse", _NO_SPARSE)

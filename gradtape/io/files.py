@@ -6,43 +6,59 @@ import glob
 import os
 from typing import Any
 
-from gradtape._src.base.reading import system_errors
-from gradtape.data.text import Text, make
-from gradtape.io.contents import as_text, bytes_of, not_in_trace, path_of
+from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
+from gradtape._src.base.reading import system_errors, take_all
+from gradtape._src.control.text_ops import elements, run, scalar, tensor
+from gradtape.io.contents import text_of, texts_of
 
 
-def read_file(filename: Any, name: str | None = None) -> Text:
-    """The contents of a file, as bytes for `decode_jpeg` and the like; `.numpy()` gives them to Python.
+@one_call
+def read_file(filename: Any, name: str | None = None) -> Any:
+    """The contents of a file, as one string.
 
     Raises:
       NotFoundError: if there is no such file.
     """
-    not_in_trace("read_file")
-    path = path_of(filename)
-    with system_errors(path), open(path, "rb") as file:
-        return make(file.read())
+
+    def read(filename: Any) -> list:
+        path = os.fsdecode(scalar(filename))
+        with system_errors(path):
+            return [tensor([take_all(path)], ())]
+
+    return run("read_file", read, [text_of(filename, "read_file")], [((), dtypes.string)])[0]
 
 
+@one_call
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Writes bytes to a file; folders on the way to it are made."""
-    not_in_trace("write_file")
-    path, data = path_of(filename), bytes_of(contents, "write_file")
-    with system_errors(path):
-        folder = os.path.dirname(path)
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
+
+    def write(filename: Any, contents: Any) -> list:
+        path = os.fsdecode(scalar(filename))
+        with system_errors(path):
+            folder = os.path.dirname(path)
+            if folder:
+                os.makedirs(folder, exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(scalar(contents))
+        return []
+
+    operands = [text_of(filename, "write_file"), text_of(contents, "write_file", 1)]
+    run("write_file", write, operands, [], effect=True)
 
 
-def matching_files(pattern: Any, name: str | None = None) -> Text:
+@one_call
+def matching_files(pattern: Any, name: str | None = None) -> Any:
     """The files that match a pattern (or one of several) such as `"photos/*.jpg"`, in order."""
-    not_in_trace("matching_files")
-    patterns = as_text(pattern)._array.reshape(-1)
-    found = {path for p in patterns for path in glob.glob(os.fsdecode(p))}
-    return make(sorted(found))
+
+    def match(patterns: Any) -> list:
+        found = {path for p in elements(patterns) for path in glob.glob(os.fsdecode(p))}
+        return [tensor(sorted(map(os.fsencode, found)), [len(found)])]
+
+    return run("matching_files", match, [texts_of(pattern, "matching_files")], [((None,), dtypes.string)])[0]
 
 
-def match_filenames_once(pattern: Any, name: str | None = None) -> Text:
+@one_call
+def match_filenames_once(pattern: Any, name: str | None = None) -> Any:
     """As `matching_files`."""
     return matching_files(pattern)

@@ -13,11 +13,13 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError, UnimplementedError
 from gradtape._src.base.reading import reading
-from gradtape._src.ops.static import array_of, ints_of
+from gradtape._src.control.text_ops import elements, run, scalar
+from gradtape._src.ops.static import array_of
 from gradtape.io import png
-from gradtape.io.contents import bytes_of, not_in_trace
+from gradtape.io.contents import of_bytes, text_of
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _PLAIN = ("L", "LA", "RGB", "RGBA")
@@ -80,6 +82,11 @@ def _want_channels(channels: Any, allowed: tuple[int, ...], op: str) -> int:
     return channels
 
 
+def _shape(channels: int) -> tuple:
+    """What is known of the shape of an image before it is read."""
+    return (None, None, channels or None)
+
+
 # ---- one format ---------------------------------------------------------------------------------
 
 
@@ -95,6 +102,7 @@ def _jpeg_image(data: bytes, channels: int, ratio: int, op: str) -> Any:
     return image
 
 
+@one_call
 def decode_jpeg(
     contents: Any,
     channels: int = 0,
@@ -115,16 +123,17 @@ def decode_jpeg(
       fancy_upscaling, acceptable_fraction, dct_method: accepted; the decoder's own ways are used.
     """
     op = "decode_jpeg"
-    not_in_trace(op)
-    data, count = bytes_of(contents, op), _want_channels(channels, (0, 1, 3, 4), op)
+    count = _want_channels(channels, (0, 1, 3, 4), op)
     if int(ratio) not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"{op}: ratio must be 1, 2, 4, or 8, got {ratio}.")
-    if not is_jpeg_data(data):
-        return _decode_any(data, count, op)
-    image = _jpeg_image(data, count, int(ratio), op)
-    if try_recover_truncated:
-        return _tensor(_recovered(image, count, op))
-    return _tensor(_pixels(image, count, op))
+
+    def decode(data: bytes) -> Any:
+        if not is_jpeg_data(data):
+            return _decode_any(data, count, op)
+        image = _jpeg_image(data, count, int(ratio), op)
+        return _tensor((_recovered if try_recover_truncated else _pixels)(image, count, op))
+
+    return of_bytes(op, decode, contents, _shape(count))
 
 
 def _recovered(image: Any, channels: int, op: str) -> np.ndarray:
@@ -138,6 +147,7 @@ def _recovered(image: Any, channels: int, op: str) -> np.ndarray:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
+@one_call
 def decode_and_crop_jpeg(
     contents: Any,
     crop_window: Any,
@@ -151,27 +161,31 @@ def decode_and_crop_jpeg(
 ) -> Any:
     """A part of a JPEG file: `crop_window` is `[y, x, height, width]`."""
     op = "decode_and_crop_jpeg"
-    not_in_trace(op)
-    y, x, height, width = ints_of(crop_window)
-    data = bytes_of(contents, op)
-    if not is_jpeg_data(data):
-        raise InvalidArgumentError(
-            f"{op}: expected a JPEG file; got {len(data)} bytes beginning with {data[:8]!r}."
-        )
     count = _want_channels(channels, (0, 1, 3), op)
-    pixels = _pixels(_jpeg_image(data, count, int(ratio), op), count, op)
-    if (
-        min(y, x) < 0
-        or min(height, width) <= 0
-        or y + height > pixels.shape[0]
-        or x + width > pixels.shape[1]
-    ):
-        raise InvalidArgumentError(
-            f"{op}: Invalid crop window {[y, x, height, width]}; the image has {pixels.shape[0]} x {pixels.shape[1]} pixels."
-        )
-    return _tensor(pixels[y : y + height, x : x + width])
+
+    def decode(data: Any, window: Any) -> list:
+        y, x, height, width = elements(window)
+        pixels = _pixels(_jpeg_image(_jpeg_only(scalar(data), op), count, int(ratio), op), count, op)
+        down, across = pixels.shape[:2]
+        if min(y, x) < 0 or min(height, width) <= 0 or y + height > down or x + width > across:
+            raise InvalidArgumentError(
+                f"{op}: Invalid crop window {[y, x, height, width]}; the image has {down} x {across} pixels."
+            )
+        return [_tensor(pixels[y : y + height, x : x + width])]
+
+    window = ops.convert_to_tensor(crop_window, dtypes.int32)
+    return run(op, decode, [text_of(contents, op), window], [(_shape(count), dtypes.uint8)])[0]
 
 
+def _jpeg_only(data: bytes, op: str) -> bytes:
+    if is_jpeg_data(data):
+        return data
+    raise InvalidArgumentError(
+        f"{op}: expected a JPEG file; got {len(data)} bytes beginning with {data[:8]!r}."
+    )
+
+
+@one_call
 def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
     """The pixels of a PNG file: `[height, width, channels]`. Also reads JPEG and GIF.
 
@@ -181,14 +195,17 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name
       dtype: uint8, or uint16 for files with 16 bits a channel.
     """
     op = "decode_png"
-    not_in_trace(op)
-    data, kind = bytes_of(contents, op), dtypes.as_dtype(dtype)
+    kind = dtypes.as_dtype(dtype)
     if kind not in (dtypes.uint8, dtypes.uint16):
         raise InvalidArgumentError(f"{op}: dtype must be uint8 or uint16; got {kind.name}.")
     count = _want_channels(channels, (0, 1, 3, 4), op)
-    if kind is dtypes.uint16:
-        return _tensor(_pixels_16(data, count, op))
-    return _decode_any(data, count, op)
+
+    def decode(data: bytes) -> Any:
+        if kind is dtypes.uint16:
+            return _tensor(_pixels_16(data, count, op))
+        return _decode_any(data, count, op)
+
+    return of_bytes(op, decode, contents, _shape(count), kind)
 
 
 def _pixels_16(data: bytes, channels: int, op: str) -> np.ndarray:
@@ -213,11 +230,14 @@ def _pixels_16(data: bytes, channels: int, op: str) -> np.ndarray:
     return pixels[..., :channels]
 
 
+@one_call
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any:
     """The pixels of a BMP file: uint8 `[height, width, channels]`."""
-    not_in_trace("decode_bmp")
-    data = bytes_of(contents, "decode_bmp")
     count = _want_channels(channels, (0, 3, 4), "decode_bmp")
+    return of_bytes("decode_bmp", lambda data: _bmp(data, count), contents, _shape(count))
+
+
+def _bmp(data: bytes, count: int) -> Any:
     image = _open(data, "decode_bmp", ("BMP",))
     if data[28:30] == b"\x20\0" and count != 3:  # 32 bits: Pillow leaves out alpha
         size, at = 4 * image.width * image.height, int.from_bytes(data[10:14], "little")
@@ -229,13 +249,16 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any
     return _tensor(_pixels(image, count, "decode_bmp"))
 
 
+@one_call
 def decode_gif(contents: Any, name: str | None = None) -> Any:
     """The frames of a GIF file: uint8 `[frames, height, width, 3]`. Also reads JPEG and PNG: one frame."""
-    not_in_trace("decode_gif")
-    data = bytes_of(contents, "decode_gif")
-    if data[:3] == b"GIF":
-        return _tensor(_frames(_open(data, "decode_gif", ("GIF",)), 3, "decode_gif"))
-    return ops.expand_dims(_decode_any(data, 3, "decode_gif"), 0)
+
+    def decode(data: bytes) -> Any:
+        if data[:3] == b"GIF":
+            return _tensor(_frames(_open(data, "decode_gif", ("GIF",)), 3, "decode_gif"))
+        return ops.expand_dims(_decode_any(data, 3, "decode_gif"), 0)
+
+    return of_bytes("decode_gif", decode, contents, (None, None, None, 3))
 
 
 def _frames(image: Any, channels: int, op: str) -> np.ndarray:
@@ -253,12 +276,15 @@ def _frames(image: Any, channels: int, op: str) -> np.ndarray:
         return np.stack(frames)
 
 
+@one_call
 def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
     """The frames of a WebP file: uint8 `[frames, height, width, channels]`."""
-    not_in_trace("decode_webp")
     count = _want_channels(channels, (0, 3, 4), "decode_webp")
-    image = _open(bytes_of(contents, "decode_webp"), "decode_webp", ("WEBP",))
-    return _tensor(_frames(image, count, "decode_webp"))
+
+    def decode(data: bytes) -> Any:
+        return _tensor(_frames(_open(data, "decode_webp", ("WEBP",)), count, "decode_webp"))
+
+    return of_bytes("decode_webp", decode, contents, (None, *_shape(count)))
 
 
 def decode_jxl(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Any:
@@ -300,6 +326,7 @@ def _want_gif_channels(channels: int, op: str) -> None:
         raise InvalidArgumentError(f"{op}: channels must be 0 or 3 for GIF, got {channels}.")
 
 
+@one_call
 def decode_image(
     contents: Any,
     channels: int | None = None,
@@ -318,22 +345,24 @@ def decode_image(
     from gradtape.image.colour import convert_image_dtype
 
     op = "decode_image"
-    not_in_trace(op)
-    data, kind = bytes_of(contents, op), dtypes.as_dtype(dtype)
-    count = _want_channels(channels, (0, 1, 3, 4), op)
-    if png.is_png(data) and (
-        kind is dtypes.uint16 or (kind is not dtypes.uint8 and png.header(data)[2] == 16)
-    ):
-        pixels = _tensor(_pixels_16(data, count, op))
-    elif data[:2] == b"BM":
-        return convert_image_dtype(decode_bmp(data, count), kind)
-    elif data[:3] == b"GIF":
-        _want_gif_channels(count, op)
-        frames = _frames(_open(data, op, ("GIF",)), 3, op)
-        pixels = _tensor(frames if expand_animations else frames[0])
-    else:
-        pixels = _decode_any(data, count, op)
-    return convert_image_dtype(pixels, kind)
+    kind, count = dtypes.as_dtype(dtype), _want_channels(channels, (0, 1, 3, 4), op)
+
+    def decode(data: bytes) -> Any:
+        if png.is_png(data) and (
+            kind is dtypes.uint16 or (kind is not dtypes.uint8 and png.header(data)[2] == 16)
+        ):
+            pixels = _tensor(_pixels_16(data, count, op))
+        elif data[:2] == b"BM":
+            pixels = _bmp(data, _want_channels(count, (0, 3, 4), op))
+        elif data[:3] == b"GIF":
+            _want_gif_channels(count, op)
+            frames = _frames(_open(data, op, ("GIF",)), 3, op)
+            pixels = _tensor(frames if expand_animations else frames[0])
+        else:
+            pixels = _decode_any(data, count, op)
+        return convert_image_dtype(pixels, kind)
+
+    return of_bytes(op, decode, contents, None if expand_animations else _shape(count), kind)
 
 
 def is_jpeg_data(data: bytes) -> bool:
@@ -341,13 +370,20 @@ def is_jpeg_data(data: bytes) -> bool:
     return data[:3] == b"\xff\xd8\xff"
 
 
+@one_call
 def is_jpeg(contents: Any, name: str | None = None) -> Any:
     """Whether bytes are those of a JPEG file."""
-    return ops.convert_to_tensor(is_jpeg_data(bytes_of(contents, "is_jpeg")))
+    return of_bytes(
+        "is_jpeg", lambda data: ops.convert_to_tensor(is_jpeg_data(data)), contents, (), dtypes.bool
+    )
 
 
+@one_call
 def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """`[height, width, channels]` of a JPEG file, which is not decoded."""
-    not_in_trace("extract_jpeg_shape")
-    image = _open(bytes_of(contents, "extract_jpeg_shape"), "extract_jpeg_shape", ("JPEG",))
-    return ops.convert_to_tensor([image.height, image.width, len(image.getbands())], output_type)
+
+    def shape(data: bytes) -> Any:
+        image = _open(data, "extract_jpeg_shape", ("JPEG",))
+        return ops.convert_to_tensor([image.height, image.width, len(image.getbands())], output_type)
+
+    return of_bytes("extract_jpeg_shape", shape, contents, (3,), dtypes.as_dtype(output_type))

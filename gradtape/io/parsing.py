@@ -1,235 +1,69 @@
-"""Examples out of records: parse_single_example, parse_example and their sequence forms.
-
-A feature is found in the bytes of a record, without making a `tf.train.Example` of it, and its numbers
-are taken over by NumPy.
-"""
+"""Examples out of records: parse_single_example, parse_example and their sequence forms."""
 
 from __future__ import annotations
 
 import base64
-import math
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.reading import expect, json_of, reading
-from gradtape._src.ops.static import array_of
-from gradtape._src.tensors.conversion import as_tensor
-from gradtape.data.text import Text, looks_like_text
+from gradtape._src.control.text_ops import each, elements, run, tensor
 from gradtape.io import wire
-from gradtape.io.contents import as_text, bytes_of, each, not_in_trace
-from gradtape.io.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-
-# ---- values in a record -------------------------------------------------------------------------
-
-_NAMES = {1: "string", 2: "float32", 3: "int64"}  # the kinds of lists, by their field
-
-
-def _varints(data: bytes) -> np.ndarray:
-    """Packed int64 numbers: seven bits a byte, the lowest first, until a byte below 128."""
-    raw = np.frombuffer(data, np.uint8)
-    last = np.flatnonzero(raw < 128)
-    if len(last) == len(raw):
-        return raw.astype(np.int64)
-    first = np.append(0, last[:-1] + 1)
-    lengths = last - first[: len(last)] + 1
-    if lengths.sum() < len(raw) or lengths.max() > 10:
-        raise ValueError("an integer is cut off, or has more than 64 bits")
-    place = np.arange(len(raw)) - np.repeat(first, lengths)
-    parts = (raw & 127).astype(np.uint64) << (7 * place).astype(np.uint64)
-    return np.add.reduceat(parts, first).view(np.int64)
+from gradtape.io.columns import (
+    Column,
+    Fixed,
+    column_for,
+    dtype_of,
+    filled,
+    nested_lengths,
+    ragged,
+    shape_of,
+    sparse,
+    sparse_parts,
+    sparse_specs,
+    splits_of,
+)
+from gradtape.io.contents import texts_of
+from gradtape.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+from gradtape.io.messages import parts as maps_of
+from gradtape.io.messages import values
 
 
-def _list(kind: int, data: bytes) -> Any:
-    """The values of a BytesList (1), FloatList (2) or Int64List (3)."""
-    if kind == 1:
-        return list(wire.messages(data, 1))
-    values = [(kind_on_wire, v) for field, kind_on_wire, v in wire.fields(data) if field == 1]
-    if kind == 2:
-        return np.frombuffer(b"".join(v for kind_on_wire, v in values if kind_on_wire in (2, 5)), "<f4")
-    packed = [
-        _varints(v) if kind_on_wire == 2 else np.array([wire.signed(v)])
-        for kind_on_wire, v in values
-        if kind_on_wire in (0, 2)
-    ]
-    return packed[0] if len(packed) == 1 else np.concatenate([np.empty(0, np.int64), *packed])
-
-
-def _feature(data: bytes) -> tuple[int, Any]:
-    """The kind of a Feature (0 if it has none) and its values."""
-    found: tuple[int, Any] = (0, ())
-    for field, kind_on_wire, v in wire.fields(data):
-        if field in _NAMES and kind_on_wire == 2:
-            found = field, _list(field, v)
-    return found
-
-
-def _entries(data: bytes) -> dict[str, bytes]:
-    """A map of names to messages: Features, FeatureLists."""
-    out = {}
-    for entry in wire.messages(data, 1):
-        parts = {f: v for f, kind_on_wire, v in wire.fields(entry) if kind_on_wire == 2}
-        out[parts.get(1, b"").decode()] = parts.get(2, b"")
-    return out
-
-
-def _parts(data: bytes, count: int) -> list[dict[str, bytes]]:
-    """The maps in the first fields of a message."""
-    maps: list[dict[str, bytes]] = [{} for _ in range(count)]
-    with reading(f"Could not parse example input, value: {data[:40]!r}: ", InvalidArgumentError):
-        for field, kind_on_wire, v in wire.fields(data):
-            if 1 <= field <= count and kind_on_wire == 2:
-                maps[field - 1].update(_entries(v))
-    return maps
-
-
-def _values(key: str, data: bytes | None, dtype: Any) -> Any:
-    """The values of a feature; None if there are none."""
-    with reading(f"Key: {key}.  Can't parse serialized Example: ", InvalidArgumentError):
-        kind, values = _feature(data) if data is not None else (0, ())
-    if kind == 0:
-        return None
-    if _NAMES[kind] != dtype.name:
-        raise InvalidArgumentError(
-            f"Key: {key}.  Data types don't match. Data type: {_NAMES[kind]} but expected type: {dtype.name}."
-        )
-    return values
-
-
-def _dtype_of(key: str, spec: Any) -> Any:
-    dtype = dtypes.as_dtype(spec.dtype)
-    if dtype not in (dtypes.int64, dtypes.float32, dtypes.string):
-        raise InvalidArgumentError(
-            f"Key: {key}.  Examples hold float32, int64 and string; got {dtype.name}. Hint: tf.cast after parsing."
-        )
-    return dtype
-
-
-def _shape_of(key: str, spec: Any) -> tuple[int, ...]:
-    shape = spec.shape
-    shape = tuple(
-        shape.as_list() if hasattr(shape, "as_list") else shape if hasattr(shape, "__iter__") else [shape]
-    )
-    if None in shape:
-        raise ValueError(
-            f"First dimension of shape for feature {key} unknown. Consider using FixedLenSequenceFeature. Received "
-            f"feature={spec}."
-        )
-    return tuple(int(d) for d in shape)
-
-
-# ---- columns ------------------------------------------------------------------------------------
-
-
-def _array(values: Any, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
-    if dtype is dtypes.string:
-        out = np.empty(len(values), object)
-        out[:] = values
-        return out.reshape(shape)
-    return np.asarray(values, dtype.as_numpy_dtype).reshape(shape)
-
-
-def _result(array: np.ndarray, dtype: Any) -> Any:
-    return Text(array) if dtype is dtypes.string else ops.convert_to_tensor(np.asarray(array, order="C"))
-
-
-def _plain(value: Any) -> list:
-    """A default of the user's as a flat list."""
-    array = as_text(value)._array if looks_like_text(value) else array_of(as_tensor(value))
-    return array.reshape(-1).tolist()
-
-
-def _fixed(key: str, spec: FixedLenFeature, found: list[bytes | None]) -> list[np.ndarray]:
-    dtype, shape = _dtype_of(key, spec), _shape_of(key, spec)
-    size = math.prod(shape)
-    default = None if spec.default_value is None else _plain(spec.default_value)
-    if default is not None and len(default) != size:
-        raise InvalidArgumentError(
-            f"Key: {key}.  Its default must have {size} values for the shape {list(shape)}; got {len(default)}."
-        )
-    rows = []
-    for data in found:
-        values = _values(key, data, dtype)
-        if values is None:
-            if default is None:
-                raise InvalidArgumentError(
-                    f"Feature: {key} (data type: {dtype.name}) is required but could not be found."
-                )
-            values = default
-        elif len(values) != size:
-            raise InvalidArgumentError(
-                f"Key: {key}.  Can't parse serialized Example: the shape {list(shape)} has {size} values; got {len(values)}."
-            )
-        rows.append(_array(values, dtype, shape))
-    return rows
-
-
-def _blocks(
-    key: str, spec: FixedLenSequenceFeature | VarLenFeature, found: list[bytes | None]
-) -> list[np.ndarray]:
-    dtype = _dtype_of(key, spec)
-    shape = _shape_of(key, spec) if isinstance(spec, FixedLenSequenceFeature) else ()
-    size = math.prod(shape)
-    rows = []
-    for data in found:
-        values = _values(key, data, dtype)
-        count = 0 if values is None else len(values)
-        if size and count % size:
-            raise InvalidArgumentError(
-                f"Error while parsing feature with key {key}: number of elements should be divisible by {size}; got {count}."
-            )
-        rows.append(_array([] if values is None else values, dtype, (count // size if size else 0, *shape)))
-    return rows
-
-
-def _filled(rows: list[np.ndarray], dtype: Any, default: Any) -> np.ndarray:
-    """Rows of different lengths as one array, filled up to the longest."""
-    longest = max((len(r) for r in rows), default=0)
-    fill = (b"" if dtype is dtypes.string else 0) if default is None else _plain(default)[0]
-    tail = rows[0].shape[1:] if rows else ()
-    out = np.full(
-        (len(rows), longest, *tail), fill, object if dtype is dtypes.string else dtype.as_numpy_dtype
-    )
-    for line, row in zip(out, rows, strict=True):
-        line[: len(row)] = row
-    return out
-
-
-def _columns(features: Any, examples: list[dict[str, bytes]], single: bool) -> dict[str, Any]:
-    if features is None:
-        raise ValueError("Invalid argument: features cannot be None.")
+def _columns(features: Any, batch: int | None) -> list[Column]:
     if not features:
-        raise ValueError("Invalid argument: features cannot be empty.")
-    out = {}
-    for key in sorted(features):
-        spec = features[key]
-        found = [example.get(key) for example in examples]
-        if isinstance(spec, FixedLenFeature):
-            rows = _fixed(key, spec, found)
-            dtype = dtypes.as_dtype(spec.dtype)
-            shape = (len(rows), *_shape_of(key, spec))
-            out[key] = _result(
-                rows[0] if single else np.stack(rows) if rows else _array([], dtype, shape), dtype
-            )
-        elif isinstance(spec, (VarLenFeature, FixedLenSequenceFeature)):
-            if isinstance(spec, FixedLenSequenceFeature) and not spec.allow_missing:
-                raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be True.")
-            rows = _blocks(key, spec, found)
-            dtype = dtypes.as_dtype(spec.dtype)
-            out[key] = _result(
-                rows[0] if single else _filled(rows, dtype, getattr(spec, "default_value", None)), dtype
-            )
-        else:
-            raise ValueError(f"Invalid feature {key}:{spec}.")
-    return out
+        raise ValueError(f"Invalid argument: features cannot be {'None' if features is None else 'empty'}.")
+    return [column_for(key, features[key], batch) for key in sorted(features)]
 
 
-# ---- the functions ------------------------------------------------------------------------------
+def _parse(
+    op: str, x: Any, columns: list[Any], examples_of: Callable[[list[bytes]], list[list]]
+) -> list[dict[str, Any]]:
+    """The results of groups of columns, each group of one kind of examples."""
+    groups = columns
+    specs = [spec for group in groups for column in group for spec in column.specs()]
+
+    def forward(x: Any) -> list:
+        examples = examples_of(elements(x))
+        return [
+            part
+            for group, some in zip(groups, examples, strict=True)
+            for column in group
+            for part in column.parts(some)
+        ]
+
+    flat = iter(run(op, forward, [x], specs))
+    return [
+        {c.key: c.result(list(itertools.islice(flat, len(c.specs())))) for c in group} for group in groups
+    ]
 
 
+@one_call
 def parse_single_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
@@ -237,7 +71,7 @@ def parse_single_example(
 
     Args:
       serialized: the bytes of the example, as a TFRecord file has them.
-      features: a dictionary of names to `FixedLenFeature`, `VarLenFeature` or `FixedLenSequenceFeature`.
+      features: a dictionary of names to `FixedLenFeature`, `VarLenFeature`, `RaggedFeature` and so on.
 
     Raises:
       InvalidArgumentError: if a feature is missing, or has another type or number of values.
@@ -249,48 +83,121 @@ def parse_single_example(
     >>> tf.io.parse_single_example(example.SerializeToString(), features)["x"].numpy()
     array([1., 2.], dtype=float32)
     """
-    not_in_trace("parse_single_example")
-    if not isinstance(serialized, bytes) and as_text(serialized).ndim:
+    x = texts_of(serialized, "parse_single_example")
+    if x._dims:
         raise ValueError("Input serialized must be a scalar")
-    return _columns(features, _parts(bytes_of(serialized, "parse_single_example"), 1), True)
+    return _parse("parse_single_example", x, [_columns(features, None)], _plain)[0]
 
 
+def _plain(records: list[bytes]) -> list[list]:
+    return [[maps_of(record, 1)[0] for record in records]]
+
+
+@one_call
 def parse_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """As `parse_single_example`, for an array of examples: results have one more axis in front."""
-    not_in_trace("parse_example")
-    text = as_text(serialized)
-    if text.ndim == 0:
-        return parse_single_example(text, features)
-    if text.ndim != 1:
-        raise ValueError(f"Input serialized must be a scalar or a vector; got shape {text.shape}.")
-    return _columns(features, [_parts(s, 1)[0] for s in text._array.tolist()], False)
-
-
-def _steps(key: str, spec: Any, data: bytes | None) -> np.ndarray:
-    """The values of a FeatureList: one row for each step."""
-    if data is None:
-        if isinstance(spec, FixedLenSequenceFeature) and not spec.allow_missing:
-            raise InvalidArgumentError(
-                f"Feature list '{key}' is required but could not be found. Did you mean to include it in "
-                "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?"
-            )
-        data = b""
-    with reading(f"Feature list '{key}': Can't parse serialized Example: ", InvalidArgumentError):
-        features: list[bytes | None] = list(wire.messages(data, 1))
-    dtype = _dtype_of(key, spec)
-    if isinstance(spec, VarLenFeature):
-        return _filled(_blocks(key, spec, features), dtype, None)
-    if not isinstance(spec, FixedLenSequenceFeature):
-        raise ValueError(
-            f"Unsupported feature {key}:{spec}: sequences take FixedLenSequenceFeature and VarLenFeature."
+    x = texts_of(serialized, "parse_example")
+    if len(x._dims) > 1:
+        raise InvalidArgumentError(
+            f"Expected serialized to be a scalar or vector, got shape: {list(x._dims)}"
         )
-    shape = _shape_of(key, spec)
-    rows = _fixed(key, FixedLenFeature(shape, spec.dtype), features)
-    return np.stack(rows) if rows else _array([], dtype, (0, *shape))
+    columns = _columns(features, x._dims[0] if x._dims else None)
+    return _parse("parse_example", x, [columns], _plain)[0]
 
 
+# ---- sequences --------------------------------------------------------------------------------------
+
+
+class _Steps:
+    """A feature of the steps of sequences; `batch` is the number of sequences, None for one."""
+
+    def __init__(self, key: str, spec: Any, batch: int | None) -> None:
+        if not isinstance(spec, (FixedLenSequenceFeature, VarLenFeature, RaggedFeature)):
+            raise ValueError(
+                f"Unsupported feature {key}:{spec}: sequences take FixedLenSequenceFeature, VarLenFeature and "
+                "RaggedFeature."
+            )
+        if isinstance(spec, RaggedFeature) and spec.partitions:
+            raise ValueError(f"Unsupported feature {key}: partitions of the steps of a sequence.")
+        self.key, self.batch, self.dtype = key, batch, dtype_of(key, spec)
+        self.spec: Any = spec
+        self.depth = 2 if batch is None else 3
+        self.front = () if batch is None else (batch,)
+        self.is_dense = isinstance(spec, FixedLenSequenceFeature)
+
+    def specs(self) -> list[tuple]:
+        if self.is_dense:
+            lengths = [(self.front, dtypes.int64)] if self.front else []
+            return [((*self.front, None, *shape_of(self.key, self.spec)), self.dtype), *lengths]
+        if isinstance(self.spec, VarLenFeature):
+            return sparse_specs(self.depth, self.dtype)
+        kind = dtypes.as_dtype(self.spec.row_splits_dtype)
+        outer = [((n + 1,), kind) for n in self.front]
+        return [((None,), self.dtype), *outer, ((None,), kind)]
+
+    def parts(self, examples: list[dict[str, bytes]]) -> list:
+        sequences = [self._sequence(example, k) for k, example in enumerate(examples)]
+        if self.is_dense:
+            return self._dense(sequences)
+        rows = sequences if self.front else sequences[0]
+        if isinstance(self.spec, VarLenFeature):
+            return sparse_parts(rows, self.depth, self.dtype)
+        lengths, flat = nested_lengths(rows, self.depth - 1)
+        kind = dtypes.as_dtype(self.spec.row_splits_dtype)
+        return [tensor(flat, (len(flat),), self.dtype), *(splits_of(n, kind) for n in lengths)]
+
+    def _sequence(self, example: dict[str, bytes], k: int) -> list:
+        """The values of each step of a sequence."""
+        data = example.get(self.key)
+        if data is None:
+            if self.is_dense and not self.spec.allow_missing:
+                raise InvalidArgumentError(
+                    f"Name: <unknown>, Feature list '{self.key}' is required but could not be found. (example {k}) Did you "
+                    "mean to include it in feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?"
+                )
+            return []
+        with reading(f"Feature list '{self.key}': Can't parse serialized Example: ", InvalidArgumentError):
+            steps = list(wire.messages(data, 1))
+        if not self.is_dense:
+            return [values(self.key, step, self.dtype) for step in steps]
+        fixed = Fixed(self.key, FixedLenFeature(self.spec.shape, self.spec.dtype), None)
+        return [fixed.row(values(self.key, step, self.dtype), k) for step in steps]
+
+    def _dense(self, sequences: list) -> list:
+        shape = shape_of(self.key, self.spec)
+        flat = [list(itertools.chain.from_iterable(steps)) for steps in sequences]
+        out = filled(self.key, self.spec, self.dtype, flat, shape, bool(self.front))
+        lengths = [len(steps) for steps in sequences]
+        return [out, *([tensor(lengths, self.front, dtypes.int64)] if self.front else [])]
+
+    def result(self, parts: list) -> Any:
+        if self.is_dense:
+            return tuple(parts)
+        return sparse(parts) if isinstance(self.spec, VarLenFeature) else ragged(parts[0], parts[1:])
+
+
+def _parse_sequences(
+    op: str, x: Any, context_features: Any, sequence_features: Any, batch: int | None
+) -> list:
+    if not context_features and not sequence_features:
+        raise ValueError(
+            "Both `context_features` and `sequence_features` argument are None, but at least one must have values."
+        )
+    context = [column_for(key, context_features[key], batch) for key in sorted(context_features or {})]
+    steps = [_Steps(key, sequence_features[key], batch) for key in sorted(sequence_features or {})]
+
+    def examples_of(records: list[bytes]) -> list[list]:
+        pairs = [maps_of(record, 2) for record in records]
+        return [[outer for outer, _ in pairs], [inner for _, inner in pairs]]
+
+    outer, inner = _parse(op, x, [context, steps], examples_of)
+    lengths = {key: value[1] for key, value in inner.items() if isinstance(value, tuple) and len(value) > 1}
+    return [outer, {k: v[0] if isinstance(v, tuple) else v for k, v in inner.items()}, lengths]
+
+
+@one_call
 def parse_single_sequence_example(
     serialized: Any,
     context_features: Any = None,
@@ -302,18 +209,17 @@ def parse_single_sequence_example(
 
     Args:
       context_features: as `features` of `parse_single_example`.
-      sequence_features: a dictionary of names to `FixedLenSequenceFeature` or `VarLenFeature`.
+      sequence_features: a dictionary of names to `FixedLenSequenceFeature`, `VarLenFeature` or `RaggedFeature`.
     """
-    not_in_trace("parse_single_sequence_example")
-    context, lists = _parts(bytes_of(serialized, "parse_single_sequence_example"), 2)
-    outer = _columns(context_features, [context], True) if context_features else {}
-    inner = {}
-    for key in sorted(sequence_features or {}):
-        spec = sequence_features[key]
-        inner[key] = _result(_steps(key, spec, lists.get(key)), dtypes.as_dtype(spec.dtype))
+    op = "parse_single_sequence_example"
+    x = texts_of(serialized, op)
+    if x._dims:
+        raise InvalidArgumentError(f"{op}: serialized must be a scalar; got shape {list(x._dims)}.")
+    outer, inner, _ = _parse_sequences(op, x, context_features, sequence_features, None)
     return outer, inner
 
 
+@one_call
 def parse_sequence_example(
     serialized: Any,
     context_features: Any = None,
@@ -321,28 +227,22 @@ def parse_sequence_example(
     example_names: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """As `parse_single_sequence_example`, for an array of examples, and with the lengths of the sequences."""
-    not_in_trace("parse_sequence_example")
-    examples = [_parts(s, 2) for s in as_text(serialized)._array.reshape(-1).tolist()]
-    outer = _columns(context_features, [e[0] for e in examples], False) if context_features else {}
-    inner, lengths = {}, {}
-    for key in sorted(sequence_features or {}):
-        spec = sequence_features[key]
-        rows = [_steps(key, spec, e[1].get(key)) for e in examples]
-        dtype = dtypes.as_dtype(spec.dtype)
-        if isinstance(spec, VarLenFeature):  # steps differ in width, too
-            width = max((r.shape[1] for r in rows), default=0)
-            fill = b"" if dtype is dtypes.string else 0
-            rows = [np.pad(r, ((0, 0), (0, width - r.shape[1])), constant_values=fill) for r in rows]
-        inner[key] = _result(_filled(rows, dtype, getattr(spec, "default_value", None)), dtype)
-        lengths[key] = ops.convert_to_tensor(np.array([len(r) for r in rows], np.int64))
+    """As `parse_single_sequence_example`, for an array of examples, and with the lengths of dense sequences."""
+    op = "parse_sequence_example"
+    x = texts_of(serialized, op)
+    if len(x._dims) != 1:
+        raise InvalidArgumentError(f"{op}: serialized must be a vector; got shape {list(x._dims)}.")
+    outer, inner, lengths = _parse_sequences(op, x, context_features, sequence_features, x._dims[0])
     return outer, inner, lengths
 
 
-def decode_json_example(json_examples: Any, name: str | None = None) -> Text:
+# ---- JSON -------------------------------------------------------------------------------------------
+
+
+@one_call
+def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
     """Examples in JSON as the bytes that `parse_example` takes."""
-    not_in_trace("decode_json_example")
-    return each(_from_json, json_examples)
+    return each("decode_json_example", _from_json, texts_of(json_examples, "decode_json_example"))
 
 
 def _from_json(data: bytes) -> bytes:

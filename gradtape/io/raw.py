@@ -1,9 +1,8 @@
-"""Bytes as numbers and back: decode_raw, decode_csv, base64, compression, serialised tensors."""
+"""Bytes as numbers and back: decode_raw, base64, compression, serialised tensors."""
 
 from __future__ import annotations
 
 import base64
-import csv
 import gzip
 import math
 import zlib
@@ -14,22 +13,25 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
-from gradtape._src.base.reading import number_in, reading
+from gradtape._src.base.reading import reading
+from gradtape._src.control.text_ops import each, elements, run
+from gradtape._src.control.text_ops import tensor as text_tensor
 from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
-from gradtape.data.text import Text, looks_like_text, make
 from gradtape.io import wire
-from gradtape.io.contents import as_text, bytes_of, each, not_in_trace
+from gradtape.io.contents import of_bytes, texts_of
 
 # ---- raw numbers --------------------------------------------------------------------------------
 
 
+@one_call
 def decode_raw(
     input_bytes: Any,
     out_type: Any,
     little_endian: bool = True,
-    fixed_length: int | None = None,
+    fixed_length: Any = None,
     name: str | None = None,
 ) -> Any:
     """Bytes as numbers: a new last axis holds those of each string.
@@ -37,148 +39,77 @@ def decode_raw(
     Args:
       fixed_length: cut strings to this many bytes, or pad them with zeros.
     """
-    not_in_trace("decode_raw")
-    text, dtype = as_text(input_bytes), dtypes.as_dtype(out_type)
-    strings = text._array.reshape(-1).tolist()
-    size = dtype.size
-    if fixed_length is not None:
-        if fixed_length % size:
-            raise InvalidArgumentError(
-                f"decode_raw: fixed_length ({fixed_length}) must be a multiple of the size of out_type ({size})."
-            )
-        strings = [s[:fixed_length].ljust(fixed_length, b"\0") for s in strings]
-    lengths = {len(s) for s in strings}
-    if len(lengths) > 1:
+    x, dtype = texts_of(input_bytes, "decode_raw"), dtypes.as_dtype(out_type)
+    size, length = dtype.size, None if fixed_length is None else int(fixed_length)
+    if length is not None and (length <= 0 or length % size):
         raise InvalidArgumentError(
-            f"decode_raw: input strings must all have the same size; got {sorted(lengths)} bytes. Hint: fixed_length=."
+            f"decode_raw: fixed_length ({length}) must be greater than zero and a multiple of the size of out_type "
+            f"({size})."
         )
-    length = lengths.pop() if lengths else 0
-    if length % size:
+
+    def decode(x: Any) -> list:
+        data = _numbers(elements(x), dtype, little_endian, length)
+        return [_core.from_buffer(data.reshape(*x._dims, -1 if data.size else 0), dtype._code)]
+
+    count = None if length is None else length // size
+    return run("decode_raw", decode, [x], [((*x._dims, count), dtype)])[0]
+
+
+def _numbers(strings: list[bytes], dtype: Any, little_endian: bool, fixed: int | None) -> np.ndarray:
+    if fixed is not None:
+        strings = [s[:fixed].ljust(fixed, b"\0") for s in strings]
+    length = len(strings[0]) if strings else 0
+    for k, s in enumerate(strings):
+        if len(s) != length:
+            raise InvalidArgumentError(
+                f"DecodeRaw requires input strings to all be the same size, but element {k} has size {length} != {len(s)}. "
+                "Hint: fixed_length=."
+            )
+    if length % dtype.size:
         raise InvalidArgumentError(
-            f"decode_raw: Input has length {length} that is not a multiple of {size}, the size of {dtype.name}."
+            f"decode_raw: Input to DecodeRaw has length {length} that is not a multiple of {dtype.size}, the size of "
+            f"{dtype.name}"
         )
     kind = np.dtype(np.uint16 if dtype is dtypes.bfloat16 else dtype.as_numpy_dtype)
     data = np.frombuffer(b"".join(strings), kind.newbyteorder("<" if little_endian else ">"))
-    data = data.astype(kind).reshape(*text.shape, length // size)
-    return _core.from_buffer(np.asarray(data, order="C"), dtype._code)
+    return np.array(data.astype(kind), order="C")
 
 
-def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Text:
+@one_call
+def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Any:
     """Unpacked bytes; `compression_type` is "", "GZIP" or "ZLIB"."""
-    not_in_trace("decode_compressed")
     unpack = {"": lambda b: b, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}.get(compression_type)
     if unpack is None:
         raise InvalidArgumentError(
             f"decode_compressed: Only ZLIB, GZIP or NONE are supported compressions; got {compression_type!r}."
         )
-    with reading("decode_compressed: "):
-        return each(unpack, bytes)
+
+    def unpacked(b: Any) -> Any:
+        with reading("decode_compressed: "):
+            return unpack(b)
+
+    return each("decode_compressed", unpacked, texts_of(bytes, "decode_compressed"))
 
 
-def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Text:
+@one_call
+def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any:
     """Bytes in web-safe base64."""
-    not_in_trace("encode_base64")
-    return each(
-        lambda b: base64.urlsafe_b64encode(b) if pad else base64.urlsafe_b64encode(b).rstrip(b"="), input
-    )
+
+    def encode(b: bytes) -> bytes:
+        return base64.urlsafe_b64encode(b) if pad else base64.urlsafe_b64encode(b).rstrip(b"=")
+
+    return each("encode_base64", encode, texts_of(input, "encode_base64"))
 
 
-def decode_base64(input: Any, name: str | None = None) -> Text:
+@one_call
+def decode_base64(input: Any, name: str | None = None) -> Any:
     """The bytes that web-safe base64 encodes."""
-    not_in_trace("decode_base64")
 
     def decode(b: bytes) -> bytes:
         with reading("decode_base64: Invalid character found in base64: ", InvalidArgumentError):
             return base64.b64decode(b.rstrip(b"=") + b"=" * (-len(b.rstrip(b"=")) % 4), b"-_", validate=True)
 
-    return each(decode, input)
-
-
-# ---- comma-separated values ---------------------------------------------------------------------
-
-
-def decode_csv(
-    records: Any,
-    record_defaults: Any,
-    field_delim: str = ",",
-    use_quote_delim: bool = True,
-    na_value: str = "",
-    select_cols: Any = None,
-    name: str | None = None,
-) -> list:
-    """Lines of comma-separated values as a list of columns, each of the shape of `records`.
-
-    Args:
-      records: one line, or an array of lines.
-      record_defaults: for each column a number, string, or list of one, which gives its type and stands
-        for missing values; an empty tensor says that values must be there.
-      field_delim: between values.
-      use_quote_delim: whether quotes hold a value together.
-      na_value: also a missing value.
-      select_cols: the numbers of the columns to take, in increasing order.
-    """
-    not_in_trace("decode_csv")
-    text = as_text(records)
-    defaults = [_default_of(d) for d in record_defaults]
-    lines = [s.decode(errors="surrogateescape") for s in text._array.reshape(-1).tolist()]
-    quoting: Any = csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE
-    with reading("decode_csv: ", InvalidArgumentError):
-        rows = [
-            next(csv.reader([line], delimiter=field_delim, quoting=quoting, strict=True), [])
-            for line in lines
-        ]
-    places = range(len(defaults)) if select_cols is None else [int(c) for c in select_cols]
-    if len(places) != len(defaults):
-        raise ValueError(
-            f"Length of select_cols and record_defaults do not match. select_cols: {list(places)}, record_defaults: "
-            f"{record_defaults}."
-        )
-    for i, row in enumerate(rows):
-        short = select_cols is None and len(row) != len(defaults)
-        if short or max(places, default=-1) >= len(row):
-            raise InvalidArgumentError(
-                f"decode_csv: Expect {len(defaults)} fields but have {len(row)} in record {i}."
-            )
-    return [
-        _column([row[place] for row in rows], k, *default, na_value, tuple(text.shape))
-        for k, (place, default) in enumerate(zip(places, defaults, strict=True))
-    ]
-
-
-def _default_of(value: Any) -> tuple[Any, Any]:
-    """The type of a column and its default, None if there is none."""
-    if isinstance(value, (str, bytes)):
-        return dtypes.string, value
-    if isinstance(value, dtypes.DType):
-        return value, None
-    if isinstance(value, Text) or (
-        isinstance(value, (list, tuple)) and value and isinstance(value[0], (str, bytes))
-    ):
-        strings = as_text(value)._array.reshape(-1)
-        return dtypes.string, strings[0] if len(strings) else None
-    tensor = as_tensor(value)
-    numbers = array_of(tensor).reshape(-1)
-    return tensor.dtype, numbers[0] if len(numbers) else None
-
-
-def _column(fields: list[str], k: int, dtype: Any, default: Any, missing: str, shape: tuple) -> Any:
-    values = []
-    for i, field in enumerate(fields):
-        if field == "" or field == missing:
-            if default is None:
-                raise InvalidArgumentError(f"decode_csv: Field {k} is required but missing in record {i}!")
-            values.append(default)
-        elif dtype is dtypes.string:
-            values.append(field.encode(errors="surrogateescape"))
-        else:
-            values.append(number_in(field, dtype))
-            if values[-1] is None:
-                raise InvalidArgumentError(
-                    f"decode_csv: Field {k} in record {i} is not a valid {dtype.name}: {field}"
-                )
-    if dtype is dtypes.string:
-        return Text(make(values)._array.reshape(shape))
-    return ops.convert_to_tensor(np.array(values, dtype.as_numpy_dtype).reshape(shape))
+    return each("decode_base64", decode, texts_of(input, "decode_base64"))
 
 
 # ---- tensors ------------------------------------------------------------------------------------
@@ -192,17 +123,23 @@ _FLOATS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 _INTEGERS = (7, 10, 11, 13, 16, 17)
 
 
-def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
+@one_call
+def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
     """A tensor as bytes that `parse_tensor`, also TensorFlow's, reads."""
-    not_in_trace("serialize_tensor")
-    if looks_like_text(tensor):
-        text = as_text(tensor)
-        content = b"".join(wire.text(_STRINGS, s) for s in text._array.reshape(-1).tolist())
-        return make(_header(dtypes.string, tuple(text.shape)) + content)
     x = as_tensor(tensor)
+    return run("serialize_tensor", lambda x: [text_tensor([serialized(x)], ())], [x], [((), dtypes.string)])[
+        0
+    ]
+
+
+def serialized(x: Any) -> bytes:
+    """A tensor that has a value as bytes."""
+    if x.dtype is dtypes.string:
+        content = b"".join(wire.message(_STRINGS, s) for s in elements(x))
+        return _header(x.dtype, x._dims) + content
     array = x.numpy() if x.dtype is not dtypes.bfloat16 else array_of(ops.bitcast(x, dtypes.uint16))
     content = np.ascontiguousarray(array).tobytes()
-    return make(_header(x.dtype, tuple(x.shape)) + (wire.message(_CONTENT, content) if content else b""))
+    return _header(x.dtype, x._dims) + (wire.message(_CONTENT, content) if content else b"")
 
 
 def _header(dtype: Any, shape: tuple) -> bytes:
@@ -210,14 +147,19 @@ def _header(dtype: Any, shape: tuple) -> bytes:
     return wire.varint(_DTYPE, dtype.as_datatype_enum) + wire.message(_SHAPE, dims)
 
 
+@one_call
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
     """The tensor that `serialize_tensor`, also TensorFlow's, wrote.
 
     Raises:
       InvalidArgumentError: if the bytes are no tensor, or one of another type.
     """
-    not_in_trace("parse_tensor")
-    data, wanted = bytes_of(serialized, "parse_tensor"), dtypes.as_dtype(out_type)
+    wanted = dtypes.as_dtype(out_type)
+    return of_bytes("parse_tensor", lambda data: parsed(data, wanted), serialized, None, wanted)
+
+
+def parsed(data: bytes, wanted: Any) -> Any:
+    """The tensor of this type that bytes hold."""
     with reading("parse_tensor: Cannot parse tensor from proto: ", InvalidArgumentError):
         return _parsed(list(wire.fields(data)), wanted)
 
@@ -233,8 +175,10 @@ def _parsed(fields: list, wanted: Any) -> Any:
         d for f, kind_on_wire, v in fields if f == _SHAPE and kind_on_wire == 2 for d in wire.shape(v)
     )
     if wanted is dtypes.string:
-        strings = make([v for f, kind_on_wire, v in fields if f == _STRINGS and kind_on_wire == 2])._array
-        return Text(strings.reshape(shape))
+        strings = [v for f, kind_on_wire, v in fields if f == _STRINGS and kind_on_wire == 2]
+        if len(strings) != math.prod(shape):
+            raise ValueError(f"{len(strings)} strings do not make a tensor of shape {shape}")
+        return text_tensor(strings, shape)
     kind = np.dtype(np.uint16 if wanted is dtypes.bfloat16 else wanted.as_numpy_dtype)
     content = next((v for f, kind_on_wire, v in fields if f == _CONTENT and kind_on_wire == 2), None)
     numbers = np.frombuffer(content, kind) if content is not None else _listed(fields, kind)

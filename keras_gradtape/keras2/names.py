@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 from types import ModuleType
 from typing import Any
 
 from keras.src.legacy import backend as legacy_backend
 from keras.src.legacy import layers as legacy_layers
-from keras.src.utils import module_utils
 
 import gradtape as tf
 from keras_gradtape.keras2 import submodule
@@ -27,7 +25,7 @@ _LONG_NAMES = {
 
 
 def install(keras: ModuleType) -> None:
-    _stand_for_tensorflow()
+    legacy_backend.tf = legacy_layers.tf = tf
     real: Any = importlib.import_module("keras")
     keras.saving = real.saving
     for part in (keras.losses, keras.metrics):
@@ -38,17 +36,6 @@ def install(keras: ModuleType) -> None:
     _optimizers(keras)
     _regularizers(keras.regularizers)
     _rest(keras)
-
-
-def _stand_for_tensorflow() -> None:
-    """What Keras has on TensorFlow alone (datasets from folders, `K.mean`) uses gradtape in its place.
-
-    What needs text or sparse tensors asks first whether TensorFlow is there, and is told the truth.
-    """
-    legacy_backend.tf = legacy_layers.tf = tf
-    if importlib.util.find_spec("tensorflow") is None:
-        module_utils.tensorflow.module = tf
-        module_utils.tensorflow._available = False
 
 
 def _layers(layers: ModuleType) -> None:

@@ -22,7 +22,17 @@ import numpy as np
 
 import gradtape as tf
 from gradtape._src.base.dtypes import DType
+from gradtape._src.tensors.composite import CompositeTensor
 from gradtape.summary import encode
+
+
+class StandIn:
+    """What Keras gets when it asks for TensorFlow: gradtape, and a name of TensorFlow's own modules."""
+
+    __internal__ = SimpleNamespace(CompositeTensor=CompositeTensor)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tf, name)
 
 
 def adapt(module: Any) -> None:
@@ -102,6 +112,23 @@ def _layers(module: Any) -> None:
 def _batch_norm(module: Any) -> None:
     """Lets `synchronized=True` be asked for: as on TensorFlow, there are replicas."""
     module.backend = SimpleNamespace(**{**vars(module.backend), "backend": lambda: "tensorflow"})
+
+
+def _text(module: Any) -> None:
+    """Gives functions of the user's that standardise and split text tensors, as on TensorFlow, and not arrays."""
+    module.backend = SimpleNamespace(**{**vars(module.backend), "backend": lambda: "tensorflow"})
+
+
+def _results_of_tensorflow(module: Any) -> None:
+    """What layers compute with TensorFlow's functions is ours already."""
+    module.convert_tf_tensor = lambda outputs, dtype=None: (
+        outputs if dtype is None else tf.cast(outputs, dtype)
+    )
+
+
+def _kinds_of_tensors(module: Any) -> None:
+    """Ragged tensors are known by their class, and not by its name."""
+    module.is_ragged_tensor = lambda x: isinstance(x, tf.RaggedTensor)
 
 
 def _losses(module: Any) -> None:
@@ -236,8 +263,11 @@ ADAPTED: dict[str, Callable[[Any], None]] = {
     "keras.src.callbacks.tensorboard": _tensorboard,
     "keras.src.layers.layer": _layers,
     "keras.src.layers.normalization.batch_normalization": _batch_norm,
+    "keras.src.layers.preprocessing.text_vectorization": _text,
     "keras.src.legacy.saving.legacy_h5_format": _old_format,
     "keras.src.losses.loss": _losses,
     "keras.src.saving.saving_api": _files,
     "keras.src.saving.serialization_lib": _saving,
+    "keras.src.utils.backend_utils": _results_of_tensorflow,
+    "keras.src.utils.tf_utils": _kinds_of_tensors,
 }

@@ -293,7 +293,7 @@ ERRORS = (
         r"no string tensors|(==|\+) \"text\"",
         "text where numbers belong: depends on the function; `==` raises `TypeError`",
         "a `TypeError` that is an `InvalidArgumentError`, too; `==` is False",
-        "there are no string tensors",
+        "text is no number anywhere",
     ),
     Known(
         "*",

@@ -35,7 +35,7 @@ def one(tmp_path, program, line, code, *words):
 
 
 def test_missing_name_with_its_words(tmp_path):
-    one(tmp_path, "x = 1\ny = tf.strings.upper('a')\n", 2, "missing", "tf.strings.upper", "no string tensors")
+    one(tmp_path, "x = 1\ny = tf.queue.FIFOQueue('a')\n", 2, "missing", "tf.queue.FIFOQueue", "no queues")
 
 
 def test_missing_name_without_words(tmp_path):
@@ -54,7 +54,7 @@ print(tf.math.log(x), tf.nn.relu(x), tf.float32.name, tf.linalg.matmul, tf.data.
     "head, program",
     [
         ("import tensorflow.compat.v1 as tf1\n", "tf1.layers.dense(1)\n"),
-        ("from tensorflow import strings\n", ""),
+        ("from tensorflow import queue\n", ""),
         ("import tensorflow as T\n", "T.queue.FIFOQueue(1, [T.int32])\n"),
         ("from tensorflow.python.ops import math_ops\n", ""),
         ("import tensorflow as tf, tensorflow_probability as tfp\n", ""),
@@ -82,7 +82,7 @@ def g():
 def test_programs_that_are_prepared(tmp_path):
     program = """
 try:
-    upper = tf.strings.upper
+    upper = tf.queue.FIFOQueue
 except AttributeError:
     upper = str.upper
 if hasattr(tf, "queue"):
@@ -105,11 +105,11 @@ model.fit_generator(data)
 
 
 def test_a_line_that_is_allowed(tmp_path):
-    assert findings(tmp_path, "tf.strings.upper('a')  # gradtape: ok\n") == []
+    assert findings(tmp_path, "tf.queue.FIFOQueue('a')  # gradtape: ok\n") == []
 
 
 def test_files_without_tensorflow(tmp_path):
-    assert findings(tmp_path, "tf.strings.upper('a')\n", head="import torch as tf\n") == []
+    assert findings(tmp_path, "tf.queue.FIFOQueue('a')\n", head="import torch as tf\n") == []
 
 
 # ---- None -----------------------------------------------------------------------------------------
@@ -275,13 +275,13 @@ def test_no_nan(tmp_path, program):
 
 def test_notebook(tmp_path):
     cells = [
-        {"cell_type": "markdown", "source": ["# tf.strings"]},
+        {"cell_type": "markdown", "source": ["# tf.queue"]},
         {
             "cell_type": "code",
             "source": ["!pip install x\n", "%matplotlib inline\n", "import tensorflow as tf"],
         },
         {"cell_type": "code", "source": "%%bash\nls tf"},
-        {"cell_type": "code", "source": ["x = 1\n", "tf.strings.upper('a')\n"]},
+        {"cell_type": "code", "source": ["x = 1\n", "tf.queue.FIFOQueue('a')\n"]},
     ]
     (tmp_path / "book.ipynb").write_text(json.dumps({"cells": cells}))
     report = doctor.check(tmp_path)
@@ -291,14 +291,14 @@ def test_notebook(tmp_path):
 
 def test_folder_summary_and_status(tmp_path, capsys):
     (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "skipped.py").write_text("import tensorflow as tf\ntf.strings\n")
+    (tmp_path / ".venv" / "skipped.py").write_text("import tensorflow as tf\ntf.queue\n")
     (tmp_path / "fine.py").write_text("import tensorflow as tf\nprint(tf.ones([2]))\n")
     assert main(["doctor", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith(
         "1 files, 1 with TensorFlow: 1 uses of 1 names, 0 names missing"
     )
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
-    (tmp_path / "text.py").write_text("import tensorflow as tf\ntf.strings.upper('a')\n")
+    (tmp_path / "text.py").write_text("import tensorflow as tf\ntf.queue.FIFOQueue('a')\n")
     assert main(["doctor", str(tmp_path)]) == 1
     out = capsys.readouterr().out.splitlines()
     assert "old.py:1: unread" in out[0] and "text.py:2: missing" in out[1]
@@ -391,10 +391,10 @@ def test_names_without_effect_and_names_that_refuse(tmp_path):
 
 
 def test_json(tmp_path, capsys):
-    (tmp_path / "program.py").write_text(HEAD + "tf.strings.upper('a')\ntf.device('cpu')\n")
+    (tmp_path / "program.py").write_text(HEAD + "tf.queue.FIFOQueue('a')\ntf.device('cpu')\n")
     assert main(["doctor", "--json", "--quiet", str(tmp_path)]) == 1
     said = json.loads(capsys.readouterr().out)
     assert [(f["code"], f["line"], f["name"]) for f in said["findings"]] == [
-        ("missing", 3, "tf.strings.upper")
+        ("missing", 3, "tf.queue.FIFOQueue")
     ]
     assert "1 names missing" in said["summary"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -183,11 +184,21 @@ def expect(value: Any, kind: type) -> Any:
     return value
 
 
-def number_in(field: str, dtype: Any) -> Any:
+_SPACE = b" \t\n\v\f\r"
+_INTEGER = re.compile(rb"[+-]?[0-9]+\Z")
+_FRACTION = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\Z", re.IGNORECASE)
+_NAMED = re.compile(rb"[+-]?(inf|infinity|nan)\Z", re.IGNORECASE)
+_HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f]+(\.[0-9a-f]*)?(p[+-]?[0-9]+)?\Z", re.IGNORECASE)
+
+
+def number_in(field: bytes | str, dtype: Any) -> Any:
     """The number that a field of text says; None if it says none of this type."""
-    try:
-        value = int(field) if dtype.is_integer else float(field)
-        known = "_" not in field and (not dtype.is_integer or dtype.min <= value <= dtype.max)
-    except ValueError:
-        return None
-    return value if known else None
+    word = (field.encode(errors="surrogateescape") if isinstance(field, str) else field).strip(_SPACE)
+    if dtype.is_integer:
+        if not _INTEGER.match(word) or (word[:1] == b"-" and dtype.min == 0):
+            return None
+        value = int(word)
+        return value if dtype.min <= value <= dtype.max else None
+    if _FRACTION.match(word) or _NAMED.match(word):
+        return float(word)
+    return float.fromhex(word.decode()) if _HEXADECIMAL.match(word) else None

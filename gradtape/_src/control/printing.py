@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base import log
+from gradtape._src.base import dtypes, log
 from gradtape._src.graph.effects import deferred
+from gradtape._src.tensors import text
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def format_value(value: Any, summarize: int = 3) -> str:
     if isinstance(value, _core.Variable):
         value = value._peek()
     if isinstance(value, _core.Tensor):
-        return format_array(np.asarray(value.numpy()), summarize)
+        return format_tensor(value, summarize).encode(errors="surrogateescape").decode(errors="replace")
     if isinstance(value, IndexedSlices):
         parts = ", ".join(format_value(v, summarize) for v in (value.values, value.indices))
         return f"IndexedSlices({parts})"
@@ -112,12 +113,32 @@ def format_value(value: Any, summarize: int = 3) -> str:
     return repr(value)
 
 
+def format_tensor(tensor: Any, summarize: int = 3) -> str:
+    """A tensor in TensorFlow's form; strings are quoted, with surrogates for bytes that are no UTF-8."""
+    if tensor.dtype is dtypes.string:
+        words = text.array_of(tensor)
+        shown = np.empty(words.size, object)
+        shown[:] = [_quoted(w) for w in words.reshape(-1).tolist()]
+        return format_array(shown.reshape(words.shape), summarize)
+    return format_array(np.asarray(tensor.numpy()), summarize)
+
+
+_ESCAPES = {ord('"'): b'\\"', ord("'"): b"\\'", ord("\\"): b"\\\\", 10: b"\\n", 13: b"\\r", 9: b"\\t"}
+
+
+def _quoted(s: bytes) -> str:
+    out = b"".join(_ESCAPES.get(b) or (bytes([b]) if b >= 32 else b"\\%03o" % b) for b in s)
+    return f'"{out.decode(errors="surrogateescape")}"'
+
+
 def format_array(array: np.ndarray, summarize: int = 3) -> str:
     """An array in TensorFlow's form: numbers as short as they can be, long axes shortened."""
     return _rows(array, summarize if summarize >= 0 else array.size, 1)
 
 
-def _rows(array: np.ndarray, most: int, indent: int) -> str:
+def _rows(array: Any, most: int, indent: int) -> str:
+    if isinstance(array, str):
+        return array
     if array.ndim == 0:
         return _number(array[()])
     inside = [_rows(row, most, indent + 1) for row in array[:most]]

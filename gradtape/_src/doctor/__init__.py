@@ -57,7 +57,7 @@ def check(path: str | Path) -> Report:
     >>> from gradtape._src import doctor
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     program = pathlib.Path(folder, "program.py")
-    ...     _ = program.write_text("import tensorflow as tf\\nprint(tf.square(2.0), tf.strings.upper('a'))")
+    ...     _ = program.write_text("import tensorflow as tf\\nprint(tf.square(2.0), tf.queue.FIFOQueue(3))")
     ...     report = doctor.check(folder)
     >>> report.summary
     '1 files, 1 with TensorFlow: 2 uses of 2 names, 1 names missing in 1 places, 0 likely mistakes, 0 notes.'

@@ -263,14 +263,40 @@ if TYPE_CHECKING:
 
 
 class NeverRun(Trace):
-    """The trace of a world: it tells shapes, and what depends on what."""
+    """The trace of a world: it tells shapes, and what depends on what.
 
-    __slots__ = ()
+    Args:
+      sample, rank: what unknown sizes and ranks are in this world.
+    """
+
+    __slots__ = ("sample", "rank")
+
+    def __init__(self, sample: int, rank: int) -> None:
+        super().__init__()
+        self.sample, self.rank = sample, rank
+
+
+def _world() -> NeverRun | None:
+    trace = _core.current_trace()
+    while trace is not None and not isinstance(trace, NeverRun):
+        trace = trace.outer
+    return trace
 
 
 def never_runs() -> bool:
     """Whether what is traced now is for its shapes only."""
-    trace = _core.current_trace()
-    while trace is not None and not isinstance(trace, NeverRun):
-        trace = trace.outer
-    return trace is not None
+    return _world() is not None
+
+
+def shape_in_world(shape: Sequence[int | None] | None, name: str) -> tuple[int, ...]:
+    """A shape of which sizes depend on values, while only shapes are asked for.
+
+    Raises:
+      Untraceable: if what is traced now is to be run.
+    """
+    if shape is not None and None not in shape:
+        return tuple(shape)  # type: ignore[arg-type]
+    world = _world()
+    if world is None:
+        raise Untraceable(f"{name}: the shape of its result depends on values")
+    return tuple(world.sample if d is None else d for d in ([None] * world.rank if shape is None else shape))

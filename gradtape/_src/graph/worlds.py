@@ -85,7 +85,7 @@ class World:
         self.sample: int = (
             next(sizes for most, sizes in _SAMPLES if gaps <= most)[which] if outer is None else outer.sample
         )
-        self.trace: Trace = NeverRun() if outer is None else outer.trace
+        self.trace: Trace = NeverRun(self.sample, _SAMPLE_RANKS[which]) if outer is None else outer.trace
         self.own_trace: Trace = self.trace if outer is None else outer.own_trace
         self.frame: Frame = Frame(None if outer is None else outer.frame)
         self.frame.world = self

@@ -9,8 +9,8 @@ from typing import Any
 LAZY = frozenset(
     (
         "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
-        "initializers", "io", "keras", "nest", "optimizers", "profiler", "ragged", "saved_model", "signal", "summary",
-        "sysconfig", "test", "testing", "tpu", "train", "types",
+        "initializers", "io", "keras", "lookup", "nest", "optimizers", "profiler", "ragged", "saved_model", "signal",
+        "strings", "summary", "sysconfig", "test", "testing", "tpu", "train", "types",
     )
 )  # fmt: skip
 
@@ -21,6 +21,7 @@ _ELSEWHERE = {
     "experimental.ExtensionTypeBatchEncoder": "gradtape.extension_type.specs:ExtensionTypeBatchEncoder",
     "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
     "experimental.extension_type": "gradtape.extension_type",
+    "as_string": "gradtape.strings:as_string",
     "experimental.numpy": "gradtape.tnp",
     "RaggedTensor": "gradtape.ragged.tensor:RaggedTensor",
     "RaggedTensorSpec": "gradtape.ragged.spec:RaggedTensorSpec",
@@ -50,9 +51,6 @@ _NO_SPARSE = (
     "a tf.SparseTensor of gradtape is what sets and decoders return, without ops of its own. Hint: "
     "tf.sparse.to_dense, tf.gather and tf.scatter_nd; sparse gradients are tf.IndexedSlices."
 )
-_NO_STRINGS = (
-    "gradtape has no string tensors. Hint: keep text in Python and convert it to integers with NumPy."
-)
 _NO_ESTIMATORS = (
     "estimators were taken out of TensorFlow itself (2.16). Hint: a training loop with tf.GradientTape."
 )
@@ -61,10 +59,7 @@ _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 _WORDS = {
     "sparse": _NO_SPARSE,
     "SparseTensorSpec": _NO_SPARSE,
-    "strings": _NO_STRINGS,
-    "as_string": _NO_STRINGS,
-    "string_to_hash_bucket": _NO_STRINGS,
-    "lookup": f"tables of TensorFlow map strings, and {_NO_STRINGS} A dict of Python does the same.",
+    "string_to_hash_bucket": _V1_ONLY.format("tf.strings.to_hash_bucket"),
     "feature_column": (
         "feature columns were replaced by preprocessing layers in TensorFlow itself. Hint: NumPy or pandas, then "
         "tf.one_hot and tf.gather."

@@ -1,0 +1,16 @@
+"""`tf.lookup`: tables from keys to values.
+
+In reading order: `initializers` (what a table begins with), `static` (tables that stay as they are), `mutable` (tables
+that programs write to, in `tf.lookup.experimental`).
+"""
+
+from __future__ import annotations
+
+from gradtape.lookup import experimental as experimental
+from gradtape.lookup.initializers import KeyValueTensorInitializer, TextFileIndex, TextFileInitializer
+from gradtape.lookup.static import StaticHashTable, StaticVocabularyTable
+
+__all__ = [
+    "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex", "TextFileInitializer",
+    "experimental",
+]  # fmt: skip
