@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import typing
 
 import pytest
@@ -328,6 +329,43 @@ def test_map_fn(make):
         tf.map_fn(lambda i: Batch([i], [1]), tf.range(3), fn_output_signature=spec)
     with pytest.raises(AttributeError, match="_unbatch"):
         tf.map_fn(lambda m: m, masked())
+
+
+@pytest.mark.parametrize("make", [lambda f: f, tf.function])
+def test_vectorized_map(make):
+    batch = Batch([[1, 2], [3, 4], [5, 6]], [3, 2])
+    out = make(
+        lambda: tf.vectorized_map(lambda b: {"b": Batch(b.x * 2, b.size), "s": tf.reduce_sum(b.x)}, batch)
+    )()
+    assert out["b"].x.numpy().tolist() == [[2, 4], [6, 8], [10, 12]] and out["b"].size == (3, 2)
+    assert out["s"].numpy().tolist() == [3, 7, 11]
+    out = make(lambda: tf.vectorized_map(lambda i: Batch([i, i], [2]), tf.range(2)))()
+    assert out.x.numpy().tolist() == [[0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("make", [lambda f: f, tf.function])
+def test_py_function(make):
+    def double(m, k):
+        assert m.values.numpy() is not None
+        return Masked(m.values * float(k), m.mask)
+
+    spec = masked()._type_spec
+    out = make(lambda m: tf.py_function(double, [m, 3], spec))(masked())
+    assert isinstance(out, Masked) and out.values.numpy().tolist() == [0, 3]
+    total, out = make(lambda m: tf.py_function(lambda m: (m.values[1], m), [m], [tf.TensorSpec([]), spec]))(
+        masked()
+    )
+    assert total.numpy() == 1 and out.mask.numpy().tolist() == [True, True]
+
+
+def test_printing_in_a_function(capsys):
+    @tf.function
+    def f(m):
+        tf.print(m, output_stream=sys.stdout)
+        return m.values
+
+    f(masked())
+    assert "array([0., 1.], dtype=float32)" in capsys.readouterr().out
 
 
 def test_they_are_no_tensors():

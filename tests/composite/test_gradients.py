@@ -113,3 +113,27 @@ def test_indexed_slices():
         y = slices.values**2
     gradient = tape.gradient(y, slices)
     assert gradient.values.numpy().tolist() == [[2, 4]] and gradient.shape == (4, 2)
+
+
+def test_custom_gradients():
+    seen = []
+
+    @tf.custom_gradient
+    def f(value):
+        def grad(upstream):
+            seen.append(type(upstream))
+            return Weighted(upstream.x * 10.0, value.y)
+
+        return Weighted(value.x * 2.0, value.y), grad
+
+    value = Weighted([1.0, 2.0], [True, False])
+    with tf.GradientTape() as tape:
+        tape.watch(value)
+        y = f(value).x * 3.0
+    assert tape.gradient(y, value).x.numpy().tolist() == [30, 30] and seen == [Weighted]
+
+
+def test_printing_sparse_gradients(capsys):
+    slices = tf.IndexedSlices(tf.ones([1, 2]), tf.constant([1]), tf.constant([2, 2]))
+    tf.function(lambda s: tf.print(s, tf.IndexedSlices(s.values, s.indices)))(slices)
+    assert capsys.readouterr().err == "[[0 0]\n [1 1]] IndexedSlices([[1 1]], [1])\n"

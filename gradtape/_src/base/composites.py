@@ -45,7 +45,7 @@ class Parts:
         return cls(spec, parts)
 
     def __repr__(self) -> str:
-        return f"Parts({self.spec!r}, {self.parts!r})"
+        return repr(self.spec)
 
 
 def has_composites(structure: Any) -> bool:

@@ -357,8 +357,6 @@ def _compare(a: Any, b: Any, check_types: bool, expand: bool, path: tuple) -> No
         return
     if kind_a in _COMPOSITES and kind_b in _COMPOSITES:
         spec_a, spec_b = (x if k is _COMPOSITE_SPEC else x._type_spec for x, k in ((a, kind_a), (b, kind_b)))
-        if check_types and type(spec_a) is not type(spec_b):
-            raise _Mismatch(TypeError, path, f"{_typed(a)} has another type than {_typed(b)}")
         if spec_a.most_specific_common_supertype([spec_b]) is None:
             what = f"Incompatible CompositeTensor TypeSpecs: {spec_a} vs. {spec_b}"
             raise _Mismatch(ValueError, path, what)

@@ -32,6 +32,12 @@ class TypeSpec:
     # Whether `nest` takes it apart where it expands composites.
     _is_composite = True
 
+    def __init__(self) -> None:
+        if type(self) in (TypeSpec, BatchableTypeSpec):
+            raise TypeError(
+                f"Can't instantiate abstract class {type(self).__name__}. Hint: tf.TensorSpec(shape, dtype)."
+            )
+
     # ---- what a subclass says ---------------------------------------------------------------------
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv
-from gradtape._src.base import dtypes, errors, nest
+from gradtape._src.base import composites, dtypes, errors, nest
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import TypeSpec
@@ -247,8 +247,12 @@ def _check_invariants(loop_vars: Any, invariants: Any) -> None:
 
 
 def _loop_result(value: Any) -> Any:
-    is_more = isinstance(value, TensorArray) or nest.is_composite(type(value))
-    return value if is_more else ops.convert_to_tensor(value)
+    return value if isinstance(value, TensorArray) else _tensor_or_more(value)
+
+
+def _tensor_or_more(value: Any) -> Any:
+    """A value as a tensor, or as it is if it is made of tensors."""
+    return value if nest.is_composite(type(value)) else ops.convert_to_tensor(value)
 
 
 def _rows(elems: Any, what: str = "elems") -> tuple[list[list], int]:
@@ -332,9 +336,14 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     Args:
       fallback_to_while_loop: if False, a function that cannot be traced is an error.
     """
+    _want_callable(fn=fn)
+    how = functools.partial(_vectorized_map, fallback_to_while_loop=fallback_to_while_loop)
+    return encoded_map.map_at_once(how, fn, elems)
+
+
+def _vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool) -> Any:
     from gradtape._src.batching.vectorize import vectorized
 
-    _want_callable(fn=fn)
     tensors = [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
     for t in tensors:
         if t.ndim == 0:
@@ -511,20 +520,23 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
+        # What is made of tensors is its tensors to the graph.
+        given, made = composites.apart(list(inp)), composites.apart(wanted)
 
         def run(xs: list) -> list:
-            result = py_function(func, xs, Tout)
-            return result if many else [result]
+            result = py_function(func, composites.together(nest.pack_sequence_as(given, xs)), Tout)
+            return nest.flatten(result if many else [result], expand_composites=True)
 
-        out = _tracing_rows().python_op(
+        flat = _tracing_rows().python_op(
             "py_function",
             run,
-            [ops.convert_to_tensor(x) for x in inp],
-            [output_spec(w) for w in wanted],
+            [ops.convert_to_tensor(x) for x in nest.flatten(given)],
+            [output_spec(w) for w in nest.flatten(made)],
             True,
         )
+        out = composites.together(nest.pack_sequence_as(made, flat))
         return out if many else out[0]
-    result = func(*[ops.convert_to_tensor(x) for x in inp])
+    result = func(*[_tensor_or_more(x) for x in inp])
     values = list(result) if many and isinstance(result, (list, tuple)) else [result]
     if many and not wanted:
         return []
@@ -533,7 +545,9 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
             None, None, f"py_function: expected {len(wanted)} results as in `Tout`; got {len(values)}."
         )
     out = [
-        ops.convert_to_tensor(v, None if spec is None else output_spec(spec)[0])
+        v
+        if nest.is_composite(type(v))
+        else ops.convert_to_tensor(v, None if spec is None else output_spec(spec)[0])
         for v, spec in zip(values, wanted, strict=True)
     ]
     return out if many else out[0]

@@ -1,4 +1,4 @@
-"""`tf.map_fn` over values that are made of tensors, and with results that are.
+"""`tf.map_fn` and `tf.vectorized_map` over values that are made of tensors, and with results that are.
 
 Rows and results are written as tensors, by the encoding of their specs (`BatchableTypeSpec`).
 """
@@ -19,24 +19,14 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
     Raises:
       ValueError: if a result does not fit the signature.
     """
-    given = nest.flatten(elems)
-    specs = [x._type_spec if nest.is_composite(type(x)) else None for x in given]
-    # Of the rows: they come from a batch.
-    row_specs = [None if s is None else s._unbatch() for s in specs]
-    columns = [
-        as_tensor(x) if s is None else s._to_batched_tensor_list(x) for s, x in zip(specs, given, strict=True)
-    ]
+    row_specs, columns = _columns(elems)
     if signature is None:
         kinds = [c.dtype if s is None else s for s, c in zip(row_specs, columns, strict=True)]
         signature = nest.pack_sequence_as(elems, kinds)
     wanted = nest.flatten(signature)
 
     def encoded(rows: list) -> list:
-        parts = [
-            r if s is None else s._from_compatible_tensor_list(r)
-            for s, r in zip(row_specs, rows, strict=True)
-        ]
-        result = fn(nest.pack_sequence_as(elems, parts))
+        result = fn(_row(elems, row_specs, rows))
         nest.assert_same_structure(signature, result)
         return [_written(s, v) for s, v in zip(wanted, nest.flatten(result), strict=True)]
 
@@ -48,6 +38,44 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
         for s, m in zip(wanted, made, strict=True)
     ]
     return nest.pack_sequence_as(signature, out)
+
+
+def map_at_once(vectorized_map: Callable, fn: Callable, elems: Any) -> Any:
+    """`vectorized_map(fn, elems)`, by one of tensors. The results say themselves what they are."""
+    row_specs, columns = _columns(elems)
+    found: list = []  # the result of a row, and the specs of what in it is made of tensors
+
+    def encoded(rows: list) -> list:
+        result = fn(_row(elems, row_specs, rows))
+        flat = nest.flatten(result)
+        specs = [x._type_spec if nest.is_composite(type(x)) else None for x in flat]
+        found[:] = result, specs
+        return [x if s is None else s._to_tensor_list(x) for s, x in zip(specs, flat, strict=True)]
+
+    made = vectorized_map(encoded, columns)
+    result, specs = found
+    out = [
+        m if s is None else s._batch(m[0].shape[0])._from_compatible_tensor_list(m)
+        for s, m in zip(specs, made, strict=True)
+    ]
+    return nest.pack_sequence_as(result, out) if nest.is_nested(result) else out[0]
+
+
+def _columns(elems: Any) -> tuple[list, list]:
+    """For each leaf the spec of its rows and the tensors that they are in; None and a tensor for tensors."""
+    given = nest.flatten(elems)
+    specs = [x._type_spec if nest.is_composite(type(x)) else None for x in given]
+    of_rows = [None if s is None else s._unbatch() for s in specs]
+    columns = [
+        as_tensor(x) if s is None else s._to_batched_tensor_list(x) for s, x in zip(specs, given, strict=True)
+    ]
+    return of_rows, columns
+
+
+def _row(elems: Any, specs: list, rows: list) -> Any:
+    """One row in the form of the elements."""
+    parts = [r if s is None else s._from_compatible_tensor_list(r) for s, r in zip(specs, rows, strict=True)]
+    return nest.pack_sequence_as(elems, parts) if nest.is_nested(elems) else parts[0]
 
 
 def _is_more(kind: Any) -> bool:

@@ -25,7 +25,7 @@ def is_symbolic(structure: Any) -> bool:
     """Whether a nest holds a tensor of a trace, or a variable, which is one when it is read."""
     return any(
         x._symbol is not None if isinstance(x, _core.Tensor) else isinstance(x, _core.Variable)
-        for x in nest.flatten(structure)
+        for x in nest.flatten(structure, expand_composites=True)
     )
 
 
@@ -37,14 +37,14 @@ def deferred(function: Callable, always: bool = False) -> Callable:
         if _core.current_trace() is None or not (always or is_symbolic((args, kwargs))):
             return function(*args, **kwargs)
         # A variable is what it holds at this point of the program.
-        leaves = [read(x) for x in nest.flatten((args, kwargs))]
+        leaves = [read(x) for x in nest.flatten((args, kwargs), expand_composites=True)]
         places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
 
         def run(*tensors: Any) -> list:
             filled = list(leaves)
             for i, t in zip(places, tensors, strict=True):
                 filled[i] = t
-            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), filled)
+            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), filled, expand_composites=True)
             function(*later_args, **later_kwargs)
             return []
 

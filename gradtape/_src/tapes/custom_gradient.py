@@ -17,6 +17,8 @@ from gradtape._src.base.errors import more
 from gradtape._src.graph.custom import barrier, with_gradient
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import random
+from gradtape._src.tensors.composite import GRADIENTS
+from gradtape._src.tensors.indexed_slices import flat_gradients
 
 
 @contextmanager
@@ -99,7 +101,7 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
             f"custom_gradient: {_name(f)} must return its result and the function that gives its gradient; got "
             f"{grad_fn!r} as second value, an unsupported callable." + more("custom-gradients")
         )
-    sources = nest.flatten(args)
+    sources = nest.flatten(args, GRADIENTS)
     inputs = sources + nest.flatten(list(kwargs.values()))
     variables = [v for v in seen if all(v is not x for x in inputs)]
     if variables and not _takes_variables(grad_fn):
@@ -108,18 +110,31 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
             f"variables: {variables}" + more("custom-gradients")
         )
     # New objects: a function that returns its argument must not change the argument's history.
-    outputs: list = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result)]
+    outputs: list = [ops.identity(ops.convert_to_tensor(y)) for y in nest.flatten(result, GRADIENTS)]
     tracing = _core.current_trace() is not None
     if tracing or _core.is_recording():
         tracked = (*map(_leaf, sources), *variables)
-        rule = _Rule(f, grad_fn, variables, [len(nest.flatten(a)) for a in args], tracked, outputs)
+        if not nest.are_plain(nest.flatten(result)):
+            grad_fn = _of_composites(grad_fn, nest.flatten(result))
+        parts = [len(nest.flatten(a, GRADIENTS)) for a in args]
+        rule = _Rule(f, grad_fn, variables, parts, tracked, outputs)
         if tracing:
             outputs = list(with_gradient(outputs, tracked, rule))
         elif _accumulators_are_open():
             outputs = _seen_by_accumulators(outputs, tracked, rule)
         else:
             _core.record(tuple(outputs), tracked, rule)
-    return nest.pack_sequence_as(result, outputs)
+    return nest.pack_sequence_as(result, outputs, GRADIENTS)
+
+
+def _of_composites(grad_fn: Callable, results: list) -> Callable:
+    """A gradient function that is given the gradients of results made of tensors as such."""
+
+    @functools.wraps(grad_fn)
+    def call(*gs: Any, **kwargs: Any) -> Any:
+        return grad_fn(*nest.pack_sequence_as(results, gs, GRADIENTS), **kwargs)
+
+    return call
 
 
 class ForwardTape(_core.Tape):
@@ -200,7 +215,7 @@ class _Rule:
                 raise ValueError("Must return gradient for each variable from @custom_gradient grad_fn.")
         else:
             of_inputs = self.grad_fn(*gs)
-        flat = nest.flatten(of_inputs)
+        flat = flat_gradients(of_inputs)
         if len(flat) != sum(self.parts):
             raise ValueError(
                 f"custom_gradient function expected to return {sum(self.parts)} gradients, but returned "

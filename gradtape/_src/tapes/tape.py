@@ -19,7 +19,7 @@ from gradtape._src.tapes.assignments import Tracker, opened, record
 from gradtape._src.tensors import protocol
 from gradtape._src.tensors.composite import GRADIENTS
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
-from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape._src.tensors.indexed_slices import IndexedSlices, flat_gradients
 
 if TYPE_CHECKING:
     from gradtape._src.debug.explain import Explanation
@@ -249,7 +249,7 @@ class GradientTape(_core.Tape):
         self._use()
         targets = self._targets(target)
         flat_sources = [self._source(s) for s in nest.flatten(sources, GRADIENTS)]
-        given = None if output_gradients is None else _flat_cotangents(output_gradients)
+        given = None if output_gradients is None else flat_gradients(output_gradients)
         ys: list = []
         cotangents: list = []
         for i, t in enumerate(targets):
@@ -536,14 +536,6 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
         from gradtape._src.debug.draw import draw
 
         return draw(self, None if target is None else self._targets(target), file)
-
-
-def _flat_cotangents(given: Any) -> list:
-    """Weights of targets, flat. Sparse ones stay as they are."""
-    flat = nest.flatten(given)
-    if nest.are_plain(flat):
-        return flat
-    return [y for x in flat for y in ([x] if isinstance(x, IndexedSlices) else nest.flatten(x, GRADIENTS))]
 
 
 if TYPE_CHECKING:

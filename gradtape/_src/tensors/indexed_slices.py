@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape._src.base import dtypes
+from gradtape._src.base import dtypes, nest
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors import above
-from gradtape._src.tensors.composite import CompositeTensor, WithValuesCompositeTensorGradient
+from gradtape._src.tensors.composite import GRADIENTS, CompositeTensor, WithValuesCompositeTensorGradient
 
 
 class IndexedSlices(CompositeTensor):
@@ -212,3 +212,11 @@ class IndexedSlicesSpec(TypeSpec):
 
     def _from_components(self, components: Any) -> IndexedSlices:
         return IndexedSlices(*components)
+
+
+def flat_gradients(gradients: Any) -> list:
+    """A nest of gradients, flat: those of values made of tensors are taken apart, and sparse ones stay as they are."""
+    flat = nest.flatten(gradients)
+    if nest.are_plain(flat):
+        return flat
+    return [y for x in flat for y in ([x] if isinstance(x, IndexedSlices) else nest.flatten(x, GRADIENTS))]
