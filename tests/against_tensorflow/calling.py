@@ -144,6 +144,8 @@ def plain(x: Any) -> Any:
         return {"values": plain(x.values), "indices": plain(x.indices), "kind": "IndexedSlices"}
     if kind == "SparseTensor":
         return {"values": plain(x.values), "indices": plain(x.indices), "shape": plain(x.dense_shape)}
+    if kind == "RaggedTensor":
+        return {"values": plain(x.flat_values), "splits": plain(tuple(x.nested_row_splits))}
     if kind == "TensorShape":
         return ("shape", tuple(x.as_list()) if x.rank is not None else None)
     if kind == "DType":

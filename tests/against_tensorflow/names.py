@@ -13,7 +13,8 @@ from .rows import find
 
 SPACES = (
     "", "math", "math.special", "nn", "nn.experimental", "linalg", "signal", "image", "random",
-    "random.experimental", "bitwise", "sets", "sparse", "quantization", "dtypes", "debugging", "nest", "experimental.numpy",
+    "random.experimental", "bitwise", "sets", "sparse", "ragged", "strings",
+    "quantization", "dtypes", "debugging", "nest", "experimental.numpy",
 )  # fmt: skip
 
 # Functions that have nothing to compare call by call; what else is said of them is tested elsewhere.

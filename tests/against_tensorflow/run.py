@@ -1,10 +1,11 @@
-"""gradtape against TensorFlow: `python tests/against_tensorflow/run.py [ops] [semantics] [examples]`.
+"""gradtape against TensorFlow: `python tests/against_tensorflow/run.py [ops] [semantics] [programs] [examples]`.
 
 `make parity` runs it in an environment that has both. The parts:
 
   ops        every public function on the samples of the op table and on the calls written in `calls/`:
              values, types, shapes, gradients, second derivatives, exceptions, signatures
   semantics  tests/semantics with TensorFlow in gradtape's place
+  programs   random programs of `make fuzz`, eagerly and as functions
   examples   the examples in both libraries, their losses step by step; `--only gan` for one of them
 
 A difference that is not in `known.py`, and one in `known.py` that is none any more, is a failure.
@@ -19,7 +20,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("ops", "semantics", "examples")
+PARTS = ("ops", "semantics", "programs", "examples")
 
 
 def ops(options: argparse.Namespace) -> int:
@@ -33,6 +34,13 @@ def semantics(options: argparse.Namespace) -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/semantics"]
     env = dict(os.environ, GRADTAPE_TEST_LIB="tensorflow", PYTHONPATH=str(ROOT))
     return subprocess.run([*command, "-W", "ignore"], cwd=ROOT, env=env).returncode
+
+
+def programs(options: argparse.Namespace) -> int:
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    from against_tensorflow import programs
+
+    return programs.main(200, seed=1)
 
 
 def examples(options: argparse.Namespace) -> int:
