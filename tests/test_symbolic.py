@@ -116,5 +116,5 @@ def test_in_a_function_that_runs_eagerly_it_is_an_error():
 def test_the_gradient_is_part_of_the_program():
     """The ops between xs and ys are told to a tape: they are not written a second time."""
     f = tf.function(lambda x: tf.gradients(tf.exp(tf.sin(x)), x))
-    graph = f.get_concrete_function(tf.constant([1.0, 2.0])).graph
+    graph = f.get_concrete_function(tf.constant([1.0, 2.0])).graph.traced
     assert sorted(n.name for n in graph.nodes if n.name in ("exp", "sin")) == ["exp", "sin"]

@@ -160,7 +160,7 @@ class DataFunction:
         concrete = self.concrete(specs)
         if concrete is None:
             return None
-        found = [TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph.outputs]
+        found = [TensorSpec(v.shape, dtypes.BY_CODE[v.dtype]) for v in concrete.graph_function.graph.outputs]
         flat = concrete._unplaced(found)
         structure = concrete._structure
         if structure is None:
@@ -193,7 +193,7 @@ class DataFunction:
 def _is_ours(error: Exception) -> bool:
     """Whether an op of ours, and not the user, wanted the value of a symbol: then it runs eagerly."""
     words = str(error)
-    if "is not valid; expected" in words and "<tf.Tensor 'symbol'" in words:
+    if "is not valid; expected" in words and "<tf.Tensor '" in words:
         return True  # a shape that depends on values
     if "ymbolic" not in words:
         return False
@@ -210,7 +210,7 @@ def _is_pure(concrete: TracedFunction | None) -> bool:
     if concrete is None or concrete._assigned:
         return False
     variables = any(isinstance(e, _core.Variable) for e in concrete.externals)
-    return not variables and not any(isinstance(n.op, Callback) for n in concrete.graph.nodes)
+    return not variables and not any(isinstance(n.op, Callback) for n in concrete.graph_function.graph.nodes)
 
 
 def _placeholder(spec: TensorSpec) -> Any:

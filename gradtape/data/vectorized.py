@@ -41,7 +41,12 @@ class RowFunction:
     def of(function: DataFunction, spec: Any) -> RowFunction | None:
         """The function of rows of a spec, if it can be run over many at once."""
         concrete = None if spec is None else function.concrete(arguments(spec))
-        if concrete is None or concrete._assigned or not concrete.gives_tensors or _is_python(concrete.graph):
+        if (
+            concrete is None
+            or concrete._assigned
+            or not concrete.gives_tensors
+            or _is_python(concrete.graph_function.graph)
+        ):
             return None
         row_function = RowFunction(concrete)
         return None if _is_python(row_function._batched(2)[0].graph) else row_function

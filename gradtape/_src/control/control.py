@@ -27,6 +27,7 @@ from gradtape._src.control.values import (
     alike,
     apart_with_shapes,
     choose,
+    each_branch,
     not_iterated,
     tensor_of,
 )
@@ -117,7 +118,7 @@ def branch(
         found = recorded.branch(recording, which, functions, join, name, branch)
         return [composites.together(v) for v in found]
     try:
-        done = [_traced(f) for f in functions]
+        done = each_branch(which, _traced, functions)
     except replicas.NeedsOthers:
         replica = replicas.current()
         if replica is None or not replica.may_branch:

@@ -82,7 +82,8 @@ def branch(
 ) -> list:
     """A choice in a recording; `traced` makes it in a trace."""
     parts = [Part(recording) for _ in functions]
-    results = [list(p.write(f)) for p, f in zip(parts, functions, strict=True)]
+    pairs = list(zip(parts, functions, strict=True))
+    results = values.each_branch(which, lambda pair: list(pair[0].write(pair[1])), pairs)
     merged = join(values.alike(results, lambda k, f: parts[k].write(f)))
     for k, part in enumerate(parts):
         leaves = [x for m in merged if isinstance(m, values.Choice) for x in m.tensors[k]]

@@ -15,6 +15,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import nest
 from gradtape._src.base.composites import Parts, apart, has_composites, has_parts, map_parts, unified
+from gradtape._src.base.dtypes import bool as bool_
 from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.base.type_spec import TypeSpec
@@ -304,6 +305,14 @@ def check_structure(before: Any, after: Any, name: str, named: bool) -> None:
 
 
 # ---- branches -----------------------------------------------------------------------------------
+
+
+def each_branch(which: Any, run: Callable[[Any], Any], functions: Sequence[Any]) -> list:
+    """`run(f)` for each function. Of a condition the main branch, which is the last one, is run first: what its Python code
+    does besides is done in TensorFlow's order."""
+    if which.dtype is not bool_:
+        return [run(f) for f in functions]
+    return [run(f) for f in reversed(functions)][::-1]
 
 
 class Choice:

@@ -51,6 +51,10 @@ class Parameters:
         self.defaults = {p.name: p.default for p in parameters if p.default is not Parameter.empty}
         self._simple = all(p.kind is Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
 
+    def all_names(self, count: int) -> list[str]:
+        """The names of so many arguments by position."""
+        return [*self.names, *[str(self.rest)] * (count - len(self.names))][:count]
+
     def bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments in their order, with defaults: however a call is written, it is the same call.
 
@@ -84,8 +88,7 @@ class Contents:
 
     def __init__(self, parameters: Parameters, args: tuple, kwargs: dict) -> None:
         self._parameters = parameters
-        rest = [str(parameters.rest)] * (len(args) - len(parameters.names))
-        self._arguments = [*zip([*parameters.names, *rest], args, strict=False), *kwargs.items()]
+        self._arguments = [*zip(parameters.all_names(len(args)), args, strict=True), *kwargs.items()]
         self._held = self._look()
 
     def _look(self) -> list[tuple]:
@@ -203,6 +206,17 @@ class Given:
             return next(others[1]) if hasattr(x, "_placeholder") else x
 
         return composites.together(nest.pack_sequence_as(self.structure, [leaf(x) for x in self.leaves]))
+
+    def names(self, parameters: Parameters) -> list[str]:
+        """The name of each tensor: that of its spec, or of its parameter."""
+        args, kwargs = self.structure
+        leaves = iter(self.leaves)
+        return [
+            (given.name if isinstance(given, TensorSpec) else None) or name
+            for name, x in (*zip(parameters.all_names(len(args)), args, strict=True), *sorted(kwargs.items()))
+            for given, leaf in zip(nest.flatten(x), leaves, strict=False)
+            if isinstance(leaf, _core.Tensor)
+        ]
 
     def without_values(self) -> Given:
         """The same call without its tensors, which it would keep alive."""

@@ -18,6 +18,7 @@ from gradtape._src.functions import kinds
 from gradtape._src.functions.arguments import FunctionType
 from gradtape._src.functions.kinds import Literal, VariableSpec
 from gradtape._src.graph.ir import symbolic
+from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
 
@@ -70,7 +71,7 @@ dtype=tf.float32, name=None)
 
     @property
     def graph(self) -> Any:
-        """What was traced, in gradtape's own representation."""
+        """What was traced, as operations."""
         raise NotImplementedError
 
     # ---- what it takes and gives ------------------------------------------------------------------
@@ -276,8 +277,8 @@ class TracedFunction(ConcreteFunction, Traced):
 
     @property
     def graph(self) -> Any:
-        """What was traced, in gradtape's own representation."""
-        return self.graph_function.graph
+        """What was traced, as operations."""
+        return FuncGraph(self.graph_function.graph, self)
 
     @property
     def captured_inputs(self) -> list:
@@ -285,10 +286,10 @@ class TracedFunction(ConcreteFunction, Traced):
         return [e for e in self.externals if not any(e is s for s in self.stand_ins)]
 
     def _arguments(self) -> list:
-        return [symbolic(v) for v in self.graph.inputs[: self.n_arguments]]
+        return [symbolic(v) for v in self.graph_function.graph.inputs[: self.n_arguments]]
 
     def _results(self) -> tuple[Any, list]:
-        return self._structure, self._unplaced([symbolic(v) for v in self.graph.outputs])
+        return self._structure, self._unplaced([symbolic(v) for v in self.graph_function.graph.outputs])
 
     def _unplaced(self, outs: Sequence[Any]) -> list:
         """The flat results, from the outputs of the graph."""

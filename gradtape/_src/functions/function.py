@@ -313,6 +313,7 @@ class Function(_core.Quick):
         self._traces += not lifts
         trace = Trace(lifts=lifts, is_kept=True, engine=engine)
         symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
+        trace.names = given.names(self.parameters)
         if given.has_values:
             trace.arguments = list(given.tensors)
         stand_ins = [stand_in(v) for v in given.variables]
@@ -350,6 +351,7 @@ class Function(_core.Quick):
 
         self._traces += 1
         recording = Recording(gaps=max((s.count(None) for s in statics if s), default=0), engine=engine)
+        recording.names = given.names(self.parameters)
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
         stand_ins = [stand_in(v) for v in given.variables]

@@ -13,6 +13,7 @@ from gradtape._src.control import recorded as _control  # noqa: F401  takes over
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction, without_value
 from gradtape._src.functions.control_flow import numpy_function, output_spec, py_function
 from gradtape._src.graph.calls import Call, Frame, Place, in_frame, map_leaves
+from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.recording import RUN_PYTHON, Recording
 from gradtape._src.graph.segments import Segment
 from gradtape._src.graph.worlds import IN_WORLDS, World
@@ -81,8 +82,8 @@ class RecordedFunction(ConcreteFunction):
 
     @property
     def graph(self) -> Any:
-        """What was traced: the calls of the function, in their order."""
-        return self.recording
+        """What was traced, as operations: the calls of the function, in their order."""
+        return FuncGraph(self.recording, self)
 
     @property
     def captured_inputs(self) -> list:

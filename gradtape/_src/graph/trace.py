@@ -86,6 +86,7 @@ class Trace(Graph):
         "records",
         "_lifted",
         "arguments",
+        "names",
     )
 
     def __init__(
@@ -114,6 +115,7 @@ class Trace(Graph):
         self._captured: dict[int, Value] = {}
         # Variables made during the trace, also in the branches and loops inside it.
         self.created: list[Any] = [] if outer is None else outer.created
+        self.names: list[str] = []  # of the first inputs
         # Values of the first inputs, for the first values of variables; only while the function is traced.
         self.arguments: list[Any] = []
         self.start = _core.tensor_count()

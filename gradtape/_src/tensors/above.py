@@ -13,4 +13,5 @@ ops: Any = None  # gradtape._src.ops
 effects: Any = None  # gradtape._src.graph.effects
 autograph: Any = None  # gradtape._src.autograph.conversion
 backward: Any = None  # gradtape._src.graph.backward
+operations: Any = None  # gradtape._src.graph.operations
 static: Any = None  # gradtape._src.graph.static

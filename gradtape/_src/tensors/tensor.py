@@ -90,7 +90,7 @@ def _str(self: Tensor) -> str:
 
 
 def _symbol_name(x: Tensor) -> str:
-    return getattr(x._symbol, "name", "symbol")
+    return above.operations.of_tensor(x, "name") if hasattr(x._symbol, "graph") else "symbol"
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -232,6 +232,20 @@ class _Absent:
         raise AttributeError(self.message)
 
 
+class _OfGraphs:
+    """`name`, `op` and the like, which only tensors of a trace have."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None or instance._symbol is None:
+            raise AttributeError(f"Tensor.{self.name} is undefined when eager execution is enabled.")
+        return above.operations.of_tensor(instance, self.name)
+
+
 class _OfSlices:
     """`assign` and the like, which only tensors read from a variable by `v[key]` have."""
 
@@ -343,7 +357,6 @@ def device_of(value: Any) -> str:
 
 def attach() -> None:
     """Attaches all of the above to the native type."""
-    eager = "Tensor.{} is undefined when eager execution is enabled."
     methods: dict[str, Any] = {
         "__doc__": _DOC, "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,
         "__array__": _array, "__array_priority__": 100,
@@ -354,7 +367,7 @@ def attach() -> None:
         "device": property(device_of, doc="The name of the device that holds the tensor."),
         "backing_device": property(device_of, doc="As `device`."),
         "cpu": _itself,
-        **{name: _Absent(eager.format(name)) for name in ("op", "graph", "name", "value_index")},
+        **{name: _OfGraphs(name) for name in ("op", "graph", "name", "value_index")},
         **{name: _OfSlices(name) for name in ("assign", "assign_add", "assign_sub")},
     }  # fmt: skip
     for name, hint in _NUMPY_NAMES.items():

@@ -21,6 +21,14 @@ from gradtape.compat import dimension_value as dimension_value
 from gradtape.compat.v1 import losses as losses
 from gradtape.compat.v1 import v1_logging as logging
 from gradtape.compat.v1 import v1_train as train
+from gradtape.compat.v1.v1_control import (
+    cond,
+    control_flow_v2_enabled,
+    is_variable_initialized,
+    py_func,
+    while_loop,
+    wrap_function,
+)
 from gradtape.compat.v1.v1_variables import (
     Variable,
     assign,
