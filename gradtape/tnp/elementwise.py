@@ -33,7 +33,7 @@ _each(as_inexact, {
     "exp": tf.exp, "expm1": tf.math.expm1, "log": tf.math.log, "log1p": tf.math.log1p, "sqrt": tf.sqrt,
     "sin": tf.sin, "cos": tf.cos, "tan": tf.tan, "arcsin": tf.asin, "arccos": tf.acos, "arctan": tf.atan,
     "sinh": tf.sinh, "cosh": tf.cosh, "tanh": tf.tanh, "arcsinh": tf.asinh, "arccosh": tf.acosh,
-    "arctanh": tf.atanh, "arctan2": tf.atan2, "true_divide": tf.divide, "divide": tf.divide,
+    "arctanh": tf.atanh, "arctan2": tf.atan2, "true_divide": tf.truediv, "divide": tf.truediv,
     "reciprocal": tf.math.reciprocal, "floor": tf.floor, "ceil": tf.math.ceil,
     "exp2": lambda x: tf.pow(tf.constant(2, x.dtype), x), "log2": lambda x: tf.math.log(x) / np.log(2),
     "log10": lambda x: tf.math.log(x) / np.log(10), "cbrt": lambda x: tf.sign(x) * tf.pow(tf.abs(x), 1 / 3),
