@@ -9,12 +9,14 @@ A folder holds data only, and loading it runs no code. Everything in it is of a 
 `_Reader.KINDS`, and every name in it is looked up in a list that the program has made, not the file:
 dtypes, the public ops of gradtape, the subclasses of `tf.Module` that the program has defined, and functions
 that stand beside those classes. Nothing is imported, no attribute with two underscores is set, no class with a
-`__del__` is made. A checksum of the description is kept with the values.
+`__del__` is made. A checksum of the description is kept with the values. Keras models are archives of Keras beside it
+(`keras_gradtape/saved.py`).
 """
 
 from __future__ import annotations
 
 import enum
+import importlib
 import inspect
 import json
 import os
@@ -40,6 +42,7 @@ from gradtape._src.state.variable import Variable
 from gradtape._src.tensors import conversion
 from gradtape.io.framing import crc32c
 from gradtape.train import files, safetensors
+from gradtape.train.signatures import LoadedModel, Signature
 
 ASSETS_DIRECTORY, ASSETS_KEY = "assets", "saved_model_assets"
 CLASSIFY_INPUTS, CLASSIFY_METHOD_NAME = "inputs", "tensorflow/serving/classify"
@@ -95,9 +98,11 @@ def save(
     `tf.function`s of methods.
 
     Args:
-      obj: a `tf.Module`; with `stablehlo`, a Keras model, too, of which that is all that is written.
+      obj: a `tf.Module` or a Keras model; with `stablehlo`, that is all that is written of a Keras model.
       export_dir: the folder.
-      signatures: a function of a method of the module, or a dictionary of such functions.
+      signatures: a function of a method of the module, or a dictionary of such functions, each with an
+        `input_signature` or traced by `get_concrete_function`. Without it, the only method that is such a function, or
+        the call of a Keras model, is "serving_default".
       stablehlo: whether programs are written beside it, to `stablehlo/<name>`, which run where there is JAX and
         neither gradtape nor the class: one for each signature, or without signatures for each method that is a
         `tf.function` with an `input_signature`. A dictionary has options of `ConcreteFunction.export`.
@@ -109,22 +114,18 @@ def save(
     if stablehlo is not False and not isinstance(obj, Module) and hasattr(type(obj), "get_config"):
         obj.export(os.fspath(export_dir), verbose=False, **(stablehlo if isinstance(stablehlo, dict) else {}))
         return
-    if not isinstance(obj, Module):
-        hint = (
-            "model.save('model.keras')" if hasattr(type(obj), "get_config") else "make its class a tf.Module"
-        )
+    if not isinstance(obj, Module) and not _is_keras(obj):
         raise ValueError(
             f"saved_model.save: Expected an object of type `Trackable`, such as `tf.Module`, for export. Got {obj!r} "
-            f"with type {type(obj)}. Hint: {hint}."
+            f"with type {type(obj)}. Hint: make its class a tf.Module."
         )
     folder = os.fspath(export_dir)
-    writer = _Writer()
+    writer = _Writer(folder)
     root = writer.encode(obj, "the module")
     if signatures is not None and not isinstance(signatures, dict):
         signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
-    stored = {
-        key: writer.encode(_python(f, key), f"signatures[{key!r}]") for key, f in (signatures or {}).items()
-    }
+    named = _default_signatures(obj) if signatures is None else signatures
+    stored = {key: writer.encode(_python(f, key), f"signatures[{key!r}]") for key, f in named.items()}
     if stablehlo is not False:
         programs = _programs(obj, signatures)
         given = stablehlo if isinstance(stablehlo, dict) else {}
@@ -144,43 +145,57 @@ def save(
     files.write(os.path.join(folder, _FILE), [description])
 
 
+def _is_keras(value: Any) -> bool:
+    return "keras" in sys.modules and _keras().is_model(value)
+
+
+def _keras() -> Any:
+    return importlib.import_module("keras_gradtape.saved")
+
+
+def _functions(module: Any) -> dict[str, Function]:
+    """The methods of a module that are functions with a signature."""
+    names = [n for n in dir(type(module)) if isinstance(inspect.getattr_static(type(module), n), Function)]
+    found = {n: getattr(module, n) for n in names}
+    return {n: f for n, f in found.items() if f.input_signature is not None}
+
+
+def _default_signatures(module: Any) -> dict[str, Any]:
+    """As TensorFlow: the only function that could be meant. The call of a Keras model is found when it is loaded."""
+    functions = list(_functions(module).values()) if isinstance(module, Module) else []
+    return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: functions[0]} if len(functions) == 1 else {}
+
+
 def _programs(module: Module, signatures: dict[str, Any] | None) -> dict[str, ConcreteFunction]:
     """The traces that are written as StableHLO."""
     if signatures is None:
-        names = [
-            n for n in dir(type(module)) if isinstance(inspect.getattr_static(type(module), n), Function)
-        ]
-        found = {n: getattr(module, n) for n in names}
-        signatures = {n: f for n, f in found.items() if f.input_signature is not None}
+        signatures = dict(_functions(module))
         if not signatures:
             raise ValueError(
                 "saved_model.save: stablehlo=True, but there are no signatures, and no method of the module is a "
                 "tf.function with an input_signature. Hint: signatures=module.f.get_concrete_function(tf.TensorSpec(...))."
             )
-    return {key: _trace_of(f, key) for key, f in signatures.items()}
-
-
-def _trace_of(function: Any, key: str) -> ConcreteFunction:
-    if isinstance(function, ConcreteFunction):
-        return function
-    if function.input_signature is not None:
-        return function.get_concrete_function()
-    traces = function._concrete
-    if len(traces) != 1:
-        raise ValueError(
-            f"saved_model.save: signatures[{key!r}] has no input_signature and {len(traces)} traces; expected one. Hint: "
-            "f.get_concrete_function(tf.TensorSpec(...))."
-        )
-    return traces[0]
+    return {
+        key: f if isinstance(f, ConcreteFunction) else f.get_concrete_function()
+        for key, f in signatures.items()
+    }
 
 
 def _python(function: Any, key: str) -> Any:
-    """The method behind a signature."""
+    """The method behind a signature, with the specs of its arguments."""
     if isinstance(function, ConcreteFunction):
-        function = function.owner
-    if not isinstance(function, Function):
+        args, kwargs = function.structured_input_signature
+        owner = function.owner
+        if kwargs or not isinstance(owner, Function):
+            raise ValueError(
+                f"saved_model.save: signatures[{key!r}] has arguments that are given by name only; expected a method."
+            )
+        return Function(owner.python_function, input_signature=args, autograph=owner.autograph)
+    if not isinstance(function, Function) or function.input_signature is None:
         raise ValueError(
-            f"saved_model.save: signatures[{key!r}] must be a tf.function of a method of the module; got {function!r}."
+            f"saved_model.save: Expected a TensorFlow function for which to generate a signature, but got {function} as "
+            f"signatures[{key!r}]. Only `tf.functions` with an input signature or concrete functions can be used as a "
+            "signature."
         )
     return function
 
@@ -188,7 +203,9 @@ def _python(function: Any, key: str) -> Any:
 class _Writer:
     """Turns objects into JSON, and collects the tensors on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._models = 0
         self.objects: list[Any] = []
         self.tensors: dict[str, Any] = {}
         self._known: dict[int, Any] = {}
@@ -215,6 +232,8 @@ class _Writer:
     def _content(self, value: Any, path: str) -> tuple[str, Any]:
         if isinstance(value, Module):
             return "object", self._module(value, path)
+        if _is_keras(value):
+            return "keras", self._model(value)
         if isinstance(value, _core.Variable):
             content = {
                 "key": self._tensor(value._peek()),
@@ -265,6 +284,12 @@ class _Writer:
         self.objects[number] = {"class": cls, "attributes": attributes}
         return number
 
+    def _model(self, model: Any) -> list[int]:
+        number, self._models = self._models, self._models + 1
+        content = [number, _keras().save(model, _archive(self._folder, number))]
+        self._remember(model, {"keras": content})
+        return content
+
     def _name(self, value: Any, path: str) -> str:
         """How something can be imported again."""
         if isinstance(value, _core.Op):
@@ -280,6 +305,10 @@ class _Writer:
             "stands at the top of a Python module beside a class of yours. Hint: put functions and classes there; keep "
             "the rest out of the attributes; tf.train.Checkpoint stores the variables alone."
         )
+
+
+def _archive(folder: str, number: int) -> str:
+    return os.path.join(folder, ASSETS_DIRECTORY, f"{number}.keras")
 
 
 # ---- the names that a folder may have ---------------------------------------------------------------
@@ -363,7 +392,7 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
                 f"saved_model.load: {folder} was written by TensorFlow; its graphs cannot be run here. Hint: its "
                 f"variables can be read: tf.train.load_checkpoint({os.path.join(folder, 'variables', 'variables')!r})."
             )
-        raise errors.NotFoundError(
+        raise _NothingThere(
             None,
             None,
             f"saved_model.load: SavedModel file does not exist at: {path}. Hint: tf.saved_model.save.",
@@ -376,37 +405,33 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
             raise ValueError(f"its format is {content['format']!r}, version {content['version']!r}")
         if archive.metadata.get(_SUM) != f"{crc32c(description):08x}":
             raise ValueError("its checksum is not the one that is stored with the values")
-        reader = _Reader(expect(content["objects"], list), archive)
+        reader = _Reader(folder, expect(content["objects"], list), archive)
         root = reader.decode(content["root"])
-        if not isinstance(root, Module):
-            raise ValueError("its root is no module")
         stored = expect(content["signatures"], dict)
-        if stored:
-            vars(root)["signatures"] = {key: _Signature(key, reader.decode(f)) for key, f in stored.items()}
-    return root
+        named = {key: reader.decode(f) for key, f in stored.items()}
+        if isinstance(root, Module):
+            made: Any = root
+        elif _is_keras(root):
+            made = LoadedModel(root)
+            serve = _keras().signature_of(root)
+            if not named and serve is not None:
+                named[DEFAULT_SERVING_SIGNATURE_DEF_KEY] = serve
+        else:
+            raise ValueError("its root is no module")
+        vars(made)["signatures"] = {key: Signature(key, f) for key, f in named.items()}
+    return made
 
 
-class _Signature:
-    """A stored function, called with keywords; its results have names."""
-
-    def __init__(self, name: str, function: Any) -> None:
-        if not isinstance(function, Function):
-            raise ValueError(f"the signature {name!r} is not a function")
-        self.name = name
-        self._function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        out = self._function(*args, **kwargs)
-        if isinstance(out, dict):
-            return out
-        every = out if isinstance(out, (list, tuple)) else [out]
-        return {f"output_{i}": x for i, x in enumerate(every)}
+class _NothingThere(errors.NotFoundError, OSError):
+    """What TensorFlow says as OSError."""
 
 
 class _Reader:
     """The other way round."""
 
-    def __init__(self, objects: list, archive: Any) -> None:
+    def __init__(self, folder: str, objects: list, archive: Any) -> None:
+        self._folder = folder
+        self._models: dict[int, Any] = {}
         self._stored = objects
         self._archive = archive
         self._objects: dict[int, Any] = {}
@@ -434,6 +459,12 @@ class _Reader:
                 raise ValueError(f"an attribute has the name {name!r}")
             vars(made)[name] = self.decode(attribute)
         return made
+
+    def _keras(self, content: list) -> Any:
+        number, checksum = (expect(x, int) for x in content)
+        if number not in self._models:
+            self._models[number] = _keras().load(_archive(self._folder, number), checksum)
+        return self._models[number]
 
     def _variable(self, content: dict[str, Any]) -> Any:
         key = content["key"]
@@ -504,7 +535,7 @@ class _Reader:
     KINDS: dict[str, Callable[[_Reader, Any], Any]] = {
         "object": _object, "variable": _variable, "tensor": _tensor, "array": _array, "scalar": _scalar,
         "dtype": _dtype, "shape": _shape, "spec": _spec, "function": _function, "method": _method,
-        "dict": _dict, "list": _list, "tuple": _tuple, "name": _name,
+        "dict": _dict, "list": _list, "tuple": _tuple, "name": _name, "keras": _keras,
     }  # fmt: skip
 
 

@@ -458,14 +458,15 @@ def test_what_cannot_be_stored_is_named(tmp_path, nets):
         tf.saved_model.save(Local(), tmp_path / "m")
     with pytest.raises(ValueError, match="Expected an object of type `Trackable`"):
         tf.saved_model.save(3, tmp_path / "m")
-    with pytest.raises(ValueError, match="must be a tf.function"):
+    with pytest.raises(ValueError, match="Only `tf.functions` with an input signature"):
         tf.saved_model.save(nets.Dense(1), tmp_path / "m", signatures=nets.scale)
     assert not tf.saved_model.contains_saved_model(tmp_path / "m")
 
 
 def test_loading_what_is_not_there(tmp_path, nets):
-    with pytest.raises(tf.errors.NotFoundError, match="SavedModel file does not exist at"):
-        tf.saved_model.load(tmp_path / "none")
+    for error in (tf.errors.NotFoundError, OSError):
+        with pytest.raises(error, match="SavedModel file does not exist at"):
+            tf.saved_model.load(tmp_path / "none")
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(NotImplementedError, match="written by TensorFlow; .*load_checkpoint"):
         tf.saved_model.load(tmp_path)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-import gradtape as tf
+import gradtape as _tf
 from gradtape.tnp.arrays import array, as_inexact, axes_of, meet
+
+tf: Any = _tf  # the names of ops are read as values, in whatever order type checkers read modules
 
 # ---- families of one-line functions ----------------------------------------------------------------
 
