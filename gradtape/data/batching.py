@@ -16,7 +16,14 @@ from gradtape.data import rows
 from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.failures import Failure, Guarded, Raising, attempt, flattened, gathered, resumable
-from gradtape.data.structure import columns, is_tensor, packer, with_shapes
+from gradtape.data.structure import (
+    columns,
+    is_composite,
+    is_spec_of_composite,
+    is_tensor,
+    packer,
+    with_shapes,
+)
 
 
 def batch_size_of(value: Any, op: str) -> int:
@@ -27,9 +34,16 @@ def batch_size_of(value: Any, op: str) -> int:
     return size
 
 
-def stack(parts: Sequence[Any]) -> Any:
-    """One part of several elements as a part of a batch."""
+def stack(parts: Sequence[Any], spec: Any = None) -> Any:
+    """One part of several elements as a part of a batch. `spec` is what is known of the part."""
     first = parts[0]
+    if is_composite(first):
+        specs = [p._type_spec for p in parts]
+        spec = specs[0].most_specific_common_supertype(specs[1:])
+        if spec is None:
+            raise invalid(f"Cannot batch values of different kinds: {', '.join(map(str, specs))}.")
+    if is_spec_of_composite(spec):
+        return spec._stacked(parts)
     if is_tensor(first):
         for part in parts:
             if part._dims != first._dims:
@@ -81,7 +95,7 @@ class _BatchDataset(Batches):
         first = self._count if self._drop else None
         return None if spec is None else with_shapes(spec, lambda s: TensorShape([first]).concatenate(s))
 
-    def _of(self, spec: Any, size: int) -> Any:
+    def _of(self, spec: Any, size: int | None) -> Any:
         return with_shapes(spec, lambda s: TensorShape([size]).concatenate(s))
 
     def _likely(self) -> Any:
@@ -100,12 +114,17 @@ class _BatchDataset(Batches):
         if table is not None:
             cuts = rows.cut(self._input._chunks(run), self._count, self._drop)
             return Raising(self._of_rows(table, cuts)) if table.is_computed else rows.batches(table, cuts)
-        return by_count(self._input._elements(run), self._count, self._drop, _stacked)
+        return by_count(self._input._elements(run), self._count, self._drop, self._stacked)
 
     def _at(self, index: int) -> Any:
         first = index * self._count
         elements = [self._input._at(i) for i in range(first, min(first + self._count, self._input._size()))]
-        return _stacked(elements)
+        return self._stacked(elements)
+
+    def _stacked(self, elements: list) -> Any:
+        spec = self._input._spec()
+        specs = [None] if spec is None else nest.flatten(spec)
+        return stacked(elements, specs if any(map(is_spec_of_composite, specs)) else None)
 
     def _of_rows(self, table: Any, cuts: Iterator[Any]) -> Iterator[Any]:
         for at in cuts:
@@ -115,7 +134,7 @@ class _BatchDataset(Batches):
                     yield batch
                 # One of the rows fails: a batch begins after it. From here on the rows are asked for one by one.
                 left = Raising(rows.elements(table, chain((at,), cuts)))
-                yield from Guarded(by_count(left, self._count, self._drop, _stacked))
+                yield from Guarded(by_count(left, self._count, self._drop, self._stacked))
                 return
             yield table.pack(batch)
 
@@ -133,8 +152,9 @@ def by_count(source: Guarded, count: int, drop_remainder: bool, make: Callable[[
             yield attempt(make, elements)
 
 
-def _stacked(elements: list) -> Any:
-    return packer(elements[0])([stack(parts) for parts in columns(elements)])
+def stacked(elements: list, specs: list | None = None) -> Any:
+    parts = columns(elements)
+    return packer(elements[0])(list(map(stack, parts, specs) if specs else map(stack, parts)))
 
 
 class _UnbatchDataset(Unary):
@@ -165,7 +185,8 @@ class _UnbatchDataset(Unary):
         n, spec = self._input._size(), self._input._spec()
         if n <= 0 or spec is None:
             return n
-        sizes = {s.shape[0] for s in nest.flatten(spec) if isinstance(s, TensorSpec) and s.shape.rank}
+        shapes = [getattr(s, "shape", None) for s in nest.flatten(spec)]
+        sizes = {s[0] for s in shapes if s is not None and s.rank}
         size = next((s for s in sizes if s is not None), None)
         return UNKNOWN if size is None else n * size
 

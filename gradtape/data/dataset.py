@@ -307,10 +307,14 @@ class Dataset(DatasetBase):
         self, batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """Not there: gradtape has no ragged tensors."""
-        raise NotImplementedError(
-            "Dataset.ragged_batch: gradtape has no ragged tensors. Hint: padded_batch, with the lengths as a part."
-        )
+        """As `batch`, with ragged tensors for parts whose sizes differ from element to element.
+
+        >>> import gradtape as tf
+        >>> ds = tf.data.Dataset.range(4).map(lambda n: tf.range(n)).ragged_batch(2)
+        >>> [batch.to_list() for batch in ds]
+        [[[], [0]], [[0, 1], [0, 1, 2]]]
+        """
+        return kinds._RaggedBatchDataset(self, batch_size, drop_remainder, row_splits_dtype)
 
     def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
         """Not there: gradtape has no sparse tensors."""

@@ -14,7 +14,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape.data.base import Run, invalid
 from gradtape.data.dataset import Dataset
-from gradtape.data.structure import normalise, to_numpy
+from gradtape.data.structure import is_spec_of_composite, normalise, to_numpy
 
 _MISFIT = "did not match the expected structure. The expected structure was"
 
@@ -32,7 +32,11 @@ class _GeneratorDataset(Dataset):
         self._specs = nest.flatten(self._signature)
         self._is_nested = nest.is_nested(self._signature)
         # As in TensorFlow: then 1.5 becomes 1 for an int32, else it is refused.
-        self._through_arrays = self._is_nested or self._specs[0].shape.rank is not None
+        self._through_arrays = (
+            self._is_nested
+            or getattr(self._specs[0], "shape", None) is not None
+            and (self._specs[0].shape.rank is not None)
+        )
         self._generator = generator
         self._args = [to_numpy(normalise(a)) for a in (() if args is None else args)]
 
@@ -55,6 +59,12 @@ class _GeneratorDataset(Dataset):
 
     def _fit(self, value: Any, spec: Any) -> Any:
         """A yielded value as a tensor of its spec."""
+        if is_spec_of_composite(spec):
+            if not spec.is_compatible_with(value):
+                raise invalid(
+                    f"TypeError: `generator` yielded an element that {_MISFIT} {spec}, but the yielded element was {value}."
+                )
+            return value
         try:
             is_tensor = isinstance(value, (_core.Tensor, _core.Variable))
             if is_tensor or spec.dtype is dtypes.string or not self._through_arrays:
@@ -124,7 +134,7 @@ def _signature(output_types: Any, output_shapes: Any, output_signature: Any) -> 
                     "`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found "
                     f"{type(s)} which is not."
                 )
-            if not isinstance(s, TensorSpec):
+            if not (isinstance(s, TensorSpec) or is_spec_of_composite(s)):
                 raise NotImplementedError(f"Dataset.from_generator: gradtape has no values of {s!r}.")
         return _no_lists(output_signature)
     if output_types is None:

@@ -24,6 +24,7 @@ _NAMES = {
     "order": "_OptionsDataset _RepeatDataset _ShardDataset _ShuffleDataset _SkipDataset _TakeDataset _UniqueDataset",
     "padding": "_PaddedBatchDataset",
     "prefetch": "_PrefetchDataset",
+    "ragged": "_RaggedBatchDataset",
     "readers": "list_files",
     "resampling": "rejection_resample",
     "sources": "_CounterDataset _RandomDataset _RangeDataset _TensorDataset _TensorSliceDataset",

@@ -14,7 +14,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.tensors import text
 from gradtape.data.base import Run
 from gradtape.data.batching import Batches, by_count, stack
-from gradtape.data.structure import columns, normalise, packer, with_shapes
+from gradtape.data.structure import columns, is_spec_of_composite, normalise, packer, with_shapes
 
 
 class _PaddedBatchDataset(Batches):
@@ -33,6 +33,12 @@ class _PaddedBatchDataset(Batches):
     ) -> None:
         super().__init__(source, batch_size, drop_remainder)
         spec = source._spec()
+        for s in [] if spec is None else nest.flatten(spec):
+            if is_spec_of_composite(s):
+                raise TypeError(
+                    "`padded_batch` is only supported for datasets that produce tensor elements but type spec of elements "
+                    f"in the input dataset is not a subclass of TensorSpec: `{s}`."
+                )
         self._shapes: list | None = None
         self._values = padding_values
         if padded_shapes is not None:

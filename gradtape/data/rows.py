@@ -18,7 +18,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.tensors import text
-from gradtape.data.structure import packer
+from gradtape.data.structure import is_composite, packer
 
 _INT64 = dtypes.int64._code
 _PART = 1 << 16  # row numbers that are shuffled or counted at a time
@@ -78,6 +78,21 @@ class NumberColumn:
         return ops.convert_to_tensor(numbers.astype(self.dtype.as_numpy_dtype))
 
 
+class CompositeColumn:
+    """A value made of several tensors whose rows are parts of elements."""
+
+    row_bytes = 64
+
+    def __init__(self, value: Any) -> None:
+        self._value, self._spec = value, value._type_spec
+
+    def slice(self, start: int, stop: int) -> Any:
+        return self._spec._rows_at(self._value, slice(start, stop))
+
+    def take(self, at: Any) -> Any:
+        return self._spec._rows_at(self._value, at)
+
+
 class NoneColumn:
     """A part that is None in every element."""
 
@@ -94,6 +109,8 @@ def column_of(part: Any) -> Any:
     """A part of a batch as a column."""
     if part is None:
         return NoneColumn()
+    if is_composite(part):
+        return CompositeColumn(part)
     return TextColumn(part) if text.is_text(part) else TensorColumn(part)
 
 
@@ -101,6 +118,9 @@ def unstack(part: Any, n: int) -> Sequence[Any]:
     """The `n` rows of a part of a batch."""
     if part is None:
         return [None] * n
+    if is_composite(part):
+        spec = part._type_spec
+        return [spec._row_at(part, i) for i in range(n)]
     if text.is_text(part):
         return [text.make(text.array(row.reshape(-1), row.shape)) for row in _rows(text.array_of(part))]
     return ops.unstack(part)

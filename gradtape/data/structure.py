@@ -108,12 +108,22 @@ def _leaf(value: Any) -> Any:
         return value
     if isinstance(value, IndexedSlices):
         return conversion.densify(value)
-    return conversion.convert(value)
+    return value if is_composite(value) else conversion.convert(value)
 
 
 def is_tensor(leaf: Any) -> bool:
     """Whether a part of an element is a tensor, rather than a dataset or None."""
     return type(leaf) is _core.Tensor
+
+
+def is_composite(leaf: Any) -> bool:
+    """Whether a part of an element is made of several tensors."""
+    return nest.is_composite(type(leaf)) and not isinstance(leaf, TypeSpec)
+
+
+def is_spec_of_composite(spec: Any) -> bool:
+    """Whether a spec describes parts that are made of several tensors."""
+    return isinstance(spec, TypeSpec) and nest.is_composite(type(spec))
 
 
 def to_numpy(element: Any) -> Any:
@@ -155,6 +165,8 @@ def leaf_spec(leaf: Any) -> Any:
         return TensorSpec(leaf.shape, leaf.dtype)
     if leaf is None:
         return NoneTensorSpec()
+    if is_composite(leaf):
+        return leaf._type_spec
     return DatasetSpec(leaf.element_spec)
 
 
@@ -171,6 +183,10 @@ def with_shapes(spec: Any, change: Callable[[TensorShape], Any], what: str = "ba
             return TensorSpec(change(s.shape), s.dtype)
         if isinstance(s, NoneTensorSpec):
             return s
+        if is_spec_of_composite(s):
+            # The change is to have one axis more, or one less.
+            probe = change(TensorShape([2]))
+            return s._batch(probe[0]) if probe.rank == 2 else s._unbatch()
         raise TypeError(
             f"{what}: elements that are datasets cannot be batched; got {s!r}. "
             "Hint: ds.flat_map(lambda window: window.batch(n))."
@@ -214,6 +230,6 @@ def common(a: Any, b: Any) -> Any:
     def leaf(x: Any, y: Any) -> Any:
         if isinstance(x, TensorSpec):
             return TensorSpec(x.shape.most_specific_compatible_shape(y.shape), x.dtype)
-        return x
+        return x.most_specific_compatible_type(y) if is_spec_of_composite(x) else x
 
     return nest.map_structure(leaf, a, b)

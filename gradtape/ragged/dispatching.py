@@ -230,4 +230,8 @@ def handle_spec(function: Any, args: tuple, kwargs: dict) -> Any:
     return products.map_fn(*args, **kwargs) if function is tf.map_fn else NotImplemented
 
 
-CLASSES = {RaggedTensor: handle, DynamicRaggedShape: handle_shape, RaggedTensorSpec: handle_spec}
+CLASSES: dict[type, Callable] = {
+    RaggedTensor: handle,
+    DynamicRaggedShape: handle_shape,
+    RaggedTensorSpec: handle_spec,
+}

@@ -44,7 +44,7 @@ def _concat(found: list, axis: int) -> Any:
     ragged_rank = max(x.ragged_rank for x in found if isinstance(x, RaggedTensor))
     found = [as_ragged(x, ragged_rank, dtype) for x in found]
     if axis == 0:
-        return _rows_after_rows(found)
+        return rows_after_rows(found)
     if axis > 1:
         splits = found[0]._row_partition.array()
         for i, x in enumerate(found[1:], 1):
@@ -58,11 +58,12 @@ def _concat(found: list, axis: int) -> Any:
     return make(merged._values, merged._row_partition.array()[:: len(found)])
 
 
-def _rows_after_rows(found: list) -> Any:
+def rows_after_rows(found: list) -> Any:
+    """The rows of all of them, of one ragged rank."""
     if not isinstance(found[0], RaggedTensor):
         return tf.concat(found, 0)
     lengths = [np.diff(x._row_partition.array()) for x in found]
-    return make(_rows_after_rows([x._values for x in found]), rows.splits_of(np.concatenate(lengths)))
+    return make(rows_after_rows([x._values for x in found]), rows.splits_of(np.concatenate(lengths)))
 
 
 def _alternately(found: list) -> RaggedTensor:
@@ -75,7 +76,7 @@ def _alternately(found: list) -> RaggedTensor:
                 f"they have {n} and {size_of(x)} rows."
             )
     order = np.arange(n * len(found)).reshape(len(found), n).T.reshape(-1)
-    return take(_rows_after_rows(found), order)
+    return take(rows_after_rows(found), order)
 
 
 @one_call
@@ -114,7 +115,7 @@ def _stack(found: list, axis: int, dtype: Any) -> Any:
         return tf.stack(found, axis)
     if axis == 0:
         lengths = np.array([size_of(x) for x in found], dtype)
-        return make(_rows_after_rows(found), rows.splits_of(lengths))
+        return make(rows_after_rows(found), rows.splits_of(lengths))
     if axis == 1:
         n = len(found)
         return make(_alternately(found), np.arange(size_of(found[0]) + 1, dtype=dtype) * n)

@@ -11,8 +11,10 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import BatchableTypeSpec, type_spec_from_value
 from gradtape.ragged import rows
+from gradtape.ragged.joining import rows_after_rows
+from gradtape.ragged.moving import as_ragged, size_of
 from gradtape.ragged.partitions import INTERNAL, RowPartition
-from gradtape.ragged.tensor import RaggedTensor
+from gradtape.ragged.tensor import RaggedTensor, as_values, make
 
 
 class RaggedTensorSpec(BatchableTypeSpec):
@@ -165,6 +167,25 @@ class RaggedTensorSpec(BatchableTypeSpec):
     def _unbatch(self) -> RaggedTensorSpec:
         self._refuse_flat_values_spec()
         return RaggedTensorSpec(self._shape[1:], self._dtype, self._ragged_rank - 1, self._row_splits_dtype)
+
+    def _stacked(self, values: Any) -> Any:
+        """Values of this spec as the rows of one ragged tensor."""
+        found = [as_values(v) for v in values]
+        if self._ragged_rank < 0:
+            return tf.stack(found)
+        dtype = self._row_splits_dtype.as_numpy_dtype
+        found = [as_ragged(v, self._ragged_rank, dtype) for v in found]
+        lengths = np.array([size_of(v) for v in found], dtype)
+        whole = self._batch(len(found))
+        made = make(rows_after_rows(found), rows.splits_of(lengths)).with_row_splits_dtype(dtype)
+        return whole._from_components(whole._to_components(made))
+
+    def _rows_at(self, value: Any, at: Any) -> Any:
+        """The rows of a ragged tensor at a slice or at indices."""
+        return value[at] if isinstance(at, slice) else tf.gather(value, at)
+
+    def _row_at(self, value: Any, at: int) -> Any:
+        return value[at]
 
     def _refuse_flat_values_spec(self) -> None:
         if self._flat_values_spec is not None:

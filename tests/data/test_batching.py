@@ -60,8 +60,6 @@ def test_wrong_batches():
         list(lengths(1, 2).batch(2))
     with pytest.raises(TypeError, match="elements that are datasets cannot be batched"):
         Dataset.range(4).window(2).batch(2).element_spec  # noqa: B018
-    with pytest.raises(NotImplementedError, match="no ragged tensors. Hint: padded_batch"):
-        lengths(1, 2).ragged_batch(2)
     with pytest.raises(NotImplementedError, match="no sparse tensors"):
         Dataset.range(3).sparse_batch(2, [3])
 

@@ -271,6 +271,26 @@ class BatchableTypeSpec(TypeSpec):
         items = iter(tensor_list)
         return self._from_components(nest.map_structure(lambda s: decoded(s, items), self._component_specs))
 
+    # Batches of values, as datasets make and cut them.
+
+    def _stacked(self, values: Sequence[Any]) -> Any:
+        """Values of this spec as one batch."""
+        lists = [self._to_tensor_list(v) for v in values]
+        assert stack is not None
+        stacked = [stack(list(tensors)) for tensors in zip(*lists, strict=True)]
+        return self._batch(len(values))._from_compatible_tensor_list(stacked)
+
+    def _rows_at(self, value: Any, at: Any) -> Any:
+        """The rows of a batch of this spec at a slice or at indices."""
+        assert take is not None
+        return self._from_compatible_tensor_list([take(t, at) for t in self._to_batched_tensor_list(value)])
+
+    def _row_at(self, value: Any, at: int) -> Any:
+        """One value of a batch of this spec."""
+        return self._unbatch()._from_compatible_tensor_list(
+            [t[at] for t in self._to_batched_tensor_list(value)]
+        )
+
 
 def _encoder(spec: Any) -> Any:
     # Of its own: one that TypeSpecs share asks the spec for its tensor list, which asks for this.
@@ -311,6 +331,9 @@ def decoded(spec: Any, tensors: Iterator[Any]) -> Any:
 
 # What makes a tensor of a value: tensors/composite.py puts it in.
 convert: Callable[[Any], Any] | None = None
+# What puts tensors together, and takes rows of them, by a slice or by indices.
+stack: Callable[[list], Any] | None = None
+take: Callable[[Any, Any], Any] | None = None
 
 # Classes whose values have specs that they do not know themselves: (class, spec of a value, subclasses too).
 _CONVERTERS: list[tuple[type, Callable[[Any], Any], bool]] = []

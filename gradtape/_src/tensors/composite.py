@@ -95,3 +95,5 @@ def _spec_of_tensor(tensor: Any) -> TensorSpec:
 
 type_spec.register_type_spec_from_value_converter(_core.Tensor, _spec_of_tensor, allow_subclass=True)
 type_spec.convert = lambda value: above.ops.convert_to_tensor(value)
+type_spec.stack = lambda values: above.ops.stack(values)
+type_spec.take = lambda value, at: value[at] if isinstance(at, slice) else above.ops.gather(value, at)
