@@ -298,6 +298,12 @@ def _loaded(name: str) -> Any:
     return found
 
 
+@functools.cache
+def _lists_of(function: Any) -> list[list[str]]:
+    """The lists of names that a public function is in. Who calls it has imported its module."""
+    return [names for names in (_UNARY, _BINARY, _ASSERTIONS) if function in map(_loaded, names)]
+
+
 def _fits(value: Any, kind: Any) -> bool:
     origin = typing.get_origin(kind)
     if origin is list:
@@ -316,7 +322,7 @@ def _is_made_of_tensors(value: Any) -> bool:
 def _matching(function: Any, args: tuple, kwargs: dict) -> list[Callable]:
     """The registered functions whose classes the arguments of a call have."""
     targets = _targets.get(function, ())
-    elementwise = [e for e in _elementwise if function in map(_loaded, e.names)]
+    elementwise = [e for e in _elementwise if any(e.names is names for names in _lists_of(function))]
     if not targets and not elementwise:
         return []
     own = _signature_of(function)

@@ -89,6 +89,19 @@ def test_functions_of_unknown_sizes_give_composites():
     assert f(tf.constant([1, 2, 3, 4]))[0].x.numpy().tolist() == [2, 3, 4]
 
 
+def test_specs_are_arguments_of_calls_as_they_are(capsys):
+    """A function of unknown sizes keeps its calls with their arguments."""
+    wanted = tf.RaggedTensorSpec([None], tf.int32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def f(n):
+        tf.print(wanted)
+        return tf.map_fn(tf.range, n, fn_output_signature=wanted)
+
+    assert f(tf.constant([1, 3, 2])).to_list() == [[0], [0, 1, 2], [0, 1]]
+    assert capsys.readouterr().err == f"{wanted}\n"
+
+
 # ---- branches -------------------------------------------------------------------------------------------
 
 

@@ -48,19 +48,25 @@ class Parts:
         return repr(self.spec)
 
 
+def is_value(x: Any) -> bool:
+    """Whether something is made of tensors; a spec is not."""
+    return nest.is_composite(type(x)) and not isinstance(x, TypeSpec)
+
+
 def has_composites(structure: Any) -> bool:
     """Whether a nest has leaves that are made of tensors, or are specs of such."""
     return not nest.are_plain(nest.flatten(structure))
 
 
-def apart(structure: Any) -> Any:
-    """A nest in which such leaves are nests of their tensors."""
-    return map_composites(Parts.of, structure) if has_composites(structure) else structure
+def apart(structure: Any, specs: bool = False) -> Any:
+    """A nest in which such leaves are nests of their tensors; with `specs`, specs of such are those of their tensors."""
+    if not has_composites(structure):
+        return structure
+    return nest.map_structure(lambda x: Parts.of(x) if _is_leaf(x, specs) else x, structure)
 
 
-def map_composites(f: Callable[[Any], Any], structure: Any) -> Any:
-    """A nest with `f(leaf)` for such leaves."""
-    return nest.map_structure(lambda x: f(x) if nest.is_composite(type(x)) else x, structure)
+def _is_leaf(x: Any, specs: bool) -> bool:
+    return nest.is_composite(type(x)) if specs else is_value(x)
 
 
 def has_parts(structure: Any) -> bool:
@@ -97,7 +103,9 @@ def replaced(structure: Any) -> Any:
     """A nest with their components in place of values made of tensors."""
     if not has_composites(structure):
         return structure
-    return map_composites(lambda x: replaced(x._type_spec._to_components(x)), structure)
+    return nest.map_structure(
+        lambda x: replaced(x._type_spec._to_components(x)) if is_value(x) else x, structure
+    )
 
 
 def unified(values: Sequence[Any]) -> list:

@@ -14,7 +14,15 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import nest
-from gradtape._src.base.composites import Parts, apart, has_composites, has_parts, map_parts, unified
+from gradtape._src.base.composites import (
+    Parts,
+    apart,
+    has_composites,
+    has_parts,
+    is_value,
+    map_parts,
+    unified,
+)
 from gradtape._src.base.dtypes import bool as bool_
 from gradtape._src.base.errors import Untraceable, more
 from gradtape._src.base.shape import TensorShape
@@ -95,7 +103,7 @@ def apart_with_shapes(init: Sequence[Any], invariants: Sequence[Any] | None) -> 
 
 
 def _with_shape(value: Any, shape: Any) -> tuple[Any, Any]:
-    if not nest.is_composite(type(value)):
+    if not is_value(value):
         return value, shape
     parts = Parts.of(value)
     if isinstance(shape, TypeSpec):

@@ -127,7 +127,7 @@ class Given:
         leaves: Sequence[Any] = args if flat else nest.flatten(self.structure)
         specs: list = []
         if not flat and not nest.are_plain(leaves):
-            self.structure = composites.apart(self.structure)
+            self.structure = composites.apart(self.structure, specs=True)
             specs = nest.flatten(composites.map_parts(lambda parts: Parts.of(parts.spec), self.structure))
             if relaxed:
                 self.structure = composites.relaxed(self.structure)
@@ -297,7 +297,7 @@ class FunctionType:
         Raises:
           TypeError: if it does not fit the Python function.
         """
-        input_signature = composites.apart(input_signature)
+        input_signature = composites.apart(input_signature, specs=True)
         specs = nest.flatten(input_signature)
         wrong = [s for s in specs if not isinstance(s, TensorSpec)]
         if wrong:

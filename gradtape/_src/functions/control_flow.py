@@ -521,7 +521,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
         # What is made of tensors is its tensors to the graph.
-        given, made = composites.apart(list(inp)), composites.apart(wanted)
+        given, made = composites.apart(list(inp)), composites.apart(wanted, specs=True)
 
         def run(xs: list) -> list:
             result = py_function(func, composites.together(nest.pack_sequence_as(given, xs)), Tout)

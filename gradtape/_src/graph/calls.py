@@ -156,7 +156,7 @@ def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
         return slice(f(value.start), f(value.stop), f(value.step))
     if isinstance(value, (_core.Tensor, _core.Variable)) or kind is Place:
         return f(value)
-    if nest.is_composite(kind):
+    if composites.is_value(value):
         value = Parts.of(value)
     if isinstance(value, Parts):
         return Parts(value.spec, [map_leaves(f, v) for v in value.parts])

@@ -15,6 +15,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.calls import one_call
+from gradtape._src.base.composites import apart, together
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.graph.ir import Callback
 from gradtape._src.tensors import above
@@ -25,7 +26,7 @@ def is_symbolic(structure: Any) -> bool:
     """Whether a nest holds a tensor of a trace, or a variable, which is one when it is read."""
     return any(
         x._symbol is not None if isinstance(x, _core.Tensor) else isinstance(x, _core.Variable)
-        for x in nest.flatten(structure, expand_composites=True)
+        for x in nest.flatten(apart(structure))
     )
 
 
@@ -37,14 +38,15 @@ def deferred(function: Callable, always: bool = False) -> Callable:
         if _core.current_trace() is None or not (always or is_symbolic((args, kwargs))):
             return function(*args, **kwargs)
         # A variable is what it holds at this point of the program.
-        leaves = [read(x) for x in nest.flatten((args, kwargs), expand_composites=True)]
+        given = apart((args, kwargs))
+        leaves = [read(x) for x in nest.flatten(given)]
         places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]
 
         def run(*tensors: Any) -> list:
             filled = list(leaves)
             for i, t in zip(places, tensors, strict=True):
                 filled[i] = t
-            later_args, later_kwargs = nest.pack_sequence_as((args, kwargs), filled, expand_composites=True)
+            later_args, later_kwargs = together(nest.pack_sequence_as(given, filled))
             function(*later_args, **later_kwargs)
             return []
 
