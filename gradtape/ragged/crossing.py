@@ -13,6 +13,7 @@ from gradtape.ragged import rows
 from gradtape.ragged.conversion import from_sparse
 from gradtape.ragged.moving import as_ragged
 from gradtape.ragged.tensor import RaggedTensor, as_values, make
+from gradtape.strings.hashing import fingerprint
 
 _HASH_KEY = 956888297470
 _FACTOR = np.uint64(0xC6A4A7935BD1E995)
@@ -124,8 +125,7 @@ def _cross_hashed(parts: list, dtype: Any, num_buckets: int, hash_key: int) -> A
 
 def _hashes(values: Any) -> np.ndarray:
     if values.dtype == tf.string:
-        hashed = tf.strings.to_hash_bucket_fast(values, 2**63 - 1)  # type: ignore[attr-defined]
-        return rows.array_of(tf.reshape(hashed, [-1])).astype(np.uint64)
+        return np.array([fingerprint(word) for word in _words(values)], np.uint64)
     return rows.array_of(values).reshape(-1).astype(np.int64).view(np.uint64)
 
 

@@ -40,6 +40,8 @@ def names(tf):
         "C": rc([[[1, 2], [3, 4]], [], [[5, 6]]], ragged_rank=1),
         "U": tf.RaggedTensor.from_tensor([[1, 2, 3], [4, 5, 6]]),
         "V": tf.RaggedTensor.from_uniform_row_length(rc([[1], [2, 3], [], [4]]), 2),
+        "S": rc([["a", "bb"], [], ["ccc"]]),
+        "S3": rc([[["a"], ["bb", "c"]], [], [["d", ""]]]),
         "M": rc([[True, False], [], [True, True]]),
     }
 
@@ -831,29 +833,136 @@ gradient(lambda r: tf.map_fn(lambda v: v*v, r))
 gradient(lambda r:r.to_tensor(default_value=r.flat_values[0]))
 """
 
+# strings, crosses
+_STRINGS = r"""
+S
+S.to_tensor()
+S.to_tensor(default_value='x')
+S[0]
+S[:,::-1]
+S[1:]
+S.flat_values
+tf.concat([S,S],1)
+tf.stack([S,S])
+tf.gather(S,[2,0])
+tf.gather(['x','y','z'],rc([[0,1],[2]]))
+tf.tile(S,[1,2])
+tf.where(S=='a',S,'zz')
+S=='a'
+S!=S
+tf.equal(S,'a')
+tf.expand_dims(S,1)
+tf.ragged.boolean_mask(S,S!='a')
+tf.strings.length(S)
+tf.strings.upper(S)
+tf.strings.lower(S)
+tf.strings.join([S,S],'-')
+tf.strings.join([S,'x'])
+tf.strings.substr(S,0,1)
+tf.strings.strip(S)
+tf.strings.to_number(rc([['1','2'],['3']]))
+tf.strings.as_string(rc([[1,2],[3]]))
+tf.strings.regex_replace(S,'b','d')
+tf.strings.regex_full_match(S,'b+')
+tf.strings.to_hash_bucket_fast(S,10)
+tf.strings.reduce_join(S,axis=1)
+tf.strings.reduce_join(S,axis=1,separator='_')
+tf.strings.reduce_join(S,axis=0)
+tf.strings.reduce_join(S)
+tf.strings.reduce_join(S3,axis=-1)
+tf.strings.split(['a b','c'])
+tf.strings.split('a b c')
+tf.strings.split(S3)
+tf.strings.split(rc([['a b','c'],[]]))
+tf.strings.bytes_split(S)
+tf.strings.unicode_decode(['ab','c'],'UTF-8')
+tf.strings.unicode_encode(rc([[97,98],[99]]),'UTF-8')
+tf.strings.unicode_split(S,'UTF-8')
+tf.strings.unicode_decode(S,'UTF-8')
+tf.strings.ngrams(rc([['a','b','c'],['d']]),2)
+tf.strings.ngrams(['a','b','c'],2)
+tf.strings.ngrams(rc([['a','b','c'],['d']]),[1,2],separator='|')
+tf.ragged.cross([rc([['a'],['b','c']]),rc([['d'],['e']])])
+tf.ragged.cross([rc([['a'],['b','c']]),rc([[1],[2]])])
+tf.ragged.cross([['a','b']])
+tf.ragged.cross_hashed([rc([['a'],['b','c']]),rc([['d'],['e']])])
+tf.ragged.cross_hashed([rc([['a'],['b','c']]),rc([[1],[2]])],num_buckets=50)
+S.to_list()
+S.numpy()
+S.dtype
+RT.from_tensor([['a',''],['','']],padding='')
+S.to_sparse().values
+RT.from_row_splits(['x','y'],[0,1,2])
+tf.RaggedTensorSpec([None,None],tf.string).is_compatible_with(S)
+tf.size(S)
+tf.reverse(S,[1])
+tf.map_fn(tf.strings.upper,S)
+tf.map_fn(lambda r: tf.strings.reduce_join(r),S,fn_output_signature=tf.string)
+tf.io.decode_base64(tf.io.encode_base64(S))
+tf.strings.format('{}',S)
+tf.strings.format('{} {}',(S,S))
+tf.strings.unicode_script(rc([[97,98],[99]]))
+tf.ragged.constant([['a',b'b']])
+tf.ragged.constant([['a'],['b']],dtype=tf.int32)
+tf.ragged.constant([[1]],dtype=tf.string)
+tf.split(RT.from_tensor([['a','b']]),2,axis=1)
+tf.stack([S,S],axis=1)
+tf.unique(S.flat_values)[0]
+tf.reduce_sum(S)
+tf.zeros_like(S)
+S+S
+S+'x'
+'x'+S
+S<S
+tf.zeros(tf.shape(S),tf.int32)
+tf.io.decode_raw(S,tf.uint8)
+tf.data.Dataset.from_tensor_slices(S).batch(2).element_spec
+list(tf.data.Dataset.from_tensor_slices(S).batch(2))
+tf.debugging.assert_equal(S,S)
+tf.cast(S,tf.string)
+tf.identity(S)
+tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(['a','bb'],[1,2]),-1).lookup(S)
+tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1,2],['a','b']),'?').lookup(rc([[1],[2,3]]))
+tf.strings.to_hash_bucket(S,5)
+tf.strings.to_hash_bucket_strong(S,5,[1,2])
+tf.nn.embedding_lookup(tf.constant([['a'],['b']]),rc([[0,1],[1]]))
+tf.ragged.cross_hashed([rc([[1],[2,3]]),rc([[4,5],[6]])])
+tf.ragged.cross_hashed([rc([[1],[2,3]]),[[4],[6]]],num_buckets=100)
+tf.ragged.cross_hashed([rc([[1],[2,3]]),rc([[4,5],[6,7]])],hash_key=5)
+tf.ragged.cross_hashed([rc([[1],[2,3]]),rc([[4,5],[6,7]]),rc([[4,5],[]])],100,2**63+9)
+tf.ragged.cross_hashed([rc([[1.],[2,3]])])
+tf.ragged.cross_hashed([rc([[[1]]])])
+tf.ragged.cross_hashed([rc([[-1],[2,3]],row_splits_dtype=tf.int32)])
+tf.ragged.cross_hashed([rc([[1],[2,3]]),rc([[4,5]])])
+tf.ragged.cross_hashed(rc([[1],[2,3]]))
+tf.ragged.cross_hashed([[[1,2]],[[3,4]]])
+"""
+
 CALLS = [
     line
-    for part in (_CONSTRUCTION, _OPERATORS, _SLICES, _FUNCTIONS, _GRADIENTS)
+    for part in (_CONSTRUCTION, _OPERATORS, _SLICES, _FUNCTIONS, _GRADIENTS, _STRINGS)
     for line in part.strip().split("\n")
 ]
 
 
 def described(value):
     """A result, as JSON holds it."""
+    if isinstance(value, bytes):
+        return value.decode()
     if isinstance(value, (list, tuple)):
         return [described(v) for v in value]
     if hasattr(value, "to_list"):
         types = [value.dtype.name, value.row_splits.dtype.name]
         return {
-            "rows": value.to_list(),
+            "rows": described(value.to_list()),
             "types": types,
             "shape": value.shape.as_list(),
             "ragged_rank": value.ragged_rank,
         }
     if hasattr(value, "numpy"):
         array = np.asarray(value.numpy())
-        return {"values": array.tolist(), "dtype": value.dtype.name, "shape": list(array.shape)}
-    return repr(value)
+        return {"values": described(array.tolist()), "dtype": value.dtype.name, "shape": list(array.shape)}
+    return value if isinstance(value, (bool, int, float)) else repr(value)
 
 
 def result_of(tf, call):
