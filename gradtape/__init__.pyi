@@ -129,7 +129,6 @@ from gradtape._src.ops.selection import unique_with_counts as unique_with_counts
 from gradtape._src.ops.selection import where as where
 from gradtape._src.ops.slicing import slice_ as _slice_
 from gradtape._src.ops.slicing import strided_slice as strided_slice
-from gradtape._src.ops.sparse import SparseTensor as SparseTensor
 from gradtape._src.state.initializers import constant_initializer as constant_initializer
 from gradtape._src.state.initializers import ones_initializer as ones_initializer
 from gradtape._src.state.initializers import random_normal_initializer as random_normal_initializer
@@ -167,6 +166,9 @@ from gradtape.io.tensor_proto import make_ndarray as make_ndarray
 from gradtape.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from gradtape.ragged.spec import RaggedTensorSpec as RaggedTensorSpec
 from gradtape.ragged.tensor import RaggedTensor as RaggedTensor
+from gradtape.sparse import SparseTensor as SparseTensor
+from gradtape.sparse.sequences import edit_distance as edit_distance
+from gradtape.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gradtape.strings import as_string as as_string
 
 print = _print_
@@ -205,7 +207,6 @@ def cos(x: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def cosh(x: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def cumsum(x: _TensorLike, axis: _Int = ..., exclusive: _Bool = ..., reverse: _Bool = ..., name: _Name = ...) -> _Tensor: ...
 divide = _truediv
-def edit_distance(hypothesis: _Any, truth: _Any, normalize: _Bool = ..., name: _Name = ...) -> _Tensor: ...
 def einsum(equation: _Any, *inputs: _Any, **kwargs: _Any) -> _Tensor: ...
 def equal(x: _TensorLike, y: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def exp(x: _TensorLike, name: _Name = ...) -> _Tensor: ...

@@ -34,7 +34,7 @@ NAMESPACES = {
     "bitwise": "Integers as bits.",
     "quantization": "Rounding to few bits, with gradients.",
     "sets": "Set operations on the rows of a tensor.",
-    "sparse": "The little there is of sparse tensors.",
+    "sparse": "Tensors of which only the elements that are not 0 are kept.",
     "": "GradientTape, tensors, variables, functions, shapes, control flow.",
     "autodiff": "Forward mode, Jacobians, Hessians, implicit and per-example gradients.",
     "debug": "Why a gradient is None, and which op made the first NaN.",
@@ -85,6 +85,7 @@ NAMESPACES = {
     "version": "Versions.",
     "compat": "Text, bytes and dimensions in both versions of Python and of TensorFlow.",
     "compat.v1": "What programs in eager mode use of TensorFlow 1.",
+    "compat.v1.sparse": "Functions on sparse tensors with the arguments of TensorFlow 1.",
 }  # fmt: skip
 
 # Keras documents itself, and compat.v2 is tf once more.

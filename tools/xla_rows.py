@@ -24,6 +24,7 @@ REASONS = {
     "candidate_sampler": ("`tf.random.log_uniform_candidate_sampler`, `tf.nn.sampled_softmax_loss`, `tf.nn.nce_loss`",
                           "it draws until there are enough different classes"),  # fmt: skip
     "ctc_beam_search": ("`tf.nn.ctc_beam_search_decoder`", "a search over a tree that grows and is cut"),
+    "sparse_rows": ("`tf.sparse.sparse_dense_matmul` in eager code", "programs have no use for it"),
     "sqrtm": ("`tf.linalg.sqrtm`", SCHUR),
     "logm": ("`tf.linalg.logm`", SCHUR),
     "matrix_function_tangent": ("derivatives of `sqrtm` and `logm`", SCHUR),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base import composites
 from gradtape._src.base.composites import Parts, map_parts
 from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE
 from gradtape._src.base.errors import (
@@ -291,6 +292,9 @@ class World:
 
     def _in_common(self, found: list, inputs: list) -> Any:
         """Tensors of this world that have what the results on made-up values have in common."""
+        if composites.has_composites(found[0]):
+            apart = composites.unified([composites.apart(f) for f in found])
+            return composites.together(self._in_common(apart, inputs))
         flat = list(map(leaves_of, found))
         columns = iter(zip(*[f for f in flat if len(f) == len(flat[0])], strict=True))
 

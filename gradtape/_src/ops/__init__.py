@@ -62,7 +62,7 @@ from gradtape._src.ops.slicing import *  # noqa: E402, F403
 from gradtape._src.ops.sobol import *  # noqa: E402, F403
 from gradtape._src.ops.softmax import *  # noqa: E402, F403
 from gradtape._src.ops.sort import *  # noqa: E402, F403
-from gradtape._src.ops.sparse import *  # noqa: E402, F403
+from gradtape._src.ops.sparse_products import *  # noqa: E402, F403
 from gradtape._src.ops.special import *  # noqa: E402, F403
 from gradtape._src.ops.stateless import *  # noqa: E402, F403
 from gradtape._src.ops.statistics import *  # noqa: E402, F403

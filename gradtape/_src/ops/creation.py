@@ -20,6 +20,7 @@ from gradtape._src.ops.samples import call, floats
 from gradtape._src.ops.static import array_of, ints_of
 from gradtape._src.ops.table import ALL, ANY, composite, elementwise, opaque
 from gradtape._src.tensors import conversion
+from gradtape._src.tensors.composite import CompositeTensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = [
@@ -142,8 +143,8 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 @composite("is_tensor")
 def is_tensor(x):
-    """Whether `x` is a tensor, a variable or IndexedSlices."""
-    return isinstance(x, (_core.Tensor, _core.Variable, IndexedSlices)) or hasattr(type(x), "__tf_tensor__")
+    """Whether `x` is a tensor, a variable, or made of tensors."""
+    return isinstance(x, (_core.Tensor, _core.Variable, CompositeTensor)) or hasattr(type(x), "__tf_tensor__")
 
 
 @composite("is_symbolic_tensor")

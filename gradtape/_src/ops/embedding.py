@@ -1,18 +1,10 @@
-"""Rows of tables of embeddings; sums and means of them for sparse ids."""
+"""Rows of tables of embeddings. `gradtape/sparse/embedding.py` has sums and means of them for sparse ids."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from gradtape._src.ops import casting
-from gradtape._src.ops.arithmetic import divide_no_nan, sqrt, square
 from gradtape._src.ops.clipping import clip_by_norm
 from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.join import concat
-from gradtape._src.ops.movement import reshape
-from gradtape._src.ops.segments import unsorted_segment_sum
-from gradtape._src.ops.sparse import SparseTensor
-from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import composite
 from gradtape._src.tensors.conversion import as_tensor
 
@@ -36,74 +28,3 @@ def embedding_lookup(params, ids, max_norm=None, name=None):
     ids = as_tensor(ids)
     rows = gather(params, ids)
     return clip_by_norm(rows, max_norm, axes=list(range(ids.ndim, rows.ndim)))
-
-
-def _combine(params, ids, rows, weights, combiner, max_norm, count):
-    """For each of `count` rows the combined embeddings of its ids."""
-    combiner = "mean" if combiner is None else combiner
-    if combiner not in ("mean", "sqrtn", "sum"):
-        raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}")
-    found = embedding_lookup(params, ids, max_norm)
-    w = None if weights is None else casting.cast(as_tensor(weights), found.dtype)
-    column = [-1] + [1] * (found.ndim - 1)
-    total = unsorted_segment_sum(found if w is None else found * reshape(w, column), rows, count)
-    if combiner == "sum":
-        return total
-    if w is None:
-        w = casting.cast(as_tensor(np.ones(ids.shape[0])), found.dtype)
-    by = unsorted_segment_sum(w if combiner == "mean" else square(w), rows, count)
-    return divide_no_nan(total, reshape(by if combiner == "mean" else sqrt(by), column))
-
-
-@composite("nn.embedding_lookup_sparse")
-def embedding_lookup_sparse(
-    params, sp_ids, sp_weights, combiner=None, max_norm=None, name=None, allow_fast_lookup=False
-):
-    """For each row of sparse `sp_ids` the sum (mean, sum by the root of the number) of the embeddings of its ids.
-
-    Args:
-      params: the table, or a list of its parts.
-      sp_ids: a SparseTensor of ids, every row with at least one.
-      sp_weights: a SparseTensor of weights at the same places, or None for 1.
-      combiner: "mean" (the default), "sum" or "sqrtn".
-      max_norm: embeddings whose norm is larger are scaled down to it.
-    """
-    if not isinstance(sp_ids, SparseTensor):
-        raise TypeError(f"sp_ids must be SparseTensor, got {type(sp_ids)}")
-    if sp_weights is not None and not isinstance(sp_weights, SparseTensor):
-        raise TypeError(f"sp_weights must be either None or SparseTensor, got {type(sp_weights)}")
-    rows = array_of(sp_ids.indices)[:, 0]
-    weights = None if sp_weights is None else sp_weights.values
-    count = int(rows[-1]) + 1 if rows.size else 0
-    return _combine(params, sp_ids.values, as_tensor(rows), weights, combiner, max_norm, count)
-
-
-@composite("nn.safe_embedding_lookup_sparse")
-def safe_embedding_lookup_sparse(
-    embedding_weights, sparse_ids, sparse_weights=None, combiner="mean", default_id=None, max_norm=None, name=None,
-    allow_fast_lookup=False,
-):  # fmt: skip
-    """As `embedding_lookup_sparse`; ids below 0 and weights of 0 or less are left out.
-
-    Rows without any id get the embedding of `default_id`, or zeros.
-    """
-    if embedding_weights is None or (isinstance(embedding_weights, (list, tuple)) and not embedding_weights):
-        raise ValueError(f"Missing embedding_weights {embedding_weights}.")
-    places, ids = array_of(sparse_ids.indices), array_of(sparse_ids.values)
-    shape = sparse_ids.shape.as_list()
-    count = int(np.prod(shape[:-1]))
-    rows = np.ravel_multi_index(places[:, :-1].T, shape[:-1]) if len(places) else np.zeros(0, np.int64)
-    good = ids >= 0
-    if sparse_weights is not None and combiner != "sum":
-        good &= array_of(sparse_weights.values) > 0
-    keep = np.flatnonzero(good)
-    weights = None if sparse_weights is None else gather(sparse_weights.values, as_tensor(keep))
-    rows, ids = rows[keep], ids[keep]
-    if default_id is not None:
-        missing = np.setdiff1d(np.arange(count), rows)
-        rows, ids = np.append(rows, missing), np.append(ids, np.full(len(missing), default_id))
-        if weights is not None:
-            ones = casting.cast(as_tensor(np.ones(len(missing))), weights.dtype)
-            weights = concat([weights, ones], 0)
-    out = _combine(embedding_weights, as_tensor(ids), as_tensor(rows), weights, combiner, max_norm, count)
-    return reshape(out, [*shape[:-1], *out.shape[1:]])

@@ -9,13 +9,20 @@ from typing import Any
 LAZY = frozenset(
     (
         "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
-        "initializers", "io", "keras", "lookup", "nest", "optimizers", "profiler", "ragged", "saved_model", "signal",
-        "strings", "summary", "sysconfig", "test", "testing", "tpu", "train", "types",
+        "initializers", "io", "keras", "lookup", "nest", "optimizers", "profiler", "ragged", "saved_model", "sets",
+        "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing", "tpu", "train", "types",
     )
 )  # fmt: skip
 
 # Names that live in a module of another name: a module, or `module:name`.
 _ELSEWHERE = {
+    "SparseTensor": "gradtape.sparse:SparseTensor",
+    "SparseTensorSpec": "gradtape.sparse.tensor:SparseTensorSpec",
+    "edit_distance": "gradtape.sparse.sequences:edit_distance",
+    "nn.ctc_beam_search_decoder": "gradtape.sparse.sequences:ctc_beam_search_decoder",
+    "nn.ctc_greedy_decoder": "gradtape.sparse.sequences:ctc_greedy_decoder",
+    "nn.embedding_lookup_sparse": "gradtape.sparse.embedding:embedding_lookup_sparse",
+    "nn.safe_embedding_lookup_sparse": "gradtape.sparse.embedding:safe_embedding_lookup_sparse",
     "experimental.BatchableExtensionType": "gradtape.extension_type:BatchableExtensionType",
     "experimental.ExtensionType": "gradtape.extension_type:ExtensionType",
     "experimental.ExtensionTypeBatchEncoder": "gradtape.extension_type.specs:ExtensionTypeBatchEncoder",
@@ -41,24 +48,28 @@ _DISPATCH = (
 ).split()
 _ELSEWHERE |= {f"experimental.{k}": f"gradtape.extension_type.dispatch:{k}" for k in _DISPATCH}
 
+_V1_SPARSE = {
+    "add": "sparse_add", "concat": "sparse_concat", "split": "sparse_split", "reduce_sum": "sparse_reduce_sum",
+    "reduce_max": "sparse_reduce_max", "reduce_sum_sparse": "sparse_reduce_sum_sparse",
+    "reduce_max_sparse": "sparse_reduce_max_sparse", "merge": "sparse_merge", "placeholder": "sparse_placeholder",
+    "to_dense_at": "sparse_to_dense", "matmul": "sparse_matmul",
+    "convert_to_tensor_or_sparse_tensor": "convert_to_tensor_or_sparse_tensor",
+}  # fmt: skip
+_ELSEWHERE |= {f"compat.v1.{name}": f"gradtape.compat.v1.v1_sparse:{at}" for at, name in _V1_SPARSE.items()}
+_ELSEWHERE["compat.v1.sparse"] = "gradtape.compat.v1.v1_sparse"
+
 _OPERATORS = (
     " Adjoint BlockDiag BlockLowerTriangular Circulant Circulant2D Circulant3D Composition Diag FullMatrix Householder "
     "Identity Inversion Kronecker LowRankUpdate LowerTriangular Permutation ScaledIdentity Toeplitz Tridiag Zeros"
 ).split(" ")
 _ELSEWHERE |= {f"linalg.LinearOperator{k}": f"gradtape.linear_operator:LinearOperator{k}" for k in _OPERATORS}
 
-_NO_SPARSE = (
-    "a tf.SparseTensor of gradtape is what sets and decoders return, without ops of its own. Hint: "
-    "tf.sparse.to_dense, tf.gather and tf.scatter_nd; sparse gradients are tf.IndexedSlices."
-)
 _NO_ESTIMATORS = (
     "estimators were taken out of TensorFlow itself (2.16). Hint: a training loop with tf.GradientTape."
 )
 _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 
 _WORDS = {
-    "sparse": _NO_SPARSE,
-    "SparseTensorSpec": _NO_SPARSE,
     "string_to_hash_bucket": _V1_ONLY.format("tf.strings.to_hash_bucket"),
     "feature_column": (
         "feature columns were replaced by preprocessing layers in TensorFlow itself. Hint: NumPy or pandas, then "
@@ -149,6 +160,6 @@ def lookup_in(space: str, name: str) -> Any:
     raise AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {words}" if words else ""))
 
 
-def has_words(space: str, name: str) -> bool:
-    """Whether there are words about a name that is missing."""
-    return f"{space}.{name}" in _WORDS
+def is_known(space: str, name: str) -> bool:
+    """Whether a name that a namespace does not have is found elsewhere, or there are words about it."""
+    return f"{space}.{name}" in _ELSEWHERE or f"{space}.{name}" in _WORDS

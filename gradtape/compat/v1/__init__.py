@@ -267,6 +267,11 @@ _MOVED = {
         "debugging.assert_non_negative": "assert_non_negative", "debugging.assert_integer": "assert_integer",
         "debugging.assert_type": "assert_type", "debugging.assert_rank_at_least": "assert_rank_at_least",
         "debugging.assert_less_equal": "assert_less_equal", "debugging.assert_greater_equal": "assert_greater_equal",
+        "sparse.tensor.SparseTensorValue": "SparseTensorValue", "sparse.to_dense": "sparse_tensor_to_dense",
+        "sparse.sparse_dense_matmul": "sparse_tensor_dense_matmul",
+        **{f"sparse.{name}": f"sparse_{name}" for name in (
+            "fill_empty_rows mask maximum minimum reorder reset_shape reshape retain segment_mean segment_sqrt_n "
+            "segment_sum slice softmax to_indicator transpose").split()},
         "zeros_initializer": "zeros_initializer", "ones_initializer": "ones_initializer",
         "initializers.GlorotUniform": "glorot_uniform_initializer",
         "initializers.GlorotNormal": "glorot_normal_initializer",
@@ -313,7 +318,7 @@ def __getattr__(name: str) -> _Any:
         for part in _MOVED[name].split("."):
             found = getattr(found, part)
         return found
-    if _absent.has_words("compat.v1", name):
+    if _absent.is_known("compat.v1", name):
         return _absent.lookup_in("compat.v1", name)
     return getattr(_tf, name)
 

@@ -265,6 +265,6 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    if _absent.has_words("compat.v1.train", name):
+    if _absent.is_known("compat.v1.train", name):
         return _absent.lookup_in("compat.v1.train", name)
     return getattr(_tf.train, name)

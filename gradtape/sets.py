@@ -1,0 +1,78 @@
+"""`tf.sets`: the rows along the last axis of tensors as sets, without order and repetitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.base import errors
+from gradtape._src.base.calls import one_call_each
+from gradtape._src.ops.static import array_of
+from gradtape._src.tensors.conversion import as_tensor
+from gradtape.sparse.tensor import SparseTensor
+
+
+def _rows(value: Any) -> tuple[dict, tuple[int, ...], Any]:
+    """For each row the set of its values; the shape of the rows; the type."""
+    if isinstance(value, SparseTensor):
+        shape = tuple(int(d) for d in array_of(value.dense_shape))[:-1]
+        sets: dict = {place: set() for place in np.ndindex(*shape)}
+        for place, v in zip(array_of(value.indices).tolist(), array_of(value.values).tolist(), strict=True):
+            sets[tuple(place[:-1])].add(v)
+        return sets, shape, value.dtype
+    x = as_tensor(value)
+    if x.ndim == 0:
+        raise ValueError("sets: a set is the last axis of a tensor; got a scalar.")
+    if not x.dtype.is_integer:
+        raise TypeError(f"sets: expected integers; got {x.dtype.name}.")
+    values = array_of(x)
+    return (
+        {place: set(values[place].tolist()) for place in np.ndindex(*values.shape[:-1])},
+        values.shape[:-1],
+        x.dtype,
+    )
+
+
+def _combined(a: Any, b: Any, how: Any) -> SparseTensor:
+    first, shape, dtype = _rows(a)
+    second, other, _ = _rows(b)
+    if not shape:
+        raise errors.InvalidArgumentError("sets: Shape has rank 1 < 2; expected rows of sets.")
+    if shape != other:
+        raise errors.InvalidArgumentError(f"sets: Mismatched group shape {list(shape)} vs {list(other)}.")
+    out = {place: sorted(how(first[place], second[place])) for place in first}
+    indices = [(*place, i) for place, row in out.items() for i in range(len(row))]
+    values = [v for row in out.values() for v in row]
+    most = max((len(row) for row in out.values()), default=0)
+    return SparseTensor(
+        np.array(indices, np.int64).reshape(len(indices), len(shape) + 1),
+        np.array(values, dtype.as_numpy_dtype),
+        np.array([*shape, most], np.int64),
+    )
+
+
+def intersection(a: Any, b: Any, validate_indices: Any = True) -> Any:
+    """What is in both sets, for each pair of rows."""
+    return _combined(a, b, lambda x, y: x & y)
+
+
+def union(a: Any, b: Any, validate_indices: Any = True) -> Any:
+    """What is in one of two sets, for each pair of rows."""
+    return _combined(a, b, lambda x, y: x | y)
+
+
+def difference(a: Any, b: Any, aminusb: Any = True, validate_indices: Any = True) -> Any:
+    """What is in `a` and not in `b` (or the other way round), for each pair of rows."""
+    return _combined(a, b, (lambda x, y: x - y) if aminusb else (lambda x, y: y - x))
+
+
+def size(a: Any, validate_indices: Any = True) -> Any:
+    """How many different values each row of a sparse tensor has."""
+    if not isinstance(a, SparseTensor):
+        raise TypeError(f"Expected `SparseTensor`, got {a!r}.")
+    sets, shape, _ = _rows(a)
+    return as_tensor(np.array([len(s) for s in sets.values()], np.int32).reshape(shape))
+
+
+one_call_each(globals())

@@ -1,0 +1,266 @@
+"""Sums and maxima over axes of sparse tensors, sums of rows that indices name, and counts of values."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.base import dtypes
+from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops import statistics
+from gradtape._src.ops.arithmetic import sqrt
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.comparison import select
+from gradtape._src.ops.creation import ones
+from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.movement import reshape
+from gradtape._src.ops.segments import unsorted_segment_max, unsorted_segment_sum
+from gradtape._src.ops.static import array_of
+from gradtape._src.tensors.conversion import as_tensor
+from gradtape.sparse.arranging import to_dense
+from gradtape.sparse.ordering import check_inside, keys_of
+from gradtape.sparse.tensor import SparseTensor, SparseTensorValue, as_sparse, made, places_of, sizes_of
+
+
+def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse: bool, largest: bool) -> Any:
+    x = as_sparse(sp_input)
+    places, sizes = places_of(x), sizes_of(x)
+    rank = len(sizes)
+    axes = np.arange(rank) if axis is None else np.reshape(array_of(axis), -1)
+    for a in axes.tolist():
+        if not -rank <= a < rank:
+            raise InvalidArgumentError(
+                f"{op}: Invalid reduction dimension {a}, for input with {rank} dimensions."
+            )
+    gone = {int(a) % rank for a in axes}
+    kept = [d for d in range(rank) if d not in gone]
+    inner, outer = [sizes[d] for d in kept], [1 if d in gone else n for d, n in enumerate(sizes)]
+    shape = outer if keepdims else inner
+    check_inside(op, places, sizes)
+    keys = keys_of(places[:, kept], inner) if kept else np.zeros(len(places), np.int64)
+    if not output_is_sparse:
+        n = prod(inner)
+        total = (unsorted_segment_max if largest else unsorted_segment_sum)(x.values, keys, n)
+        if largest:  # without elements the maximum is 0
+            some = np.bincount(keys, minlength=n) > 0
+            total = select(as_tensor(some), total, cast(0, x.dtype))
+        return reshape(total, shape)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    values = (unsorted_segment_max if largest else unsorted_segment_sum)(
+        x.values, group.reshape(-1), len(first)
+    )
+    if keepdims:
+        new = places[first].copy()
+        new[:, sorted(gone)] = 0
+    else:
+        new = places[first][:, kept]
+    return made(new, values, shape)
+
+
+def reduce_sum(
+    sp_input: Any,
+    axis: Any = None,
+    keepdims: Any = None,
+    output_is_sparse: Any = False,
+    name: str | None = None,
+) -> Any:
+    """The sum of a sparse tensor over some axes (all by default), as a dense tensor unless `output_is_sparse`."""
+    return _reduced("reduce_sum", sp_input, axis, keepdims, output_is_sparse, False)
+
+
+def reduce_max(
+    sp_input: Any,
+    axis: Any = None,
+    keepdims: Any = None,
+    output_is_sparse: Any = False,
+    name: str | None = None,
+) -> Any:
+    """The largest element of a sparse tensor over some axes (all by default); those that are missing do not count.
+
+    It is 0 where there are none.
+    """
+    return _reduced("reduce_max", sp_input, axis, keepdims, output_is_sparse, True)
+
+
+# ---- rows of a dense tensor -----------------------------------------------------------------------
+
+
+def _segments(
+    op: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any
+) -> tuple[Any, np.ndarray, int]:
+    """The rows that indices name, their segments, and how many there are."""
+    x, at, ids = as_tensor(data), array_of(as_tensor(indices)), array_of(as_tensor(segment_ids))
+    if at.ndim != 1 or ids.ndim != 1 or at.size != ids.size:
+        raise InvalidArgumentError(f"{op}: segment_ids and indices should have same size.")
+    outside = (at < 0) | (at >= x.shape[0])
+    if outside.any():
+        k = int(outside.argmax())
+        raise InvalidArgumentError(f"{op}: Bad: indices[{k}] == {at[k]} out of range [0, {x.shape[0]})")
+    n = int(ids[-1]) + 1 if ids.size else 0
+    if num_segments is not None:
+        n = int(array_of(num_segments))
+    if ids.size and ids[0] < 0:
+        raise InvalidArgumentError(
+            f"{op}: Segment id {ids[0]} out of range [0, {n}), possibly because 'segment_ids' input is not sorted."
+        )
+    if (ids[1:] < ids[:-1]).any():
+        raise InvalidArgumentError(f"{op}: segment ids are not increasing")
+    if num_segments is not None and ids.size and ids[-1] >= n:
+        raise InvalidArgumentError(f"{op}: segment ids must be < num_segments")
+    return gather(x, at.astype(np.int64)), ids.astype(np.int64), n
+
+
+def segment_sum(
+    data: Any,
+    indices: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    name: str | None = None,
+    sparse_gradient: Any = False,
+) -> Any:
+    """For each segment the sum of the rows `data[indices[i]]` with its id; the ids do not decrease."""
+    return unsorted_segment_sum(*_segments("segment_sum", data, indices, segment_ids, num_segments))
+
+
+def _divided_sum(op: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any, root: bool) -> Any:
+    x = as_tensor(data)
+    if not x.dtype.is_floating:
+        raise InvalidArgumentError(
+            f"Value for attr 'T' of {x.dtype.name} is not in the list of allowed values: bfloat16, half, float, double"
+        )
+    rows, ids, n = _segments(op, x, indices, segment_ids, num_segments)
+    count = cast(as_tensor(np.maximum(np.bincount(ids, minlength=n), 1)), x.dtype)
+    by = reshape(sqrt(count) if root else count, [n, *[1] * (x.ndim - 1)])
+    return unsorted_segment_sum(rows, ids, n) / by
+
+
+def segment_mean(
+    data: Any,
+    indices: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    name: str | None = None,
+    sparse_gradient: Any = False,
+) -> Any:
+    """For each segment the mean of the rows `data[indices[i]]` with its id; 0 without any."""
+    return _divided_sum("segment_mean", data, indices, segment_ids, num_segments, False)
+
+
+def segment_sqrt_n(
+    data: Any,
+    indices: Any,
+    segment_ids: Any,
+    num_segments: Any = None,
+    name: str | None = None,
+    sparse_gradient: Any = False,
+) -> Any:
+    """For each segment the sum of the rows `data[indices[i]]` with its id, divided by the root of their number."""
+    return _divided_sum("segment_sqrt_n", data, indices, segment_ids, num_segments, True)
+
+
+# ---- counts ---------------------------------------------------------------------------------------
+
+
+def bincount(
+    values: Any,
+    weights: Any = None,
+    axis: Any = 0,
+    minlength: Any = None,
+    maxlength: Any = None,
+    binary_output: Any = False,
+    name: str | None = None,
+) -> Any:
+    """How often each integer occurs, as a sparse tensor; only integers that do are there.
+
+    Args:
+      values: integers that are not negative, of rank 1 or 2, or a sparse matrix of them.
+      weights: what each counts, in place of 1; of the same shape.
+      axis: -1 counts in each row, 0 or None in all.
+      minlength, maxlength: the length of the result at least and at most; integers beyond it are left out.
+      binary_output: 1 for an integer that occurs, however often.
+    """
+    if axis not in (None, 0, -1):
+        raise ValueError(
+            f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported."
+        )
+    if binary_output and weights is not None:
+        raise ValueError(
+            "Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one."
+        )
+    rows, numbers, factors, height, dtype = _counted(values, weights, axis)
+    if (numbers < 0).any():
+        raise InvalidArgumentError("bincount: Input values must all be non-negative")
+    length = int(numbers.max()) + 1 if numbers.size else 0
+    if minlength is not None:
+        length = max(length, int(array_of(minlength)))
+    if maxlength is not None:
+        length = min(length, int(array_of(maxlength)))
+    keep = np.flatnonzero(numbers < length)
+    _, first, group = np.unique(
+        rows[keep] * max(length, 1) + numbers[keep], return_index=True, return_inverse=True
+    )
+    if binary_output:
+        counts = ones([len(first)], dtype)
+    elif factors is None:
+        counts = cast(np.bincount(group.reshape(-1), minlength=len(first)), dtype)
+    else:
+        counts = unsorted_segment_sum(gather(factors, keep), group.reshape(-1), len(first))
+    places = np.stack([rows[keep], numbers[keep]], -1)[first]
+    return made(places[:, 1:], counts, [length]) if height is None else made(places, counts, [height, length])
+
+
+def _counted(values: Any, weights: Any, axis: Any) -> tuple[np.ndarray, np.ndarray, Any, int | None, Any]:
+    """The row, the integer and the weight of each value; the number of rows, None if they count as one; the type."""
+    if isinstance(values, (SparseTensor, SparseTensorValue)):
+        x: Any = as_sparse(values)
+        places, numbers = places_of(x), array_of(x.values)
+        rows, height = (places[:, 0], sizes_of(x)[0]) if len(sizes_of(x)) == 2 else (None, None)
+        if weights is not None:
+            w = as_sparse(weights)
+            if not np.array_equal(places_of(w), places) or sizes_of(w) != sizes_of(x):
+                raise InvalidArgumentError("'weights' and 'values' must have the same indices.")
+            weights = w.values
+    else:
+        x = as_tensor(values)
+        numbers, rows, height = array_of(x), None, None
+        if weights is not None:
+            weights = as_tensor(weights)
+            if weights.shape != x.shape:
+                raise InvalidArgumentError(
+                    "bincount: Weights and data must have the same shape. Weight shape: "
+                    f"{weights.shape}; data shape: {x.shape}"
+                )
+            weights = reshape(weights, [-1])
+        if numbers.ndim == 2:
+            height = len(numbers)
+            rows = np.repeat(np.arange(height), numbers.shape[1])
+        numbers = numbers.reshape(-1)
+    if x.dtype not in (dtypes.int32, dtypes.int64):
+        raise InvalidArgumentError(
+            f"Value for attr 'T' of {x.dtype.name} is not in the list of allowed values: int32, int64"
+        )
+    if axis != -1 or rows is None:
+        rows, height = np.zeros(len(numbers), np.int64), None
+    return rows, numbers.astype(np.int64), weights, height, x.dtype
+
+
+def dense_bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: Any = False,
+) -> Any:
+    """`tf.math.bincount` of a sparse tensor: elements that are missing do not count."""
+    x = as_sparse(arr)
+    w = None if weights is None else as_sparse(weights)
+    if axis != -1 or len(sizes_of(x)) < 2:
+        values = None if w is None else w.values
+        return statistics.bincount(x.values, values, minlength, maxlength, dtype, None, axis, binary_output)
+    out = to_dense(bincount(x, w, -1, minlength, maxlength, binary_output))
+    return cast(out, dtype) if w is None else out
