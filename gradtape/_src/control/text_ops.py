@@ -17,6 +17,7 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.graph.ir import Callback
 from gradtape._src.graph.trace import shape_in_world
 from gradtape._src.tensors import conversion, text
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class Bad(ValueError):
@@ -143,5 +144,5 @@ def is_ragged(value: Any) -> bool:
 def is_sparse(value: Any) -> bool:
     """Whether it is a sparse tensor."""
     return (
-        hasattr(type(value), "dense_shape") and hasattr(type(value), "indices") and hasattr(value, "values")
+        not isinstance(value, IndexedSlices) and hasattr(value, "dense_shape") and hasattr(value, "indices")
     )

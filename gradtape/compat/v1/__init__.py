@@ -6,6 +6,7 @@ Everything that is not here is gradtape's. Graphs and sessions are not: what nee
 
 from __future__ import annotations
 
+import importlib as _importlib
 import sys as _sys
 import types as _types
 from collections.abc import Iterator as _Iterator
@@ -262,6 +263,19 @@ _MOVED = {
         "linalg.trace": "trace", "linalg.cross": "cross", "linalg.tensor_diag": "diag",
         "linalg.tensor_diag_part": "diag_part", "linalg.triangular_solve": "matrix_triangular_solve",
         "io.gfile": "gfile", "io.read_file": "read_file", "io.write_file": "write_file",
+        "io.matching_files": "matching_files", "io.decode_raw": "decode_raw", "io.decode_csv": "decode_csv",
+        "io.decode_base64": "decode_base64", "io.encode_base64": "encode_base64",
+        "io.decode_compressed": "decode_compressed", "io.decode_json_example": "decode_json_example",
+        "io.parse_example": "parse_example", "io.parse_single_example": "parse_single_example",
+        "io.parse_single_sequence_example": "parse_single_sequence_example", "io.parse_tensor": "parse_tensor",
+        "io.serialize_tensor": "serialize_tensor", "io.FixedLenFeature": "FixedLenFeature",
+        "io.VarLenFeature": "VarLenFeature", "io.FixedLenSequenceFeature": "FixedLenSequenceFeature",
+        "io.SparseFeature": "SparseFeature", "strings.join": "string_join", "strings.strip": "string_strip",
+        "strings.to_hash_bucket_fast": "string_to_hash_bucket_fast", "strings.regex_replace": "regex_replace",
+        "strings.to_hash_bucket_strong": "string_to_hash_bucket_strong",
+        "compat.v1.strings.string_split": "string_split", "compat.v1.strings.to_number": "string_to_number",
+        "compat.v1.strings.to_hash_bucket": "string_to_hash_bucket", "compat.v1.strings.substr": "substr",
+        "compat.v1.strings.reduce_join": "reduce_join",
         "debugging.check_numerics": "check_numerics", "debugging.assert_near": "assert_near",
         "debugging.assert_positive": "assert_positive", "debugging.assert_scalar": "assert_scalar",
         "debugging.assert_non_negative": "assert_non_negative", "debugging.assert_integer": "assert_integer",
@@ -313,6 +327,8 @@ _space("data", make_one_shot_iterator=iter, make_initializable_iterator=_make_in
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "strings":  # imported when it is used
+        return _importlib.import_module(f"{__name__}.strings")
     if name in _MOVED:
         found: _Any = _tf
         for part in _MOVED[name].split("."):
