@@ -179,6 +179,14 @@ class DatasetBase:
             "element_spec: what comes out of this pipeline is only known from an element, and it has none."
         )
 
+    def _example(self) -> Any:
+        """The first element; if there is none, one that could be: zeros, and datasets without elements."""
+        try:
+            return self._first()
+        except ValueError:
+            spec = self._spec(True)
+            return nest.map_structure(kinds.example, spec)
+
     def cardinality(self) -> Any:
         """The number of elements, an int64 tensor; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return ops.constant(self._size(), dtypes.int64)

@@ -10,19 +10,20 @@ import numpy as np
 
 from gradtape._src import ops
 from gradtape._src.base import dtypes, nest
-from gradtape._src.base.shape import TensorShape, TensorSpec
+from gradtape._src.base.shape import TensorSpec
 from gradtape._src.tensors import text
 from gradtape.data import rows
 from gradtape.data.base import INFINITE, UNKNOWN, Run, invalid, number
 from gradtape.data.dataset import Unary
 from gradtape.data.failures import Failure, Guarded, Raising, attempt, flattened, gathered, resumable
 from gradtape.data.structure import (
+    batched_spec,
     columns,
     is_composite,
     is_spec_of_composite,
     is_tensor,
     packer,
-    with_shapes,
+    row_spec,
 )
 
 
@@ -54,11 +55,7 @@ def stack(parts: Sequence[Any], spec: Any = None) -> Any:
         if first.dtype is dtypes.string:
             return text.make(np.stack([text.array_of(p) for p in parts]))
         return ops.stack(list(parts))
-    if first is None:
-        return None
-    raise invalid(
-        "Dataset.batch: elements that are datasets cannot be batched. Hint: ds.flat_map(lambda window: window.batch(n))."
-    )
+    return None if first is None else first._type_spec._stacked(parts)
 
 
 class Batches(Unary):
@@ -93,10 +90,10 @@ class _BatchDataset(Batches):
     def _spec(self, look: bool = False) -> Any:
         spec = self._input._spec(look)
         first = self._count if self._drop else None
-        return None if spec is None else with_shapes(spec, lambda s: TensorShape([first]).concatenate(s))
+        return None if spec is None else batched_spec(spec, first)
 
     def _of(self, spec: Any, size: int | None) -> Any:
-        return with_shapes(spec, lambda s: TensorShape([size]).concatenate(s))
+        return batched_spec(spec, size)
 
     def _likely(self) -> Any:
         likely = self._input._likely()
@@ -215,17 +212,16 @@ def _want_rows(spec: Any) -> None:
 
 def _rows_of(spec: Any) -> Any:
     _want_rows(spec)
-    return with_shapes(spec, lambda s: s[1:], "unbatch")
+    return row_spec(spec)
 
 
 def _unstacked(parts: Sequence[Any]) -> list[Sequence[Any]]:
     """The rows of each part."""
-    shapes = [p.shape for p in parts if p is not None]
-    if any(s.rank == 0 for s in shapes):
+    if any(is_tensor(p) and not p.ndim for p in parts):
         raise invalid(
             "Input element must have a non-scalar value in each component: unbatch takes their rows."
         )
-    sizes = [s[0] for s in shapes]
+    sizes = [rows.count(p) for p in parts if p is not None]
     for i, size in enumerate(sizes):
         if size != sizes[0]:
             raise invalid(
@@ -257,14 +253,12 @@ class _RebatchDataset(Unary):
         spec = self._input._spec(look)
         same = len(set(self._sizes)) == 1 and self._drop
         first = self._sizes[0] if same else None
-        return None if spec is None else with_shapes(spec, lambda s: TensorShape([first]).concatenate(s[1:]))
+        return None if spec is None else batched_spec(row_spec(spec), first)
 
     def _likely(self) -> Any:
         likely = self._input._likely()
         size = self._sizes[0]
-        return (
-            None if likely is None else with_shapes(likely, lambda s: TensorShape([size]).concatenate(s[1:]))
-        )
+        return None if likely is None else batched_spec(row_spec(likely), size)
 
     def _kinds(self) -> list | None:
         return [self._likely()] if self._drop and len(set(self._sizes)) == 1 and self._likely() else None

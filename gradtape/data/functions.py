@@ -7,6 +7,8 @@ datasets, and those whose results have no shape before they have a value.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +24,20 @@ from gradtape._src.engines import NATIVE
 from gradtape._src.functions.arguments import Given
 from gradtape._src.functions.concrete import TracedFunction
 from gradtape._src.functions.function import _ONCE, Function
-from gradtape._src.graph.ir import Callback
+from gradtape._src.graph.ir import Callback, Graph, symbolic
 from gradtape._src.tensors import random as _random
+from gradtape._src.tensors.composite import CompositeTensor
+from gradtape.data import kinds
 from gradtape.data.base import invalid
-from gradtape.data.structure import is_defined, is_plain, is_tensor, normalise, spec_of
+from gradtape.data.structure import (
+    DatasetSpec,
+    NoneTensorSpec,
+    is_defined,
+    is_plain,
+    is_tensor,
+    normalise,
+    spec_of,
+)
 
 _debug = False
 
@@ -67,6 +79,7 @@ class DataFunction:
         self._finish = finish or self._as_element
         self._eager = eager
         self._known: dict[tuple, TracedFunction | None] = {}  # None: runs eagerly
+        self._statics: dict[str, Any] = {}
         self._lock = Lock()
         self.pure = False  # whether it does nothing but compute; known once it is traced
         # Every stage of a pipeline converts by itself: the wrapper below is no code of the user's.
@@ -88,7 +101,7 @@ class DataFunction:
     def _body(self, *args: Any) -> Any:
         given = nest.map_structure(lambda x: x, args)  # dicts of its own: `(d, d.pop("label"))` is usual
         result = self._finish(convert(self.function)(*given))
-        if not all(map(is_tensor, nest.flatten(result))):
+        if not all(is_tensor(x) or isinstance(x, CompositeTensor) for x in nest.flatten(result)):
             raise Untraceable("it returns datasets or None")
         return result
 
@@ -167,27 +180,53 @@ class DataFunction:
             return flat[0]
         return map_parts(lambda parts: parts.spec, nest.pack_sequence_as(structure, flat))
 
-    def result_of(self, spec: tuple, likely: tuple | None) -> Any:
-        """The spec of the result for arguments some of whose sizes are not known.
+    def result_of(self, specs: tuple) -> Any:
+        """The spec of the result for arguments some of whose sizes are not known; None if that needs values."""
+        found = self.result(specs) if is_defined(specs) else None
+        return self._static(specs) if found is None else found
 
-        The function is traced with two choices of these sizes: sizes of the result that differ depend on
-        them. `likely` are fully known specs that will come.
+    def _static(self, specs: tuple) -> Any:
+        """The spec of the result as a trace for unknown sizes has it."""
+        if (
+            self._eager
+            or _debug
+            or any(isinstance(s, (DatasetSpec, NoneTensorSpec)) for s in nest.flatten(specs))
+        ):
+            return None
+        key = repr(specs)
+        if key not in self._statics:
+            try:
+                with aside(), _random.isolated(_random.isolated_seeds()):
+                    concrete = self._traced.get_concrete_function(*specs)
+                self._statics[key] = spec_of(concrete.structured_outputs)
+            except Exception:  # it shows when the function runs
+                self._statics[key] = None
+        return self._statics[key]
+
+    def sketch(self, specs: tuple) -> Any:
+        """What the function returns for symbols of these specs, and empty datasets; None if it needs more than that.
+
+        Raises:
+          TypeError: if it does not take such arguments, or returns something else than it should.
         """
-        if is_defined(spec):
-            return self.result(spec)
+        with contextlib.suppress(ValueError):
+            inspect.signature(self.function).bind(*specs)
+        if not all(isinstance(s, (TensorSpec, DatasetSpec)) for s in nest.flatten(specs)):
+            return None
+        graph = Graph()
         try:
-            known = _filled(spec) if likely is None else likely
-            first = self.result(known)
-            second = None if first is None else self.result(_sized(spec, known, lambda _, now: now + 1))
-        except Exception:  # it wants other sizes than those tried here
+            given = nest.map_structure(lambda s: _stand_in(s, graph), specs)
+            with aside(graph), _random.isolated(_random.isolated_seeds()):
+                result = convert(self.function)(*given)
+        except Exception:
             return None
-        if first is None or second is None:
-            return None
+        return self._finish(result)
 
-        def merge(a: TensorSpec, b: TensorSpec) -> TensorSpec:
-            return TensorSpec(a.shape.most_specific_compatible_shape(b.shape), a.dtype)
 
-        return nest.map_structure(merge, first, second)
+def _stand_in(spec: Any, graph: Graph) -> Any:
+    if isinstance(spec, DatasetSpec):
+        return kinds.ListDataset([], spec.element_spec)
+    return symbolic(graph.input(tuple(spec.shape), spec.dtype._code))
 
 
 def _is_ours(error: Exception) -> bool:
@@ -217,29 +256,13 @@ def _placeholder(spec: TensorSpec) -> Any:
     return _core.symbolic(tuple(spec.shape), spec.dtype._code, None)
 
 
-def _filled(spec: Any) -> Any:
-    """A spec with numbers for unknown sizes: the same along the same axis."""
-    return _sized(spec, spec, lambda axis, _: 2 * axis + 2)
-
-
-def _sized(spec: Any, known: Any, size: Callable[[int, Any], int]) -> Any:
-    """`known` with other sizes where those of `spec` are open."""
-
-    def leaf(s: Any, k: Any) -> Any:
-        if not isinstance(s, TensorSpec) or s.shape.rank is None:
-            return k
-        pairs = zip(s.shape, k.shape, strict=True)
-        sizes = [size(axis, now) if d is None else d for axis, (d, now) in enumerate(pairs)]
-        return TensorSpec(sizes, s.dtype)
-
-    return nest.map_structure(leaf, spec, known)
-
-
 def spec_of_result(function: DataFunction, args: tuple) -> Any:
     """The spec of one result; sizes are left open, for the next one may have others."""
 
     def opened(s: Any) -> Any:
-        return TensorSpec(unknown_shape(s.shape.rank), s.dtype) if isinstance(s, TensorSpec) else s
+        if isinstance(s, TensorSpec):
+            return TensorSpec(unknown_shape(s.shape.rank), s.dtype)
+        return s if isinstance(s, DatasetSpec) else s._with_tensor_ranks_only()
 
     with aside():
         return nest.map_structure(opened, spec_of(function(*args)))

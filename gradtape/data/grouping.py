@@ -11,6 +11,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.shape import TensorSpec
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset, Unary
 from gradtape.data.failures import Failure, Guarded, Raising, filled, flattened
@@ -44,6 +45,15 @@ class ListDataset(Dataset):
 
     def _elements(self, run: Run) -> Iterator[Any]:
         return iter(self._list)
+
+
+def example(spec: Any) -> Any:
+    """Something that a spec describes, for functions whose results are to be described."""
+    if isinstance(spec, DatasetSpec):
+        return ListDataset([], spec.element_spec)
+    if not isinstance(spec, TensorSpec) or spec.shape.rank is None:
+        raise ValueError(f"element_spec: the dataset is empty, and its elements would be of {spec!r}.")
+    return ops.zeros([1 if d is None else d for d in spec.shape], spec.dtype)
 
 
 class _WindowDataset(Unary):
@@ -148,23 +158,31 @@ class _GroupByWindowDataset(Unary):
             self._window = DataFunction(
                 lambda key: ops.constant(size, dtypes.int64), "group_by_window", _as_key
             )
-        likely = source._likely()
+        likely, spec = source._likely(), source._spec()
         if likely is not None:
             self._key.concrete(arguments(likely))
+        key = TensorSpec((), dtypes.int64)
+        if not eager:
+            self._window.concrete((key,))
+        made = None if spec is None else self._reduce.sketch((key, DatasetSpec(spec)))
+        self._known = None if made is None else made._spec()
 
     @staticmethod
     def _as_dataset(result: Any) -> Any:
         if not isinstance(result, DatasetBase):
-            raise TypeError(f"`reduce_func` must return a Dataset object. Got {type(result)}.")
+            raise TypeError(
+                "Invalid `reduce_func`. `reduce_func` must return a single `tf.data.Dataset` object but its return type "
+                f"is {type(result)}."
+            )
         return result
 
     def _spec(self, look: bool = False) -> Any:
-        if not look:
-            return None
-        first = self._input._first()
-        with aside():
-            key = self._key(*arguments(first))
-            return self._reduce(key, ListDataset([first], self._input._spec(True)))._spec(True)
+        if self._known is None and look:
+            spec = self._input._spec(True)
+            with aside():
+                key = self._key(*arguments(self._input._example()))
+                self._known = self._reduce(key, ListDataset([], spec))._spec(True)
+        return self._known
 
     def _likely(self) -> Any:
         return None

@@ -15,7 +15,7 @@ _NAMES = {
     "combine": "_ConcatenateDataset _ZipDataset choose_from_datasets sample_from_datasets",
     "dataset": "Dataset",
     "generators": "_GeneratorDataset",
-    "grouping": "_GroupByWindowDataset _WindowDataset bucket_by_sequence_length",
+    "grouping": "ListDataset _GroupByWindowDataset example _WindowDataset bucket_by_sequence_length",
     "in_graph": "DatasetArgument IteratorArgument for_elements next_element",
     "mapping": (
         "_FilterDataset _FlatMapDataset _IgnoreErrorsDataset _InterleaveDataset _MapDataset _ScanDataset "

@@ -20,7 +20,7 @@ from gradtape.data.functions import DataFunction, arguments, spec_of_result
 from gradtape.data.in_graph import fold
 from gradtape.data.prefetch import Ahead, Mingled, threads_for
 from gradtape.data.rows import Table
-from gradtape.data.structure import normalise, same_form, spec_of
+from gradtape.data.structure import common, normalise, same_form, spec_of
 from gradtape.data.vectorized import MappedTable, RowFunction, filtered
 
 _log = logging.getLogger("gradtape")
@@ -73,10 +73,7 @@ class _MapDataset(Functional):
 
     def _spec(self, look: bool = False) -> Any:
         spec = self._input._spec(look)
-        likely = self._input._likely()
-        found = None
-        if spec is not None:
-            found = self._function.result_of(arguments(spec), None if likely is None else arguments(likely))
+        found = None if spec is None else self._function.result_of(arguments(spec))
         if found is None and look:
             found = spec_of_result(self._function, arguments(self._input._first()))
         return found
@@ -228,10 +225,11 @@ class _ScanDataset(Functional):
 
     def _spec(self, look: bool = False) -> Any:
         spec, state = self._input._spec(look), spec_of(self._state)
-        likely = self._input._likely()
-        found = None
-        if spec is not None:
-            found = self._function.result_of((state, spec), None if likely is None else (state, likely))
+        found = None if spec is None else self._function.result_of((state, spec))
+        while found is not None and same_form(state, found[0]) and common(state, found[0]) != state:
+            # Sizes of the state that change are not known, and may be others again then.
+            state = common(state, found[0])
+            found = self._function.result_of((state, spec))
         if found is None and look:
             found = spec_of_result(self._function, (self._state, self._input._first()))
         return None if found is None else found[1]
@@ -273,6 +271,9 @@ class _FlatMapDataset(Functional):
     def __init__(self, source: Any, map_func: Callable) -> None:
         super().__init__(source)
         self._function = DataFunction(map_func, self._op, self._as_dataset, eager=True)
+        spec = source._spec()
+        made = None if spec is None else self._function.sketch(arguments(spec))
+        self._known = None if made is None else made._spec()
 
     def _as_dataset(self, result: Any) -> Any:
         if not isinstance(result, DatasetBase):
@@ -282,11 +283,10 @@ class _FlatMapDataset(Functional):
         return result
 
     def _spec(self, look: bool = False) -> Any:
-        if not look:
-            return None
-        with aside():
-            inner = self._function(*arguments(self._input._first()))
-        return inner._spec(True)
+        if self._known is None and look:
+            with aside():
+                self._known = self._function(*arguments(self._input._example()))._spec(True)
+        return self._known
 
     def _likely(self) -> Any:
         return None

@@ -14,7 +14,15 @@ from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.tensors import text
 from gradtape.data.base import Run
 from gradtape.data.batching import Batches, by_count, stack
-from gradtape.data.structure import columns, is_spec_of_composite, normalise, packer, with_shapes
+from gradtape.data.structure import (
+    DatasetSpec,
+    batched_spec,
+    columns,
+    is_spec_of_composite,
+    normalise,
+    packer,
+    row_spec,
+)
 
 
 class _PaddedBatchDataset(Batches):
@@ -34,6 +42,8 @@ class _PaddedBatchDataset(Batches):
         super().__init__(source, batch_size, drop_remainder)
         spec = source._spec()
         for s in [] if spec is None else nest.flatten(spec):
+            if isinstance(s, DatasetSpec):
+                raise TypeError("`padded_batch` is not supported for datasets of datasets")
             if is_spec_of_composite(s):
                 raise TypeError(
                     "`padded_batch` is only supported for datasets that produce tensor elements but type spec of elements "
@@ -94,7 +104,7 @@ class _PaddedBatchDataset(Batches):
             return None
         first = TensorShape([self._count if self._drop else None])
         if self._shapes is None:
-            return with_shapes(spec, lambda s: first.concatenate(s), self._op)
+            return batched_spec(spec, first[0])
         specs = zip(self._shapes, nest.flatten(spec), strict=True)
         return nest.pack_sequence_as(spec, [TensorSpec(first.concatenate(p), s.dtype) for p, s in specs])
 
@@ -108,16 +118,13 @@ class _PaddedBatchDataset(Batches):
         if not flat or not all(s.shape[1:].is_fully_defined() for s in flat):
             return None
         sizes = self._sizes() or [self._count]
-        return with_shapes(spec, lambda s: TensorShape([sizes[0]]).concatenate(s[1:]))
+        return batched_spec(row_spec(spec), sizes[0])
 
     def _kinds(self) -> list | None:
         defined, sizes = self._defined(), self._sizes()
         if defined is None or sizes is None:
             return None
-        return [
-            with_shapes(defined, lambda s, size=size: TensorShape([size]).concatenate(s[1:]))  # type: ignore[misc]
-            for size in sizes
-        ]
+        return [batched_spec(row_spec(defined), size) for size in sizes]
 
     def _elements(self, run: Run) -> Iterator[Any]:
         fillings: list = []

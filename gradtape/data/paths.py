@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from gradtape._src import ops
-from gradtape._src.base import dtypes
+from gradtape._src.base import dtypes, errors
 from gradtape._src.tensors import text
 
 
@@ -17,4 +17,6 @@ def strings(value: Any) -> list[str]:
     elif isinstance(value, (list, tuple)):
         value = [os.fspath(v) if isinstance(v, os.PathLike) else v for v in value]
     names = ops.convert_to_tensor(value, dtypes.string)
+    if names._symbol is not None:
+        raise errors.Untraceable("a name is a tensor of the traced function")
     return [os.fsdecode(name) for name in text.array_of(names).reshape(-1).tolist()]

@@ -25,10 +25,8 @@ class _RaggedBatchDataset(_BatchDataset):
 
     def _ragged(self, spec: Any) -> Any:
         """The spec of a part whose rows have different lengths."""
-        if not isinstance(spec, TensorSpec) or spec.shape.is_fully_defined():
+        if not isinstance(spec, TensorSpec) or spec.shape.rank is None or spec.shape.is_fully_defined():
             return spec
-        if spec.shape.rank is None:
-            raise ValueError("Dataset.ragged_batch: the rank of every part must be known.")
         return RaggedTensorSpec(spec.shape, spec.dtype, 0, self._row_splits_dtype)
 
     def _spec(self, look: bool = False) -> Any:

@@ -114,6 +114,13 @@ def column_of(part: Any) -> Any:
     return TextColumn(part) if text.is_text(part) else TensorColumn(part)
 
 
+def count(part: Any) -> int:
+    """The number of rows of a part of a batch."""
+    if hasattr(part, "shape"):
+        return part.shape[0]
+    return part._type_spec._to_batched_tensor_list(part)[0].shape[0]
+
+
 def unstack(part: Any, n: int) -> Sequence[Any]:
     """The `n` rows of a part of a batch."""
     if part is None:

@@ -14,7 +14,7 @@ from gradtape.data.base import INFINITE, Run, invalid, number
 from gradtape.data.dataset import Dataset
 from gradtape.data.rows import NumberColumn, Table, column_of
 from gradtape.data.seeds import SeedGenerator, bits
-from gradtape.data.structure import is_tensor, normalise, spec_of, with_shapes
+from gradtape.data.structure import is_tensor, normalise, row_spec, spec_of
 
 _BLOCK = 256
 
@@ -84,25 +84,25 @@ class _TensorSliceDataset(RowDataset):
         super().__init__()
         element = as_element(tensors, "from_tensor_slices")
         flat = nest.flatten(element)
-        known = [p for p in flat if p is not None]
-        for part in known:
-            if part.shape.rank == 0:
+        for part in flat:
+            if is_tensor(part) and part.shape.rank == 0:
                 raise ValueError(
                     "Unbatching a tensor is only supported for rank >= 1: from_tensor_slices takes the rows of its "
                     f"tensors; got {part!r}. Hint: from_tensors makes one element of a value."
                 )
-        self._count = known[0].shape[0]
-        for part in known[1:]:
-            if part.shape[0] != self._count:
+        self._element = row_spec(spec_of(element))
+        counts = [rows.count(p) for p in flat if p is not None]
+        self._count = counts[0]
+        for count in counts[1:]:
+            if count != self._count:
                 raise ValueError(
-                    f"Dimensions {self._count} and {part.shape[0]} are not compatible: from_tensor_slices needs as many "
-                    f"rows in every tensor; got shapes {', '.join(str(p.shape) for p in known)}."
+                    f"Dimensions {self._count} and {count} are not compatible: from_tensor_slices needs as many rows in "
+                    f"every tensor; got {', '.join(map(str, counts))} rows."
                 )
-        self._whole = spec_of(element)
         self._all = Table([column_of(p) for p in flat], element)
 
     def _spec(self, look: bool = False) -> Any:
-        return with_shapes(self._whole, lambda shape: shape[1:])
+        return self._element
 
 
 def _scalar(value: Any, op: str) -> Any:

@@ -15,7 +15,6 @@ from gradtape._src.base import nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors import conversion
-from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.data import kinds
 
 
@@ -24,8 +23,14 @@ class NoneTensorSpec(TypeSpec):
 
     _is_composite = False
 
-    def is_compatible_with(self, other: Any) -> bool:
-        return other is None or isinstance(other, NoneTensorSpec)
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        return spec_or_value is None or isinstance(spec_or_value, NoneTensorSpec)
+
+    def _batch(self, batch_size: int | None) -> NoneTensorSpec:
+        return self
+
+    def _unbatch(self) -> NoneTensorSpec:
+        return self
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, NoneTensorSpec)
@@ -40,7 +45,7 @@ class NoneTensorSpec(TypeSpec):
 class DatasetSpec(TypeSpec):
     """The spec of a dataset that is an element (of `window`): what its elements look like."""
 
-    _is_composite = False
+    _is_composite = False  # it is not made of tensors
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         self._element_spec = element_spec
@@ -61,18 +66,53 @@ class DatasetSpec(TypeSpec):
         """The class of what is described."""
         return kinds.Dataset
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether the dataset, or a dataset of the spec, fits this description."""
-        return hasattr(other, "element_spec") and compatible(self._element_spec, other.element_spec)
+        return hasattr(spec_or_value, "element_spec") and compatible(
+            self._element_spec, spec_or_value.element_spec
+        )
 
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, DatasetSpec) and self._element_spec == other._element_spec
+    def _serialize(self) -> tuple:
+        return self._element_spec, self._dataset_shape
 
-    def __hash__(self) -> int:
-        return hash((DatasetSpec, tuple(nest.flatten(self._element_spec))))
+    def _batch(self, batch_size: int | None) -> DatasetSpec:
+        return DatasetSpec(self._element_spec, TensorShape([batch_size]).concatenate(self._dataset_shape))
 
-    def __repr__(self) -> str:
-        return f"DatasetSpec({self._element_spec!r}, {self._dataset_shape!r})"
+    def _unbatch(self) -> DatasetSpec:
+        if self._dataset_shape.rank == 0:
+            raise ValueError("Slicing dataset elements is not supported for rank 0.")
+        return DatasetSpec(self._element_spec, self._dataset_shape[1:])
+
+    def _stacked(self, values: Sequence[Any]) -> DatasetArray:
+        return DatasetArray(list(values))
+
+    def _rows_at(self, value: DatasetArray, at: Any) -> DatasetArray:
+        chosen = (
+            value.datasets[at] if isinstance(at, slice) else [value.datasets[i] for i in at.numpy().tolist()]
+        )
+        return DatasetArray(chosen)
+
+    def _row_at(self, value: DatasetArray, at: int) -> Any:
+        return value.datasets[at]
+
+
+class DatasetArray:
+    """Several datasets as one part of an element: what a batch makes of parts that are datasets."""
+
+    def __init__(self, datasets: list) -> None:
+        self.datasets = datasets
+
+    @property
+    def shape(self) -> TensorShape:
+        """How many there are."""
+        return self._type_spec._dataset_shape
+
+    @property
+    def _type_spec(self) -> DatasetSpec:
+        one = self.datasets[0]._type_spec
+        return one.most_specific_common_supertype([d._type_spec for d in self.datasets[1:]])._batch(
+            len(self.datasets)
+        )
 
 
 # ---- values -------------------------------------------------------------------------------------
@@ -106,8 +146,8 @@ def _leaf(value: Any) -> Any:
         return value._read()
     if value is None or hasattr(value, "_is_dataset"):
         return value
-    if isinstance(value, IndexedSlices):
-        return conversion.densify(value)
+    if isinstance(value, list) and value and all(hasattr(v, "_is_dataset") for v in value):
+        return DatasetArray(value)
     return value if is_composite(value) else conversion.convert(value)
 
 
@@ -117,13 +157,15 @@ def is_tensor(leaf: Any) -> bool:
 
 
 def is_composite(leaf: Any) -> bool:
-    """Whether a part of an element is made of several tensors."""
-    return nest.is_composite(type(leaf)) and not isinstance(leaf, TypeSpec)
+    """Whether a part of an element is made of several tensors, or datasets."""
+    return isinstance(leaf, DatasetArray) or (
+        nest.is_composite(type(leaf)) and not isinstance(leaf, TypeSpec)
+    )
 
 
 def is_spec_of_composite(spec: Any) -> bool:
-    """Whether a spec describes parts that are made of several tensors."""
-    return isinstance(spec, TypeSpec) and nest.is_composite(type(spec))
+    """Whether a spec describes parts that are made of several tensors, or datasets."""
+    return isinstance(spec, DatasetSpec) or (isinstance(spec, TypeSpec) and nest.is_composite(type(spec)))
 
 
 def to_numpy(element: Any) -> Any:
@@ -165,9 +207,7 @@ def leaf_spec(leaf: Any) -> Any:
         return TensorSpec(leaf.shape, leaf.dtype)
     if leaf is None:
         return NoneTensorSpec()
-    if is_composite(leaf):
-        return leaf._type_spec
-    return DatasetSpec(leaf.element_spec)
+    return leaf._type_spec
 
 
 def spec_of(element: Any) -> Any:
@@ -175,22 +215,28 @@ def spec_of(element: Any) -> Any:
     return nest.map_structure(leaf_spec, element)
 
 
-def with_shapes(spec: Any, change: Callable[[TensorShape], Any], what: str = "batch") -> Any:
-    """A spec whose tensors have other shapes."""
+def batched_spec(spec: Any, size: int | None) -> Any:
+    """The spec of a batch of elements."""
 
     def leaf(s: Any) -> Any:
         if isinstance(s, TensorSpec):
-            return TensorSpec(change(s.shape), s.dtype)
-        if isinstance(s, NoneTensorSpec):
-            return s
-        if is_spec_of_composite(s):
-            # The change is to have one axis more, or one less.
-            probe = change(TensorShape([2]))
-            return s._batch(probe[0]) if probe.rank == 2 else s._unbatch()
-        raise TypeError(
-            f"{what}: elements that are datasets cannot be batched; got {s!r}. "
-            "Hint: ds.flat_map(lambda window: window.batch(n))."
-        )
+            return TensorSpec(TensorShape([size]).concatenate(s.shape), s.dtype)
+        if not hasattr(s, "_batch"):
+            raise TypeError(f"batch: values of {s!r} cannot be stacked.")
+        return s._batch(size)
+
+    return nest.map_structure(leaf, spec)
+
+
+def row_spec(spec: Any) -> Any:
+    """The spec of the rows of elements."""
+
+    def leaf(s: Any) -> Any:
+        if isinstance(s, TensorSpec):
+            return TensorSpec(s.shape[1:], s.dtype)
+        if not hasattr(s, "_unbatch"):
+            raise TypeError(f"unbatch: values of {s!r} have no rows.")
+        return s._unbatch()
 
     return nest.map_structure(leaf, spec)
 

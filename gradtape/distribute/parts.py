@@ -6,7 +6,7 @@ An element is a tuple with a part for each replica of this process, or the part 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,17 @@ from gradtape.data.base import INFINITE, UNKNOWN, Run
 from gradtape.data.dataset import Unary
 from gradtape.data.functions import arguments
 from gradtape.data.readers import FileDataset
-from gradtape.data.structure import with_shapes
+
+
+def _with_shapes(spec: Any, change: Callable[[TensorShape], TensorShape]) -> Any:
+    """A spec whose tensors have other shapes."""
+
+    def leaf(s: Any) -> Any:
+        if not isinstance(s, TensorSpec):
+            raise TypeError(f"experimental_distribute_dataset: expected elements of tensors; got {s!r}.")
+        return TensorSpec(change(s.shape), s.dtype)
+
+    return nest.map_structure(leaf, spec)
 
 
 class Cut(Unary):
@@ -50,7 +60,7 @@ class Cut(Unary):
                 first, last = self._range(rows, r)
                 return TensorShape([last - first, *s[1:]])
 
-            return with_shapes(spec, shape, "experimental_distribute_dataset")
+            return _with_shapes(spec, shape)
 
         return self._mapped(part)
 
@@ -147,7 +157,7 @@ class Rebatched(Unary):
         spec = self._input._spec(look)
         if spec is None:
             return None
-        return with_shapes(spec, lambda s: TensorShape(None if s.rank is None else [None, *s[1:]]))
+        return _with_shapes(spec, lambda s: TensorShape(None if s.rank is None else [None, *s[1:]]))
 
     def _likely(self) -> Any:
         return None
