@@ -14,6 +14,7 @@ from gradtape.linear_operator.base import LinearOperator, check_type, reference,
 from gradtape.linear_operator.plain import (
     LinearOperatorDiag,
     LinearOperatorIdentity,
+    LinearOperatorLowerTriangular,
     LinearOperatorScaledIdentity,
     LinearOperatorZeros,
 )
@@ -58,13 +59,22 @@ def compose(left: LinearOperator, right: LinearOperator) -> LinearOperator:
     if isinstance(left, LinearOperatorZeros) or isinstance(right, LinearOperatorZeros):
         rows, columns = left._shape()[-2], right._shape()[-1]
         return LinearOperatorZeros(
-            rows, columns, batch_of([left, right]), left.dtype, is_self_adjoint=rows == columns
+            rows,
+            columns,
+            batch_of([left, right]),
+            left.dtype,
+            is_self_adjoint=rows == columns,
+            is_square=rows == columns,
         )
     if isinstance(left, LinearOperatorScaledIdentity) and isinstance(right, LinearOperatorScaledIdentity):
         return LinearOperatorScaledIdentity(left._num_rows, left._factor() * right._factor())
     diagonal = (LinearOperatorDiag, LinearOperatorScaledIdentity)
     if isinstance(left, diagonal) and isinstance(right, diagonal):
         return LinearOperatorDiag(left.diag_part() * right.diag_part())
+    if isinstance(left, diagonal) and isinstance(right, LinearOperatorLowerTriangular):
+        return LinearOperatorLowerTriangular(ops.expand_dims(left.diag_part(), -1) * right.to_dense())
+    if isinstance(left, LinearOperatorLowerTriangular) and isinstance(right, diagonal):
+        return LinearOperatorLowerTriangular(left.to_dense() * ops.expand_dims(right.diag_part(), -2))
     if isinstance(left, LinearOperatorBlockDiag) and isinstance(right, LinearOperatorBlockDiag):
         fits = [
             a._shape()[-1] == b._shape()[-2] for a, b in zip(left.operators, right.operators, strict=False)
@@ -349,6 +359,15 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         check_type("u", self._u, 2)
         self._v = None if v is None else reference(v)
         self._diag_update = None if diag_update is None else reference(diag_update)
+        rows, columns = base_operator._shape()[-2:]
+        pairs = [(rows, self._u.shape[-2])]
+        if self._v is not None:
+            pairs.append((columns, self._v.shape[-2]))
+        if self._diag_update is not None:
+            pairs.append((self._u.shape[-1], self._diag_update.shape[-1]))
+        for a, b in pairs:
+            if a != b:
+                raise ValueError(f"Dimensions {a} and {b} are not compatible")
         if diag_update is None:
             is_diag_update_positive = True
         self._is_diag_update_positive = is_diag_update_positive

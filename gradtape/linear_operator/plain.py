@@ -8,12 +8,34 @@ import numpy as np
 
 from gradtape._src import ops
 from gradtape._src.base import dtypes
+from gradtape._src.control import assertions as debugging
 from gradtape._src.ops.static import ints_of
 from gradtape.linear_operator.base import LinearOperator, check_type, reference
 
 
 def _columns(x: Any) -> Any:
     return ops.expand_dims(x, -1)
+
+
+def _size_of(name: str, value: Any) -> int:
+    """A number of rows or columns."""
+    if np.ndim(value):
+        raise ValueError(f"Argument {name} must be a 0-D Tensor. Found: {value}")
+    (size,) = ints_of(value)
+    if size < 0:
+        raise ValueError(f"Argument {name} must be non-negative. Found: {value}")
+    return size
+
+
+def _batch_of(batch_shape: Any) -> list[int]:
+    if batch_shape is None:
+        return []
+    if np.ndim(batch_shape) > 1:
+        raise ValueError(f"Argument batch_shape must be a 1-D Tensor. Found: {batch_shape}")
+    sizes = ints_of(batch_shape)
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"Argument batch_shape must be non-negative. Found: {batch_shape}")
+    return sizes
 
 
 class LinearOperatorFullMatrix(LinearOperator):
@@ -223,10 +245,7 @@ class LinearOperatorIdentity(_Multiple):
         ):  # fmt: skip
             if not value:
                 raise ValueError(f"An identity operator is always {hint}.")
-        (self._num_rows,) = ints_of(num_rows)
-        if self._num_rows < 0:
-            raise ValueError(f"LinearOperatorIdentity: num_rows must not be negative; got {num_rows}.")
-        self._sizes = [] if batch_shape is None else ints_of(batch_shape)
+        self._num_rows, self._sizes = _size_of("num_rows", num_rows), _batch_of(batch_shape)
         kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
         super().__init__(
             kind, None, True, True, True, True, name, {"num_rows": num_rows, "batch_shape": batch_shape}
@@ -265,7 +284,7 @@ class LinearOperatorScaledIdentity(_Multiple):
     ) -> None:  # fmt: skip
         if not is_square:
             raise ValueError("A ScaledIdentity operator is always square.")
-        (self._num_rows,) = ints_of(num_rows)
+        self._num_rows = _size_of("num_rows", num_rows)
         self._multiplier = reference(multiplier)
         check_type("multiplier", self._multiplier, 0)
         if self._multiplier.dtype.is_floating:
@@ -289,6 +308,11 @@ class LinearOperatorScaledIdentity(_Multiple):
         value = ops.convert_to_tensor(self._multiplier)
         return ops.conj(value) if adjoint and self._dtype.is_complex else value
 
+    def assert_non_singular(self, name: str = "assert_non_singular") -> Any:
+        return debugging.assert_positive(
+            ops.abs_(ops.convert_to_tensor(self._multiplier)), message="LinearOperator was singular"
+        )
+
     def _adjoint(self) -> LinearOperator:
         return LinearOperatorScaledIdentity(self._num_rows, self._factor(True), **self._hints())
 
@@ -309,13 +333,15 @@ class LinearOperatorZeros(LinearOperator):
     ) -> None:  # fmt: skip
         if is_non_singular or is_positive_definite:
             raise ValueError("A zeros operator is always singular and not positive definite.")
-        (rows,) = ints_of(num_rows)
-        columns = rows if num_columns is None else ints_of(num_columns)[0]
+        if not is_self_adjoint and is_square:
+            raise ValueError("A zero operator is always self adjoint.")
+        rows = _size_of("num_rows", num_rows)
+        columns = rows if num_columns is None else _size_of("num_columns", num_columns)
         if rows != columns and is_square:
-            if num_columns is not None and is_self_adjoint:
-                is_self_adjoint = False
-            is_square = False
-        self._sizes = [*([] if batch_shape is None else ints_of(batch_shape)), rows, columns]
+            raise ValueError(
+                f"LinearOperatorZeros initialized as is_square=True, but got num_rows({rows}) != num_columns({columns})"
+            )
+        self._sizes = [*_batch_of(batch_shape), rows, columns]
         kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
         super().__init__(kind, None, False, is_self_adjoint, False, is_square, name, {"num_rows": num_rows})
 
@@ -344,4 +370,7 @@ class LinearOperatorZeros(LinearOperator):
 
     def _adjoint(self) -> LinearOperator:
         *batch, rows, columns = self._sizes
-        return LinearOperatorZeros(columns, rows, batch, self._dtype, is_self_adjoint=rows == columns)
+        square = rows == columns
+        return LinearOperatorZeros(
+            columns, rows, batch, self._dtype, is_self_adjoint=square, is_square=square
+        )

@@ -88,6 +88,12 @@ class LinearOperatorPermutation(LinearOperator):
             raise TypeError(f"Argument `perm` must be integer dtype. Received: {self._perm}.")
         if len(self._perm.shape) < 1:
             raise ValueError(f"Argument `perm` must have at least 1 dimension. Received: {self._perm}.")
+        if self._perm._symbol is None:
+            n = self._perm.shape[-1]
+            if not np.array_equal(
+                np.sort(self._perm.numpy(), -1), np.broadcast_to(np.arange(n), self._perm.shape)
+            ):
+                raise ValueError(f"Argument `perm` must be a vector of unique integers from 0 to {n - 1}.")
         if is_non_singular is False or is_square is False:
             raise ValueError("A Permutation operator is always non-singular and square.")
         super().__init__(
@@ -185,6 +191,10 @@ class LinearOperatorToeplitz(LinearOperator):
             check_type(what, value, 1)
         if is_square is False:
             raise ValueError("A Toeplitz operator is always square at this time.")
+        if self._col.shape[-1] != self._row.shape[-1]:
+            raise ValueError(
+                f"Expected square matrix, got row and col with mismatched dimensions: {self._row.shape}, {self._col.shape}."
+            )
         super().__init__(
             self._row.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite, True, name,
             {"col": col, "row": row},

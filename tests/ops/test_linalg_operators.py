@@ -152,7 +152,7 @@ def test_blocks_as_lists():
 
 
 def test_zeros():
-    zero = L.LinearOperatorZeros(2, 3, batch_shape=[4])
+    zero = L.LinearOperatorZeros(2, 3, batch_shape=[4], is_self_adjoint=False, is_square=False)
     assert zero.to_dense().shape == (4, 2, 3) and zero.matmul(np.ones((3, 5), np.float32)).shape == (4, 2, 5)
     assert zero.adjoint().shape == (4, 3, 2)
     square = L.LinearOperatorZeros(2)
@@ -240,3 +240,46 @@ def test_conjugate_gradient():
     np.testing.assert_allclose(state.x, [1 / 11, 7 / 11], atol=1e-10)
     with pytest.raises(ValueError, match="self-adjoint, positive definite"):
         tf.linalg.experimental.conjugate_gradient(full(A), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: tf.linalg.LinearOperatorIdentity([1]), "num_rows must be a 0-D Tensor"),
+        (lambda: tf.linalg.LinearOperatorIdentity(-1), "num_rows must be non-negative"),
+        (lambda: tf.linalg.LinearOperatorIdentity(2, batch_shape=[-1]), "batch_shape must be non-negative"),
+        (lambda: tf.linalg.LinearOperatorIdentity(2, batch_shape=[[1]]), "batch_shape must be a 1-D Tensor"),
+        (lambda: tf.linalg.LinearOperatorScaledIdentity(-1, 2.0), "num_rows must be non-negative"),
+        (lambda: tf.linalg.LinearOperatorZeros(2, -1), "num_columns must be non-negative"),
+        (lambda: tf.linalg.LinearOperatorZeros(2, 3), "initialized as is_square=True"),
+        (lambda: tf.linalg.LinearOperatorZeros(2, is_self_adjoint=False), "always self adjoint"),
+        (lambda: tf.linalg.LinearOperatorToeplitz([1.0, 2.0], [1.0]), "Expected square matrix"),
+        (lambda: tf.linalg.LinearOperatorPermutation([1, 1, 2]), "unique integers from 0 to 2"),
+        (
+            lambda: tf.linalg.LinearOperatorLowRankUpdate(
+                tf.linalg.LinearOperatorIdentity(3), tf.ones([4, 2])
+            ),
+            "Dimensions 3 and 4 are not compatible",
+        ),
+    ],
+)
+def test_operators_of_sizes_that_do_not_fit(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_a_multiple_of_zero_is_singular():
+    tf.linalg.LinearOperatorScaledIdentity(3, [1.0, -2.0]).assert_non_singular()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="singular"):
+        tf.linalg.LinearOperatorScaledIdentity(3, [1.0, 0.0]).assert_non_singular()
+
+
+def test_products_of_triangles_and_diagonals_are_triangles():
+    matrix, diagonal = np.tril(np.random.default_rng(0).normal(size=[3, 3])), np.array([1.0, 2.0, 3.0])
+    triangle, diag = tf.linalg.LinearOperatorLowerTriangular(matrix), tf.linalg.LinearOperatorDiag(diagonal)
+    for product, expected in (
+        (diag @ triangle, diagonal[:, None] * matrix),
+        (triangle @ diag, matrix * diagonal),
+    ):
+        assert isinstance(product, tf.linalg.LinearOperatorLowerTriangular)
+        np.testing.assert_allclose(product.to_dense(), expected)

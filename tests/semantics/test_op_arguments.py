@@ -199,3 +199,165 @@ def test_results_with_names():
 
 def test_swish_of_a_list():
     assert_close(tf.nn.silu([-1.0, 3.0], beta=2.0), [-0.11920291, 2.9925821])
+
+
+# ---- sizes, axes and diagonals that do not fit ----
+
+
+@pytest.mark.parametrize(
+    "sizes, words",
+    [
+        ([-1, -1, 3], "There can only be one -1 in the input"),
+        ([7, -7, 6], "Split size at index 1 must be >= 0. Got: -7"),
+        ([1, 2], "Determined shape must either match input shape along split_dim exactly"),
+        ([7, -1], "Determined shape must either match input shape along split_dim exactly"),
+        (0, "must be at least minimum 1"),
+        (4, "Number of ways to split should evenly divide the split dimension"),
+        ([[3, 3]], "size of the split_tensor must be 1-D"),
+    ],
+)
+def test_split_into_what_does_not_fit(sizes, words):
+    with pytest.raises(Invalid, match=words.replace("[", r"\[")):
+        tf.split(tf.range(6), sizes)
+
+
+def test_split_by_a_tensor_without_axes():
+    with pytest.raises(ValueError, match="Rank-0 tensors are not supported as the num_or_size_splits"):
+        tf.split(tf.range(6), tf.constant(2))
+    assert [x.shape for x in tf.split(tf.range(6), np.int64(2))] == [[3], [3]]
+    assert [x.shape for x in tf.split(tf.range(6), tf.constant([1, -1]))] == [[1], [5]]
+
+
+def test_reverse_sequence_of_lengths_that_do_not_fit():
+    x = [[1, 2, 3], [4, 5, 6]]
+    for lengths, words in (
+        ([2, -1], r"seq_lens\(1\) < 0"),
+        ([2, 4], r"seq_lens\(1\) > input.dims\(1\)"),
+        ([[2, 2]], "seq_lengths must be 1-dim, not 2"),
+        ([2], r"Length of seq_lengths != input.dims\(0\)"),
+    ):
+        with pytest.raises(Invalid, match=words):
+            tf.reverse_sequence(x, lengths, seq_axis=1)
+    with pytest.raises(Invalid, match="seq_dim must be < input rank"):
+        tf.reverse_sequence(x, [1, 1], seq_axis=3)
+
+
+def test_diagonals_that_do_not_fit():
+    with pytest.raises(Invalid, match="lower_diag_index must not be larger than upper_diag_index: 1 > 0"):
+        tf.linalg.diag_part(tf.ones([2, 2]), k=(1, 0))
+    with pytest.raises(Invalid, match="is not in the list of allowed values"):
+        tf.linalg.diag([1, 2], align="MIDDLE")
+    with pytest.raises(Invalid, match=r"diagonal must be at least 1-dim, received shape: \[\]"):
+        tf.linalg.set_diag(tf.ones([2, 2]), 9.0)
+    out = tf.linalg.set_diag([[True, False], [True, True]], [False, True])
+    np.testing.assert_array_equal(out, [[False, False], [True, True]])
+
+
+def test_factors_of_another_type():
+    with pytest.raises(ValueError, match="Tensor conversion requested dtype"):
+        tf.math.scalar_mul(tf.constant(2.0, tf.float64), tf.ones([2]))
+    with pytest.raises(ValueError, match="Tensor conversion requested dtype"):
+        tf.math.multiply_no_nan(tf.ones([2]), tf.ones([2], tf.float64))
+    assert_close(tf.math.multiply_no_nan([np.nan, 2.0], [0.0, 3.0]), [0.0, 6.0])
+
+
+def test_weights_of_another_shape():
+    with pytest.raises(ValueError, match="incompatible"):
+        tf.math.confusion_matrix([1, 2], [2, 2], weights=[1, 2, 3])
+    with pytest.raises(ValueError, match="not compatible"):
+        tf.math.accumulate_n([tf.constant([1, 2])], shape=[3])
+
+
+def test_more_bands_than_rows():
+    rng = np.random.default_rng(0)
+    bands, rhs = rng.uniform(1, 2, [5, 3]), rng.normal(size=[3, 2])
+    for lower, used in ((True, bands[:3]), (False, bands[-3:])):
+        out = tf.linalg.banded_triangular_solve(bands, rhs, lower=lower)
+        assert_close(out, tf.linalg.banded_triangular_solve(used, rhs, lower=lower))
+
+
+@pytest.mark.parametrize("dtype, result", [("uint8", "float32"), ("int16", "float32"), ("int32", "float64")])
+def test_linspace_of_integers(dtype, result):
+    out = tf.linspace(tf.constant(0, dtype), tf.constant(4, dtype), 5)
+    assert out.dtype == result
+    assert_close(out, [0, 1, 2, 3, 4])
+
+
+def test_where_of_version_1_chooses_rows():
+    where = tf.compat.v1.where
+    assert_close(where([True, False], [[1, 2], [3, 4]], [[5, 6], [7, 8]]), [[1, 2], [7, 8]])
+    assert_close(where([[True, False]], [[1, 2]], [[5, 6]]), [[1, 6]])
+    assert_close(where([False, True]), [[1]])
+
+
+# ---- convolutions in one form ----
+
+
+def images(*shape):
+    return tf.constant(np.random.default_rng(0).normal(size=shape), tf.float32)
+
+
+def test_conv_is_that_of_nn():
+    x, w = images(2, 5, 6, 3), images(2, 3, 3, 4)
+    assert_close(tf.conv(x, w, [1, 2, 1, 1], "SAME"), tf.nn.conv2d(x, w, [1, 2, 1, 1], "SAME"), atol=1e-5)
+    pads = [[0, 0], [1, 0], [2, 1], [0, 0]]
+    out = tf.conv(x, w, [1, 1, 1, 1], "EXPLICIT", sum(pads, []), dilations=[1, 2, 1, 1])
+    assert_close(out, tf.nn.conv2d(x, w, 1, pads, dilations=[1, 2, 1, 1]), atol=1e-5)
+    x, w = images(1, 3, 4, 5, 2), images(2, 2, 2, 2, 3)
+    assert_close(
+        tf.conv(x, w, [1, 1, 2, 2, 1], "VALID"), tf.nn.conv3d(x, w, [1, 1, 2, 2, 1], "VALID"), atol=1e-5
+    )
+
+
+def test_conv_of_batches():
+    x, w = images(2, 3, 4, 4, 2), images(2, 2, 2, 3)
+    flat = tf.nn.conv2d(tf.reshape(x, [6, 4, 4, 2]), w, 1, "SAME")
+    out = tf.conv(x, w, [1, 1, 1, 1], "SAME", batch_dims=2)
+    assert_close(out, tf.reshape(flat, [2, 3, 4, 4, 3]), atol=1e-5)
+    assert_close(tf.conv(x[0, 0], w, [1, 1, 1, 1], "SAME", batch_dims=0), out[0, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"strides": [1, 1]}, "Sliding window strides field must specify 4 dimensions"),
+        ({"strides": [2, 1, 1, 1]}, "does not support strides in the batch and depth dimensions"),
+        ({"strides": [1, 0, 1, 1]}, "Spatial strides should be larger than 0"),
+        ({"padding": "FOO"}, "is not in the list of allowed values"),
+        ({"padding": "EXPLICIT"}, "explicit_paddings attribute must contain 8 values, but got: 0"),
+        ({"explicit_paddings": [0] * 8}, "explicit_paddings attribute must be empty"),
+        ({"dilations": [2, 1, 1, 1]}, "does not support dilation rates in the batch and depth dimensions"),
+        ({"data_format": "NHWC"}, "is not in the list of allowed values"),
+        ({"batch_dims": 2}, "The input must have 2 or 3 spatial dimensions but got 1"),
+        ({"filter": np.ones([2, 2, 3, 1], np.float32)}, "Input depth must be equal to filter depth: 2 vs 3"),
+        ({"filter": np.ones([2, 2, 2], np.float32)}, "The filter must be rank 4 or 5 but got 3"),
+    ],
+)
+def test_conv_of_what_does_not_fit(change, words):
+    fits = {
+        "input": images(1, 4, 4, 2),
+        "filter": images(2, 2, 2, 1),
+        "strides": [1, 1, 1, 1],
+        "padding": "SAME",
+    }
+    with pytest.raises(Invalid, match=words):
+        tf.conv(**(fits | change))
+
+
+def test_patches_of_volumes():
+    x = tf.reshape(tf.range(2 * 2 * 4), [1, 2, 2, 4, 1])
+    out = tf.extract_volume_patches(x, [1, 2, 2, 2, 1], [1, 1, 1, 2, 1], "VALID")
+    assert_close(out, [[[[[0, 1, 4, 5, 8, 9, 12, 13], [2, 3, 6, 7, 10, 11, 14, 15]]]]])
+    out = tf.extract_volume_patches(x, [1, 3, 1, 1, 1], [1, 2, 1, 1, 1], "SAME")
+    assert out.shape == [1, 1, 2, 4, 3]
+    with pytest.raises(Invalid, match="must be at least minimum 5"):
+        tf.extract_volume_patches(x, [1, 2, 2, 1], [1, 1, 1, 1, 1], "VALID")
+
+
+def test_paddings_for_blocks():
+    paddings, crops = tf.required_space_to_batch_paddings([5, 4], [2, 3], [[1, 0], [0, 2]])
+    assert_close(paddings, [[1, 0], [0, 2]])
+    assert_close(crops, [[0, 0], [0, 0]])
+    paddings, crops = tf.required_space_to_batch_paddings([5, 4], [2, 3])
+    assert_close(paddings, [[0, 1], [0, 2]])
+    assert_close(crops, [[0, 1], [0, 2]])

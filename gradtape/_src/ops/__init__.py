@@ -23,6 +23,7 @@ from gradtape._src.ops.combinations import *  # noqa: E402, F403
 from gradtape._src.ops.comparison import *  # noqa: E402, F403
 from gradtape._src.ops.contraction import *  # noqa: E402, F403
 from gradtape._src.ops.conv import *  # noqa: E402, F403
+from gradtape._src.ops.conv_general import *  # noqa: E402, F403
 from gradtape._src.ops.convolutions import *  # noqa: E402, F403
 from gradtape._src.ops.creation import *  # noqa: E402, F403
 from gradtape._src.ops.ctc import *  # noqa: E402, F403

@@ -264,7 +264,7 @@ multiply_no_nan = elementwise(
         lambda g, x, y, out: multiply_no_nan(g, conjugate(y)),
         lambda g, x, y, out: multiply_no_nan(conjugate(x), g),
     ),
-    numpy=lambda x, y: np.where(y == 0, 0, x * y), samples=pairs(), names="math.multiply_no_nan", bad=_MISFIT,
+    numpy=lambda x, y: np.where(y == 0, 0, x * y), samples=pairs(), bad=_MISFIT,
     doc="`x * y`, and 0 where `y` is 0 even if `x` is infinite or NaN.",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from gradtape._src.ops.movement import identity, reshape
 from gradtape._src.ops.samples import pairs
 from gradtape._src.ops.scan import cumprod
 from gradtape._src.ops.table import WIDE, composite, elementwise
-from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.tensors.conversion import as_tensor, convert
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 __all__ = ["nextafter", "polyval", "scalar_mul"]
@@ -36,6 +36,8 @@ def scalar_mul(scalar, x, name=None):
     sparse = isinstance(x, IndexedSlices)
     values = x.values if sparse else as_tensor(x)
     factor = as_tensor(scalar, values)
+    if factor.dtype is not values.dtype:
+        factor = convert(factor, values.dtype._code)  # which raises ValueError
     if factor.ndim:
         raise ValueError(f"The input scalar must be a 0-D value. Received shape {factor.shape}.")
     return IndexedSlices(factor * values, x.indices, x.dense_shape) if sparse else factor * values
@@ -55,6 +57,8 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
         )
     if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
         raise TypeError(f"tensor_dtype is {tensor_dtype}, but input is of type {tensors[0].dtype}.")
+    if shape is not None and not tensors[0].shape.is_compatible_with(shape):
+        raise ValueError(f"Shapes {shape} and {tensors[0].shape} are not compatible")
     return add_n(tensors)
 
 

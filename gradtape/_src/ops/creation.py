@@ -317,7 +317,7 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
 def linspace(start, stop, num, name=None, axis=0):
     """`num` numbers from `start` to `stop`, both included, along a new axis.
 
-    Differentiable with respect to `start` and `stop`; integers give float64.
+    Differentiable with respect to `start` and `stop`; integers give float64 (float32 those of 8 and 16 bits).
 
     >>> import gradtape as tf
     >>> tf.linspace(0.0, 1.0, 5).numpy()
@@ -326,7 +326,10 @@ def linspace(start, stop, num, name=None, axis=0):
     start = convert_to_tensor(start)
     stop = convert_to_tensor(stop, start.dtype)
     if not (start.dtype.is_floating or start.dtype.is_complex):
-        start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
+        small = start.dtype.size <= 2
+        start, stop = (cast(x, dtypes.float32 if small else dtypes.float64) for x in (start, stop))
+    if isinstance(num, float):
+        raise TypeError(f"Argument `tensor` (name: num) must be of type integer. Received `tensor` = {num}")
     num = int(num)
     if start.shape != stop.shape:
         try:

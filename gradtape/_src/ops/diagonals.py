@@ -98,7 +98,11 @@ band_part = movement(
 
 def _limits(op: str, k: Any) -> tuple[int, int]:
     given = ints_of(k)
-    if len(given) not in (1, 2) or given[0] > given[-1]:
+    if len(given) == 2 and given[0] > given[1]:
+        raise InvalidArgumentError(
+            f"{op}: lower_diag_index must not be larger than upper_diag_index: {given[0]} > {given[1]}"
+        )
+    if len(given) not in (1, 2):
         raise InvalidArgumentError(
             f"{op}: k must be one number, or the lowest and highest diagonal; got {k!r}."
         )
@@ -115,7 +119,10 @@ _ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 def _places(rows: int, cols: int, lo: int, hi: int, align: str) -> np.ndarray:
     """For each place of the diagonals hi..lo, one a row, its place in the matrix; -1 in the padding."""
     if align not in _ALIGNMENTS:
-        raise InvalidArgumentError(f"diag: align must be one of {', '.join(_ALIGNMENTS)}; got {align!r}.")
+        allowed = ", ".join(f'"{a}"' for a in _ALIGNMENTS)
+        raise InvalidArgumentError(
+            f"diag: Value for attr 'align' of \"{align}\" is not in the list of allowed values: {allowed}"
+        )
     above, below = (side == "LEFT" for side in align.split("_"))
     longest = max(_length(rows, cols, d) for d in range(lo, hi + 1))
     places = np.full((hi - lo + 1, longest), -1)
@@ -137,6 +144,8 @@ def _inverse(places: np.ndarray, size: int) -> np.ndarray:
 
 def _take(x: Any, places: np.ndarray, otherwise: Any) -> Any:
     """Elements of the last axis; `otherwise` where the place is -1."""
+    if x.dtype.is_bool and isinstance(otherwise, int):
+        otherwise = bool(otherwise)
     if x.shape[-1] == 0:
         places = np.full_like(places, -1)
         x = padded(x, 0, [0, 0] * (x.ndim - 1) + [0, 1])
@@ -219,7 +228,7 @@ def diag_part(
 
 def _matrix(op: str, x: Any, lo: int, hi: int) -> tuple[int, int]:
     if x.ndim < 2:
-        raise InvalidArgumentError(f"{op}: input must be at least 2-dim, received shape: {x.shape}")
+        raise InvalidArgumentError(f"{op}: input must be at least 2-dim, received shape: {list(x.shape)}")
     rows, cols = x.shape[-2:]
     for d in (lo, hi):
         if d and not -rows < d < cols:
@@ -237,7 +246,9 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
     rows, cols = _matrix("set_diag", x, lo, hi)
     places = _places(rows, cols, lo, hi, align)
     batch = list(x.shape)[:-2]
-    new = as_tensor(diagonal)
+    new = as_tensor(diagonal, x)
+    if new.ndim == 0:
+        raise InvalidArgumentError("set_diag: diagonal must be at least 1-dim, received shape: []")
     expected = [*batch, *(places.shape if lo != hi else places.shape[1:])]
     if list(new.shape) != expected:
         raise InvalidArgumentError(
@@ -266,7 +277,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Any:
     shape = list(x.shape)
     if x.ndim % 2 or x.ndim == 0:
         raise InvalidArgumentError(
-            f"tensor_diag_part: the rank must be even and positive; got shape {shape}."
+            f"tensor_diag_part: The rank of the tensor should be even and positive, got shape {shape}"
         )
     for i in range(half):
         if shape[i] != shape[half + i]:

@@ -19,6 +19,8 @@ def embedding_lookup(params, ids, max_norm=None, name=None):
       params: the table, or a list of tables that follow one another.
       max_norm: rows whose norm is larger are scaled down to it.
     """
+    if params is None:
+        raise ValueError("params must be specified")
     if isinstance(params, (list, tuple)):
         if not params:
             raise ValueError("Length of params is currently 0. Need at least one param.")

@@ -108,21 +108,52 @@ def split(
     axis = axis_of("split", axis if isinstance(axis, int) else index(axis), x.ndim)
     total = x.shape[axis]
     given = num_or_size_splits
-    if isinstance(given, int) or (not isinstance(given, (list, tuple)) and np.ndim(given) == 0):
-        count = index(given)
-        if count < 1 or total % count:
+    if isinstance(given, (int, np.integer)):
+        count = int(given)
+        if count < 1:
+            raise InvalidArgumentError(
+                f"split: Value for attr 'num_split' of {count} must be at least minimum 1"
+            )
+        if total % count:
             raise InvalidArgumentError(
                 "split: Number of ways to split should evenly divide the split dimension, but got split_dim "
                 f"{axis} (size = {total}) and num_split {count}; got value: {x.dtype.name}{list(x.shape)}."
             )
         sizes = [total // count] * count
     else:
-        sizes = ints_of(given)
-        if sizes.count(-1) == 1:
-            sizes[sizes.index(-1)] = total - sum(sizes) - 1
+        sizes = _sizes_of(given, total, axis)
     if num is not None and num != len(sizes):
-        raise InvalidArgumentError(f"split: expected {num} sizes; got {sizes}.")
+        raise InvalidArgumentError(
+            "split: size of the split_tensor must be 1-D and have the same elements as outputs; expected "
+            f"{num} sizes; got {sizes}."
+        )
     return list(chunks(x, axis, sizes))
+
+
+def _sizes_of(given: Any, total: int, axis: int) -> list[int]:
+    """The sizes of chunks, with that of the one that is -1."""
+    rank = len(given.shape) if isinstance(given, (_core.Tensor, _core.Variable)) else np.ndim(given)
+    if rank == 0:
+        raise ValueError(
+            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
+            f"{given}"
+        )
+    if rank > 1:
+        raise InvalidArgumentError(f"split: size of the split_tensor must be 1-D; got {given}.")
+    sizes = ints_of(given)
+    if sizes.count(-1) > 1:
+        raise InvalidArgumentError(f"split: There can only be one -1 in the input; got sizes {sizes}.")
+    for i, size in enumerate(sizes):
+        if size < -1:
+            raise InvalidArgumentError(f"split: Split size at index {i} must be >= 0. Got: {size}")
+    rest = total - sum(size for size in sizes if size != -1)
+    if rest and (rest < 0 or -1 not in sizes):
+        raise InvalidArgumentError(
+            "split: Determined shape must either match input shape along split_dim exactly if fully specified, or be "
+            f"less than the size of the input along split_dim if not fully specified. Got: {total - rest} of {total} "
+            f"along axis {axis}."
+        )
+    return [rest if size == -1 else size for size in sizes]
 
 
 @composite("unstack")

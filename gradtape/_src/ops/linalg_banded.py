@@ -254,6 +254,9 @@ def banded_triangular_solve(
       adjoint: solve with the conjugate transpose.
     """
     bands, rhs = as_tensors(bands, rhs)
+    if bands.ndim > 1 and bands.shape[-2] > bands.shape[-1] > 0:  # diagonals beyond the corners hold nothing
+        n = bands.shape[-1]
+        bands = bands[..., :n, :] if lower else bands[..., -n:, :]
     if bands.ndim > 1 and rhs.ndim > 1 and bands.shape[:-2] != rhs.shape[:-2]:
         bands, rhs = _same_batch(bands, rhs)
     return banded_of(bands, rhs, lower, adjoint)

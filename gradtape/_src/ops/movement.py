@@ -284,6 +284,10 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
       repeats: how often, one number for all or one for each element.
     """
     x, times = as_tensor(input), array_of(repeats)
+    if times.dtype.kind not in "iu" and times.size:
+        raise TypeError(
+            f"Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {repeats}"
+        )
     if axis is None:
         x, axis = reshape(x, [-1]), 0
     axis = axis_of("repeat", axis, x.ndim)

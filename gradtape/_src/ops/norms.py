@@ -70,6 +70,8 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
       keepdims: keep the axes as axes of size 1.
     """
     matrix = _matrix_axes(axis)
+    if isinstance(axis, float):
+        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
     if matrix and ord not in ("euclidean", "fro", 1, 2, _inf):
         raise ValueError(
             f"norm: 'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}"

@@ -7,9 +7,9 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.ops import arithmetic, comparison
 from gradtape._src.ops.table import composite
-from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.tensors.conversion import as_tensor, convert
 
-__all__ = ["divide_no_nan", "realdiv", "truediv"]
+__all__ = ["divide_no_nan", "multiply_no_nan", "realdiv", "truediv"]
 
 # The rows themselves. `x == y` compares unequal shapes to False; tf.equal raises.
 composite("pow math.pow")(arithmetic.pow_)
@@ -30,3 +30,11 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Any:
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y`, and 0 where `y` is 0. Integers are divided as floats."""
     return arithmetic.divide_no_nan(as_tensor(x, y), y)
+
+
+@composite("math.multiply_no_nan")
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """`x * y`, and 0 where `y` is 0, even if `x` is infinite or NaN."""
+    x = as_tensor(x, y)
+    y = as_tensor(y, x)
+    return arithmetic.multiply_no_nan(x, y if y.dtype is x.dtype else convert(y, x.dtype._code))

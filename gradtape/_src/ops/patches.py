@@ -19,7 +19,7 @@ from gradtape._src.ops.windows import paddings, resolved, results_of
 from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = [
-    "batch_to_space", "depth_to_space", "dilation2d", "erosion2d", "patches",
+    "batch_to_space", "depth_to_space", "dilation2d", "erosion2d", "patches", "required_space_to_batch_paddings",
     "space_to_batch", "space_to_depth", "unpatches",
 ]  # fmt: skip
 
@@ -214,6 +214,24 @@ def space_to_batch(input, block_shape, paddings, name=None):
     x = reshape(x, [n, *parts, *tail])
     order = [*range(2, 2 * dims + 1, 2), 0, *range(1, 2 * dims + 1, 2), *range(2 * dims + 1, x.ndim)]
     return reshape(transpose(x, order), [n * math.prod(sizes), *parts[::2], *tail])
+
+
+@composite("required_space_to_batch_paddings")
+def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None):
+    """The paddings with which sizes are multiples of the blocks, and what `batch_to_space` has to crop afterwards.
+
+    Args:
+      base_paddings: paddings that are wanted anyway, `[[before, after], ...]`.
+    """
+    sizes, blocks = array_of(input_shape).astype(np.int64), array_of(block_shape).astype(np.int64)
+    if sizes.ndim != 1 or sizes.shape != blocks.shape:
+        raise ValueError(f"Shapes {sizes.shape} and {list(blocks.shape)} are incompatible")
+    base = np.zeros((len(sizes), 2), np.int64) if base_paddings is None else array_of(base_paddings)
+    if base.shape != (len(sizes), 2):
+        raise ValueError(f"Shapes {base.shape} and {[len(sizes), 2]} are incompatible")
+    more = -(sizes + base.sum(-1)) % blocks
+    crops = np.stack([np.zeros_like(more), more], -1)
+    return as_tensor((base + crops).astype(np.int32)), as_tensor(crops.astype(np.int32))
 
 
 @composite("batch_to_space")

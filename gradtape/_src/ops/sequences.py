@@ -38,17 +38,28 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
     """Each slice along `batch_axis` with its first `seq_lengths` elements along `seq_axis` in reverse order."""
     x, lengths = as_tensor(input), as_tensor(seq_lengths)
     if seq_axis is None:
-        raise ValueError("reverse_sequence: `seq_axis` must be given.")
+        raise TypeError(
+            "reverse_sequence: `seq_axis` must be given: Expected int for argument 'seq_dim' not None."
+        )
+    for what, axis in (("seq_dim", seq_axis), ("batch_dim", batch_axis or 0)):
+        if axis >= x.ndim:
+            raise errors.InvalidArgumentError(
+                f"reverse_sequence: {what} must be < input rank ({axis} vs. {x.ndim})"
+            )
+    if lengths.ndim != 1:
+        raise errors.InvalidArgumentError(f"reverse_sequence: seq_lengths must be 1-dim, not {lengths.ndim}")
     time = axis_of("reverse_sequence", seq_axis, x.ndim)
     batch = axis_of("reverse_sequence", 0 if batch_axis is None else batch_axis, x.ndim)
     if time == batch:
         raise errors.InvalidArgumentError(f"reverse_sequence: batch_dim == seq_dim == {time}.")
-    if lengths.ndim != 1 or lengths.shape[0] != x.shape[batch]:
+    if lengths.shape[0] != x.shape[batch]:
         raise errors.InvalidArgumentError(
-            f"reverse_sequence: Length of seq_lengths != input.dims({batch}), ({lengths.shape} vs. {x.shape[batch]})."
+            f"reverse_sequence: Length of seq_lengths != input.dims({batch}), ({lengths.shape[0]} vs. {x.shape[batch]})."
         )
-    if lengths._symbol is None and lengths._numel and int(np.max(lengths.numpy())) > x.shape[time]:
-        raise errors.InvalidArgumentError(f"reverse_sequence: seq_lengths must be at most {x.shape[time]}.")
+    for i, length in enumerate(lengths.numpy() if lengths._symbol is None else ()):
+        if not 0 <= length <= x.shape[time]:
+            wrong = "< 0" if length < 0 else f"> input.dims({time})"
+            raise errors.InvalidArgumentError(f"reverse_sequence: seq_lens({i}) {wrong}; got {length}.")
     # [batch, time] come first; each row is then gathered by itself.
     perm = [batch, time, *(i for i in range(x.ndim) if i not in (batch, time))]
     rows = x if perm == sorted(perm) else movement.transpose(x, perm)

@@ -165,7 +165,10 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
     dtype = dtypes.as_dtype(dtype)
     counted = casting.cast(equal(y, y), dtype)
     if weights is not None:
-        counted = multiply(counted, as_type(as_tensor(weights, counted), dtype))
+        factors = as_type(as_tensor(weights, counted), dtype)
+        if factors.shape != y.shape:
+            raise ValueError(f"Shapes {tuple(y.shape)} and {tuple(factors.shape)} are incompatible")
+        counted = multiply(counted, factors)
     place = movement.reshape(y * n + z, [size])
     return movement.reshape(
         indexed.scatter_rows_add(movement.reshape(counted, [size]), place, [n * n]), [n, n]

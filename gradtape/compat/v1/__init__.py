@@ -243,6 +243,16 @@ def div(x: _Any, y: _Any, name: str | None = None) -> _Any:
     return _tf.math.floordiv(x, y) if x.dtype.is_integer else _tf.divide(x, y)
 
 
+def where(condition: _Any, x: _Any = None, y: _Any = None, name: str | None = None) -> _Any:
+    """Elements of `x` and `y`, which have one shape; a vector for a condition chooses rows."""
+    if x is None or y is None:
+        return _tf.where(condition, x, y)
+    condition, x = _tf.convert_to_tensor(condition), _tf.convert_to_tensor(x)
+    if condition.shape.rank == 1 and x.shape.rank > 1:
+        condition = _tf.reshape(condition, [-1] + [1] * (x.shape.rank - 1))
+    return _tf.where(condition, x, y)
+
+
 # Where version 2 moved what version 1 had elsewhere; the arguments are the same.
 _MOVED = {
     name: target
