@@ -31,7 +31,7 @@ import numpy as np
 import gradtape as _tf
 from gradtape import _core
 from gradtape import export as _export
-from gradtape._src.base import dtypes, errors
+from gradtape._src.base import composites, dtypes, errors
 from gradtape._src.base.reading import expect, json_of, reading, take_all
 from gradtape._src.functions.concrete import ConcreteFunction
 from gradtape._src.functions.function import Function
@@ -163,6 +163,8 @@ def _functions(module: Any) -> dict[str, Function]:
 def _default_signatures(module: Any) -> dict[str, Any]:
     """As TensorFlow: the only function that could be meant. The call of a Keras model is found when it is loaded."""
     functions = list(_functions(module).values()) if isinstance(module, Module) else []
+    # Signatures are of tensors; a method with other arguments is there as a method.
+    functions = [f for f in functions if not composites.has_composites(f.input_signature)]
     return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: functions[0]} if len(functions) == 1 else {}
 
 

@@ -368,6 +368,22 @@ def test_printing_in_a_function(capsys):
     assert "array([0., 1.], dtype=float32)" in capsys.readouterr().out
 
 
+class Scale(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = tf.Variable(2.0)
+
+    @tf.function(input_signature=[Masked.Spec(tf.TensorSpec([None]), tf.TensorSpec([None], tf.bool))])
+    def apply(self, m):
+        return Masked(m.values * self.v, m.mask)
+
+
+def test_stored_modules(tmp_path):
+    tf.saved_model.save(Scale(), str(tmp_path / "scale"))
+    again = tf.saved_model.load(str(tmp_path / "scale"))
+    assert again.apply(masked()).values.numpy().tolist() == [0, 2]
+
+
 def test_they_are_no_tensors():
     assert not tf.is_tensor(masked())
     with pytest.raises((TypeError, ValueError), match="Attempt to convert a value"):
