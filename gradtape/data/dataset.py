@@ -317,10 +317,8 @@ class Dataset(DatasetBase):
         return kinds._RaggedBatchDataset(self, batch_size, drop_remainder, row_splits_dtype)
 
     def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
-        """Not there: gradtape has no sparse tensors."""
-        raise NotImplementedError(
-            "Dataset.sparse_batch: gradtape has no sparse tensors. Hint: padded_batch makes dense ones."
-        )
+        """Tensors of different sizes as rows of sparse tensors; a size of `row_shape` that is None is the longest."""
+        return kinds._SparseBatchDataset(self, batch_size, row_shape)
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of the elements."""

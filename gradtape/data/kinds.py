@@ -28,6 +28,7 @@ _NAMES = {
     "readers": "list_files",
     "resampling": "rejection_resample",
     "sources": "_CounterDataset _RandomDataset _RangeDataset _TensorDataset _TensorSliceDataset",
+    "sparse": "_SparseBatchDataset dense",
     "storage": "load save",
 }
 MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -170,7 +170,13 @@ def is_spec_of_composite(spec: Any) -> bool:
 
 def to_numpy(element: Any) -> Any:
     """An element with arrays, NumPy scalars and bytes in place of tensors."""
-    return nest.map_structure(lambda leaf: leaf if leaf is None else leaf.numpy(), element)
+    return nest.map_structure(_leaf_to_numpy, element)
+
+
+def _leaf_to_numpy(leaf: Any) -> Any:
+    if type(leaf).__name__ == "SparseTensor":
+        leaf = kinds.dense(leaf)
+    return leaf if leaf is None else leaf.numpy()
 
 
 def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:

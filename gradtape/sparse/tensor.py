@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from gradtape._src.base.type_spec import BatchableTypeSpec
 from gradtape._src.graph.static import get_static_value
 from gradtape._src.ops.creation import convert_to_tensor
 from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.join import concat
 from gradtape._src.ops.sparse_products import sparse_rows
 from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.composite import CompositeTensor
@@ -275,6 +277,22 @@ class SparseTensorSpec(BatchableTypeSpec):
         if self._shape.rank == 0:
             raise ValueError("Unbatching a tensor is only supported for rank >= 1")
         return SparseTensorSpec(self._shape[1:], self._dtype)
+
+    def _stacked(self, values: Sequence[Any]) -> SparseTensor:
+        """Values of this spec as the rows of one; a row is as long as the longest."""
+        places = [np.insert(places_of(v), 0, i, axis=1) for i, v in enumerate(values)]
+        sizes = np.max([sizes_of(v) for v in values], axis=0)
+        return made(np.concatenate(places), concat([v.values for v in values], 0), [len(values), *sizes])
+
+    def _rows_at(self, value: SparseTensor, at: Any) -> SparseTensor:
+        """The rows at a slice or at indices."""
+        numbers = range(*at.indices(sizes_of(value)[0])) if isinstance(at, slice) else array_of(at).tolist()
+        return self._unbatch()._stacked([self._row_at(value, i) for i in numbers])
+
+    def _row_at(self, value: SparseTensor, at: int) -> SparseTensor:
+        places = places_of(value)
+        chosen = np.flatnonzero(places[:, 0] == at)
+        return made(places[chosen, 1:], gather(value.values, chosen), sizes_of(value)[1:])
 
     def _to_legacy_output_types(self) -> dtypes.DType:
         return self._dtype

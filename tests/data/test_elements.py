@@ -193,3 +193,42 @@ def test_functions_that_make_no_datasets_are_refused_at_once():
         ds.group_by_window(lambda x: x, lambda key, group: key, 2)
     with pytest.raises(ValueError, match="Invalid `key_func`"):
         ds.group_by_window(lambda x: [x, x], lambda key, group: group, 2)
+
+
+# ---- sparse tensors ---------------------------------------------------------------------------------
+
+
+def parts(x):
+    return x.indices.numpy().tolist(), x.values.numpy().tolist(), x.dense_shape.numpy().tolist()
+
+
+def test_rows_of_sparse_tensors_and_batches_of_them():
+    sparse = tf.SparseTensor([[0, 1], [2, 0], [2, 2]], [1.0, 2.0, 3.0], [3, 4])
+    rows = Dataset.from_tensor_slices((sparse, [7, 8, 9]))
+    assert rows.element_spec == (tf.SparseTensorSpec([4], tf.float32), Spec((), tf.int32))
+    expected = [([[1]], [1.0], [4]), ([], [], [4]), ([[0], [2]], [2.0, 3.0], [4])]
+    assert [parts(x) for x, _ in rows] == expected
+    assert [parts(x) for x, _ in rows.batch(2)] == [
+        ([[0, 1]], [1.0], [2, 4]),
+        ([[0, 0], [0, 2]], [2.0, 3.0], [1, 4]),
+    ]
+    assert [parts(x) for x, _ in rows.batch(3).unbatch()] == expected
+    made = Dataset.range(3).map(lambda x: tf.SparseTensor([[0]], [x], [3]))
+    assert made.element_spec == tf.SparseTensorSpec([3], tf.int64)
+    assert made.batch(2).element_spec == tf.SparseTensorSpec([None, 3], tf.int64)
+    assert [parts(x) for x in made.batch(2)][0] == ([[0, 0], [1, 0]], [0, 1], [2, 3])
+    assert [x.numpy().tolist() for x in made.map(tf.sparse.to_dense)] == [[0, 0, 0], [1, 0, 0], [2, 0, 0]]
+    assert [x.tolist() for x in made.take(1).as_numpy_iterator()] == [[0, 0, 0]]
+
+
+def test_sparse_batch():
+    ds = Dataset.range(5).map(lambda n: tf.fill([n], n))
+    assert ds.sparse_batch(2, [6]).element_spec == tf.SparseTensorSpec([None, 6], tf.int64)
+    first, second, _ = ds.sparse_batch(2, [6])
+    assert parts(first) == ([[1, 0]], [1], [2, 6])
+    assert parts(second) == ([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2]], [2, 2, 3, 3, 3], [2, 6])
+    assert [x.dense_shape.numpy().tolist() for x in ds.sparse_batch(2, [None])] == [[2, 1], [2, 3], [1, 4]]
+    with pytest.raises(tf.errors.DataLossError, match="larger than the row shape"):
+        list(ds.apply(tf.data.experimental.dense_to_sparse_batch(2, [3])))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="incompatible with the row shape"):
+        list(ds.sparse_batch(2, [2, 2]))
