@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from gradtape._src.contract import batching, behaviour, derivatives, facts, forward, primitive, xla
+from gradtape._src.contract import batching, behaviour, derivatives, facts, forward, primitive, strings, xla
 from gradtape._src.contract.compare import NUMERICAL, TOLERANCES
 from gradtape._src.contract.derivatives import central_differences
 from gradtape._src.ops.table import COMPLEX, FLOAT, Row
@@ -45,6 +45,7 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "simplify": facts.simplify,
     "programs": facts.programs,
     "in_place": facts.in_place,
+    "strings": strings.strings,
     "xla": xla.lowered,
     "xla_types": xla.other_types,
 }
@@ -104,6 +105,8 @@ def checks_of(row: Row) -> list[str]:
         skip.add("programs")
     if not row.in_place:
         skip.add("in_place")
+    if not strings.applies(row):
+        skip.add("strings")
     if not row.xla or find_spec("jax") is None:
         skip |= {"xla", "xla_types"}
     return [name for name in CHECKS if name not in skip]

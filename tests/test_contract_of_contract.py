@@ -302,12 +302,12 @@ def test_nan_and_infinity_are_edges(table):
 
 def test_a_wrong_error_is_found(table):
     wrong = [
-        (call("text"), "IndexError", "", "expected IndexError, got TextError"),
+        (call("text"), "IndexError", "", "expected IndexError, got InvalidArgumentError"),
         (
             call("text"),
             "TypeError",
             "no such words",
-            "expected TypeError with 'no such words', got TextError",
+            "expected TypeError with 'no such words', got InvalidArgumentError",
         ),
         (call((2,)), "ValueError", "", "expected ValueError, but nothing was raised"),
     ]
@@ -320,7 +320,7 @@ def test_a_wrong_error_is_found(table):
 
 def test_an_op_that_takes_anything_is_found(table):
     def call(op, x=0.0, *_, **__):
-        return op(0.0 if x is None or isinstance(x, str) else x)
+        return op(0.0 if x is None or x is ... else x)
 
     with pytest.raises(testing.ContractError) as caught:
         testing.check_op(changed(tanh().row, call), ["errors"])
@@ -330,7 +330,7 @@ def test_an_op_that_takes_anything_is_found(table):
         "too many arguments",
         "an unknown argument",
         "x=None",
-        "x='text'",
+        "x=Ellipsis",
     ):
         assert f"test_tanh: error of {wrong}: expected" in lines
 

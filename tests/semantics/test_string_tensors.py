@@ -47,7 +47,7 @@ VALUES = [
     (lambda: tf.boolean_mask(["a", "b"], [True, False]), [A]),
     (lambda: tf.one_hot([0, 1], 2, on_value="y", off_value="n"), [[b"y", b"n"], [b"n", b"y"]]),
     (lambda: tf.tensor_scatter_nd_update(["a", "b"], [[0]], ["z"]), [b"z", B]),
-    (lambda: tf.scatter_nd([[0]], ["z"], [2]), [b"z", b""]),
+    (lambda: tf.scatter_nd([[0], [0]], ["y", "z"], [2]), [b"yz", b""]),
     (lambda: tf.constant(["a", "b"])[0], A),
     (lambda: tf.constant([["a", "b"]])[:, ::-1], [[B, A]]),
     (lambda: tf.slice(["a", "b"], [1], [1]), [B]),

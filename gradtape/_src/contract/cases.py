@@ -18,6 +18,7 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.dtypes import DType
 from gradtape._src.ops.samples import At, Inside, Matrices, Sample
 from gradtape._src.ops.table import Param, Row
+from gradtape._src.tensors import text
 
 _RANGE = (-2.0, 2.0)
 _LARGE = 1000  # the number of the first large sample
@@ -173,6 +174,10 @@ def allowed(row: Row) -> list[DType]:
 def tensor(array: np.ndarray, dtype: DType) -> Any:
     """A tensor with a copy of `array`; bfloat16 values come as float32."""
     array = np.asarray(array)
+    if dtype is dtypes.string:
+        return text.make(
+            text.array((b"%s" % str(v).encode() for v in array.reshape(-1).tolist()), array.shape)
+        )
     if dtype is dtypes.bfloat16:
         array = (array.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     else:

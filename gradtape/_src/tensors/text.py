@@ -15,6 +15,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
+from gradtape._src.tensors import above
 
 STRING = dtypes.string._code
 _NUMBER = (
@@ -163,5 +164,22 @@ def _cast(x: _core.Tensor, dtype: dtypes.DType, *_: Any) -> _core.Tensor:
     )
 
 
-# What is not moving elements about. Sums of strings are strings joined in pairs, with broadcasting.
-_OWN: dict[str, Any] = {"add": _joined, "zeros": _zeros, "cast": _cast}
+def _scattered(indices: _core.Tensor, updates: _core.Tensor, shape: tuple[int, ...]) -> _core.Tensor:
+    """Strings at their places; those with the same place are joined."""
+    words = array_of(updates)
+    above.ops.scatter_nd(indices, np.zeros(words.shape, np.float32), shape)  # refuses what does not fit
+    places = np.asarray(indices)
+    out = np.array(array_of(_zeros(shape)))
+    parts = words.reshape(-1, *words.shape[places.ndim - 1 :])
+    for place, part in zip(places.reshape(-1, places.shape[-1]).tolist(), parts, strict=True):
+        out[tuple(place)] += part
+    return make(out)
+
+
+# What is not moving elements about: sums of strings are strings that are joined.
+_OWN: dict[str, Any] = {"add": _joined, "zeros": _zeros, "cast": _cast, "scatter_nd": _scattered}
+
+
+def has_own(name: str) -> bool:
+    """Whether an op means something else for strings than moving elements."""
+    return name in _OWN
