@@ -143,8 +143,10 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 @composite("is_tensor")
 def is_tensor(x):
-    """Whether `x` is a tensor, a variable, or made of tensors."""
-    return isinstance(x, (_core.Tensor, _core.Variable, CompositeTensor)) or hasattr(type(x), "__tf_tensor__")
+    """Whether `x` is a tensor, a variable, or a tensor in another form: sparse, ragged."""
+    if isinstance(x, CompositeTensor):
+        return x._is_tensor
+    return isinstance(x, (_core.Tensor, _core.Variable)) or hasattr(type(x), "__tf_tensor__")
 
 
 @composite("is_symbolic_tensor")

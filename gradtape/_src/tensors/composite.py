@@ -21,6 +21,8 @@ class CompositeTensor:
 
     # `nest` takes it apart where it expands composites.
     _is_composite = True
+    # What `tf.is_tensor` says of it.
+    _is_tensor = True
 
     @property
     def _type_spec(self) -> Any:
