@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from keras.src.backend.common import global_state
 from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import gradtape as tf
 from gradtape._src.base.calls import one_call_each
+from gradtape._src.state import initializers
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 
 __all__ = [
@@ -21,6 +23,14 @@ __all__ = [
 ]  # fmt: skip
 
 _LARGEST = 2**31 - 2
+
+
+def _seed_of_initializers() -> int | None:
+    """What `tf.initializers` begin with after `keras.utils.set_random_seed`: the seeds that Keras' own draw."""
+    return None if global_state.get_global_attribute("global_random_seed") is None else make_default_seed()
+
+
+initializers.keras_seed[:] = [_seed_of_initializers]
 
 
 def _seed(seed: Any) -> Any:

@@ -3,7 +3,8 @@
 Two families with TensorFlow's names. `tf.random_normal_initializer` and its four siblings are
 the functions of the core API; `tf.initializers.*` (`GlorotUniform`, ...) are those Keras
 layers use. They share their classes where they do the same. An initializer with a seed gives
-the same values at each call, one without draws anew.
+the same values at each call, one without draws anew; after `keras.utils.set_random_seed` those of
+the second family begin with the seeds that Keras draws (`keras_seed`).
 
 The values come from `gradtape._src.tensors.random`, looked up when called: it is above this module.
 """
@@ -11,6 +12,7 @@ The values come from `gradtape._src.tensors.random`, looked up when called: it i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from gradtape._src.base import dtypes
@@ -137,17 +139,27 @@ class Constant(constant_initializer):
 # --- random ------------------------------------------------------------------------------------
 
 
+keras_seed: list[Callable[[], int | None]] = []
+"""Where `keras_gradtape` says which seed Keras would give an initializer without one: None unless all is seeded."""
+
+
 class _Random(Initializer):
     """An initializer that draws, with a `seed` or without."""
 
     seed: int | None
+    _is_of_keras = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._default = keras_seed[0]() if keras_seed and self._is_of_keras else None
 
     def _draw(self, kind: str, shape: list, a: Any, b: Any, dtype: dtypes.DType) -> Any:
         random = _tf().random
-        if self.seed is None:
+        seed = self._default if self.seed is None else self.seed
+        if seed is None:
             return getattr(random, kind)(shape, a, b, dtype)
         # [seed, 0] is what TensorFlow and Keras make of an integer seed: the same values.
-        return getattr(random, f"stateless_{kind}")(shape, [self.seed, 0], a, b, dtype)
+        return getattr(random, f"stateless_{kind}")(shape, [seed, 0], a, b, dtype)
 
     def _need_floating(self, dtype: dtypes.DType) -> None:
         if not dtype.is_floating:
@@ -335,12 +347,24 @@ class Orthogonal(_Random):
         return self.gain * _tf().reshape(q, shape)
 
 
+class random_normal_initializer(RandomNormal):
+    """As `RandomNormal`, whatever Keras' seed."""
+
+    _is_of_keras = False
+
+
+class random_uniform_initializer(RandomUniform):
+    """As `RandomUniform`, whatever Keras' seed."""
+
+    _is_of_keras = False
+
+
 # --- names -------------------------------------------------------------------------------------
 
 zeros_initializer = zeros = Zeros
 ones_initializer = ones = Ones
-random_normal_initializer = random_normal = RandomNormal
-random_uniform_initializer = random_uniform = RandomUniform
+random_normal = RandomNormal
+random_uniform = RandomUniform
 truncated_normal = TruncatedNormal
 constant = Constant
 variance_scaling = VarianceScaling

@@ -73,6 +73,11 @@ class Variable(KerasVariable):
         return convert_to_tensor(value, dtype=dtype)
 
     @property
+    def shape(self) -> Any:
+        """As a TensorShape, with `as_list()`, as in Keras on TensorFlow."""
+        return tf.TensorShape(self._shape)
+
+    @property
     def value(self) -> Any:
         """What Keras' own property gives, found with less asking: every op on a variable comes by."""
         value, scopes = self._value, global_state.GLOBAL_STATE_TRACKER.__dict__
