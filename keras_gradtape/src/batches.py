@@ -20,7 +20,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 
 import gradtape as tf
 from gradtape import _core
-from gradtape._src.tensors import conversion
+from gradtape._src.tensors import conversion, text
 from gradtape._src.tensors import random as _random
 
 Tensor = _core.Tensor
@@ -77,13 +77,19 @@ def _array_batches(adapter: Any, group: Any = None) -> Iterator:
 
     There a function of a dataset shuffles them: with a global seed every epoch has the same order.
     """
-    inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
+    # Keras' slices know no strings: the numbers of their rows take their place.
+    words = [_words(x) for x in tree.flatten(adapter._inputs)]
+    numbered = tree.map_structure(lambda x: x if _words(x) is None else np.arange(len(x)), adapter._inputs)
+    inputs = array_slicing.convert_to_sliceable(numbered, target_backend="numpy")
     leaves = tree.flatten(inputs)
     if not all(s is None or type(s) is array_slicing.NumpySliceable for s in leaves):
         yield from adapter.get_numpy_iterator()
         return
     arrays = [None if s is None else np.ascontiguousarray(s.array) for s in leaves]
     codes = [None if a is None else _code(a) for a in arrays]
+    for k, w in enumerate(words):
+        if w is not None:
+            arrays[k], codes[k] = w, text.STRING
     pack = _packer(inputs)
     count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
     seeds = _common_seeds(group) if shuffle else None
@@ -97,9 +103,17 @@ def _array_batches(adapter: Any, group: Any = None) -> Iterator:
         else:
             rows = slice(start, stop)
         yield pack([
-            None if a is None else a[rows] if code is None else _core.from_buffer(a[rows], code)
+            None if a is None else a[rows] if code is None
+            else text.make(a[rows]) if code == text.STRING else _core.from_buffer(a[rows], code)
             for a, code in zip(arrays, codes, strict=True)
         ])  # fmt: skip
+
+
+def _words(x: Any) -> np.ndarray | None:
+    """The strings of a tensor, or of an array of `str`; None for anything else."""
+    if isinstance(x, np.ndarray) and x.dtype == object and all(isinstance(e, str) for e in x):
+        x = text.convert(x)
+    return text.array_of(x) if text.is_text(x) else None
 
 
 def _common_seeds(group: Any) -> Any:

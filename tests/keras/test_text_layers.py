@@ -19,7 +19,7 @@ TESTS = (
 )
 FILES = [
     "string_lookup", "integer_lookup", "index_lookup", "text_vectorization", "hashing", "category_encoding",
-    "discretization",
+    "discretization", "hashed_crossing", "feature_space",
 ]  # fmt: skip
 WORDS = np.array([["earth"], ["wind"], ["fire"], ["water"]])
 
@@ -66,6 +66,34 @@ def test_functions_of_the_user_get_tensors():
         standardize=standardize, output_mode="count", vocabulary=["a", "b"]
     )
     assert layer(["A<br>a b", "c"]).numpy().tolist() == [[0, 2, 1], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("inputs", [tf.constant(["a b", "c", "b"]), np.array(["a b", "c", "b"], object)])
+def test_text_as_arguments_of_fit_and_predict(inputs):
+    vectors = keras.layers.TextVectorization(output_mode="multi_hot", vocabulary=["a", "b", "c"])
+    model = keras.Sequential([keras.Input((), dtype="string"), vectors, keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    assert (
+        len(
+            model.fit(inputs, tf.constant([1.0, 2.0, 3.0]), batch_size=2, epochs=2, verbose=0).history["loss"]
+        )
+        == 2
+    )
+    words = model(tf.constant(["a b", "c", "b"])).numpy()
+    np.testing.assert_allclose(model.predict(inputs, batch_size=2, verbose=0), words, rtol=1e-6)
+
+
+def test_ragged_and_sparse_inputs():
+    rows = tf.ragged.constant([["omar", "x"], ["marlo"]])
+    assert keras.layers.Hashing(num_bins=2)(rows).to_list() == [[0, 0], [1]]
+    sparse = tf.SparseTensor([[0, 0], [1, 1]], tf.constant(["b", "q"]), [2, 2])
+    lookup = keras.layers.StringLookup(vocabulary=["a", "b", "c"])
+    assert lookup(sparse).values.numpy().tolist() == [2, 0]
+    assert lookup(rows).to_list() == [[0, 0], [0]]
+    assert keras.layers.TextVectorization(ragged=True, vocabulary=["a", "b"])(["a b", "b"]).to_list() == [
+        [2, 3],
+        [3],
+    ]
 
 
 def test_hashes():

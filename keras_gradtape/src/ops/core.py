@@ -23,6 +23,7 @@ from gradtape._src.base.dtypes import BY_CODE, DType
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
+from gradtape._src.tensors.composite import CompositeTensor
 from gradtape._src.tensors.conversion import read
 from keras_gradtape.src import distribution_lib
 from keras_gradtape.src.ops import float8
@@ -215,7 +216,8 @@ def shape(x: Any) -> tuple:
 
 @one_call
 def cast(x: Any, dtype: Any) -> Any:
-    return convert_to_tensor(x, dtype)
+    # Layers of text cast what their tables give for ragged and sparse tensors.
+    return tf.cast(x, dtype_of(dtype)) if isinstance(x, CompositeTensor) else convert_to_tensor(x, dtype)
 
 
 # ---- shapes without values ----------------------------------------------------------------------
