@@ -101,10 +101,6 @@ def _dropout(function: Callable, args: tuple, kwargs: dict) -> Any:
     return _unary(function, args, kwargs)
 
 
-def _printed(function: Callable, args: tuple, kwargs: dict) -> Any:
-    return function(*[repr(a) if isinstance(a, RaggedTensor) else a for a in args], **kwargs)
-
-
 def _is_tensor(function: Callable, args: tuple, kwargs: dict) -> bool:
     return True
 
@@ -180,7 +176,7 @@ def _table() -> dict[Any, Callable]:
         table |= {_public(name): way for name in names}
     table |= {tf.debugging.assert_near: _binary, assertions._compare: _compared}
     table |= {tf.nn.dropout: _dropout, tf.nn.experimental.stateless_dropout: _dropout}
-    table |= {tf.print: _printed, tf.is_tensor: _is_tensor}
+    table |= {tf.is_tensor: _is_tensor}
     table |= {_public(name): _as_own(own) for name, own in _OWN.items()}
     table.pop(None, None)
     return table

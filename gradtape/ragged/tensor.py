@@ -438,6 +438,9 @@ class RaggedTensor(CompositeTensor):
             return f"tf.RaggedTensor(values={self._values}, row_splits={self.row_splits})"
         return f"<tf.RaggedTensor {_text(self.numpy())}>"
 
+    def _printed(self, summarize: int, text: Callable[[Any], str]) -> str:
+        return _shortened(self.to_list(), summarize)
+
     def __bool__(self) -> bool:
         raise TypeError("RaggedTensor may not be used as a boolean.")
 
@@ -451,6 +454,21 @@ def _text(x: Any) -> str:
     if not x.size:
         return repr(x.tolist())
     return np.array2string(x, separator=", ", formatter={"all": _text})  # type: ignore[arg-type]
+
+
+def _shortened(x: Any, most: int) -> str:
+    """Nested lists as `tf.print` shows them: the first and last `most` items of each; all if that is negative."""
+    if isinstance(x, list):
+        inside = [_shortened(item, most) for item in x]
+        if most >= 0 and len(x) > 2 * most:
+            inside = [*inside[:most], "...", *inside[len(x) - most :]]
+        return f"[{', '.join(inside)}]"
+    if isinstance(x, bool):
+        return "true" if x else "false"
+    if isinstance(x, bytes):
+        escaped = x.decode(errors="replace").replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return f"{x:f}" if isinstance(x, float) else str(x)
 
 
 def is_ragged(value: Any) -> bool:

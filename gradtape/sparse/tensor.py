@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,6 +135,10 @@ class SparseTensor(CompositeTensor):
 
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self._indices!s}, values={self._values!s}, dense_shape={self._dense_shape!s})"
+
+    def _printed(self, summarize: int, text: Callable[[Any], str]) -> str:
+        parts = text(self._indices), text(self._values), text(self._dense_shape)
+        return "'SparseTensor(indices={}, values={}, shape={})'".format(*parts)
 
     # --- as a composite --------------------------------------------------------------------
 

@@ -102,6 +102,26 @@ def test_specs_are_arguments_of_calls_as_they_are(capsys):
     assert capsys.readouterr().err == f"{wanted}\n"
 
 
+@pytest.mark.parametrize("make", [lambda f: f, tf.function])
+def test_printing(make, capsys):
+    numbers = tf.ragged.constant([[1, 2, 3, 4, 5, 6, 7, 8, 9], [3], []])
+    words = tf.ragged.constant([["a", "it's"], ["c"]])
+    sparse = tf.SparseTensor([[0, 1], [2, 0]], [1.5, 2.0], [3, 2])
+
+    def f(r, w, s):
+        tf.print(r, w)
+        tf.print([tf.cast(r, tf.float32) * 0.5], summarize=1)
+        tf.print(s)
+
+    make(f)(numbers, words, sparse)
+    assert capsys.readouterr().err.splitlines() == [
+        r"[[1, 2, 3, ..., 7, 8, 9], [3], []] [['a', 'it\'s'], ['c']]",
+        "[[[0.500000, ..., 4.500000], ..., []]]",
+        "'SparseTensor(indices=[[0 1]",
+        " [2 0]], values=[1.5 2], shape=[3 2])'",
+    ]
+
+
 # ---- branches -------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes, log
 from gradtape._src.graph.effects import deferred
 from gradtape._src.tensors import text
-from gradtape._src.tensors.conversion import densify
-from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape._src.tensors.composite import CompositeTensor
 
 if TYPE_CHECKING:
     import logging
@@ -94,11 +93,8 @@ def format_value(value: Any, summarize: int = 3) -> str:
         value = value._peek()
     if isinstance(value, _core.Tensor):
         return format_tensor(value, summarize).encode(errors="surrogateescape").decode(errors="replace")
-    if isinstance(value, IndexedSlices) and value._dense_shape is not None:
-        return format_value(densify(value), summarize)
-    if isinstance(value, IndexedSlices):
-        parts = ", ".join(format_value(v, summarize) for v in (value.values, value.indices))
-        return f"IndexedSlices({parts})"
+    if isinstance(value, CompositeTensor):
+        return value._printed(summarize, lambda x: format_value(x, summarize))
     if isinstance(value, dict):
         try:
             keys = sorted(value)

@@ -6,6 +6,7 @@ Such a value knows its spec, `_type_spec`, and the spec knows how the value is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradtape import _core
@@ -36,6 +37,10 @@ class CompositeTensor:
     def _consumers(self) -> list:
         """The ops that use it: none in eager mode."""
         return []
+
+    def _printed(self, summarize: int, text: Callable[[Any], str]) -> str:
+        """What `tf.print` prints: `text` gives the text of a tensor, `summarize` as there."""
+        return repr(self)
 
     def _convert_variables_to_tensors(self) -> Any:
         """This value with tensors in place of variables."""

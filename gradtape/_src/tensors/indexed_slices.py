@@ -7,6 +7,7 @@ them, optimizers apply them; everything else turns them into a dense tensor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradtape._src.base import dtypes, nest
@@ -115,6 +116,11 @@ class IndexedSlices(CompositeTensor):
     def __repr__(self) -> str:
         shape = "" if self._dense_shape is None else f", dense_shape={self.shape}"
         return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+
+    def _printed(self, summarize: int, text: Callable[[Any], str]) -> str:
+        if self._dense_shape is not None:
+            return text(self._dense())
+        return f"IndexedSlices({text(self._values)}, {text(self._indices)})"
 
     def _dense(self) -> Any:
         """The whole as a tensor, repeated rows added up.
