@@ -257,10 +257,11 @@ class SparseTensorSpec(BatchableTypeSpec):
 
     def _from_compatible_tensor_list(self, tensor_list: Any) -> SparseTensor:
         places, values, sizes = boxes.opened(tensor_list[0], self._dtype)
-        known = (
-            [n if d is None else d for n, d in zip(sizes, self._shape, strict=True)] if self._shape else sizes
-        )
-        return made(places, values, known)
+        lead = tensor_list[0].shape.rank - 1  # how many there are is said by the boxes
+        if self._shape.rank is not None:
+            inner = zip(sizes[lead:], self._shape[lead:], strict=True)
+            sizes = [*sizes[:lead], *(n if d is None else d for n, d in inner)]
+        return made(places, values, sizes)
 
     def _made_up(self, parts: list, given: list[bool], style: int) -> list:
         # For trials of functions that are traced: elements in order, in a tensor that has room for them.
@@ -297,6 +298,11 @@ class SparseTensorSpec(BatchableTypeSpec):
         places = places_of(value)
         chosen = np.flatnonzero(places[:, 0] == at)
         return made(places[chosen, 1:], gather(value.values, chosen), sizes_of(value)[1:])
+
+    def _with_tensor_ranks_only(self) -> SparseTensorSpec:
+        # For functions that take batches of any size: what a row looks like stays known, products depend on it.
+        shape = self._shape
+        return SparseTensorSpec([None, *shape[1:]] if shape.rank else shape, self._dtype)
 
     def _to_legacy_output_types(self) -> dtypes.DType:
         return self._dtype

@@ -314,7 +314,9 @@ class World:
         """Everything that the results of a call may depend on."""
         with self.scope():
             given = [in_frame(leaf, self.frame) for leaf in leaves_of((call.args, call.kwargs))]
-            return [conversion.read(x) for x in given]
+            return [
+                conversion.read(x if conversion.leaf_of(x) is None else conversion.leaf_of(x)) for x in given
+            ]
 
     def with_other_sizes(self, call: Call) -> tuple[Any, bool]:
         """The results of a call that does not fit the sizes of this world, on operands that it does fit.

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradtape._src.ops.arithmetic import conjugate
 from gradtape._src.ops.samples import at, call, ints
-from gradtape._src.ops.table import INT, NUMBER, indexed, opaque
+from gradtape._src.ops.table import ANY, NUMBER, indexed, opaque
 
 __all__: list[str] = []
 
@@ -72,7 +72,7 @@ def _numpy_rows(places, a_shape):
 
 
 sparse_rows = opaque(
-    "sparse_rows", INT, "a_indices:Index a_shape:Shape", many=True, rule=None, numpy=_numpy_rows,
+    "sparse_rows", ANY, "a_indices:Index a_shape:Shape", many=True, rule=None, numpy=_numpy_rows,
     samples=[
         call(ints(_PLACES, "int64"), a_shape=(4, 3)), call(ints(_TURNED), a_shape=(4, 3)),
         call(ints(np.zeros([0, 2], int), "int64"), a_shape=(2, 3)), call(ints([[2, 0]], "int64"), a_shape=(6, 1)),
