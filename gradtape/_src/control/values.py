@@ -159,8 +159,10 @@ def _empty(leaf: Any) -> Any:
     """A placeholder for a leaf before the iteration that makes it."""
     if kind_of(leaf) == "object":
         return leaf._with_zeros() if isinstance(leaf, TensorArray) else leaf
-    static, dtype = spec_of(tensor_of(leaf))
-    return _like(leaf, zeros((tuple(d or 0 for d in static), dtype)))  # nobody reads it: any size will do
+    tensor = tensor_of(leaf)
+    # Nobody reads it: any size will do.
+    sizes = () if tensor.shape.rank is None else tuple(d or 0 for d in tensor.shape)
+    return _like(leaf, zeros((sizes, tensor.dtype._code)))
 
 
 def _placeholder(value: Any) -> Any:
