@@ -14,7 +14,7 @@ from gradtape._src.ops.arithmetic import sqrt
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.comparison import select
 from gradtape._src.ops.creation import ones
-from gradtape._src.ops.indexed import gather
+from gradtape._src.ops.indexed import gather, gather_batched
 from gradtape._src.ops.movement import reshape
 from gradtape._src.ops.segments import unsorted_segment_max, unsorted_segment_sum
 from gradtape._src.ops.static import array_of
@@ -109,7 +109,7 @@ def _segments(
         raise InvalidArgumentError(f"{op}: segment ids are not increasing")
     if num_segments is not None and ids.size and ids[-1] >= n:
         raise InvalidArgumentError(f"{op}: segment ids must be < num_segments")
-    return gather(x, at.astype(np.int64)), ids.astype(np.int64), n
+    return gather_batched(x, at.astype(np.int64), 0, 0), ids.astype(np.int64), n
 
 
 def segment_sum(

@@ -30,6 +30,8 @@ tf.ragged.stack([[1, 2], [3]])
 tf.ragged.boolean_mask([[1, 2], [3, 4]], [[True, False], [True, True]])
 tf.ragged.map_flat_values(tf.sin, tf.RaggedTensor.from_row_splits(f(4), [0, 1, 4]))
 tf.ragged.stack_dynamic_partitions([1, 2, 3], [0, 2, 0], 3)
+tf.ragged.cross([tf.ragged.constant([["a"], ["b", "c"]]), tf.ragged.constant([["d"], ["e"]])])
+tf.ragged.cross_hashed([tf.ragged.constant([["a"], ["b", "c"]]), tf.ragged.constant([["d"], ["e"]])], num_buckets=100)
 # ---- parts
 tf.RaggedTensor.from_row_splits(f(4), [0, 1, 1, 4])[0]
 tf.RaggedTensor.from_row_splits(f(4), [0, 1, 1, 4])[2, 1:]

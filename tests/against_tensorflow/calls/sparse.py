@@ -44,6 +44,8 @@ tf.sparse.segment_mean(f(4, 2), [0, 2, 1], [0, 0, 1])
 tf.sparse.segment_sqrt_n(f(4, 2), [0, 2, 1], [0, 0, 2], num_segments=4)
 tf.sparse.bincount(tf.sparse.from_dense([[1, 2, 2], [0, 1, 1]]))
 tf.sparse.cross([tf.constant([["a"], ["b"]]), tf.constant([["c"], ["d"]])])
+tf.sparse.cross_hashed([tf.constant([["a"], ["b"]]), tf.constant([["c"], ["d"]])], num_buckets=100)
+tf.sparse.sampled_addmm([[0, 1], [1, 0]], f(2), [2, 2], f(2, 3), f(3, 2)) #: value
 tf.nn.embedding_lookup_sparse(f(5, 3), tf.sparse.SparseTensor([[0, 0], [0, 1], [1, 0]], l([1, 3, 0]), [2, 2]), None, combiner="sum")
 tf.nn.embedding_lookup_sparse(f(5, 3), tf.sparse.SparseTensor([[0, 0], [0, 1], [1, 0]], l([1, 3, 0]), [2, 2]), None)
 tf.nn.safe_embedding_lookup_sparse(f(5, 3), tf.sparse.SparseTensor([[0, 0], [0, 1], [2, 0]], l([1, 3, 0]), [3, 2]))
