@@ -8,7 +8,7 @@ from keras_gradtape.src.ops.core import Variable, compute_output_spec, device_sc
 IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
 SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_GRADIENT = True
-SUPPORTS_RAGGED_TENSORS = False
+SUPPORTS_RAGGED_TENSORS = True
 SUPPORTS_SPARSE_TENSORS = False
 
 __all__ = [

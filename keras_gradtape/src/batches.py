@@ -22,6 +22,7 @@ import gradtape as tf
 from gradtape import _core
 from gradtape._src.tensors import conversion, text
 from gradtape._src.tensors import random as _random
+from keras_gradtape.src.ops.core import is_ragged
 
 Tensor = _core.Tensor
 
@@ -33,6 +34,8 @@ class Batches(EpochIterator):
         self, x: Any, y: Any = None, sample_weight: Any = None, group: Any = None, **options: Any
     ) -> None:
         self._group = group
+        if any(map(is_ragged, tree.flatten((x, y)))):
+            x, y, sample_weight = _dataset_of_rows(x, y, sample_weight, options), None, None
         if _is_dataset(x):
             x = _adapted(x, y, sample_weight, options)
             y = sample_weight = None
@@ -70,6 +73,15 @@ def _numbers_as_array(x: Any) -> Any:
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
     return np.array(x) if isinstance(first, (bool, int, float)) else x
+
+
+def _dataset_of_rows(x: Any, y: Any, sample_weight: Any, options: dict) -> Any:
+    """Arrays some of which are ragged tensors, as a dataset of batches."""
+    data = data_adapter_utils.pack_x_y_sample_weight(x, y, sample_weight)
+    rows = tf.data.Dataset.from_tensor_slices(data)
+    if options.get("shuffle"):
+        rows = rows.shuffle(len(rows))
+    return rows.batch(options.get("batch_size") or 32)
 
 
 def _array_batches(adapter: Any, group: Any = None) -> Iterator:

@@ -16,7 +16,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gradtape as tf
 from gradtape import _core
-from gradtape._src.base import replicas
+from gradtape._src.base import nest, replicas
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import BY_CODE, DType
@@ -32,7 +32,7 @@ from keras_gradtape.src.replicas import in_strategy
 # Keras 3.15 reads these of the core.
 IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
 SUPPORTS_COMPLEX_DTYPES = True
-SUPPORTS_RAGGED_TENSORS = False
+SUPPORTS_RAGGED_TENSORS = True
 SUPPORTS_SPARSE_TENSORS = False
 
 Tensor = _core.Tensor
@@ -116,10 +116,13 @@ class Variable(KerasVariable):
 def convert_to_tensor(
     x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
 ) -> Any:
-    if sparse or ragged:
-        raise ValueError("the gradtape backend has no sparse and no ragged tensors; use dense ones")
+    if sparse:
+        raise ValueError("the gradtape backend has no sparse tensors; use dense ones")
     if type(x) is not Tensor:
-        x = _from_anything(x, dtype)
+        if is_ragged(x):
+            x = x.to_tensor() if ragged is not None and not ragged else x
+        else:
+            x = _from_anything(x, dtype)
     if dtype is None or x.dtype.name == dtype:
         return x
     kind = dtype_of(dtype)
@@ -192,6 +195,8 @@ def convert_to_numpy(x: Any) -> np.ndarray:
         x = x.value
     if isinstance(x, tf.IndexedSlices):
         x = tf.convert_to_tensor(x)
+    if is_ragged(x):
+        x = x.to_tensor()
     if isinstance(x, _core.Tensor) and x._symbol is not None:
         raise Untraceable("a layer or metric reads the values of a tensor (keras.ops.convert_to_numpy)")
     if isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)):
@@ -200,7 +205,12 @@ def convert_to_numpy(x: Any) -> np.ndarray:
 
 
 def is_tensor(x: Any) -> bool:
-    return isinstance(x, (_core.Tensor, _core.Variable, float8.Float8))
+    return isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)) or is_ragged(x)
+
+
+def is_ragged(x: Any) -> bool:
+    """Whether it is a ragged tensor; they are imported where there are some."""
+    return nest.is_composite(type(x)) and isinstance(x, tf.RaggedTensor)
 
 
 def shape(x: Any) -> tuple:
