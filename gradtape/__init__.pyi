@@ -164,6 +164,7 @@ from gradtape._typing import Shape as _Shape
 from gradtape._typing import Tensor as _Tensor
 from gradtape._typing import TensorLike as _TensorLike
 from gradtape._typing import TensorLikes as _TensorLikes
+from gradtape.data.iterator import OptionalSpec as OptionalSpec
 from gradtape.io.tensor_proto import make_ndarray as make_ndarray
 from gradtape.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from gradtape.ragged.spec import RaggedTensorSpec as RaggedTensorSpec

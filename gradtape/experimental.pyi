@@ -2,6 +2,7 @@
 from gradtape import extension_type as extension_type
 from gradtape import tnp as _tnp
 from gradtape._typing import Any as _Any
+from gradtape.data.iterator import Optional as Optional
 from gradtape.extension_type import BatchableExtensionType as BatchableExtensionType
 from gradtape.extension_type import ExtensionType as ExtensionType
 from gradtape.extension_type.dispatch import dispatch_for_api as dispatch_for_api

@@ -33,12 +33,19 @@ class Run:
     Args:
       ordered: whether what runs on several threads keeps its order where nothing else is said.
       outer: the iteration that makes the dataset of this one, as in `flat_map`.
+      dataset: what is iterated over; seeds of its own stages are noted.
+      seeds: what was noted in an iteration that this one is to repeat.
     """
 
     by_element = False  # whether functions are called element by element, so that one error ends nothing else
 
-    def __init__(self, ordered: bool = True, outer: Run | None = None) -> None:
+    def __init__(
+        self, ordered: bool = True, outer: Run | None = None, dataset: Any = None, seeds: dict | None = None
+    ) -> None:
         self.ordered = ordered
+        self._stages = _stages(dataset) if outer is None and dataset is not None else {}
+        self.drawn: dict[str, list] = {} if outer is None else outer.drawn
+        self._to_draw = {stage: list(noted) for stage, noted in (seeds or {}).items()}
         self._kept: dict[int, tuple[Any, Any]] = {} if outer is None else outer._kept
         self._is_inner = outer is not None
 
@@ -48,6 +55,19 @@ class Run:
         if found is None:
             found = self._kept[id(owner)] = (owner, make())
         return found[1]
+
+    def draw(self, stage: Any, generator: Any) -> tuple[int, int]:
+        """The seeds of a pass over a stage: those of the iteration that is repeated, or new ones."""
+        number = self._stages.get(id(stage))
+        if number is None:
+            return generator.next()
+        if self._to_draw.get(number):
+            count, *pair = self._to_draw[number].pop(0)
+            generator.after(count)
+        else:
+            pair = generator.next()
+        self.drawn.setdefault(number, []).append([generator.count, *pair])
+        return pair[0], pair[1]
 
     def seeds(self, stage: Any, function: Any) -> _random.Seeds:
         """The state of the random numbers of a stage's function, which a new iteration begins anew.
@@ -60,6 +80,18 @@ class Run:
     def inner(self) -> Run:
         """An iteration over a dataset that was made in this one."""
         return Run(self.ordered, self)
+
+
+def _stages(dataset: Any) -> dict[int, str]:
+    """The stages of a pipeline, numbered in an order that is the same in another process."""
+    found: dict[int, str] = {}
+    waiting = [dataset]
+    while waiting:
+        stage = waiting.pop()
+        if id(stage) not in found:
+            found[id(stage)] = str(len(found))
+            waiting.extend(stage._inputs)
+    return found
 
 
 def number(value: Any, op: str, what: str) -> int:
@@ -159,7 +191,11 @@ class DatasetBase:
 
     def _begin_pass(self) -> Iterator[Any]:
         """The elements of a new iteration."""
-        return self._iterate(Run(self._deterministic() is not False))
+        return self._iterate(self._run())
+
+    def _run(self, seeds: dict | None = None) -> Run:
+        """A new iteration, or one that repeats another whose seeds were noted."""
+        return Run(self._deterministic() is not False, None, self, seeds)
 
     def _deterministic(self) -> bool | None:
         """What the options say of the order in which threads give their elements."""

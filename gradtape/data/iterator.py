@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from typing import Any
 
@@ -12,15 +13,34 @@ from gradtape._src import ops
 from gradtape._src.base import errors, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.locks import Lock
+from gradtape._src.base.type_spec import TypeSpec
 from gradtape.data import kinds
 from gradtape.data.structure import normalise, spec_of, to_numpy
 
 _end = object()
 
 
-def _state_of(taken: int) -> str:
-    """The state of an iterator that has given `taken` elements."""
-    return f"{taken}:{zlib.crc32(b'elements %d' % taken):08x}"
+def _state_of(taken: int, seeds: dict) -> str:
+    """The state of an iterator that has given `taken` elements, with these seeds."""
+    state = json.dumps([taken, seeds])
+    return f"{state}:{zlib.crc32(state.encode()):08x}"
+
+
+def _state_in(string: str) -> tuple[int, dict]:
+    """The opposite.
+
+    Raises:
+      DataLossError: if this is no state that `serialize` gave.
+    """
+    try:
+        taken, seeds = json.loads(string.rpartition(":")[0])
+        if _state_of(taken, seeds) == string:
+            return taken, seeds
+    except (TypeError, ValueError):
+        pass
+    raise errors.DataLossError(
+        None, None, f"This is not the state of a dataset iterator, or it is damaged: {string!r}."
+    )
 
 
 class OwnedIterator:
@@ -33,35 +53,33 @@ class OwnedIterator:
         self._taken = 0
         self._lock = Lock()  # threads that share an iterator take turns: each element comes once
         with aside():
-            self._elements = dataset._begin_pass()
+            self._begin()
 
-    # A checkpoint (`tf.train.Checkpoint(iterator=...)`) keeps how many elements were taken.
+    def _begin(self, seeds: dict | None = None) -> None:
+        self._run = self._dataset._run(seeds)
+        self._taken, self._elements = 0, self._dataset._iterate(self._run)
+
+    # A checkpoint (`tf.train.Checkpoint(iterator=...)`) keeps how many elements were taken, and the seeds of their order.
     _checkpoint_by_serializing = True
 
     def serialize(self) -> str:
-        """The number of elements taken so far, with a checksum."""
-        return _state_of(self._taken)
+        """The number of elements taken so far, and the seeds of shuffles, with a checksum."""
+        with self._lock:
+            return _state_of(self._taken, self._run.drawn)
 
     def deserialize(self, string_value: str) -> None:
-        """Goes on after as many elements of this pass, or of a new one if it is further already.
-
-        The order of a shuffle with a seed is the same in the same pass of a new program.
+        """Goes on after as many elements of the pass whose state it is, with shuffles in the same order.
 
         Raises:
           DataLossError: if this is no state that `serialize` gave.
           InvalidArgumentError: if the dataset has fewer elements.
         """
-        count = str(string_value).partition(":")[0]
-        if not (count.isdecimal() and _state_of(int(count)) == string_value):
-            raise errors.DataLossError(
-                None,
-                None,
-                f"This is not the state of a dataset iterator, or it is damaged: {string_value!r}.",
-            )
-        taken, size = int(count), self._dataset._size()
+        taken, seeds = _state_in(str(string_value))
+        size = self._dataset._size()
         with self._lock, aside():
-            if self._taken > taken:
-                self._taken, self._elements = 0, self._dataset._begin_pass()
+            noted = self._run.drawn
+            if self._taken > taken or any(noted[k] != seeds.get(k, [])[: len(noted[k])] for k in noted):
+                self._begin(seeds)
             while self._taken < taken and not 0 <= size < taken and next(self._elements, _end) is not _end:
                 self._taken += 1
             if self._taken < taken:
@@ -150,7 +168,12 @@ class NumpyIterator:
 
 
 class Optional:
-    """An element that may be missing."""
+    """An element that may be missing.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.Optional.from_value(3).get_value().numpy()
+    np.int32(3)
+    """
 
     def __init__(self, value: Any, spec: Any = None) -> None:
         self._value, self._spec = value, spec
@@ -184,12 +207,41 @@ class Optional:
         """What the value looks like."""
         return self._spec if self._value is _end else spec_of(self._value)
 
+    @property
+    def _type_spec(self) -> Any:
+        return OptionalSpec(self.element_spec)
 
-class IteratorSpec:
-    """What the elements of an iterator look like."""
+
+class _SpecOfElements(TypeSpec):
+    """What holds elements of one spec, and is not made of tensors."""
+
+    _is_composite = False
 
     def __init__(self, element_spec: Any) -> None:
         self.element_spec = element_spec
 
-    def __repr__(self) -> str:
-        return f"IteratorSpec({self.element_spec!r}, TensorShape([]))"
+    @classmethod
+    def from_value(cls, value: Any) -> Any:
+        """The spec of a value."""
+        return cls(value.element_spec)
+
+    def _serialize(self) -> tuple:
+        return (self.element_spec,)
+
+
+class IteratorSpec(_SpecOfElements):
+    """What the elements of an iterator look like."""
+
+    @property
+    def value_type(self) -> Any:
+        """The class of what is described."""
+        return OwnedIterator
+
+
+class OptionalSpec(_SpecOfElements):
+    """What the value of an `Optional` looks like, if it has one."""
+
+    @property
+    def value_type(self) -> Any:
+        """The class of what is described."""
+        return Optional

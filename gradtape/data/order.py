@@ -55,10 +55,10 @@ class _ShuffleDataset(Unary):
             chunks, size = iter(known), sum(map(len, known))
         # A buffer that holds all elements need not be larger: the order is the same.
         room = max(1, size) if size >= 0 and (room == UNKNOWN or room > size) else room
-        return rows.shuffle(chunks, room, self._seeds.next())
+        return rows.shuffle(chunks, room, run.draw(self, self._seeds))
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return _shuffled(self._input._iterate(run), self._room, Draws(self._seeds.next()))
+        return _shuffled(self._input._iterate(run), self._room, Draws(run.draw(self, self._seeds)))
 
 
 @resumable

@@ -66,3 +66,13 @@ class SeedGenerator:
             first, second = bits(self._pair, self._drawn, 2).tolist()
             self._drawn += 2
         return first, second
+
+    def after(self, count: int) -> None:
+        """Goes on as if it had given seeds `count` times, at least."""
+        with self._lock:
+            self._drawn = max(self._drawn, 2 * count)
+
+    @property
+    def count(self) -> int:
+        """How often it has given seeds."""
+        return self._drawn // 2

@@ -180,7 +180,7 @@ class _RandomDataset(Dataset):
         return False
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return self._draw(self._seeds.next())
+        return self._draw(run.draw(self, self._seeds))
 
     @staticmethod
     def _draw(seeds: tuple[int, int]) -> Iterator[Any]:

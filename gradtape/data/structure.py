@@ -144,7 +144,7 @@ def _container(value: Any) -> Any:
 def _leaf(value: Any) -> Any:
     if isinstance(value, _core.Variable):
         return value._read()
-    if value is None or hasattr(value, "_is_dataset"):
+    if value is None or hasattr(value, "_is_dataset") or type(value).__name__ == "Optional":
         return value
     if isinstance(value, list) and value and all(hasattr(v, "_is_dataset") for v in value):
         return DatasetArray(value)

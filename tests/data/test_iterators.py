@@ -165,3 +165,27 @@ def test_a_lock_of_another_thread_does_not_reach_a_forked_process():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     go.set()
     thread.join()
+
+
+def test_a_restored_iterator_goes_on_in_the_same_order():
+    def make():
+        return Dataset.range(20).shuffle(20).repeat(3).batch(4).prefetch(1)
+
+    ds = make()
+    list(ds)  # another pass, which has another order
+    it = iter(ds)
+    for _ in range(7):
+        next(it)
+    state = it.serialize()
+    rest = [x.numpy().tolist() for x in it]
+    for other in (iter(ds), iter(make()), it):  # `make()` shuffles by other seeds
+        other.deserialize(state)
+        assert [x.numpy().tolist() for x in other] == rest
+    numbers = Dataset.random(rerandomize_each_iteration=True).take(5)
+    it = iter(numbers)
+    next(it)
+    state = it.serialize()
+    rest = [int(x) for x in it]
+    other = iter(numbers)
+    other.deserialize(state)
+    assert [int(x) for x in other] == rest

@@ -24,6 +24,8 @@ _ELSEWHERE = {
     "nn.embedding_lookup_sparse": "gradtape.sparse.embedding:embedding_lookup_sparse",
     "nn.safe_embedding_lookup_sparse": "gradtape.sparse.embedding:safe_embedding_lookup_sparse",
     "experimental.BatchableExtensionType": "gradtape.extension_type:BatchableExtensionType",
+    "OptionalSpec": "gradtape.data.iterator:OptionalSpec",
+    "experimental.Optional": "gradtape.data.iterator:Optional",
     "experimental.ExtensionType": "gradtape.extension_type:ExtensionType",
     "experimental.ExtensionTypeBatchEncoder": "gradtape.extension_type.specs:ExtensionTypeBatchEncoder",
     "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
