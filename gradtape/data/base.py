@@ -6,6 +6,7 @@ gives them (`_elements`), or the numbers of rows of a table in memory (`_table`,
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -62,11 +63,11 @@ class Run:
         if number is None:
             return generator.next()
         if self._to_draw.get(number):
-            count, *pair = self._to_draw[number].pop(0)
-            generator.after(count)
+            origin, count, pair = self._to_draw[number].pop(0)
+            generator.restore(tuple(origin), count)
         else:
             pair = generator.next()
-        self.drawn.setdefault(number, []).append([generator.count, *pair])
+        self.drawn.setdefault(number, []).append([*generator.state, list(pair)])
         return pair[0], pair[1]
 
     def seeds(self, stage: Any, function: Any) -> _random.Seeds:
@@ -314,5 +315,15 @@ class DatasetBase:
         return (merged if self._options is None else merged.merge(self._options))._frozen()
 
     def fingerprint(self) -> Any:
-        """A number that tells pipelines apart."""
-        return ops.constant(hash((type(self).__name__, *map(id, self._inputs))) % 2**63, dtypes.int64)
+        """A number that tells pipelines apart by their stages, settings and functions: the same in every program."""
+        digest = hashlib.sha256(self._description().encode()).digest()
+        return ops.constant(int.from_bytes(digest[:8], "little"), dtypes.uint64)
+
+    def _description(self) -> str:
+        """The stages and what they were told, in words."""
+        told = {name: value for name, value in vars(self).items() if isinstance(value, (bool, int, str))}
+        function = getattr(getattr(self, "_function", None), "function", None)
+        code = getattr(function, "__code__", None)
+        inside = [] if code is None else [code.co_code.hex(), repr(code.co_names), code.co_filename]
+        inputs = [source._description() for source in self._inputs]
+        return repr([type(self).__name__, sorted(told.items()), repr(self._spec()), inside, inputs])

@@ -218,6 +218,11 @@ class Dataset(DatasetBase):
         The function is traced, as by `tf.function`; what cannot be traced runs eagerly. With `num_parallel_calls` it
         runs on threads; the order stays that of the elements unless `deterministic` (or that of the options) is False.
         """
+        if synchronous and num_parallel_calls is not None:
+            raise ValueError(
+                "`synchronous` is not supported with `num_parallel_calls`, but `num_parallel_calls` was set to "
+                f"{num_parallel_calls}."
+            )
         return kinds._MapDataset(self, map_func, num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:

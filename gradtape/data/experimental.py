@@ -177,7 +177,7 @@ def at(dataset: Any, index: Any) -> Any:
       UnimplementedError: if the elements are only known one after the other, as those of generators and filters.
     """
     place, size = number(index, "at", "index"), dataset._size()
-    if size >= 0 and not 0 <= place < size:
+    if type(dataset)._at is not Dataset._at and size >= 0 and not 0 <= place < size:
         raise errors.OutOfRangeError(None, None, f"Index out of range [0, {size}):{place}")
     if size < 0 and type(dataset)._at is not Dataset._at:
         words = "an infinite" if size == INFINITE_CARDINALITY else "an unknown"

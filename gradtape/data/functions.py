@@ -152,8 +152,11 @@ class DataFunction:
         def call(*args: Any) -> Any:
             if self.pure:
                 return self(*args)
-            with _random.isolated(seeds):
-                return self(*args)
+            try:
+                with _random.isolated(seeds):
+                    return self(*args)
+            except StopIteration as e:  # it would end the iteration
+                raise invalid(f"Function invocation produced OutOfRangeError: StopIteration: {e}") from e
 
         return call
 

@@ -95,6 +95,23 @@ class OwnedIterator:
         """What the elements look like."""
         return self._dataset.element_spec
 
+    # What version 1 said of elements, in three structures.
+
+    @property
+    def output_types(self) -> Any:
+        """The types of the parts of an element."""
+        return nest.map_structure(lambda s: s.dtype, self.element_spec)
+
+    @property
+    def output_shapes(self) -> Any:
+        """The shapes of the parts of an element."""
+        return nest.map_structure(lambda s: s.shape, self.element_spec)
+
+    @property
+    def output_classes(self) -> Any:
+        """The classes of the parts of an element."""
+        return nest.map_structure(lambda s: s.value_type, self.element_spec)
+
     @property
     def _type_spec(self) -> Any:
         return IteratorSpec(self.element_spec)

@@ -67,12 +67,12 @@ class SeedGenerator:
             self._drawn += 2
         return first, second
 
-    def after(self, count: int) -> None:
-        """Goes on as if it had given seeds `count` times, at least."""
-        with self._lock:
-            self._drawn = max(self._drawn, 2 * count)
-
     @property
-    def count(self) -> int:
-        """How often it has given seeds."""
-        return self._drawn // 2
+    def state(self) -> tuple[list[int], int]:
+        """Where its seeds come from, and how many were drawn."""
+        return list(self._pair), self._drawn
+
+    def restore(self, pair: tuple[int, int], drawn: int) -> None:
+        """Goes on as another did that was in this state."""
+        with self._lock:
+            self._pair, self._drawn = pair, drawn

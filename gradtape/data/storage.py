@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import ops
-from gradtape._src.base import dtypes, nest
+from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
@@ -130,7 +130,15 @@ def write_through(
 
 
 def _begin(path: str, spec: Any, compressed: bool) -> Any:
-    file = gzip.open(path, "wb") if compressed else open(path, "wb")  # noqa: SIM115
+    try:
+        file: Any = gzip.open(path, "xb") if compressed else open(path, "xb")  # noqa: SIM115
+    except FileExistsError:
+        raise errors.AlreadyExistsError(
+            None,
+            None,
+            f"There appears to be a concurrent caching iterator running - cache lockfile already exists ('{path}'). If you "
+            "are sure that none is, delete the file.",
+        ) from None
     header = json.dumps({"format": _MAGIC, "element": _describe(spec)})
     file.write(framing.framed(header.encode()))
     return file

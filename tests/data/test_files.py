@@ -343,3 +343,13 @@ def test_saved_datasets_know_how_many_elements_they_have(tmp_path):
     assert int(Dataset.load(str(tmp_path)).cardinality()) == 4
     (tmp_path / "dataset.json").unlink()  # as written before there were shards
     assert values(Dataset.load(str(tmp_path))) == [2, 3, 4, 5]
+
+
+def test_one_iterator_at_a_time_writes_a_cache(tmp_path):
+    ds = Dataset.range(3).cache(str(tmp_path / "c"))
+    first = iter(ds)
+    next(first)
+    with pytest.raises(tf.errors.AlreadyExistsError, match="concurrent caching iterator"):
+        next(iter(ds))
+    assert [int(x) for x in first] == [1, 2]
+    assert values(ds) == [0, 1, 2]

@@ -484,3 +484,25 @@ def test_rejection_resample_counts_classes_by_itself():
     ]
     same = Dataset.range(4).rejection_resample(lambda x: tf.cast(x % 2, tf.int32), [0.5, 0.5], [0.5, 0.5])
     assert [int(x) for _, x in same] == [0, 1, 2, 3]
+
+
+def test_a_function_cannot_end_an_iteration():
+    def stop(x):
+        if x == 1:
+            raise StopIteration
+        return x
+
+    it = iter(Dataset.range(3).map(lambda x: tf.py_function(stop, [x], tf.int64)))
+    assert int(next(it)) == 0
+    with pytest.raises(InvalidArgument, match="StopIteration"):
+        next(it)
+    assert int(next(it)) == 2
+
+
+def test_fingerprints_tell_pipelines_apart():
+    def make(n, k):
+        return Dataset.range(n).map(lambda x: x + 1).batch(k).fingerprint()
+
+    assert make(3, 2).dtype is tf.uint64
+    assert int(make(3, 2)) == int(make(3, 2))
+    assert len({int(make(3, 2)), int(make(4, 2)), int(make(3, 1)), int(Dataset.range(3).fingerprint())}) == 4

@@ -333,7 +333,20 @@ def _make_initializable_iterator(dataset: _Any, shared_name: str | None = None) 
     )
 
 
-_space("data", make_one_shot_iterator=iter, make_initializable_iterator=_make_initializable_iterator)
+def _output(what: str) -> _Any:
+    def get(dataset_or_iterator: _Any) -> _Any:
+        return getattr(iter(dataset_or_iterator), f"output_{what}")
+
+    get.__name__, get.__doc__ = f"get_output_{what}", f"The {what} of the parts of an element of a dataset."
+    return get
+
+
+_space(
+    "data",
+    make_one_shot_iterator=iter,
+    make_initializable_iterator=_make_initializable_iterator,
+    **{f"get_output_{what}": _output(what) for what in ("types", "shapes", "classes")},
+)
 
 
 def __getattr__(name: str) -> _Any:
