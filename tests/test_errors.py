@@ -71,3 +71,10 @@ def test_no_message():
 def test_graph_error_is_a_type_error():
     assert issubclass(errors.OperatorNotAllowedInGraphError, TypeError)
     assert not issubclass(errors.OperatorNotAllowedInGraphError, errors.OpError)
+
+
+def test_payloads():
+    payloads = {"kind": b"value"}
+    assert errors.InvalidArgumentError(None, None, "text", payloads).experimental_payloads == payloads
+    assert errors.OpError(None, None, "text", 3, payloads).experimental_payloads == payloads
+    assert errors.AbortedError(None, None, "text").experimental_payloads == {}

@@ -258,3 +258,15 @@ def test_symbolic_tensors():
     tf.function(lambda x: seen.append(tf.is_symbolic_tensor(x)) or x)(tf.constant(1))
     assert seen == [True]
     assert not any(map(tf.is_symbolic_tensor, (tf.constant(1), tf.Variable(1), 1)))
+
+
+def test_a_number_beside_a_tensor_that_cannot_hold_it():
+    for error in (tf.errors.InvalidArgumentError, TypeError):
+        with pytest.raises(error, match="Cannot convert 1.5 to EagerTensor of dtype int32"):
+            tf.constant([1, 2]) + 1.5
+
+
+def test_methods_of_graphs():
+    for method in (tf.constant(1.0).eval, tf.constant(1.0).consumers):
+        with pytest.raises(NotImplementedError, match="when eager execution is enabled"):
+            method()

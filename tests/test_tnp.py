@@ -117,6 +117,48 @@ def test_tensor_protos_of_tensorflow():
         == [1.0] * 3
     )
     assert tf.make_ndarray(cls.FromString(bytes.fromhex("080312003a0107"))) == 7
-    assert tf.make_tensor_proto(7, shape=[2]).tensor_shape == [2]
+    assert [d.size for d in tf.make_tensor_proto(7, shape=[2]).tensor_shape.dim] == [2]
     with pytest.raises(TypeError, match="Expected Tensor's shape"):
         tf.make_tensor_proto([1, 2], shape=[3], verify_shape=True)
+
+
+TEXTS = [
+    ((10.0,), "dtype: DT_FLOAT tensor_shape {} float_val: 10.0", 10.0),
+    (([10.0, 20.0],),
+     r'dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: "\000\000 A\000\000\240A"', [10, 20]),
+    ((10, tf.int64), "dtype: DT_INT64 tensor_shape {} int64_val: 10", 10),
+    (
+        ([1, 2, 3], None, [2, 2]),
+        "dtype: DT_INT32 tensor_shape { dim { size: 2 } dim { size: 2 } } int_val: [1, 2, 3]", [[1, 2], [3, 3]],
+    ),
+    (([True, False],), "dtype: DT_BOOL tensor_shape { dim { size: 2 } } bool_val: true bool_val: false", [True, False]),
+    ((1 + 2j,), "dtype: DT_COMPLEX128 tensor_shape {} dcomplex_val: 1 dcomplex_val: 2", 1 + 2j),
+    ((1.5, tf.float16), "dtype: DT_HALF tensor_shape {} half_val: 15872", 1.5),
+    ((["a", b"b"],), 'dtype: DT_STRING tensor_shape { dim { size: 2 } } string_val: "a" string_val: "b"', [b"a", b"b"]),
+    (([], tf.float32), "dtype: DT_FLOAT tensor_shape { dim { size: 0 } }", []),
+    ((b"\xff\n\"'",), r"""dtype: DT_STRING tensor_shape {} string_val: "\377\n\"\'" """, b"\xff\n\"'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "text", "value"), TEXTS)
+def test_texts_of_tensor_protos(args, text, value):
+    proto = tf.make_tensor_proto(*args)
+    tf.test.TestCase().assertProtoEquals(text, proto)
+    for again in (proto, type(proto).FromString(proto.SerializeToString())):
+        assert tf.make_ndarray(again).tolist() == value
+    with pytest.raises(AssertionError):
+        tf.test.TestCase().assertProtoEquals(text.replace("DT_", "DT_NO"), proto)
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "text"),
+    [
+        ((10.5, tf.int32), TypeError, "Expected int32, but got 10.5 of type 'float'"),
+        (("a", tf.int32), TypeError, "Expected int32, but got 'a' of type 'str'"),
+        ((1, tf.string), TypeError, "Expected string"), ((None,), ValueError, "None values not supported"),
+        (([1, 2, 3], None, [2]), ValueError, "Too many elements provided"),
+    ],
+)  # fmt: skip
+def test_tensor_protos_that_are_refused(args, error, text):
+    with pytest.raises(error, match=text):
+        tf.make_tensor_proto(*args)

@@ -13,17 +13,23 @@ from gradtape._src.base.reading import reading
 from gradtape._src.base.shape import TensorShape
 from gradtape.io import wire
 
-# By type: the field of single values, and their NumPy type in it.
-_VALUES = {
-    "float32": 5, "float64": 6, "int32": 7, "int16": 7, "int8": 7, "uint8": 7, "uint16": 7, "int64": 10,
-    "bool": 11, "uint32": 16, "uint64": 17,
+# By type: the field of single values, its number, and how its numbers are written.
+_FLOATS, _DOUBLES, _NUMBERS = "<f4", "<f8", ""
+_FIELDS: dict[str, tuple[str, int, str]] = {
+    "float32": ("float_val", 5, _FLOATS), "float64": ("double_val", 6, _DOUBLES), "int32": ("int_val", 7, _NUMBERS),
+    "int16": ("int_val", 7, _NUMBERS), "int8": ("int_val", 7, _NUMBERS), "uint8": ("int_val", 7, _NUMBERS),
+    "uint16": ("int_val", 7, _NUMBERS), "complex64": ("scomplex_val", 9, _FLOATS), "int64": ("int64_val", 10, _NUMBERS),
+    "bool": ("bool_val", 11, _NUMBERS), "complex128": ("dcomplex_val", 12, _DOUBLES), "float16": ("half_val", 13, _NUMBERS),
+    "bfloat16": ("half_val", 13, _NUMBERS), "uint32": ("uint32_val", 16, _NUMBERS), "uint64": ("uint64_val", 17, _NUMBERS),
 }  # fmt: skip
+_ENUM_NAMES = {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}
 # What a message can hold.
 _MOST_BYTES = 1 << 31
 
 
 class TensorProto:
-    """A tensor as a message: `dtype` (TensorFlow's number), `tensor_shape`, and bytes or strings.
+    """A tensor as a message: `dtype` (TensorFlow's number), `tensor_shape`, and bytes, strings or single values
+    (`float_val`, `int_val`, ...: the last one stands for those that are left out).
 
     >>> import gradtape as tf
     >>> proto = tf.make_tensor_proto([[1, 2]])
@@ -40,17 +46,34 @@ class TensorProto:
         values: Any = (),
     ) -> None:
         self.dtype = dtype
-        self.tensor_shape = TensorShape(shape)
+        self.tensor_shape = TensorShape(shape).as_proto()
         self.tensor_content = content
         self.string_val = list(strings)
-        self._values = values
+        self._values = list(values)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.endswith("_val"):
+            raise AttributeError(f"'TensorProto' object has no attribute {name!r}")
+        return self._values if name == self._field()[0] else []
+
+    def _field(self) -> tuple[str, int, str]:
+        found = dtypes._BY_ENUM.get(self.dtype)
+        return _FIELDS.get("" if found is None else found.name, ("", 0, ""))
 
     def SerializeToString(self) -> bytes:
         """The message as bytes."""
-        shape = b"".join(wire.message(2, wire.varint(1, d or 0)) for d in self.tensor_shape.as_list())
+        shape = b"".join(wire.message(2, wire.varint(1, d.size)) for d in self.tensor_shape.dim)
         out = wire.varint(1, self.dtype) + wire.message(2, shape)
         if self.tensor_content:
             out += wire.message(4, self.tensor_content)
+        if self._values:
+            _, number, kind = self._field()
+            packed = np.array(self._values, kind).tobytes() if kind else None
+            out += (
+                wire.packed(number, map(int, self._values))
+                if packed is None
+                else wire.message(number, packed)
+            )
         return out + b"".join(wire.message(8, s) for s in self.string_val)
 
     @classmethod
@@ -72,56 +95,117 @@ class TensorProto:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        return f"<TensorProto {dtypes.as_dtype(self.dtype).name}{self.tensor_shape.as_list()}>"
+    def __str__(self) -> str:
+        name = dtypes.as_dtype(self.dtype).name
+        lines = "".join(f"  {line}\n" for line in str(self.tensor_shape).splitlines())
+        out = f"dtype: {_ENUM_NAMES.get(name, 'DT_' + name.upper())}\ntensor_shape {{\n{lines}}}\n"
+        if self.tensor_content:
+            out += f"tensor_content: {_quoted(self.tensor_content)}\n"
+        out += "".join(f"{self._field()[0]}: {_number_text(v)}\n" for v in self._values)
+        return out + "".join(f"string_val: {_quoted(s)}\n" for s in self.string_val)
+
+    __repr__ = __str__
+
+
+def _quoted(data: bytes) -> str:
+    special = {ord('"'): '\\"', ord("'"): "\\'", ord("\\"): "\\\\", 9: "\\t", 10: "\\n", 13: "\\r"}
+    return '"' + "".join(special.get(c) or (chr(c) if 32 <= c < 127 else f"\\{c:03o}") for c in data) + '"'
+
+
+def _number_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value).removesuffix(".0")
 
 
 def _single(enum: int, data: bytes) -> list[Any]:
     """Values that are not in one piece of bytes."""
     dtype = dtypes.as_dtype(enum) if enum in dtypes._BY_ENUM else None
-    field = None if dtype is None else _VALUES.get(dtype.name)
+    _, field, floats = _FIELDS.get("" if dtype is None else dtype.name, ("", 0, ""))
     out: list[Any] = []
     for number, kind, value in wire.fields(data):
-        if number == field and field in (5, 6) and kind != 0:
-            out += np.frombuffer(value, "<f4" if field == 5 else "<f8").tolist()
-        elif number == field and field not in (5, 6) and kind in (0, 2):
+        if number != field:
+            continue
+        if floats and kind != 0:
+            out += np.frombuffer(value, floats).tolist()
+        elif not floats and kind in (0, 2):
             out += map(wire.signed, wire.numbers(value) if kind == 2 else [value])
-    return out
+    return list(map(bool, out)) if dtype is dtypes.bool else out
+
+
+def _values_of(array: np.ndarray) -> list[Any]:
+    """The elements as a message lists them."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.itemsize == 2 and flat.dtype.kind in "fV":
+        return flat.view(np.uint16).tolist()
+    if flat.dtype.kind == "c":
+        flat = flat.view(flat.real.dtype)
+    if flat.dtype == np.float32:
+        return [float(str(x)) for x in flat]  # the shortest that means the same
+    return flat.tolist()
 
 
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False
 ) -> TensorProto:
-    """An array, tensor or list as a TensorProto.
+    """An array, tensor or list as a TensorProto: one value by itself, several as bytes.
 
     Raises:
-      TypeError: if `verify_shape` and the shape is another one.
-      ValueError: if the values do not fill the shape.
+      TypeError: if the values do not fit `dtype`, or `verify_shape` and the shape is another one.
+      ValueError: if there are more values than the shape has, or none at all.
     """
+    if isinstance(values, TensorProto):
+        return values
+    if values is None:
+        raise ValueError("None values not supported.")
     if isinstance(values, (_core.Tensor, _core.Variable)):
         values = values.numpy()
-    array = np.asarray(values)
+    array, is_array = np.asarray(values), isinstance(values, (np.ndarray, np.generic))
+    wanted = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     if array.dtype.kind in "OSU":
-        words = [w.encode() if isinstance(w, str) else bytes(w) for w in array.reshape(-1).tolist()]
-        return TensorProto(
-            dtypes.string.as_datatype_enum, array.shape if shape is None else tuple(shape), strings=words
-        )
-    if dtype is None and not isinstance(values, (np.ndarray, np.generic)):
-        array = array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
-    wanted = dtypes.from_numpy(array.dtype) if dtype is None else dtypes.as_dtype(dtype)
-    array = array.astype(wanted.as_numpy_dtype)
+        if wanted not in (None, dtypes.string):
+            raise TypeError(f"Expected {wanted.name}, but got {values!r} of type {type(values).__name__!r}.")  # type: ignore[union-attr]
+        array = np.array(array, object)
+        wanted = dtypes.string
+    elif wanted is dtypes.string:
+        raise TypeError(f"Expected string, but got {values!r} of type {type(values).__name__!r}.")
+    elif wanted is None:
+        kind = array.dtype.kind
+        if not is_array:
+            fits = kind == "i" and array.size and np.abs(array.astype(float)).max() >= 2**31
+            array = array.astype(
+                {"f": np.float32, "i": np.int64 if fits else np.int32}.get(kind, array.dtype)
+            )
+        wanted = dtypes.from_numpy(array.dtype)
+    elif not is_array and array.size and not _fits(array.dtype.kind, wanted):
+        raise TypeError(f"Expected {wanted.name}, but got {values!r} of type {type(values).__name__!r}.")
+    if wanted is not dtypes.string:
+        array = array.astype(wanted.as_numpy_dtype)
+    sizes = (
+        array.shape if shape is None else tuple(int(d) for d in TensorShape(shape).as_list() if d is not None)
+    )
     if shape is not None:
-        sizes = tuple(int(d) for d in shape)
         if verify_shape and array.shape != sizes:
             raise TypeError(f"Expected Tensor's shape: {sizes}, but got {array.shape}.")
-        if array.size == 1:
-            array = np.broadcast_to(array.reshape(()), sizes)
-        elif array.size != int(np.prod(sizes, dtype=int)):
+        if array.size > math.prod(sizes):
             raise ValueError(
-                f"Too many elements provided. Takes at most {np.prod(sizes)}, but got {array.size}"
+                f"Too many elements provided. Takes at most {math.prod(sizes)}, but got {array.size}"
             )
-        array = array.reshape(sizes)
-    return TensorProto(wanted.as_datatype_enum, array.shape, np.ascontiguousarray(array).tobytes())
+    number = wanted.as_datatype_enum
+    if wanted is dtypes.string:
+        words = [w.encode() if isinstance(w, str) else bytes(w) for w in array.reshape(-1).tolist()]
+        return TensorProto(number, sizes, strings=words)
+    in_one_piece = not wanted.is_bool and not wanted.is_complex  # TensorFlow's list these
+    if in_one_piece and array.size > 1 and array.size == math.prod(sizes):
+        return TensorProto(number, sizes, np.ascontiguousarray(array).tobytes())
+    return TensorProto(number, sizes, values=_values_of(array))
+
+
+def _fits(kind: str, wanted: dtypes.DType) -> bool:
+    """Whether Python numbers of a kind can be of a type without a loss."""
+    if kind == "b" or wanted.is_bool:
+        return kind == "b" and wanted.is_bool
+    return kind in "iu" or wanted.is_complex or (kind == "f" and wanted.is_floating)
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:
@@ -137,20 +221,25 @@ def make_ndarray(tensor: Any) -> np.ndarray:
 
 
 def _array(tensor: TensorProto) -> np.ndarray:
-    dtype, shape = dtypes.as_dtype(tensor.dtype), tuple(d or 0 for d in tensor.tensor_shape.as_list())
+    dtype = dtypes.as_dtype(tensor.dtype)
+    shape = tuple(max(d.size, 0) for d in tensor.tensor_shape.dim)
+    size = math.prod(shape)
     if dtype is dtypes.string:
         words = tensor.string_val
-        if len(words) not in (1, math.prod(shape)) or math.prod(shape) > _MOST_BYTES // 8:
+        if not words or len(words) > max(size, 1) or size > _MOST_BYTES // 8:
             raise ValueError(f"{len(words)} strings for the shape {shape}")
-        flat: Any = np.empty(math.prod(shape), object)
-        flat[:] = words * len(flat) if len(words) == 1 else words
+        flat: Any = np.empty(size, object)
+        flat[:] = (words + words[-1:] * (size - len(words)))[:size]
         return flat.reshape(shape)
     if tensor.tensor_content:
         return np.frombuffer(tensor.tensor_content, dtype.as_numpy_dtype).reshape(shape).copy()
-    values = list(tensor._values) or [0]
-    size = math.prod(shape)
     if size > _MOST_BYTES // dtype.size:
         raise ValueError(f"the shape {shape} is more than a message can have")
+    values = list(tensor._values) or [0]
+    if dtype.is_complex:
+        values = [complex(*pair) for pair in zip(values[::2], values[1::2], strict=True)] or [0]
     # The last value stands for those that are left out.
-    values += [values[-1]] * (size - len(values))
-    return np.array(values[:size], dtype.as_numpy_dtype).reshape(shape)
+    values = (values + [values[-1]] * (size - len(values)))[:size]
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return np.array(values, np.uint16).view(dtype.as_numpy_dtype).reshape(shape)
+    return np.array(values, dtype.as_numpy_dtype).reshape(shape)

@@ -17,6 +17,7 @@ from gradtape import random as tf_random
 from gradtape._src.base import dtypes, nest
 from gradtape._src.functions.control_flow import numpy_function
 from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape.io import proto_text
 from gradtape.test.general import GeneralAssertions
 
 _SEED = 87654321  # with which TensorFlow's tests start
@@ -385,8 +386,9 @@ class TestCase(GeneralAssertions):
         if isinstance(expected, (str, bytes)) and hasattr(validate_message, "DESCRIPTOR"):
             text_format = importlib.import_module("google.protobuf.text_format")
             expected = text_format.Parse(expected, type(validate_message)())
-        if isinstance(expected, str):
-            self.assertEqual(expected.split(), str(validate_message).split(), msg)
+        if isinstance(expected, (str, bytes)):
+            text = expected.decode() if isinstance(expected, bytes) else expected
+            self.assertEqual(proto_text.parse(text), proto_text.parse(str(validate_message)), msg)
         else:
             self.assertEqual(expected, validate_message, msg)
 

@@ -160,7 +160,7 @@ class TensorShapeProto:
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        dims = "".join(f"dim {{\n  size: {d.size}\n}}\n" for d in self.dim)
+        dims = "".join(f"dim {{\n  size: {d.size}\n}}\n" if d.size else "dim {\n}\n" for d in self.dim)
         return dims + ("unknown_rank: true\n" if self.unknown_rank else "")
 
     __repr__ = __str__

@@ -75,6 +75,7 @@ class OpError(Exception):
         self._node_def = node_def
         self._op = op
         self._error_code = self._code if error_code is None else error_code
+        self._payloads = args[0] if args and isinstance(args[0], dict) else {}
         # Only the text: TensorFlow leaves `args` empty, which makes `repr(error)` say nothing.
         super().__init__(self._message)
 
@@ -100,8 +101,8 @@ class OpError(Exception):
 
     @property
     def experimental_payloads(self) -> dict[str, Any]:
-        """Empty: there is no remote worker to add details."""
-        return {}
+        """Details that whoever made the error gave: bytes by the names of their types."""
+        return self._payloads
 
     def __str__(self) -> str:
         return str(self._message)
@@ -134,7 +135,7 @@ class _CodedError(OpError):
     """A class with a fixed code: TensorFlow's constructor `(node_def, op, message, *args)`."""
 
     def __init__(self, node_def: Any = None, op: Any = None, message: Any = None, *args: Any) -> None:
-        super().__init__(node_def, op, message, None)
+        super().__init__(node_def, op, message, None, *args)
 
 
 class CancelledError(_CodedError):

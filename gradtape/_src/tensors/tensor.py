@@ -217,6 +217,18 @@ def _delete_item(self: Tensor, key: Any) -> None:
     raise TypeError("'Tensor' object does not support item deletion. Hint: tf.concat the parts to keep.")
 
 
+def _eval(self: Tensor, feed_dict: Any = None, session: Any = None) -> Any:
+    """Raises NotImplementedError, as TensorFlow does in eager mode."""
+    raise NotImplementedError(
+        "eval is not supported when eager execution is enabled, is .numpy() what you're looking for?"
+    )
+
+
+def _consumers(self: Tensor) -> Any:
+    """Raises NotImplementedError, as TensorFlow does in eager mode."""
+    raise NotImplementedError("Tensor.consumers is undefined when eager execution is enabled.")
+
+
 # ---- attributes that are not there ------------------------------------------------------------
 
 
@@ -366,7 +378,7 @@ def attach() -> None:
         "get_shape": _get_shape, "set_shape": _set_shape, "ref": _ref, "experimental_ref": _ref,
         "device": property(device_of, doc="The name of the device that holds the tensor."),
         "backing_device": property(device_of, doc="As `device`."),
-        "cpu": _itself,
+        "cpu": _itself, "eval": _eval, "consumers": _consumers,
         **{name: _OfGraphs(name) for name in ("op", "graph", "name", "value_index")},
         **{name: _OfSlices(name) for name in ("assign", "assign_add", "assign_sub")},
     }  # fmt: skip
