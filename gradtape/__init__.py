@@ -57,10 +57,11 @@ from gradtape._src.base.scopes import (
     variable_creator_scope,
 )
 from gradtape._src.base.shape import TensorShape, TensorSpec, broadcast_static_shape
-from gradtape._src.base.type_spec import TypeSpec, type_spec_from_value
+from gradtape._src.base.type_spec import NoneTensorSpec, TypeSpec, type_spec_from_value
 from gradtape._src.control.assertions import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from gradtape._src.control.printing import print_ as print
 from gradtape._src.control.tensor_array import TensorArray
+from gradtape._src.control.tensor_array_spec import TensorArraySpec
 from gradtape._src.engines.placement import device
 from gradtape._src.functions.control_flow import (
     case,

@@ -77,6 +77,7 @@ from gradtape._src.base.scopes import variable_creator_scope as variable_creator
 from gradtape._src.base.shape import TensorShape as TensorShape
 from gradtape._src.base.shape import TensorSpec as TensorSpec
 from gradtape._src.base.shape import broadcast_static_shape as broadcast_static_shape
+from gradtape._src.base.type_spec import NoneTensorSpec as NoneTensorSpec
 from gradtape._src.base.type_spec import TypeSpec as TypeSpec
 from gradtape._src.base.type_spec import type_spec_from_value as type_spec_from_value
 from gradtape._src.control.assertions import Assert as Assert
@@ -87,6 +88,7 @@ from gradtape._src.control.assertions import assert_rank as assert_rank
 from gradtape._src.control.printing import get_logger as get_logger
 from gradtape._src.control.printing import print_ as _print_
 from gradtape._src.control.tensor_array import TensorArray as TensorArray
+from gradtape._src.control.tensor_array_spec import TensorArraySpec as TensorArraySpec
 from gradtape._src.engines.placement import device as device
 from gradtape._src.functions.control_flow import case as case
 from gradtape._src.functions.control_flow import cond as cond

@@ -13,33 +13,9 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base import nest
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
-from gradtape._src.base.type_spec import TypeSpec
+from gradtape._src.base.type_spec import NoneTensorSpec, TypeSpec
 from gradtape._src.tensors import conversion
 from gradtape.data import kinds
-
-
-class NoneTensorSpec(TypeSpec):
-    """The spec of a part that is None."""
-
-    _is_composite = False
-
-    def is_compatible_with(self, spec_or_value: Any) -> bool:
-        return spec_or_value is None or isinstance(spec_or_value, NoneTensorSpec)
-
-    def _batch(self, batch_size: int | None) -> NoneTensorSpec:
-        return self
-
-    def _unbatch(self) -> NoneTensorSpec:
-        return self
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, NoneTensorSpec)
-
-    def __hash__(self) -> int:
-        return hash(NoneTensorSpec)
-
-    def __repr__(self) -> str:
-        return "NoneTensorSpec()"
 
 
 class DatasetSpec(TypeSpec):

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape._src.base import errors, nest
+from gradtape._src.base.type_spec import NoneTensorSpec
 from gradtape.data.dataset import Dataset
 from gradtape.data.iterator import Optional
 from gradtape.data.options import AutoShardPolicy
-from gradtape.data.structure import NoneTensorSpec
 from gradtape.distribute.parts import Cut, InStep, InTurns, Rebatched, of_files
 from gradtape.distribute.values import PerReplicaSpec, together
 

@@ -195,6 +195,19 @@ def test_indexed_slices():
         found._from_tensor_list([slices.indices, slices.indices, slices.dense_shape])
 
 
+def test_specs_of_other_values():
+    array = tf.TensorArray(tf.int32, 3, dynamic_size=True, element_shape=[2])
+    found = tf.type_spec_from_value(array)
+    assert found == tf.TensorArraySpec([2], tf.int32, dynamic_size=True) and found.is_compatible_with(array)
+    assert found.value_type is tf.TensorArray and pickle.loads(pickle.dumps(found)) == found
+    with pytest.raises(TypeError, match="Expected value to be a TensorArray"):
+        tf.TensorArraySpec.from_value([1])
+    none = tf.type_spec_from_value(None)
+    assert none == tf.NoneTensorSpec() and repr(none) == "NoneTensorSpec()" and not none.is_compatible_with(1)
+    with pytest.raises(TypeError, match="Can't instantiate abstract class TypeSpec"):
+        tf.TypeSpec()
+
+
 # ---- batches ----------------------------------------------------------------------------------------------
 
 

@@ -102,7 +102,11 @@ def test_sparse_batches():
 
 
 def test_rows_of_every_type_are_mapped():
-    for values in (tf.constant(["a", "bc", ""]), tf.cast([1, 2, 3], tf.bfloat16), tf.constant([True, False, True])):
+    for values in (
+        tf.constant(["a", "bc", ""]),
+        tf.cast([1, 2, 3], tf.bfloat16),
+        tf.constant([True, False, True]),
+    ):
         out = tf.map_fn(lambda x: x, A.with_values(values))
         assert out.values.numpy().tolist() == values.numpy().tolist()
         assert out.indices.numpy().tolist() == A.indices.numpy().tolist()

@@ -205,6 +205,37 @@ class TypeSpec:
         return type(self), self._serialize()
 
 
+class NoneTensorSpec(TypeSpec):
+    """The spec of None.
+
+    >>> import gradtape as tf
+    >>> tf.NoneTensorSpec().is_compatible_with(None)
+    True
+    """
+
+    __slots__ = ()
+
+    _is_composite = False
+
+    @property
+    def value_type(self) -> Any:
+        """The class of None."""
+        return type(None)
+
+    def _serialize(self) -> tuple:
+        return ()
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a value is None."""
+        return spec_or_value is None or isinstance(spec_or_value, NoneTensorSpec)
+
+    def _batch(self, batch_size: int | None) -> NoneTensorSpec:
+        return self
+
+    def _unbatch(self) -> NoneTensorSpec:
+        return self
+
+
 # ---- values that can be batched -------------------------------------------------------------------
 
 
@@ -371,6 +402,8 @@ def _spec_of(value: Any) -> Any:
     spec = getattr(value, "_type_spec", None)
     if isinstance(spec, TypeSpec):
         return spec
+    if value is None:
+        return NoneTensorSpec()
     if isinstance(value, list) and value:
         specs = [_spec_of(v) for v in value]
         # Values that are stacked have one spec, if they are of a kind that can be stacked.
