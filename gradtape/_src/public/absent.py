@@ -29,7 +29,6 @@ _ELSEWHERE = {
     "experimental.ExtensionType": "gradtape.extension_type:ExtensionType",
     "experimental.ExtensionTypeBatchEncoder": "gradtape.extension_type.specs:ExtensionTypeBatchEncoder",
     "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
-    "experimental.Optional": "gradtape.data.iterator:Optional",
     "experimental.extension_type": "gradtape.extension_type",
     "as_string": "gradtape.strings:as_string",
     "experimental.numpy": "gradtape.tnp",
