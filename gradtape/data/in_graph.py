@@ -23,13 +23,14 @@ from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.control import control
+from gradtape._src.control.values import ShapeVaries
 from gradtape._src.graph.calls import Call, Static, join_shapes
 from gradtape._src.graph.ir import Callback
 from gradtape._src.graph.trace import current_recording
 from gradtape._src.graph.worlds import IN_WORLDS, World
 from gradtape.data.base import Run
 from gradtape.data.dataset import Dataset
-from gradtape.data.iterator import OwnedIterator
+from gradtape.data.iterator import Optional, OwnedIterator
 from gradtape.data.structure import is_plain, packer
 
 _INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
@@ -245,11 +246,26 @@ def for_elements(
         return [values[0], following, *get()]
 
     init = [number, kind, *get()]
-    invariants = options.invariants(init)
-    state = control.loop(
-        init, ["ag__run", "ag__kind", *names], lambda values: values[1] >= 0, step, invariants=invariants
-    )
+    told, invariants = ["ag__run", "ag__kind", *names], options.invariants(init)
+    while True:
+        try:
+            state = control.loop(init, told, lambda values: values[1] >= 0, step, invariants=invariants)
+            break
+        except ShapeVaries as e:
+            # As in TensorFlow, loops over datasets find out by themselves which sizes vary.
+            invariants = _relaxed(invariants or [None] * len(init), told, init, e)
+            put(init[2:])
     put(state[2:])
+
+
+def _relaxed(invariants: list, names: Sequence[str], init: list, error: ShapeVaries) -> list:
+    """Invariants that take the shapes of an error as well; raises it if they do so already."""
+    at = names.index(error.name) if error.name in names else -1
+    before, after = error.shapes
+    shape = before.most_specific_compatible_shape(after)
+    if at < 0 or invariants[at] == shape or not isinstance(init[at], _core.Tensor):
+        raise error
+    return [*invariants[:at], shape, *invariants[at + 1 :]]
 
 
 def next_element(iterator: Any) -> Any:
@@ -267,6 +283,42 @@ def next_element(iterator: Any) -> Any:
 
     flat = Callback("next element", take, effect=True)([], feed._specs[0])
     return feed._packs[0](flat)
+
+
+class TracedOptional(Optional):
+    """An element of which only the graph that runs knows whether it is there; zeros stand for one that is missing."""
+
+    def __init__(self, has_value: Any, value: Any) -> None:
+        super().__init__(value)
+        self._has_value = has_value
+
+    def has_value(self, name: str | None = None) -> Any:
+        return self._has_value
+
+    def get_value(self, name: str | None = None) -> Any:
+        def check(has_value: Any) -> list:
+            if not has_value:
+                raise errors.InvalidArgumentError(None, None, "The given optional does not have a value.")
+            return []
+
+        Callback("get value", check, effect=True)([self._has_value], [])
+        return self._value
+
+
+def next_optional(iterator: Any) -> Optional:
+    """`iterator.get_next_as_optional()` in a trace."""
+    feed = Feed(iterator)
+    if current_recording() is not None or len(feed.structures) != 1 or not feed.known:
+        raise Untraceable("get_next_as_optional: the elements of the dataset have different shapes")
+    specs = feed._specs[0]
+
+    def take() -> list:
+        for element in iterator:
+            return [ops.constant(True), *nest.flatten(element)]
+        return [ops.constant(False), *(ops.zeros(static, dtypes.BY_CODE[dtype]) for static, dtype in specs)]
+
+    has_value, *flat = Callback("next element", take, effect=True)([], [((), dtypes.bool._code), *specs])
+    return TracedOptional(has_value, feed._packs[0](flat))
 
 
 def _noted(function: Callable, *args: Any) -> Any:

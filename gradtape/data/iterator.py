@@ -159,6 +159,8 @@ class OwnedIterator:
 
     def get_next_as_optional(self) -> Any:
         """The next element if there is one: see `Optional`."""
+        if _core.current_trace() is not None:
+            return kinds.next_optional(self)
         element = next(self, _end)
         return Optional.empty(self._dataset.element_spec) if element is _end else Optional.from_value(element)
 

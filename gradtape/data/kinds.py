@@ -16,7 +16,7 @@ _NAMES = {
     "dataset": "Dataset",
     "generators": "_GeneratorDataset",
     "grouping": "ListDataset _GroupByWindowDataset example _WindowDataset bucket_by_sequence_length",
-    "in_graph": "DatasetArgument IteratorArgument for_elements next_element",
+    "in_graph": "DatasetArgument IteratorArgument for_elements next_element next_optional",
     "mapping": (
         "_FilterDataset _FlatMapDataset _IgnoreErrorsDataset _InterleaveDataset _MapDataset _ScanDataset "
         "_TakeWhileDataset reduce"

@@ -126,7 +126,7 @@ def test_case():
     [
         ((lambda x: (x, x), lambda x: x), TypeError, "same number, type, and overall structure"),
         ((lambda x: x, lambda x: 1), TypeError, "have different types"),
-        ((lambda x: None, lambda x: x), TypeError, "must be a tensor"),
+        ((lambda x: None, lambda x: x), ValueError, "Lengths of branch outputs of cond must match"),
     ],
 )
 def test_cond_errors(branches, kind, text):

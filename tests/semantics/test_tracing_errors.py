@@ -394,3 +394,27 @@ def test_a_gradient_that_is_asked_for_says_what_is_wrong(traced):
         with tf.autodiff.ForwardAccumulator(x, x) as accumulator:
             y = f(x)
         accumulator.jvp(y)
+
+
+@pytest.mark.parametrize("size", [1, None])
+def test_decorators_inside_of_functions(size):
+    @tf.function(input_signature=[spec([size])])
+    def f(x):
+        @tf.py_function(Tout=tf.float32)
+        def double(y):
+            return 2 * y
+
+        return double(x)
+
+    assert_close(f(tf.constant([1.5])), [3.0])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_numpy_functions_have_no_gradient(traced):
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.numpy_function(lambda a: a * a, [x], tf.float32)
+        return tape.gradient(y, x)
+
+    assert (tf.function(f) if traced else f)(tf.constant(3.0)) is None

@@ -285,7 +285,16 @@ def not_iterated(names: Sequence[str]) -> str:
 
 
 class ShapeVaries(ValueError):
-    """A variable of a loop has another shape after an iteration."""
+    """A variable of a loop has another shape after an iteration.
+
+    Attributes:
+      name: of the variable, if it has one.
+      shapes: before the loop and after an iteration.
+    """
+
+    def __init__(self, text: str, name: str | None, before: Any, after: Any) -> None:
+        super().__init__(text)
+        self.name, self.shapes = name, (TensorShape(before), TensorShape(after))
 
 
 def refuse_shape(a: Any, before: Any, after: Any, name: str | None) -> None:
@@ -294,12 +303,14 @@ def refuse_shape(a: Any, before: Any, after: Any, name: str | None) -> None:
         raise ShapeVaries(
             f"Input tensor `{a!r}` enters the loop with shape {before}, but has shape {after} after one iteration. To allow "
             "the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to specify a "
-            "less-specific shape."
-        )
+            "less-specific shape.",
+            name, before, after,
+        )  # fmt: skip
     raise ShapeVaries(
         f"'{name}' has shape {before} before the loop, but shape {after} after one iteration. Use "
-        "tf.autograph.experimental.set_loop_options to set shape invariants."
-    )
+        "tf.autograph.experimental.set_loop_options to set shape invariants.",
+        name, before, after,
+    )  # fmt: skip
 
 
 def check_structure(before: Any, after: Any, name: str, named: bool) -> None:

@@ -472,33 +472,29 @@ def foldr(
 # ---- Python functions as ops --------------------------------------------------------------------
 
 
-def _as_decorator(call: Callable, func: Any, inp: Any, result_types: Any, **options: Any) -> Callable | None:
-    """What `@tf.py_function(Tout=...)` returns; None if it is a call."""
+def _decorates(func: Any, inp: Any, result_types: Any) -> bool:
+    """Whether `tf.py_function(Tout=...)` is to be a decorator, and not a call."""
     if result_types is None:
         raise TypeError(
             "Missing required argument: 'Tout'. If using it as a decorator, set `Tout` by name above the function: "
             "`@tf.py_function(Tout=tout)`"
         )
-    if func is not None:
-        if not callable(func):
-            raise ValueError(f"Expected func to be callable. Received func={func!r} of type {type(func)}.")
-        return None
-    if inp is not None:
+    if func is not None and not callable(func):
+        raise ValueError(f"Expected func to be callable. Received func={func!r} of type {type(func)}.")
+    if func is None and inp is not None:
         raise TypeError(
             "`inp` goes with `func`: a decorated function is given its arguments when it is called."
         )
+    return func is None
 
+
+def _decorator(call: Callable, result_types: Any) -> Callable:
     def decorate(function: Callable) -> Callable:
-        @functools.wraps(function)
-        def run(*args: Any) -> Any:
-            return call(function, args, result_types, **options)
-
-        return run
+        return functools.wraps(function)(lambda *args: call(function, args, result_types))
 
     return decorate
 
 
-@one_call
 def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
     """Calls a Python function on tensors; differentiable through the ops it uses.
 
@@ -514,9 +510,12 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     >>> doubled(tf.constant(1.5)).numpy()
     np.float32(3.0)
     """
-    decorator = _as_decorator(py_function, func, inp, Tout, name=name)
-    if decorator is not None:
-        return decorator
+    return _decorator(run_python, Tout) if _decorates(func, inp, Tout) else run_python(func, inp, Tout)
+
+
+@one_call
+def run_python(func: Callable, inp: Any, Tout: Any) -> Any:
+    """A call of `py_function`."""
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
@@ -524,7 +523,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
         given, made = composites.apart(list(inp)), composites.apart(wanted, specs=True)
 
         def run(xs: list) -> list:
-            result = py_function(func, composites.together(nest.pack_sequence_as(given, xs)), Tout)
+            result = run_python(func, composites.together(nest.pack_sequence_as(given, xs)), Tout)
             return nest.flatten(result if many else [result], expand_composites=True)
 
         flat = _tracing_rows().python_op(
@@ -553,7 +552,6 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     return out if many else out[0]
 
 
-@one_call
 def numpy_function(
     func: Any = None,
     inp: Any = None,
@@ -565,15 +563,18 @@ def numpy_function(
 
     Without `func` a decorator is returned: `@tf.numpy_function(Tout=tf.float32)`.
     """
-    decorator = _as_decorator(numpy_function, func, inp, Tout, stateful=stateful, name=name)
-    if decorator is not None:
-        return decorator
+    return _decorator(run_numpy, Tout) if _decorates(func, inp, Tout) else run_numpy(func, inp, Tout)
+
+
+@one_call
+def run_numpy(func: Callable, inp: Any, Tout: Any) -> Any:
+    """A call of `numpy_function`."""
     if _core.current_trace() is not None:
         wanted = [output_spec(s) for s in nest.flatten(Tout)]
         tensors = [ops.convert_to_tensor(x) for x in inp]
         out = _tracing_rows().python_op(
             "numpy_function",
-            lambda xs: nest.flatten([numpy_function(func, xs, Tout)]),
+            lambda xs: nest.flatten([run_numpy(func, xs, Tout)]),
             tensors,
             wanted,
             False,

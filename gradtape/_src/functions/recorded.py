@@ -11,7 +11,7 @@ from gradtape._src.base import composites, nest
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction, without_value
-from gradtape._src.functions.control_flow import numpy_function, output_spec, py_function
+from gradtape._src.functions.control_flow import output_spec, run_numpy, run_python
 from gradtape._src.graph.calls import Call, Frame, Place, in_frame, map_leaves
 from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.recording import RUN_PYTHON, Recording
@@ -35,20 +35,21 @@ def _python_in(world: World, call: Call) -> Any:
         specs = [output_spec(s) for s in nest.flatten(Tout)]
         shapes = [TensorShape(None if shape is None else shape) for _, shape in specs]
         statics = [None if s.rank is None else tuple(s.as_list()) for s in shapes]
-        inputs = [conversion.as_tensor(x) for x in inp or ()]
+        followed = call.function is run_python  # by tapes
+        inputs = [conversion.as_tensor(x) for x in inp or ()] if followed else []
         flat = [
             world.fresh(world.shape_of(s), kind._code, inputs)
             for (kind, _), s in zip(specs, statics, strict=True)
         ]
-        single = not isinstance(Tout, (list, tuple)) or (call.function is numpy_function and len(flat) == 1)
+        single = not isinstance(Tout, (list, tuple)) or (call.function is run_numpy and len(flat) == 1)
         return flat[0] if single else flat
 
     with world.scope():
         return Call(results, call.args, call.kwargs).make(world.frame)
 
 
-IN_WORLDS.update({py_function: _python_in, numpy_function: _python_in})
-RUN_PYTHON.update((py_function, numpy_function))
+IN_WORLDS.update({run_python: _python_in, run_numpy: _python_in})
+RUN_PYTHON.update((run_python, run_numpy))
 
 
 class RecordedFunction(ConcreteFunction):

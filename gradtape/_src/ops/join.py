@@ -132,7 +132,10 @@ def split(
 
 def _sizes_of(given: Any, total: int, axis: int) -> list[int]:
     """The sizes of chunks, with that of the one that is -1."""
-    rank = len(given.shape) if isinstance(given, (_core.Tensor, _core.Variable)) else np.ndim(given)
+    if isinstance(given, (list, tuple)):  # of symbols, perhaps
+        rank = 1 + any(isinstance(size, (list, tuple)) for size in given)
+    else:
+        rank = len(given.shape) if isinstance(given, (_core.Tensor, _core.Variable)) else np.ndim(given)
     if rank == 0:
         raise ValueError(
             "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
