@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import dtypes
+from gradtape._src.base import dtypes, errors
 from gradtape._src.base.reading import number_in, open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape.data.base import AUTOTUNE, Run, invalid
@@ -195,7 +195,10 @@ def make_csv_dataset(
 
     Types are found by looking at the first rows unless `column_defaults` says them.
     """
-    files = list_files(file_pattern, False, None)
+    try:
+        files = list_files(file_pattern, False, None)
+    except errors.InvalidArgumentError:
+        raise ValueError(f"Found no files at file_pattern {file_pattern}") from None
     names = [f for part in files.as_numpy_iterator() for f in strings(part)]
     how = (compression_type, False, field_delim, use_quote_delim, encoding)
     first = next(_rows(names[0], *how), None)

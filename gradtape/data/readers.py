@@ -12,24 +12,39 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.reading import open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.tensors import text
-from gradtape.data.base import DatasetBase, Run, invalid, number
+from gradtape.data.base import AUTOTUNE, DatasetBase, Run, invalid, number
 from gradtape.data.dataset import Dataset
 from gradtape.data.paths import strings
 from gradtape.io import framing
 
 
 class FileDataset(Dataset):
-    """What is read from files, one after the other.
+    """What is read from files, one after the other, or from several in turns.
 
     Args:
       filenames: a name, a list of names, or a dataset of names.
+      read: the records of a file.
+      num_parallel_reads: from how many files at a time, AUTOTUNE, or None for one.
+
+    Raises:
+      TypeError: if the names are no strings.
     """
 
-    def __init__(self, filenames: Any, read: Callable[[str], Iterator[Any]]) -> None:
+    def __init__(
+        self, filenames: Any, read: Callable[[str], Iterator[Any]], num_parallel_reads: Any = None
+    ) -> None:
         self._names = filenames if isinstance(filenames, DatasetBase) else None
+        if self._names is not None:
+            spec = self._names._spec()
+            if spec is not None and getattr(spec, "dtype", None) is not dtypes.string:
+                raise TypeError(
+                    "The `filenames` argument must contain `tf.string` elements. Got a dataset of "
+                    f"`{getattr(spec, 'dtype', spec)!r}` elements."
+                )
         self._given = None if self._names is not None else strings(filenames)
         super().__init__(*([self._names] if self._names is not None else []))
         self._read = read
+        self._parallel = num_parallel_reads
 
     def _spec(self, look: bool = False) -> Any:
         return TensorSpec((), dtypes.string)
@@ -41,7 +56,13 @@ class FileDataset(Dataset):
         return chain.from_iterable(strings(name) for name in self._names._iterate(run))
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return map(_one, chain.from_iterable(map(self._read, self._files(run))))
+        if self._parallel is None:
+            return map(_one, chain.from_iterable(map(self._read, self._files(run))))
+        names: Any = Dataset.from_tensor_slices(self._given) if self._names is None else self._names
+        count = number(self._parallel, type(self).__name__, "num_parallel_reads")
+        cycle = None if count == AUTOTUNE else count
+        turns = names.interleave(lambda name: FileDataset(name, self._read), cycle, 1, AUTOTUNE)
+        return turns._iterate(run)
 
 
 def _one(value: bytes) -> Any:
@@ -64,7 +85,7 @@ class TextLineDataset(FileDataset):
                 for line in file:
                     yield line.rstrip(b"\n").rstrip(b"\r") if line.endswith(b"\n") else line
 
-        super().__init__(filenames, lines)
+        super().__init__(filenames, lines, num_parallel_reads)
 
 
 class TFRecordDataset(FileDataset):
@@ -82,7 +103,7 @@ class TFRecordDataset(FileDataset):
             with open_file(path, compression_type) as file:
                 yield from framing.read(file, path)
 
-        super().__init__(filenames, records)
+        super().__init__(filenames, records, num_parallel_reads)
 
 
 class FixedLengthRecordDataset(FileDataset):
@@ -117,7 +138,7 @@ class FixedLengthRecordDataset(FileDataset):
                 )
             return (data[at : at + length] for at in range(header, header + body, length))
 
-        super().__init__(filenames, records)
+        super().__init__(filenames, records, num_parallel_reads)
 
 
 def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Any:

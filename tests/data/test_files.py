@@ -353,3 +353,16 @@ def test_one_iterator_at_a_time_writes_a_cache(tmp_path):
         next(iter(ds))
     assert [int(x) for x in first] == [1, 2]
     assert values(ds) == [0, 1, 2]
+
+
+def test_files_that_are_read_in_turns(folder):
+    names = [str(folder / "a.txt"), str(folder / "b.txt")]
+    in_turns = [b"l1", b"m1", b"l2", b"", b"l4"]
+    assert values(tf.data.TextLineDataset(names, num_parallel_reads=2)) == in_turns
+    assert (
+        values(tf.data.TextLineDataset(Dataset.from_tensor_slices(names), num_parallel_reads=2)) == in_turns
+    )
+    with pytest.raises(TypeError, match="must contain `tf.string` elements"):
+        tf.data.TextLineDataset(Dataset.range(3))
+    with pytest.raises(ValueError, match="Found no files"):
+        tf.data.experimental.make_csv_dataset(str(folder / "*.none"), 1)
