@@ -24,11 +24,11 @@ _NAMES = {
     "order": "_OptionsDataset _RepeatDataset _ShardDataset _ShuffleDataset _SkipDataset _TakeDataset _UniqueDataset",
     "padding": "_PaddedBatchDataset",
     "prefetch": "_PrefetchDataset",
-    "ragged": "_RaggedBatchDataset",
+    "ragged": "_RaggedBatchDataset ragged_spec",
     "readers": "list_files",
     "resampling": "rejection_resample",
     "sources": "_CounterDataset _RandomDataset _RangeDataset _TensorDataset _TensorSliceDataset",
-    "sparse": "_SparseBatchDataset dense",
+    "sparse": "_SparseBatchDataset dense sparse_spec",
     "storage": "load save",
 }
 MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -12,6 +12,11 @@ from gradtape.data.batching import _BatchDataset, by_count, stacked
 from gradtape.ragged.spec import RaggedTensorSpec
 
 
+def ragged_spec(shape: Any, dtype: Any, ragged_rank: int, row_splits_dtype: Any) -> RaggedTensorSpec:
+    """The spec of ragged tensors, for files that say it."""
+    return RaggedTensorSpec(shape, dtype, ragged_rank, row_splits_dtype)
+
+
 class _RaggedBatchDataset(_BatchDataset):
     """Elements stacked, as ragged tensors where their sizes may differ."""
 

@@ -21,6 +21,11 @@ def dense(value: Any) -> Any:
     return to_dense(value)
 
 
+def sparse_spec(shape: Any, dtype: Any) -> SparseTensorSpec:
+    """The spec of sparse tensors, for files that say it."""
+    return SparseTensorSpec(shape, dtype)
+
+
 class _SparseBatchDataset(Batches):
     """Every element of the tensors is an element of the batch, zeros too."""
 

@@ -23,6 +23,7 @@ from gradtape._src.base.contexts import aside
 from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.tensors import text
+from gradtape.data import kinds
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid
 from gradtape.data.dataset import Dataset
 from gradtape.data.functions import DataFunction, arguments
@@ -44,9 +45,13 @@ def _describe(structure: Any) -> Any:
         return {"dict": [[key, _describe(structure[key])] for key in structure]}
     if isinstance(structure, tuple):
         return {"tuple": [_describe(child) for child in structure]}
-    if isinstance(structure, TensorSpec):
+    kind = type(structure).__name__
+    if isinstance(structure, TensorSpec) or kind in ("RaggedTensorSpec", "SparseTensorSpec"):
         sizes = None if structure.shape.rank is None else list(structure.shape)
-        return {"dtype": structure.dtype.name, "shape": sizes}
+        said = {"dtype": structure.dtype.name, "shape": sizes}
+        if kind == "RaggedTensorSpec":
+            said |= {"ragged_rank": structure.ragged_rank, "splits": structure.row_splits_dtype.name}
+        return said if isinstance(structure, TensorSpec) else said | {"kind": kind}
     raise NotImplementedError(f"save: elements with parts like {structure!r} cannot be written.")
 
 
@@ -55,10 +60,42 @@ def _structure(description: Any) -> Any:
         return {key: _structure(value) for key, value in description["dict"]}
     if "tuple" in description:
         return tuple(_structure(child) for child in description["tuple"])
-    return TensorSpec(description["shape"], dtypes.as_dtype(expect(description["dtype"], str)))
+    shape, dtype = description["shape"], dtypes.as_dtype(expect(description["dtype"], str))
+    kind = description.get("kind")
+    if kind is None:
+        return TensorSpec(shape, dtype)
+    if kind == "SparseTensorSpec":
+        return kinds.sparse_spec(shape, dtype)
+    if kind != "RaggedTensorSpec":
+        raise ValueError(f"values of {kind!r}")
+    splits = dtypes.as_dtype(expect(description["splits"], str))
+    return kinds.ragged_spec(shape, dtype, expect(description["ragged_rank"], int), splits)
 
 
 # ---- parts --------------------------------------------------------------------------------------
+
+
+def _element(element: Any, specs: list) -> bytes:
+    """An element as a record."""
+    tensors: list = []
+    for part, spec in zip(nest.flatten(element), specs, strict=True):
+        tensors += [part] if isinstance(spec, TensorSpec) else nest.flatten(spec._to_components(part))
+    return b"".join(map(_encoded, tensors))
+
+
+def _parts(record: bytes, specs: list) -> list:
+    """The parts of an element."""
+    inside = [[s] if isinstance(s, TensorSpec) else nest.flatten(s._component_specs) for s in specs]
+    tensors = list(_tensors(record, [t for some in inside for t in some]))
+    parts = []
+    for spec, some in zip(specs, inside, strict=True):
+        own, tensors = tensors[: len(some)], tensors[len(some) :]
+        parts.append(
+            own[0]
+            if isinstance(spec, TensorSpec)
+            else spec._from_components(nest.pack_sequence_as(spec._component_specs, own))
+        )
+    return parts
 
 
 def _encoded(part: Any) -> bytes:
@@ -71,8 +108,8 @@ def _encoded(part: Any) -> bytes:
     return struct.pack(f"<B{len(sizes)}qq", len(sizes), *sizes, len(raw)) + raw
 
 
-def _parts(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
-    """The parts of an element."""
+def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
+    """The tensors that an element is made of."""
     file = io.BytesIO(record)
     for spec in specs:
         (rank,) = file.read(1)
@@ -114,8 +151,9 @@ def write_through(
         for element in source:
             count += 1
             if file is None:
-                file = _begin(temporary, spec_of(element) if spec is None else spec, compressed)
-            file.write(framing.framed(b"".join(map(_encoded, nest.flatten(element)))))
+                spec = spec_of(element) if spec is None else spec
+                file = _begin(temporary, spec, compressed)
+            file.write(framing.framed(_element(element, nest.flatten(spec))))
             yield element
         if file is None:
             file = _begin(temporary, () if spec is None else spec, compressed)
@@ -175,7 +213,7 @@ def read_elements(path: str) -> Iterator[Any]:
         for record in records:
             count += 1
             with reading(f"{path}: an element is damaged: "):
-                element = pack(list(_parts(last, flat)))
+                element = pack(_parts(last, flat))
             yield element
             last = record
         with reading(f"{path}: the file ends before its last element: "):

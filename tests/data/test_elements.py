@@ -232,3 +232,16 @@ def test_sparse_batch():
         list(ds.apply(tf.data.experimental.dense_to_sparse_batch(2, [3])))
     with pytest.raises(tf.errors.InvalidArgumentError, match="incompatible with the row shape"):
         list(ds.sparse_batch(2, [2, 2]))
+
+
+def test_files_of_ragged_and_sparse_tensors(tmp_path):
+    element = (tf.ragged.constant([["a"], []]), tf.SparseTensor([[1, 2]], [5.0], [2, 3]), 7)
+    ds = Dataset.from_tensors(element).repeat(2)
+    ds.save(str(tmp_path / "saved"))
+    back = Dataset.load(str(tmp_path / "saved"))
+    assert back.element_spec == ds.element_spec
+    for ragged, sparse, number in back:
+        assert (ragged.to_list(), parts(sparse), int(number)) == ([[b"a"], []], ([[1, 2]], [5.0], [2, 3]), 7)
+    rows = Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3]])).cache(str(tmp_path / "kept"))
+    for _ in range(2):
+        assert [b.to_list() for b in rows.batch(2)] == [[[1], [2, 3]]]
