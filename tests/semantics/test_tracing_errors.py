@@ -418,3 +418,40 @@ def test_numpy_functions_have_no_gradient(traced):
         return tape.gradient(y, x)
 
     assert (tf.function(f) if traced else f)(tf.constant(3.0)) is None
+
+
+@pytest.mark.parametrize("which", [True, False])
+def test_a_place_that_one_branch_makes(which):
+    class Holder:
+        pass
+
+    def item(c):
+        held = {}
+        if c:
+            held["a"] = 1
+        return held
+
+    def attribute(c):
+        held = Holder()
+        if c:
+            pass
+        else:
+            held.a = 1
+        return held.a
+
+    for f in (item, attribute):
+        with pytest.raises(ValueError, match="must also be initialized in the (else|main) branch"):
+            tf.function(f)(tf.constant(which))
+
+
+def test_a_place_that_both_branches_make():
+    @tf.function
+    def f(c):
+        held = {}
+        if c:
+            held["a"] = 1
+        else:
+            held["a"] = 2
+        return held["a"]
+
+    assert [int(f(tf.constant(c))) for c in (True, False)] == [1, 2]

@@ -21,11 +21,13 @@ from gradtape._src.graph.ir import is_symbolic
 from gradtape._src.tensors.conversion import read
 
 __all__ = [
-    "UNDEFINED", "LoopOptions", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt",
+    "MISSING", "UNDEFINED", "LoopOptions", "and_", "chain", "conv", "conv_range", "done", "for_stmt", "if_exp", "if_stmt",
     "not_", "or_", "result", "state", "while_stmt",
 ]  # fmt: skip
 
 _BRANCHES = ("else branch", "main branch")
+# What reading or deleting a variable raises that is not there.
+MISSING = (NameError, AttributeError, KeyError, IndexError)
 
 
 # ---- variables ----------------------------------------------------------------------------------
@@ -37,7 +39,7 @@ def state(*readers: Callable[[], Any]) -> list:
     for reader in readers:
         try:
             values.append(reader())
-        except (NameError, AttributeError, KeyError, IndexError):
+        except MISSING:
             values.append(UNDEFINED)
     return values
 

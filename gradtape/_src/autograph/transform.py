@@ -185,7 +185,11 @@ class _Statements(_Expressions):
             given = ast.Subscript(_load("ag__v"), ast.Constant(i), ast.Load())
             test = ast.Compare(given, [ast.Is()], [ast.Attribute(_load(OPERATORS), "UNDEFINED", ast.Load())])
             assign = ast.parse(f"{name} = ag__v[{i}]").body
-            remove = ast.parse(f"{name} = None\ndel {name}" if name.isidentifier() else "pass").body
+            # A place that one branch has made is not there yet for the other.
+            source = f"{name} = None\ndel {name}"
+            if not name.isidentifier():
+                source = f"try:\n    del {name}\nexcept {OPERATORS}.MISSING:\n    pass"
+            remove = ast.parse(source).body
             body.append(ast.If(test, remove, assign))
         made = [
             ast.FunctionDef(get, _arguments(), [ast.Return(current)], []),
