@@ -233,6 +233,7 @@ _format("fixed-length records", "r", _bytes(bytes(range(60)), "r"),
 _FEATURES = {
     "x": tf.io.FixedLenFeature([2], tf.float32),
     "n": tf.io.VarLenFeature(tf.int64),
+    "rows": tf.io.RaggedFeature(tf.int64, value_key="n"),
     "s": tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True),
 }
 
@@ -242,7 +243,7 @@ def _read(folder: Path) -> bytes:
 
 
 def _numpy(structure: Any) -> Any:
-    return tf.nest.map_structure(lambda x: x.numpy(), structure)
+    return [x.numpy() for x in tf.nest.flatten(structure, expand_composites=True)]
 
 
 _format(
