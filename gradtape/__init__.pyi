@@ -1,4 +1,5 @@
 # Written by tools/stubs.py from the op table: `make stubs`.
+from gradtape import audio as audio
 from gradtape import autodiff as autodiff
 from gradtape import autograph as autograph
 from gradtape import bitwise as bitwise

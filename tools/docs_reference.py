@@ -51,6 +51,7 @@ NAMESPACES = {
     "io": "Files, records, encoded images.",
     "io.gfile": "Files and folders.",
     "strings": "Functions of strings.",
+    "audio": "WAV files.",
     "lookup": "Tables from keys to values.",
     "lookup.experimental": "Tables that programs write to.",
     "summary": "Event files for TensorBoard.",

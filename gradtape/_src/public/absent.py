@@ -8,7 +8,7 @@ from typing import Any
 # Parts of the package that are imported when they are first used.
 LAZY = frozenset(
     (
-        "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
+        "audio", "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
         "initializers", "io", "keras", "lookup", "nest", "optimizers", "profiler", "ragged", "saved_model", "sets",
         "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing", "tpu", "train", "types",
     )
