@@ -5,6 +5,10 @@
 The argument is a Python that has TensorFlow. The two libraries take turns, each in a process of its own; a figure is the
 least wall time of a call by TensorFlow divided by ours, so that more than 1 means that ours is faster. Rows have ten values
 on average; `cold` is a ragged tensor that was just made, so that nothing is known of its rows yet.
+
+On two cores of an AMD EPYC, beside other work, 17 November 2026 (--quick): sums, means and extrema of rows are 4 to 1,600
+times as fast, element-wise functions 3.5 to 50 times, sums of columns 1.1 (10^6 values) to 24 times. At 10^6 values
+`to_tensor` (0.2) and `concat` (0.7) are slower: indices are computed in NumPy first, where TensorFlow copies rows.
 """
 
 import argparse

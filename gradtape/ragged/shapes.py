@@ -8,13 +8,17 @@ import numpy as np
 
 import gradtape as tf
 from gradtape._src.base import dtypes
+from gradtape._src.base.shape import TensorShape, TensorSpec
+from gradtape._src.base.type_spec import TypeSpec
+from gradtape._src.tensors.composite import CompositeTensor
 from gradtape.ragged import rows
 from gradtape.ragged.elementwise import broadcast
-from gradtape.ragged.partitions import RowPartition
+from gradtape.ragged.partitions import INTERNAL, RowPartition
+from gradtape.ragged.spec import RaggedTensorSpec
 from gradtape.ragged.tensor import RaggedTensor, as_values, positive_axis
 
 
-class DynamicRaggedShape:
+class DynamicRaggedShape(CompositeTensor):
     """The shape of a tensor or ragged tensor: partitions of the dimensions that may be ragged, sizes of the others.
 
     Args:
@@ -185,6 +189,11 @@ class DynamicRaggedShape:
         """The same with sizes of another integer type."""
         return DynamicRaggedShape(self._row_partitions, self._inner_shape, dtype)
 
+    @property
+    def _type_spec(self) -> DynamicRaggedShapeSpec:
+        sizes = [p.static_uniform_row_length for p in self._row_partitions]
+        return DynamicRaggedShapeSpec(TensorShape(sizes), self.inner_rank, self._dtype)
+
     def _num_elements(self) -> Any:
         return tf.reduce_prod(self._inner_shape)
 
@@ -203,6 +212,57 @@ class DynamicRaggedShape:
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.static_lengths()))
         return f"<DynamicRaggedShape lengths=[{sizes}] num_row_partitions={self.num_row_partitions}>"
+
+
+class DynamicRaggedShapeSpec(TypeSpec):
+    """What the shape of a ragged tensor looks like: the sizes of its partitions where they are uniform, how many others."""
+
+    __slots__ = ("_sizes", "_inner_rank", "_dtype")
+
+    def __init__(self, sizes: TensorShape, inner_rank: int, dtype: dtypes.DType) -> None:
+        self._sizes, self._inner_rank, self._dtype = sizes, inner_rank, dtype
+
+    @property
+    def value_type(self) -> type[DynamicRaggedShape]:
+        """The class of the values."""
+        return DynamicRaggedShape
+
+    def _serialize(self) -> tuple:
+        return self._sizes, self._inner_rank, self._dtype
+
+    @property
+    def _component_specs(self) -> list:
+        splits = [TensorSpec([None], self._dtype)] * len(self._sizes)
+        return [TensorSpec([self._inner_rank], self._dtype), *splits]
+
+    def _to_components(self, value: DynamicRaggedShape) -> list:
+        return [value.inner_shape, *[p.row_splits() for p in value.row_partitions]]
+
+    def _from_components(self, components: Any) -> DynamicRaggedShape:
+        inner, *nested = components
+        lengths = [
+            None if size is None else rows.tensor_of(np.asarray(size), self._dtype) for size in self._sizes
+        ]
+        partitions = [
+            RowPartition(splits, uniform_row_length=length, internal=INTERNAL)
+            for splits, length in zip(nested, lengths, strict=True)
+        ]
+        return DynamicRaggedShape(partitions, inner, self._dtype)
+
+    def _made_up(self, components: list, fixed: list[bool], style: int) -> list:
+        """Splits that fit each other and the shape, as `RaggedTensorSpec` makes them; see there."""
+        inner, *nested = components
+        if not nested:
+            return components
+        sizes = TensorShape([None, *self._sizes])
+        spec = RaggedTensorSpec(sizes, tf.bool, len(nested), self._dtype)
+        flat, *made = spec._made_up(
+            [tf.zeros([nested[-1].shape[0]], tf.bool), *nested], [False, *fixed[1:]], style
+        )
+        if not fixed[0]:
+            others = np.ones(self._inner_rank - 1, int)
+            inner = rows.tensor_of(np.array([flat.shape[0], *others]), self._dtype)
+        return [inner, *made]
 
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> DynamicRaggedShape:  # noqa: A002

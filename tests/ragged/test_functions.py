@@ -56,6 +56,13 @@ CALLS = {
     "made of lengths": lambda x: tf.RaggedTensor.from_row_lengths(x.flat_values, x.row_lengths()),
     "made of ids": lambda x: tf.RaggedTensor.from_value_rowids(x.flat_values, x.value_rowids(), x.nrows()),
     "there and back": lambda x: tf.RaggedTensor.from_tensor(x.to_tensor(), lengths=x.row_lengths()),
+    "number of rows": lambda x: tf.shape(x)[0],
+    "zeros": lambda x: tf.zeros(tf.shape(x)),
+    "reshaped": lambda x: tf.reshape(x.flat_values * 2, tf.shape(x)),
+    "broadcast": lambda x: tf.broadcast_to(5.0, tf.shape(x)),
+    "mapped": lambda x: tf.map_fn(tf.reduce_sum, x, fn_output_signature=tf.float32),
+    "last row": lambda x: x[x.nrows() - 1],
+    "one-hot": lambda x: tf.one_hot(tf.cast(x, tf.int32), 3),
     "of other rows": lambda x: x + tf.RaggedTensor.from_row_splits(x.flat_values, x.row_splits + 0),
 }
 
