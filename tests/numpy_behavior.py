@@ -71,3 +71,7 @@ tnp.experimental_enable_numpy_behavior(prefer_float32=True)
 assert tnp.array([1.0]).dtype == tf.float32 and tnp.array([1]).dtype == tf.int64
 assert tnp.array(np.ones(1)).dtype == tf.float64
 print("fine")
+
+# Tensors and variables can be iterated over.
+assert [float(x) for x in tf.constant([1.0, 2.0])] == [1.0, 2.0]
+assert [float(x) for x in tf.Variable([1.0, 2.0])] == [1.0, 2.0]
