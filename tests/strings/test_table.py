@@ -17,6 +17,10 @@ NAMES = {name: getattr(tf.strings, name) for name in dir(tf.strings) if name[0] 
 CALLS = [(call, result) for family in table.CASES.values() for call, result in family.items()]
 # What differs, and stays so: complex numbers are printed, RE2's \C, a summary of no elements.
 DIFFERENT = ("1+2j))", r"\C", "summarize=0")
+CALLS = [(call, result) for call, result in CALLS if not any(words in call for words in DIFFERENT)]
+RESULTS = [
+    (call, result) for call, result in CALLS if not (isinstance(result, tuple) and result[0] == "raises")
+]
 
 
 def plain(value):
@@ -41,15 +45,11 @@ def check(call, result, evaluate):
 
 @pytest.mark.parametrize("call, result", CALLS, ids=[call for call, _ in CALLS])
 def test_call(call, result):
-    if any(words in call for words in DIFFERENT):
-        return
     check(call, result, lambda: eval(call, {**NAMES, "tf": tf, "np": np}))
 
 
-@pytest.mark.parametrize("call, result", CALLS, ids=[call for call, _ in CALLS])
+@pytest.mark.parametrize("call, result", RESULTS, ids=[call for call, _ in RESULTS])
 def test_call_in_a_function(call, result):
-    if any(words in call for words in DIFFERENT) or (isinstance(result, tuple) and result[0] == "raises"):
-        return
 
     f = tf.function(lambda: eval(call, {**NAMES, "tf": tf, "np": np}), autograph=False)
     check(call, result, f)
