@@ -20,6 +20,7 @@ from keras.src.legacy import backend as legacy
 
 import gradtape as tf
 from gradtape import _core
+from gradtape.sparse.tensor import SparseTensor
 from keras_gradtape.src import rnn as recurrent
 from keras_gradtape.src.ops.core import convert_to_tensor
 
@@ -139,13 +140,13 @@ def set_floatx(value: Any) -> None:
 
 
 def is_sparse(tensor: Any) -> bool:
-    """False: there are no sparse tensors."""
-    return False
+    """Whether it is a `tf.SparseTensor`."""
+    return isinstance(tensor, SparseTensor)
 
 
 def to_dense(tensor: Any) -> Any:
-    """The tensor itself."""
-    return tensor
+    """A sparse tensor as a dense one, another as it is."""
+    return tf.sparse.to_dense(tensor) if is_sparse(tensor) else tensor
 
 
 # ---- functions ------------------------------------------------------------------------------------

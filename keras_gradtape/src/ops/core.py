@@ -25,6 +25,7 @@ from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors.composite import CompositeTensor
 from gradtape._src.tensors.conversion import read
+from gradtape.sparse.tensor import SparseTensor
 from keras_gradtape.src import distribution_lib
 from keras_gradtape.src.ops import float8
 from keras_gradtape.src.replicas import in_strategy
@@ -33,7 +34,7 @@ from keras_gradtape.src.replicas import in_strategy
 IS_THREAD_SAFE = False  # callbacks are called at once: there is nothing to wait for
 SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_RAGGED_TENSORS = True
-SUPPORTS_SPARSE_TENSORS = False
+SUPPORTS_SPARSE_TENSORS = True
 
 Tensor = _core.Tensor
 
@@ -116,13 +117,13 @@ class Variable(KerasVariable):
 def convert_to_tensor(
     x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
 ) -> Any:
-    if sparse:
-        raise ValueError("the gradtape backend has no sparse tensors; use dense ones")
     if type(x) is not Tensor:
         if is_ragged(x):
             x = x.to_tensor() if ragged is not None and not ragged else x
         else:
             x = _from_anything(x, dtype)
+            if sparse is False and isinstance(x, SparseTensor):
+                x = tf.sparse.to_dense(tf.sparse.reorder(x))
     if dtype is None or x.dtype.name == dtype:
         return x
     kind = dtype_of(dtype)
@@ -164,7 +165,7 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
     if isinstance(x, tf.IndexedSlices):
         return tf.convert_to_tensor(x)
-    if isinstance(x, float8.Float8):
+    if isinstance(x, (SparseTensor, float8.Float8)):
         return x
     if isinstance(x, (list, tuple)) and any(_is_ours(v) for v in tree.flatten(x)):
         return _stacked(x, dtype)
@@ -197,6 +198,8 @@ def convert_to_numpy(x: Any) -> np.ndarray:
         x = tf.convert_to_tensor(x)
     if is_ragged(x):
         x = x.to_tensor()
+    if isinstance(x, SparseTensor):
+        return x._numpy()
     if isinstance(x, _core.Tensor) and x._symbol is not None:
         raise Untraceable("a layer or metric reads the values of a tensor (keras.ops.convert_to_numpy)")
     if isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)):
@@ -205,7 +208,7 @@ def convert_to_numpy(x: Any) -> np.ndarray:
 
 
 def is_tensor(x: Any) -> bool:
-    return isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)) or is_ragged(x)
+    return isinstance(x, (_core.Tensor, _core.Variable, float8.Float8, SparseTensor)) or is_ragged(x)
 
 
 def is_ragged(x: Any) -> bool:
@@ -217,7 +220,7 @@ def shape(x: Any) -> tuple:
     if type(x) is not Tensor and not hasattr(x, "shape"):
         x = convert_to_tensor(x)
     sizes = tuple(x.shape)
-    if type(x) is Tensor and None in sizes:
+    if type(x) in (Tensor, SparseTensor) and None in sizes:
         # A size that is not known while a function is traced is a tensor.
         known = tf.shape(x)
         return tuple(known[k] if d is None else d for k, d in enumerate(sizes))
@@ -260,7 +263,8 @@ def _output_spec(fn: Callable, args: tuple, kwargs: dict, traced: bool) -> Any:
     def merged(a: Any, b: Any) -> Any:
         if not isinstance(a, KerasTensor):
             return a
-        return KerasTensor([m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)], a.dtype)
+        shape = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
+        return KerasTensor(shape, a.dtype, sparse=a.sparse)
 
     flat = [merged(a, b) for a, b in zip(tree.flatten(first), tree.flatten(second), strict=True)]
     return tree.pack_sequence_as(first, flat)
@@ -275,10 +279,23 @@ def _shapes(fn: Callable, args: tuple, kwargs: dict, traced: bool, length: int) 
             return x
         dims = tuple(length if d is None else d for d in x.shape)
         dtype = tf.as_dtype(x.dtype)
+        if x.sparse:
+            return _sparse(dims, dtype)
         return symbolic(trace.input(dims, dtype._code)) if traced else tf.zeros(dims, dtype)
 
+    def _sparse(dims: tuple, dtype: Any) -> SparseTensor:
+        if not traced:
+            return SparseTensor(np.zeros([0, len(dims)], np.int64), tf.zeros([0], dtype), dims)
+        kinds = (((length, len(dims)), tf.int64), ((length,), dtype), ((len(dims),), tf.int64))
+        parts = [symbolic(trace.input(shape, kind._code)) for shape, kind in kinds]
+        out = SparseTensor(*parts)
+        out.set_shape(dims)
+        return out
+
     def leave(x: Any) -> Any:
-        return KerasTensor(tuple(x.shape), standardize_dtype(x.dtype)) if is_tensor(x) else x
+        if not is_tensor(x):
+            return x
+        return KerasTensor(tuple(x.shape), standardize_dtype(x.dtype), sparse=isinstance(x, SparseTensor))
 
     with aside(trace if traced else None):
         inner_args, inner_kwargs = tree.map_structure(enter, (args, kwargs))

@@ -14,6 +14,7 @@ from gradtape._src.ops.ctc_decode import ctc_beam_search as _beam_search
 from gradtape._src.ops.losses import sigmoid_xent as _sigmoid_xent
 from gradtape._src.ops.softmax import softmax_xent as _softmax_xent
 from gradtape._src.ops.softmax import sparse_softmax_xent as _sparse_softmax_xent
+from keras_gradtape.src.ops import sparse_codes
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 from keras_gradtape.src.ops.types import Tensor, floating, floats, result_type
 
@@ -27,7 +28,7 @@ __all__ = [
 
 def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
     if sparse:
-        raise ValueError("Unsupported value `sparse=True` with the gradtape backend")
+        return sparse_codes.one_hot(x, num_classes, axis, dtype)
     x = convert_to_tensor(x)
     if x.dtype.name not in ("int32", "int64"):
         x = tf.cast(x, "int32")
@@ -36,7 +37,9 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse:
 
 def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
     x = convert_to_tensor(x)
-    codes = one_hot(x, num_classes, axis, dtype, sparse)
+    if sparse:
+        return sparse_codes.multi_hot(x, num_classes, axis, dtype)
+    codes = one_hot(x, num_classes, axis, dtype)
     over = 1 if x.ndim > 1 else 0
     return tf.reduce_any(codes, over) if codes.dtype.is_bool else tf.reduce_max(codes, over)
 

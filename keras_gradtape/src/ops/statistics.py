@@ -7,6 +7,7 @@ from typing import Any
 
 import gradtape as tf
 from gradtape._src.ops.indexed import take_along
+from keras_gradtape.src.ops import sparse_codes
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.creation import linspace
 from keras_gradtape.src.ops.elementwise import isnan
@@ -94,7 +95,7 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> Any:
     """How often each integer appears, of a vector or of each row of a matrix."""
     if sparse:
-        raise ValueError("Unsupported value `sparse=True` with the gradtape backend")
+        return sparse_codes.bincount(x, weights, minlength)
     x = convert_to_tensor(x, "int32")
     length = int(minlength or 0)
     if not x.dtype.is_integer:
