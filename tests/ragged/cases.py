@@ -970,7 +970,9 @@ def result_of(tf, call):
     try:
         return described(eval(call, names(tf)))
     except Exception as e:
-        return {"error": type(e).__name__}
+        # The class that a program catches: of Python, or of tf.errors.
+        known = (c for c in type(e).__mro__ if c.__module__ == "builtins" or hasattr(tf.errors, c.__name__))
+        return {"error": next(known).__name__}
 
 
 if __name__ == "__main__":
