@@ -17,6 +17,7 @@ from gradtape import image as image
 from gradtape import initializers as initializers
 from gradtape import io as io
 from gradtape import linalg as linalg
+from gradtape import lite as lite
 from gradtape import lookup as lookup
 from gradtape import math as math
 from gradtape import nest as nest
@@ -26,6 +27,7 @@ from gradtape import profiler as profiler
 from gradtape import quantization as quantization
 from gradtape import ragged as ragged
 from gradtape import random as random
+from gradtape import raw_ops as raw_ops
 from gradtape import saved_model as saved_model
 from gradtape import sets as sets
 from gradtape import signal as signal

@@ -82,6 +82,8 @@ NAMESPACES = {
     "types.experimental": "Types for annotations.",
     "profiler.experimental": "Accepted, without effect.",
     "tpu.experimental": "Accepted, without effect.",
+    "lite": "Names of TensorFlow Lite, for `isinstance`.",
+    "raw_ops": "Ops under the names of TensorFlow's kernels, with keyword arguments only.",
     "sysconfig": "How this build was made.",
     "version": "Versions.",
     "compat": "Text, bytes and dimensions in both versions of Python and of TensorFlow.",

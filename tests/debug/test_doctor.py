@@ -58,7 +58,7 @@ print(tf.math.log(x), tf.nn.relu(x), tf.float32.name, tf.linalg.matmul, tf.data.
         ("import tensorflow as T\n", "T.queue.FIFOQueue(1, [T.int32])\n"),
         ("from tensorflow.python.ops import math_ops\n", ""),
         ("import tensorflow as tf, tensorflow_probability as tfp\n", ""),
-        ("from tensorflow import lite as converter\n", ""),
+        ("from tensorflow import queue as waiting\n", ""),
     ],
 )
 def test_every_kind_of_import(tmp_path, head, program):

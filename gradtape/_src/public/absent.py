@@ -9,8 +9,9 @@ from typing import Any
 LAZY = frozenset(
     (
         "audio", "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
-        "initializers", "io", "keras", "lookup", "nest", "optimizers", "profiler", "ragged", "saved_model", "sets",
-        "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing", "tpu", "train", "types",
+        "initializers", "io", "keras", "lite", "lookup", "nest", "optimizers", "profiler", "ragged", "raw_ops",
+        "saved_model", "sets", "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing",
+        "tpu", "train", "types",
     )
 )  # fmt: skip
 
@@ -78,9 +79,7 @@ _WORDS = {
         "tf.one_hot and tf.gather."
     ),
     "queue": "gradtape has no queues. Hint: queue.Queue of Python, or tf.data.",
-    "lite": "TensorFlow Lite converts TensorFlow's graphs, which gradtape does not have.",
     "estimator": _NO_ESTIMATORS,
-    "raw_ops": "gradtape has no raw ops. Hint: the functions of tf, tf.math, tf.nn and tf.image.",
     "experimental.dtensor": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
     "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",

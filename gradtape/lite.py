@@ -1,0 +1,53 @@
+"""`tf.lite`: names for `isinstance` and annotations. TensorFlow Lite converts TensorFlow's graphs, which are not here."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+_WORDS = "TensorFlow Lite converts TensorFlow's graphs, which gradtape does not have. Hint: concrete.export, model.export."
+
+
+class OpsSet(enum.Enum):
+    """Which ops a converted model may have."""
+
+    TFLITE_BUILTINS = "TFLITE_BUILTINS"
+    SELECT_TF_OPS = "SELECT_TF_OPS"
+    TFLITE_BUILTINS_INT8 = "TFLITE_BUILTINS_INT8"
+
+
+class Optimize(enum.Enum):
+    """How a converted model is made smaller."""
+
+    DEFAULT = "DEFAULT"
+    OPTIMIZE_FOR_SIZE = "OPTIMIZE_FOR_SIZE"
+    OPTIMIZE_FOR_LATENCY = "OPTIMIZE_FOR_LATENCY"
+
+
+class Interpreter:
+    """No object is one: there is nothing to interpret."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"tf.lite.Interpreter: {_WORDS}")
+
+
+class TFLiteConverter:
+    """No object is one: there is nothing to convert."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"tf.lite.TFLiteConverter: {_WORDS}")
+
+    @classmethod
+    def from_keras_model(cls, model: Any) -> Any:
+        """Raises NotImplementedError."""
+        return cls(model)
+
+    @classmethod
+    def from_saved_model(cls, saved_model_dir: Any, **kwargs: Any) -> Any:
+        """Raises NotImplementedError."""
+        return cls(saved_model_dir)
+
+    @classmethod
+    def from_concrete_functions(cls, funcs: Any, trackable_obj: Any = None) -> Any:
+        """Raises NotImplementedError."""
+        return cls(funcs)

@@ -1,0 +1,78 @@
+"""tf.raw_ops: every row names a function that is there, with parameters that it has; values; wrong calls. tf.lite."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape import raw_ops
+
+X = tf.constant([[1.0, 2.0], [3.0, 5.0]])
+IMAGE = tf.reshape(tf.range(16.0), [1, 4, 4, 1])
+
+# Verified on TensorFlow 2.21.
+VALUES = [
+    ("AddV2", {"x": X, "y": 1.0}, [[2, 3], [4, 6]]),
+    ("Sum", {"input": X, "axis": [0], "keep_dims": True}, [[4, 7]]),
+    ("Any", {"input": X > 4, "axis": 1}, [False, True]),
+    ("Cast", {"x": X, "DstT": tf.int32, "Truncate": False}, [[1, 2], [3, 5]]),
+    ("MatMul", {"a": X, "b": X, "transpose_a": True}, [[10, 17], [17, 29]]),
+    ("ArgMax", {"input": X, "dimension": 0}, [1, 1]),
+    ("BatchMatMulV2", {"x": X, "y": X, "adj_y": True}, [[5, 13], [13, 34]]),
+    ("Relu", {"features": X - 3}, [[0, 0], [0, 2]]),
+    ("SelectV2", {"condition": X > 2, "t": X, "e": -X}, [[-1, -2], [3, 5]]),
+    ("ConcatV2", {"values": [X, X], "axis": 0}, np.vstack([X, X])),
+    ("GatherV2", {"params": X, "indices": [1], "axis": 1}, [[2], [5]]),
+    ("Transpose", {"x": X, "perm": [1, 0]}, [[1, 3], [2, 5]]),
+    ("MaxPool", {"input": IMAGE, "ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"},
+     [[[[5], [7]], [[13], [15]]]]),
+    ("Atan2", {"y": 1.0, "x": 1.0, "name": "a"}, np.float32(np.pi / 4)),
+    ("Pack", {"values": [X, X], "axis": 2}, np.stack([X, X], 2)),
+    ("MirrorPad", {"input": X, "paddings": [[1, 0], [0, 0]], "mode": "REFLECT"}, [[3, 5], [1, 2], [3, 5]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "value"), VALUES, ids=[v[0] for v in VALUES])
+def test_values(name, given, value):
+    np.testing.assert_allclose(getattr(tf.raw_ops, name)(**given), value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", dir(raw_ops))
+def test_rows(name):
+    where, *arguments = raw_ops._TABLE[name].split()
+    function = tf
+    for part in where.split("."):
+        function = getattr(function, part)
+    row = getattr(function, "row", None)
+    known = [p.name for p in row.params] if row is not None else inspect.signature(function).parameters
+    targets = [target if arrow else raw for raw, arrow, target in (a.partition(">") for a in arguments)]
+    assert all(t in known for t in targets if t)
+    assert getattr(tf.raw_ops, name).__name__ == name
+
+
+def test_wrong_calls():
+    with pytest.raises(TypeError, match="only takes keyword args"):
+        tf.raw_ops.Add(1.0, 2.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        tf.raw_ops.Add(x=1.0, z=2.0)
+    with pytest.raises(AttributeError, match="has no attribute 'ImageProjectiveTransformV3'"):
+        tf.raw_ops.ImageProjectiveTransformV3  # noqa: B018
+
+
+def test_gradients():
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        y = tf.raw_ops.Mul(x=X, y=X)
+    np.testing.assert_array_equal(tape.gradient(y, X), 2 * X)
+
+
+def test_lite_is_a_name():
+    assert not isinstance(X, (tf.lite.Interpreter, tf.lite.TFLiteConverter))
+    assert (
+        tf.lite.OpsSet.TFLITE_BUILTINS.value == "TFLITE_BUILTINS"
+        and tf.lite.Optimize.DEFAULT.value == "DEFAULT"
+    )
+    for make in (tf.lite.Interpreter, tf.lite.TFLiteConverter.from_keras_model):
+        with pytest.raises(NotImplementedError, match="gradtape does not have"):
+            make("model")
