@@ -82,22 +82,27 @@ GT_COMPLEX1(sinh) GT_COMPLEX1(cosh) GT_COMPLEX1(tanh) GT_COMPLEX1(asinh) GT_COMP
 // clang-format on
 #undef GT_COMPLEX1
 
-            template <class Z>
-            inline Z expm1(Z z) {
-  const auto x = z.real(), y = z.imag(), s = sin(y / 2);
-  const auto e = expm1(x);
-  return Z(e - 2 * s * s * (e + 1), (e + 1) * sin(y));
+            inline float abs(c64 z) {
+  return ::hypotf(z.real(), z.imag());
+}
+inline double abs(c128 z) { return ::hypot(z.real(), z.imag()); }
+
+template <class Z> inline Z expm1(Z z) {
+  const auto x = z.real(), y = z.imag(), s = sin(y / 2), e = expm1(x);
+  // exp(x) cos(y) - 1 without cancellation near 0, and without inf - inf or inf * 0 where exp(x) overflows.
+  return Z(e * cos(y) - 2 * s * s, y == 0 ? y : (e + 1) * sin(y));
 }
 template <class Z> inline Z log1p(Z z) {
   const auto x = z.real(), y = z.imag();
-  // |1 + z|^2 - 1 without the cancellation that log|1 + z| would have near 0.
-  return Z(log1p(x * (2 + x) + y * y) / 2, atan2(y, 1 + x));
+  // |1 + z|^2 - 1, without the cancellation that log|1 + z| would have near 0. Far from 0 the square itself
+  // loses digits, or overflows.
+  const auto t = x * (2 + x) + y * y;
+  const auto log_size = t > -0.5f && t < 0.5f ? log1p(t) / 2 : log(abs(Z(1 + x, y)));
+  return Z(log_size, atan2(y, 1 + x));
 }
 
 inline c64 pow(c64 x, c64 y) { return cooked(__builtin_cpowf(raw(x), raw(y))); }
 inline c128 pow(c128 x, c128 y) { return cooked(__builtin_cpow(raw(x), raw(y))); }
-inline float abs(c64 z) { return ::hypotf(z.real(), z.imag()); }
-inline double abs(c128 z) { return ::hypot(z.real(), z.imag()); }
 
 template <class T> inline T sigmoid(T x) {
   if constexpr (kIsComplex<T>)

@@ -132,3 +132,23 @@ def test_xlogy_in_16_bits_rounds_the_logarithm_first(dtype):
     for function, log in ((tf.math.xlogy, tf.math.log), (tf.math.xlog1py, tf.math.log1p)):
         rounded = x * tf.cast(log(tf.cast(y, tf.float32)), dtype)
         np.testing.assert_array_equal(tf.cast(function(x, y), tf.float32), tf.cast(rounded, tf.float32))
+
+
+@pytest.mark.parametrize("dtype, rtol", [("complex64", 2e-6), ("complex128", 1e-14)])
+def test_complex_log1p_far_from_zero(dtype, rtol):
+    z = np.array([-1 + 1e-4j, -1 - 1e-7j, 3e19 + 3e19j, -3 + 0j, 2, 0.1 + 0.2j, -0.4 + 0.1j], dtype)
+    expected = np.log(1 + z.astype(np.complex128)).astype(dtype)
+    np.testing.assert_allclose(tf.math.log1p(tf.constant(z)).numpy(), expected, rtol=rtol)
+    tiny = np.array([1e-20 + 1e-20j, 1e-10 - 1e-12j], dtype)
+    np.testing.assert_allclose(tf.math.log1p(tf.constant(tiny)).numpy(), tiny, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype, rtol, far", [("complex64", 2e-6, 100.0), ("complex128", 1e-14, 800.0)])
+def test_complex_expm1_where_it_overflows(dtype, rtol, far):
+    z = np.array([far + 1j, far + 2j, far, far - 1j], dtype)
+    out = tf.math.expm1(tf.constant(z)).numpy()
+    np.testing.assert_array_equal(out.real, [np.inf, -np.inf, np.inf, np.inf])
+    np.testing.assert_array_equal(out.imag, [np.inf, np.inf, 0, -np.inf])
+    z = np.array([50 + 3j, 3, -100 + 1j, 1e-3 + 2j, 80 + 0.5j], dtype)
+    expected = np.exp(z.astype(np.complex128)) - 1
+    np.testing.assert_allclose(tf.math.expm1(tf.constant(z)).numpy(), expected, rtol=rtol, atol=1e-30)
