@@ -14,7 +14,8 @@ enum class Code : uint8_t {
   Index,
   Runtime,
   Lookup,
-  Untraceable
+  Untraceable,
+  Argument  // of a type or kind that an op does not take, whatever its values
 };
 
 struct Error {

@@ -205,7 +205,7 @@ def test_a_rule_of_another_type_is_found(table):
     op = TABLE.pop("test_tanh").op
     op = tanh(deriv=lambda x, out: 1 - _core.from_buffer(np.float64(1), 12) * out * out)
     testing.check_op(op, ["gradient"])
-    with failure_with("test_tanh: gradient in sample 0 (shape (); float16): raised InvalidArgumentError"):
+    with failure_with("test_tanh: gradient in sample 0 (shape (); float16): raised ArgumentError"):
         testing.check_op(op, ["precision"])
 
 
@@ -302,12 +302,12 @@ def test_nan_and_infinity_are_edges(table):
 
 def test_a_wrong_error_is_found(table):
     wrong = [
-        (call("text"), "IndexError", "", "expected IndexError, got InvalidArgumentError"),
+        (call("text"), "IndexError", "", "expected IndexError, got ArgumentError"),
         (
             call("text"),
             "TypeError",
             "no such words",
-            "expected TypeError with 'no such words', got InvalidArgumentError",
+            "expected TypeError with 'no such words', got ArgumentError",
         ),
         (call((2,)), "ValueError", "", "expected ValueError, but nothing was raised"),
     ]

@@ -182,10 +182,8 @@ static bool is_symbolic(PyObject* value, int depth = 0) {
     fail(Code::Untraceable, op->name + ": `" + text_of(p.name) + "` depends on the values of tensors");
   Ref<> repr(PyObject_Repr(value));
   if (!repr) clear_exception();
-  // TensorFlow: what cannot become a tensor at all, as a shape with gaps, is a ValueError.
-  bool never = value == Py_None || PyObject_HasAttrString(value, "is_fully_defined");
-  fail(never ? Code::Value : Code::Type, op->name + ": `" + text_of(p.name) + "` is not valid; expected " +
-                                             expected + "; got " + (repr ? text_of(repr.get()) : "?") + ".");
+  fail(Code::Argument, op->name + ": `" + text_of(p.name) + "` is not valid; expected " + expected +
+                           "; got " + (repr ? text_of(repr.get()) : "?") + ".");
 }
 
 static bool integer(PyObject* o, int64_t& out) {
@@ -232,10 +230,21 @@ static bool integers(PyObject* o, std::vector<int64_t>& out) {
   return true;
 }
 
+// In the words of TensorFlow's ops, which differ.
+static std::string out_of_range(ParamKind kind, int64_t axis, int rank) {
+  const std::string at = std::to_string(axis), most = std::to_string(rank);
+  if (kind == ParamKind::Axes)
+    return "Invalid reduction dimension (" + at + " for input with " + most + " dimension(s))";
+  if (kind == ParamKind::NewAxis)
+    return "Tried to expand dim index " + at + " for tensor with " + std::to_string(rank - 1) + " dimensions";
+  return "Expected dimension in the range [-" + most + ", " + most + "), but got " + at;
+}
+
 static int64_t normal_axis(const OpObject* op, const Param& p, int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    fail(op->name + ": `" + text_of(p.name) + "` is out of range; expected an axis in [" +
-         std::to_string(-rank) + ", " + std::to_string(rank) + "); got " + std::to_string(axis) + ".");
+    fail(Code::Argument, op->name + ": " + out_of_range(p.kind, axis, rank) + ": `" + text_of(p.name) +
+                             "` is out of range; expected an axis in [" + std::to_string(-rank) + ", " +
+                             std::to_string(rank) + "); got " + std::to_string(axis) + ".");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -345,6 +354,7 @@ Attr parse_attr(ParamKind kind, PyObject* value, const OpObject* op, const Param
       return a;
     case ParamKind::Dtype: {
       a.kind = Attr::Kind::Int;
+      if (value == Py_None && p.fallback) value = p.fallback;
       for (int i = 0; i < kDtypes; ++i)
         if (PyTuple_GET_ITEM(hooks.dtypes, i) == value) {
           a.i = i;
@@ -425,7 +435,8 @@ bool is_plain(PyObject* k) {
 int64_t bound_of(PyObject* o, const char* what) {
   int64_t v;
   if (!integer(o, v))
-    fail(Code::Type, std::string("index: the ") + what + " of a slice must be an integer or None");
+    fail(Code::Type, std::string("index: Only integers are valid indices; the ") + what +
+                         " of a slice must be an integer or None");
   return v;
 }
 
@@ -450,6 +461,7 @@ CallAttrs* index_attrs(const Shape& dims, PyObject* key) {
       ++taken;
   }
   if (dots > 1) fail("index: Multiple ellipses in slice spec not allowed");
+  if (taken && rank == 0) fail("index: Attempting to slice scalar input.");
   if (taken > rank)
     fail("index: Index out of range using input dim " + std::to_string(rank) + "; input has only " +
          std::to_string(rank) + " dims");

@@ -28,6 +28,7 @@ static void set_hooks(nb::dict given) {
                                                       {"accumulate", &hooks.accumulate},
                                                       {"densify", &hooks.densify},
                                                       {"errors", &hooks.errors},
+                                                      {"argument_error", &hooks.argument_error},
                                                       {"graph_inputs", &hooks.graph_inputs},
                                                       {"graph_program", &hooks.graph_program},
                                                       {"not_compiled", &hooks.not_compiled},

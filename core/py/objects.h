@@ -170,7 +170,7 @@ struct OpObject {
   bool gaps;                // rules see None, not zeros, for a result without a cotangent
   bool no_zero;             // an integer zero as second operand is an error
   bool no_negative;         // a negative integer as second operand is an error
-  bool true_division;       // integers divide as floats; different types are an error of Python's
+  bool true_division;       // integers divide as floats
   bool one_is_all;          // a tensor in place of a list is its only element, not the list of its rows
   bool no_nan;              // a zero cotangent gives a zero gradient even at a pole
   bool differentiable;
@@ -256,8 +256,9 @@ struct Hooks {
       *dtype_code,     // anything that names a type -> code
       *np_empty,       // numpy.empty
       *np_dtypes,      // tuple of NumPy types by code
-      *fetch,          // an array on a device -> its bytes on the host
-      *text;           // (op, operands, attributes) -> the result of an op on strings, or a tuple of them
+      *argument_error,  // the exception class of Code::Argument
+      *fetch,           // an array on a device -> its bytes on the host
+      *text;            // (op, operands, attributes) -> the result of an op on strings, or a tuple of them
 };
 extern Hooks hooks;
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.

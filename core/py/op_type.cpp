@@ -19,20 +19,19 @@ PyTypeObject* OpType;
   std::string allowed;
   for (int i = 0; i < kDtypes; ++i)
     if (op->dtypes >> i & 1) allowed += (allowed.empty() ? "" : ", ") + std::string(dtype_name(Dtype(i)));
-  fail(op->name + ": not defined for " + dtype_name(t) + "; expected one of " + allowed +
-       ". Hint: convert with tf.cast(x, dtype).");
+  fail(Code::Argument, op->name + ": not defined for " + dtype_name(t) +
+                           ", which is not in the list of allowed values; expected one of " + allowed +
+                           ". Hint: convert with tf.cast(x, dtype).");
 }
 
 [[noreturn]] static void mixed_types(const OpObject* op, const std::string& name, int position,
                                      Dtype expected, const Spec& got) {
-  if (op->true_division)  // Python's own division checks first, with another class of error
-    fail(Code::Type, op->name + ": `x` and `y` must have the same dtype, got tf." + dtype_name(expected) +
-                         " != tf." + dtype_name(got.dtype) + ". Hint: tf.cast(" + name + ", tf." +
-                         dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
-  fail(op->name + ": cannot compute with operands of different types; `" + name + "` (input #" +
-       std::to_string(position) + ", zero-based) was expected to be a " + dtype_name(expected) +
-       " tensor but is a " + dtype_name(got.dtype) + " tensor; got " + name + ": " + got.str() +
-       ". Hint: tf.cast(" + name + ", tf." + dtype_name(expected) + ")." GT_MORE("types-and-shapes"));
+  const std::string want = dtype_name(expected), is = dtype_name(got.dtype);
+  fail(Code::Argument, op->name + ": cannot compute with operands of different types; as input #" +
+                           std::to_string(position) + "(zero-based) was expected to be a " + want +
+                           " tensor but is a " + is + " tensor; operands must have the same dtype, got tf." +
+                           want + " != tf." + is + "; got " + name + ": " + got.str() + ". Hint: tf.cast(" +
+                           name + ", tf." + want + ")." GT_MORE("types-and-shapes"));
 }
 
 static int type_of(PyObject* o) {
@@ -90,15 +89,16 @@ static Ref<TensorObject> convert_operand(const OpObject* op, const Param& p, PyO
       if (t->value.dtype == Dtype::I32 || t->value.dtype == Dtype::I64) return t;
       if (t->value.numel == 0 && !is_tensor(o)) return to_tensor(o, int(Dtype::I32));
       if (!is_int(t->value.dtype))
-        fail(op->name + ": `" + text_of(p.name) + "` must hold integers; expected int32 or int64; got " +
-             t->value.spec().str() + ".");
+        fail(Code::Argument, op->name + ": `" + text_of(p.name) +
+                                 "` must hold integers; expected int32 or int64; got " +
+                                 t->value.spec().str() + ".");
       return as_type(t.get(), Dtype::I64);
     }
     case ParamKind::Condition: {
       Ref<TensorObject> t = to_tensor(o);
       if (t->value.dtype != Dtype::Bool)
-        fail(op->name + ": `" + text_of(p.name) + "` must be bool; got " + t->value.spec().str() +
-             ". Hint: compare, e.g. x > 0.");
+        fail(Code::Argument, op->name + ": `" + text_of(p.name) + "` must be bool; got " +
+                                 t->value.spec().str() + ". Hint: compare, e.g. x > 0.");
       return t;
     }
     case ParamKind::Free: return to_tensor(o);

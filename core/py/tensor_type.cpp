@@ -111,7 +111,7 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
   PyObject* result = call_binary(ops[how], x, y);
   // Shapes that do not fit are simply not equal; types that do not are an error.
   bool typed = is_ours(y) && dtype_of(x) != dtype_of(y);
-  if (!result && equality && !typed &&
+  if (!result && equality && !typed && !PyErr_ExceptionMatches(hooks.argument_error) &&
       PyErr_ExceptionMatches(PyTuple_GET_ITEM(hooks.errors, int(Code::InvalidArgument)))) {
     PyErr_Clear();
     return guarded<PyObject*>(
@@ -152,15 +152,21 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
     });
   return nullptr;
 }
+// Of a complex number the real part becomes a float or an int, as in NumPy.
+static PyObject* real_part(PyObject* item, PyObject* (*as)(PyObject*)) {
+  if (!PyComplex_Check(item)) return as(item);
+  Ref<> real(PyFloat_FromDouble(PyComplex_RealAsDouble(item)));
+  return real ? as(real.get()) : nullptr;
+}
 static PyObject* to_float(PyObject* self) {
   if (!thread_state().watchers.empty() && guarded<int>(-1, [&] { return note_leaving(self), 0; }) < 0)
     return nullptr;
   Ref<> item(item_or_error(self, "float"));
-  return item ? PyNumber_Float(item.get()) : nullptr;
+  return item ? real_part(item.get(), PyNumber_Float) : nullptr;
 }
 static PyObject* to_int(PyObject* self) {
   Ref<> item(item_or_error(self, "int"));
-  return item ? PyNumber_Long(item.get()) : nullptr;
+  return item ? real_part(item.get(), PyNumber_Long) : nullptr;
 }
 static PyObject* to_index(PyObject* self) {
   if (const Dtype t = as_tensor(self)->value.dtype; !is_int(t)) {
@@ -388,7 +394,9 @@ void set_engine_op(const char* name, PyObject* op) {
 }
 
 void raise(const Error& e) {
-  PyObject* type = hooks.errors ? PyTuple_GET_ITEM(hooks.errors, int(e.code)) : PyExc_RuntimeError;
+  PyObject* type = !hooks.errors              ? PyExc_RuntimeError
+                   : e.code == Code::Argument ? hooks.argument_error
+                                              : PyTuple_GET_ITEM(hooks.errors, int(e.code));
   PyErr_SetString(type, e.text.c_str());
 }
 

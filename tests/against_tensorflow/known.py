@@ -313,47 +313,7 @@ ERRORS = (
         "accidents of TensorFlow's code",
     ),
     Known(
-        "reduce_* reshape",
-        "error",
-        r"is not valid; expected",
-        "text or floats as an axis or shape: `InvalidArgumentError`",
-        "`TypeError`",
-        "as Python has it",
-    ),
-    Known(
-        "stack repeat",
-        "error",
-        "axis",
-        "an axis out of range: `ValueError`",
-        "`InvalidArgumentError`",
-        "as all other functions",
-    ),
-    Known(
-        "complex divide truediv math.divide",
-        "error",
-        "components have incorrect types|Invalid dtype tf.bool",
-        "types that do not fit: `TypeError`",
-        "`InvalidArgumentError`",
-        "as all other functions",
-    ),
-    Known(
-        "math.add Tensor.__add__ nn.leaky_relu",
-        "error",
-        r"Cannot convert",
-        "a float beside integers: `InvalidArgumentError` (of others `TypeError`)",
-        "`TypeError`",
-        "as all other functions",
-    ),
-    Known(
         "Tensor.__getitem__", "error", r"\[True\]", "`x[True]`: `ValueError`", "`TypeError`", "it is no index"
-    ),
-    Known(
-        "random.stateless_normal random.gamma quantization.fake_quant_with_min_max_args*",
-        "error",
-        "",
-        "parameters of another type: `ValueError`",
-        "`InvalidArgumentError`",
-        "as all other functions",
     ),
     Known(
         "py_function",

@@ -1,9 +1,11 @@
 """What ops take for their arguments, and which class of error says that they do not."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
-from .lib import assert_close, tf
+from .lib import ON_TENSORFLOW, assert_close, tf
 
 Invalid = tf.errors.InvalidArgumentError
 
@@ -77,6 +79,62 @@ def test_integers_to_negative_powers():
     with pytest.raises(Invalid, match="Integers to negative integer powers are not allowed"):
         in_function(tf.pow, two, power)
     assert_close(in_function(tf.pow, two, tf.constant([3, 0])), [8, 1])
+
+
+@pytest.mark.parametrize(
+    "f, error, words",
+    [
+        (lambda: tf.constant(1) + 1.5, Invalid, None),
+        (lambda: tf.constant(1) == 1.5, TypeError, "Cannot convert 1.5 to EagerTensor of dtype int32"),
+        (lambda: tf.complex(tf.ones([2]), tf.ones([2], tf.float64)), TypeError, None),
+        (lambda: tf.complex(1, 2), TypeError, None),
+        (lambda: tf.truediv(tf.constant([True]), tf.constant([True])), TypeError, None),
+        (lambda: tf.math.logical_not([1]), TypeError, None),
+        (lambda: tf.cumsum([1, 2], axis=[0]), Invalid, None),
+        (lambda: tf.cumsum([1, 2], axis=[0, 1]), Invalid, None),
+        (lambda: tf.reshape([1.0], [1.0]), Invalid, None),
+        (lambda: tf.tile([1.0], [[1]]), Invalid, None),
+        (lambda: tf.math.top_k([1, 2], [1]), Invalid, None),
+        (lambda: tf.stack([[1], [2]], axis=2), ValueError, None),
+        (lambda: tf.repeat([1, 2], 2, axis=1), ValueError, None),
+        (
+            lambda: tf.reduce_sum([1.0], axis=2),
+            Invalid,
+            r"Invalid reduction dimension \(2 for input with 1 dimension",
+        ),
+        (
+            lambda: tf.expand_dims([1.0], 4),
+            Invalid,
+            "Tried to expand dim index 4 for tensor with 1 dimensions",
+        ),
+        (lambda: tf.argmax([1.0], 3), Invalid, r"Expected dimension in the range \[-1, 1\), but got 3"),
+        (lambda: tf.constant(1)[0:1], Invalid, "Attempting to slice scalar input"),
+        (lambda: tf.constant([1])[:1.5], TypeError, "Only integers"),
+    ],
+)
+def test_arguments_of_a_kind_that_does_not_fit(f, error, words):
+    with pytest.raises(error, match=words):
+        f()
+
+
+def test_mixed_types_say_which_operand():
+    with pytest.raises(
+        Invalid, match=r"as input #1\(zero-based\) was expected to be a int32 tensor but is a float"
+    ):
+        tf.add(tf.constant(1), tf.constant(1.0))
+
+
+def test_tensors_are_equal_or_of_another_type_in_functions_too():
+    different = tf.function(lambda x, y: x == y)
+    assert not bool(different(tf.ones([2]), tf.ones([3])))
+    with pytest.raises(TypeError):
+        tf.function(lambda x: x == 1.5)(tf.constant(1))
+
+
+def test_default_types_and_real_parts():
+    assert tf.argmax([1, 3, 2], output_type=None).dtype == tf.int64
+    with pytest.warns() if ON_TENSORFLOW else contextlib.nullcontext():
+        assert int(tf.constant(1 + 2j)) == 1
 
 
 # ---- lists and numbers as tensors ----

@@ -171,18 +171,30 @@ _WORDS = {
 }
 
 
-class TracedArgumentError(InvalidArgumentError, ValueError, TypeError):
-    """An `InvalidArgumentError` that was raised while a function was traced."""
+class _TensorFlowsArgumentError(InvalidArgumentError, ValueError, TypeError):
+    """What TensorFlow raises one of three classes for."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        text = str(self._message)
-        for eager, traced in _WORDS.items():
-            text = text.replace(eager, traced)
-        set_message(self, text)
+        if _core.current_trace() is not None:
+            text = str(self._message)
+            for eager, traced in _WORDS.items():
+                text = text.replace(eager, traced)
+            set_message(self, text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (InvalidArgumentError, self._node_def, self._op, self._message, self._error_code)
+
+
+class TracedArgumentError(_TensorFlowsArgumentError):
+    """An `InvalidArgumentError` that was raised while a function was traced."""
+
+
+class ArgumentError(_TensorFlowsArgumentError):
+    """An argument that no values could make right: of a type or kind that an op does not take, an axis that is not there.
+
+    Which of the three classes TensorFlow raises for it depends on the function and on how it was called.
+    """
 
 
 class DeadlineExceededError(_CodedError):

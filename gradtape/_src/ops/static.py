@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.errors import InvalidArgumentError, Untraceable
+from gradtape._src.base.errors import ArgumentError, Untraceable
 
 __all__: list[str] = []
 
@@ -33,7 +33,8 @@ def axis_of(op: str, axis: Any, rank: int) -> int:
     """A non-negative axis of a tensor of `rank` dimensions."""
     at = index(axis)
     if not -rank <= at < rank:
-        raise InvalidArgumentError(
-            f"{op}: axis {at} is out of range; expected an axis in [{-rank}, {rank}); got {at}."
+        raise ArgumentError(
+            f"{op}: Argument `axis` = {at} not in range [{-rank}, {rank}): axis {at} is out of range; expected an axis in "
+            f"[{-rank}, {rank}); got {at}."
         )
     return at % rank if rank else 0

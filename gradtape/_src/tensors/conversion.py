@@ -292,11 +292,6 @@ def _holds_integers(value: Any) -> bool:
     return isinstance(value, int) or (_is_array(value) and np.asarray(value).dtype.kind in "iu")
 
 
-class DoesNotFit(errors.InvalidArgumentError, TypeError):
-    """A number that a type cannot hold: for TensorFlow a TypeError while converting and tracing, and an
-    InvalidArgumentError beside a tensor."""
-
-
 def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
     """Refuses to turn Python numbers into a type that cannot hold them; integers wrap around in small types, as in
     TensorFlow, which also casts NumPy values without a question."""
@@ -309,7 +304,7 @@ def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
         or wanted is dtypes.string
     )
     if loses and array.size > 0:
-        raise DoesNotFit(
+        raise errors.ArgumentError(
             f"Cannot convert {_short(value)} to EagerTensor of dtype {wanted.name}. Hint: tf.cast the "
             "tensor, or the value."
         )

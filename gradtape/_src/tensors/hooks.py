@@ -214,6 +214,7 @@ def install() -> None:
                 LookupError,
                 e.Untraceable,
             ),
+            argument_error=e.ArgumentError,
             graph_inputs=_graph_inputs,
             graph_program=_graph_program,
             not_compiled=_not_compiled,
