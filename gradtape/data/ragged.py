@@ -45,7 +45,7 @@ class _RaggedBatchDataset(_BatchDataset):
         return None
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        return by_count(self._input._elements(run), self._count, self._drop, self._stacked)
+        return by_count(self._input._iterate(run), self._count, self._drop, self._stacked)
 
     def _stacked(self, elements: list) -> Any:
         return stacked(elements, nest.flatten(self._parts))

@@ -102,6 +102,7 @@ def test_ragged_batch():
     assert [(n.numpy().tolist(), r.to_list()) for n, r, _ in batches] == [
         ([0, 1], [[], [1]]), ([2, 3], [[2, 2], [3, 3, 3]]),
     ]  # fmt: skip
+    assert [b.numpy().tolist() for b in Dataset.range(3).ragged_batch(2)] == [[0, 1], [2]]
     step = tf.data.experimental.dense_to_ragged_batch(3)
     assert [b.to_list() for b in Dataset.range(1, 3).map(tf.range).apply(step)] == [[[0], [0, 1]]]
 
