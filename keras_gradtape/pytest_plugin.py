@@ -121,7 +121,9 @@ def pytest_collection_modifyitems(items: list) -> None:
         jax.config.update("jax_num_cpu_devices", 8)  # what such tests expect of the machine
     for item in items:
         # By its path: where pytest starts decides how the id of a test begins.
-        reason = _reason(item.path.as_posix().rpartition("keras/src/")[2] + "::" + item.nodeid.partition("::")[2])
+        reason = _reason(
+            item.path.as_posix().rpartition("keras/src/")[2] + "::" + item.nodeid.partition("::")[2]
+        )
         if reason.startswith("not run: "):
             item.add_marker(pytest.mark.skip(reason=f"excluded: {reason}"))
         elif reason:
