@@ -189,7 +189,7 @@ def test_autograph_code():
 
 def test_missing_names_say_what_to_do():
     for name, words in {
-        "Session": "no sessions", "lite": "graphs", "estimator": "GradientTape", "random_uniform": "tf.random.uniform",
+        "Session": "no sessions", "estimator": "GradientTape", "random_uniform": "tf.random.uniform",
         "to_float": "tf.cast", "contrib": "2.0", "no_such_name": "has no attribute 'no_such_name'",
     }.items():  # fmt: skip
         with pytest.raises(AttributeError, match=words):

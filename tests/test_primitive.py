@@ -332,7 +332,7 @@ def test_what_is_refused():
     ):
         tf.primitive(lambda x, a=(1, 2): x, name="np_refused")
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match="not defined for int32; expected one of float32, float64"
+        tf.errors.InvalidArgumentError, match="not defined for int32, .*; expected one of float32, float64"
     ):
         np_cube(tf.constant([1, 2]))
     whole = tf.primitive(lambda x: np.asarray(x) + 1, name="np_whole", vjp=None, dtypes=[tf.int32, tf.int64])

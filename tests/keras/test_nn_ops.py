@@ -308,7 +308,6 @@ def test_random_numbers_are_tensorflows(case) -> None:
         (lambda: nn.binary_crossentropy(np.ones((2, 3)), np.ones(2)), "same rank"),
         (lambda: nn.sparse_categorical_crossentropy(np.ones((2, 3)), np.ones((2, 4))), "rank"),
         (lambda: nn.dot_product_attention(np.ones((2, 3)), np.ones((2, 3)), np.ones((2, 3))), "4D"),
-        (lambda: nn.one_hot([1], 3, sparse=True), "sparse"),
         (lambda: nn.ctc_decode(np.ones((1, 2, 3)), [2], strategy="best"), "strategy"),
         (lambda: ops.norm(np.ones((2, 2)), ord=7), "ord"),
         (lambda: ops.norm(np.ones(2), axis=1), "axis"),

@@ -464,7 +464,7 @@ static void check_casts() {
       -9.3e18, 1.9e19, INFINITY, -INFINITY, NAN};
   for (int k = 0; k < kDtypes; ++k)
     for (int m = 0; m < kDtypes; ++m)
-      if (!find_cast(Dtype(k), Dtype(m))) wrong("no cast");
+      if (!is_held(Dtype(k)) && !is_held(Dtype(m)) && !find_cast(Dtype(k), Dtype(m))) wrong("no cast");
   for (Dtype from : {Dtype::F32, Dtype::F64})
     for (int to = 1; to <= 8; ++to)
       for (double v : values) {

@@ -46,6 +46,8 @@ def fit(g: Any, v: Any) -> Any:
             _check_rows(v, np.asarray(indices))
         return IndexedSlices(values, indices, shape)
     g = as_tensor(g)
+    if g.dtype is dtypes.string:
+        raise TypeError(f"apply_gradients: the gradient of variable '{v.name}' is text; got {g!r}.")
     if tuple(g.shape) != shape:
         _refuse(v, f"a gradient of shape {list(g.shape)}")
     return g
