@@ -22,7 +22,7 @@ FUNCTIONS = {
     "axis": lambda n: tf.reduce_sum(tf.ones([2, 3]), axis=n - 3),
     "top_k": lambda n: tf.math.top_k(tf.constant([1.0, 2.0, 3.0, 4.0]), n)[0],
     "pad": lambda n: tf.pad(tf.ones([2]), [[0, n]]),
-    "split": lambda n: tf.split(tf.range(6), n)[0],
+    "split": lambda n: tf.split(tf.range(6), [n, 6 - n])[0],
     "Python's range": lambda n: sum(tf.constant(1) for _ in range(n)),
     "int": lambda n: tf.constant(int(n) + 1),
     "segments": lambda n: tf.math.unsorted_segment_sum([1.0, 2.0], [0, 1], n),

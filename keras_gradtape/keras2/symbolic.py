@@ -13,6 +13,7 @@ import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
+from keras.src import tree
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.ops.operation import Operation
 from keras.src.saving import register_keras_serializable
@@ -45,6 +46,18 @@ class TFOperation(Operation):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().compute_output_spec(*args, **kwargs)
+        except (TypeError, ValueError):
+            # Keras takes the product with a number for sparse; what does not take sparse tensors gets a dense one.
+            dense = tree.map_structure(_dense, (args, kwargs))
+            return super().compute_output_spec(*dense[0], **dense[1])
+
+
+def _dense(x: Any) -> Any:
+    return KerasTensor(x.shape, x.dtype, name=x.name) if isinstance(x, KerasTensor) and x.sparse else x
 
 
 _public: dict[str, Any] = {}  # what can be part of a model, by the name that is saved

@@ -338,10 +338,10 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     """
     _want_callable(fn=fn)
     how = functools.partial(_vectorized_map, fallback_to_while_loop=fallback_to_while_loop)
-    return encoded_map.map_at_once(how, fn, elems)
+    return encoded_map.map_at_once(how, conv(fn), fn, elems)
 
 
-def _vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool) -> Any:
+def _vectorized_map(traceable: Callable, fn: Callable, elems: Any, fallback_to_while_loop: bool) -> Any:
     from gradtape._src.batching.vectorize import vectorized
 
     tensors = [ops.convert_to_tensor(e) for e in nest.flatten(elems)]
@@ -352,7 +352,6 @@ def _vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool) -> A
     if len(sizes) > 1:
         raise ValueError(f"vectorized_map: the first dimensions of elems differ: {sizes}")
     count = sizes[0] if sizes else 1
-    traceable = conv(fn)
     try:
         return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
     except errors.OUT_OF_RESOURCES:

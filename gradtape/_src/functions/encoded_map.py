@@ -40,25 +40,37 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
     return nest.pack_sequence_as(signature, out)
 
 
-def map_at_once(vectorized_map: Callable, fn: Callable, elems: Any) -> Any:
-    """`vectorized_map(fn, elems)`, by one of tensors. The results say themselves what they are."""
+def map_at_once(vectorized_map: Callable, traceable: Callable, fn: Callable, elems: Any) -> Any:
+    """`vectorized_map(fn, elems)`, by one of tensors. The results say themselves what they are.
+
+    `vectorized_map(traceable, fn, columns)` calls `traceable` to write a graph, and `fn` where that cannot be done.
+    """
     row_specs, columns = _columns(elems)
     found: list = []  # the result of a row, and the specs of what in it is made of tensors
 
-    def encoded(rows: list) -> list:
-        result = fn(_row(elems, row_specs, rows))
-        flat = nest.flatten(result)
-        specs = [x._type_spec if nest.is_composite(type(x)) else None for x in flat]
-        found[:] = result, specs
-        return [x if s is None else s._to_tensor_list(x) for s, x in zip(specs, flat, strict=True)]
+    def encoded(f: Callable) -> Callable:
+        def call(rows: list) -> list:
+            result = f(_row(elems, row_specs, rows))
+            flat = nest.flatten(result)
+            specs = [_spec_of_result(x) for x in flat]
+            found[:] = result, specs
+            return [x if s is None else s._to_tensor_list(x) for s, x in zip(specs, flat, strict=True)]
 
-    made = vectorized_map(encoded, columns)
+        return call
+
+    made = vectorized_map(encoded(traceable), encoded(fn), columns)
     result, specs = found
     out = [
         m if s is None else s._batch(m[0].shape[0])._from_compatible_tensor_list(m)
         for s, m in zip(specs, made, strict=True)
     ]
     return nest.pack_sequence_as(result, out) if nest.is_nested(result) else out[0]
+
+
+def _spec_of_result(x: Any) -> Any:
+    """The spec by which a result is written as tensors; None for tensors, and for sparse gradients, which become dense."""
+    spec = x._type_spec if nest.is_composite(type(x)) else None
+    return spec if hasattr(spec, "_batch") else None
 
 
 def _columns(elems: Any) -> tuple[list, list]:

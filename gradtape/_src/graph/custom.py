@@ -107,6 +107,8 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         except (*SIGNALS, NeedsOthers):
             raise
         except Exception as e:  # nobody may ever ask for the gradient
+            if not getattr(trace, "is_kept", False):
+                raise  # vectorized_map calls it row by row, where it has values
             error, given = e, [None for _ in inputs]
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]

@@ -17,7 +17,7 @@ def check(what, got, expected):
         wrong.append(f"{what}: {got} is not {expected}")
 
 
-for dtype in BY_CODE:
+for dtype in (d for d in BY_CODE if d is not tf.string):
     for shape in ((), (3,), (0, 4), (40, 50)):
         x = tf.cast(tf.fill(shape, float(rank + 1)), dtype)
         what = f"{dtype.name}{list(shape)}"
