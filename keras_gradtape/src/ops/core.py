@@ -165,6 +165,8 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         return tf.convert_to_tensor(np.asarray(x).astype(kind.as_numpy_dtype))
     if isinstance(x, tf.IndexedSlices):
         return tf.convert_to_tensor(x)
+    if isinstance(x, tf.TensorShape):
+        x = x.as_list()
     if isinstance(x, (SparseTensor, float8.Float8)):
         return x
     if isinstance(x, (list, tuple)) and any(_is_ours(v) for v in tree.flatten(x)):
