@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import sys
 import typing
 from collections.abc import Callable
 from inspect import Parameter
@@ -63,6 +64,7 @@ name=None))
         super().__init_subclass__(**kwargs)
         if not is_base:
             _check_class(cls)
+            cls._fields(_names_around())
             _add_constructor(cls)
             _add_spec(cls)
 
@@ -74,12 +76,12 @@ name=None))
             )
 
     @classmethod
-    def _fields(cls) -> tuple[Field, ...]:
-        """The fields, those of base classes first."""
+    def _fields(cls, names: dict[str, Any] | None = None) -> tuple[Field, ...]:
+        """The fields, those of base classes first; `names`: for annotations that are text, beside those of the module."""
         if "_known_fields" in cls.__dict__:
             return cls.__dict__["_known_fields"]
         try:
-            hints = typing.get_type_hints(cls)
+            hints = typing.get_type_hints(cls, localns=names)
             known = True
         except (NameError, AttributeError):
             # A class that is named is not there yet.
@@ -156,6 +158,14 @@ def _all_equal(a: Any, b: Any) -> Any:
 
 
 # ---- what the class statement makes ---------------------------------------------------------------
+
+
+def _names_around() -> dict[str, Any]:
+    """The names where the class statement stands, which may be inside of a function."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    return {**frame.f_globals, **frame.f_locals}
 
 
 def _check_class(cls: type) -> None:
