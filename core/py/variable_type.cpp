@@ -284,6 +284,13 @@ static PyObject* put(PyObject* self, PyObject* args) {
       note_assigned(self, Ref<>(checked(run_op(engine.index_update, operands, 2, attrs.p))).get());
       Py_RETURN_NONE;
     }
+    if (is_held(as_tensor(update)->value.dtype)) {  // strings have no elements that could be written over
+      Ref<TensorObject> held = read_variable(as_variable(self));
+      TensorObject* operands[] = {held.get(), as_tensor(update)};
+      Ref<> made(checked(run_op(engine.index_update, operands, 2, attrs.p)));
+      replace(as_variable(self), as_tensor(made.get())->value);
+      Py_RETURN_NONE;
+    }
     on_host(as_tensor(update)->value);
     Tensor& now = host_value(as_variable(self));
     const Tensor* in[] = {&now, &as_tensor(update)->value};

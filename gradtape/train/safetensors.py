@@ -2,7 +2,8 @@
 
 Eight bytes give the length of a header in JSON; it names each tensor's type, shape and place in the
 bytes that follow. `__metadata__` holds a checksum over header and data, and what the format has no
-word for: complex numbers are stored as pairs, and named under "complex".
+word for: complex numbers are stored as pairs, and named under "complex"; strings as bytes (the length of each, then all
+of them), with their shapes under "strings".
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import DataLossError
 from gradtape._src.base.reading import expect, json_of, reading, system_errors
-from gradtape._src.tensors import conversion
+from gradtape._src.tensors import conversion, text
 from gradtape.train import files
 from gradtape.train.trackable import within_depth
 
@@ -42,12 +43,16 @@ _NO_SUM = "00000000"
 
 def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
     """Writes tensors by name, atomically."""
+    texts = {key: [int(d) for d in t.shape] for key, t in tensors.items() if t.dtype is dtypes.string}
+    tensors = {key: _packed(t) if key in texts else t for key, t in tensors.items()}
     # The widest elements first: every tensor then starts at a multiple of its element's size.
     order = sorted(tensors, key=lambda key: (-tensors[key].dtype.size, key))
     about: dict[str, str] = {"format": "gradtape", **(metadata or {}), "crc32": _NO_SUM}
     pairs = [key for key in order if tensors[key].dtype.is_complex]
     if pairs:
         about["complex"] = json.dumps(pairs)
+    if texts:
+        about["strings"] = json.dumps(texts)
     header: dict[str, Any] = {"__metadata__": about}
     end = 0
     for key in order:
@@ -64,9 +69,9 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | No
     about["crc32"] = f"{check:08x}"
 
     def chunks() -> Iterator[Any]:
-        text = _encoded(header)
-        yield len(text).to_bytes(8, "little")
-        yield text
+        start = _encoded(header)
+        yield len(start).to_bytes(8, "little")
+        yield start
         for key in order:
             yield _bytes(tensors[key])
 
@@ -74,8 +79,8 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | No
 
 
 def _encoded(header: dict[str, Any]) -> bytes:
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    return text + b" " * (-len(text) % 8)
+    encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return encoded + b" " * (-len(encoded) % 8)
 
 
 def _bytes(tensor: Any) -> Any:
@@ -83,6 +88,28 @@ def _bytes(tensor: Any) -> Any:
     if tensor.dtype is dtypes.bfloat16:
         tensor = ops.bitcast(tensor, dtypes.uint16)
     return np.asarray(memoryview(tensor)).reshape(-1).view(np.uint8)
+
+
+def _packed(tensor: Any) -> _core.Tensor:
+    words = text.array_of(conversion.read(tensor)).reshape(-1).tolist()
+    lengths = np.array([len(w) for w in words], "<i8").tobytes()
+    return conversion.convert(np.frombuffer(lengths + b"".join(words), np.uint8))
+
+
+def _unpacked(data: bytes, shape: tuple[int, ...]) -> _core.Tensor:
+    """The strings that `_packed` wrote.
+
+    Raises:
+      ValueError: if there are more or fewer bytes.
+    """
+    count = math.prod(shape)
+    lengths = np.frombuffer(data, "<i8", count)
+    ends = 8 * count + np.cumsum(lengths)
+    if (lengths < 0).any() or (int(ends[-1]) if count else 0) != len(data):
+        raise ValueError(f"strings of shape {list(shape)} have {len(data)} bytes")
+    return text.make(
+        text.array((data[e - n : e] for e, n in zip(ends.tolist(), lengths.tolist(), strict=True)), shape)
+    )
 
 
 # ---- reading --------------------------------------------------------------------------------------
@@ -106,19 +133,23 @@ class Archive:
         if length > min(_MOST_HEADER, size - 8):
             raise self._damaged(f"its header should have {length} bytes, the file has {size}")
         self._start = 8 + length
-        text = self._bytes[8 : self._start]
+        head = self._bytes[8 : self._start]
         with self._reading("its header cannot be read: "):
-            header = json_of(text)
+            header = json_of(head)
             self.metadata: dict[str, str] = expect(header.pop("__metadata__", {}), dict)
             pairs = frozenset(json_of(self.metadata.get("complex", "[]"), list))
             self._places = {key: self._place(key, entry, key in pairs) for key, entry in header.items()}
+            self._texts = {
+                key: tuple(expect(d, int) for d in expect(shape, list))
+                for key, shape in json_of(self.metadata.get("strings", "{}"), dict).items()
+            }
             # Further edges to objects that have a path already.
             self.aliases: dict[str, str] = {
                 within_depth(edge): expect(target, str)
                 for edge, target in json_of(self.metadata.get("aliases", "{}")).items()
             }
         self._check_size(size)
-        self._check_sum(text)
+        self._check_sum(head)
 
     def _reading(self, what: str = "") -> Any:
         return reading(what, self._damaged)
@@ -144,13 +175,13 @@ class Archive:
         if size != expected:
             raise self._damaged(f"it has {size} bytes, its header describes {expected}")
 
-    def _check_sum(self, text: bytes) -> None:
+    def _check_sum(self, head: bytes) -> None:
         known = self.metadata.get("crc32")
         if known is None:
             if self.metadata.get("format") == "gradtape":
                 raise self._damaged("it has no checksum")
             return  # written by another library
-        check = zlib.crc32(text.replace(f'"crc32":"{known}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
+        check = zlib.crc32(head.replace(f'"crc32":"{known}"'.encode(), f'"crc32":"{_NO_SUM}"'.encode(), 1))
         if f"{zlib.crc32(memoryview(self._bytes)[self._start :], check):08x}" != known:
             raise self._damaged("its checksum does not fit: bytes were changed")
 
@@ -170,17 +201,20 @@ class Archive:
 
     def dtype(self, key: str) -> dtypes.DType:
         """The element type of a tensor."""
-        return self._places[key][0]
+        return dtypes.string if key in self._texts else self._places[key][0]
 
     def shape(self, key: str) -> tuple[int, ...]:
         """The shape of a tensor."""
-        return self._places[key][1]
+        return self._texts[key] if key in self._texts else self._places[key][1]
 
     def tensor(self, key: str) -> _core.Tensor:
         """A tensor with the stored value, in memory of its own."""
         dtype, shape, start, end = self._places[key]
         raw = dtypes.uint16 if dtype is dtypes.bfloat16 else dtype
         data = memoryview(self._bytes)[self._start + start : self._start + end]
+        if key in self._texts:
+            with self._reading():
+                return _unpacked(bytes(data), self._texts[key])
         with self._reading():
             array = np.frombuffer(data, raw.as_numpy_dtype).reshape(shape)
         value = conversion.convert(array, raw._code)

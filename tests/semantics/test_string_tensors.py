@@ -123,6 +123,8 @@ def test_variables():
     v = tf.Variable(["a", "b"])
     assert v.dtype is tf.string and plain(v) == [A, B]
     v.assign(["c", "d"])
+    v[0].assign("e")
+    assert plain(v) == [b"e", b"d"]
     assert plain(v)[1] == b"d"
     w = tf.Variable("hello", dtype=tf.string)
     w.assign(w + "!")
