@@ -82,6 +82,7 @@ from gradtape._src.graph.static import get_static_value
 from gradtape._src.ops import exchange as _exchange
 from gradtape._src.public import absent as _absent
 from gradtape._src.public import fill as _fill
+from gradtape._src.public import modules as _modules
 from gradtape._src.state.initializers import (
     constant_initializer,
     ones_initializer,
@@ -99,11 +100,14 @@ from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients
 from gradtape._src.tensors import tensor as _tensor
 from gradtape._src.tensors.conversion import register as register_tensor_conversion_function
 from gradtape._src.tensors.indexed_slices import IndexedSlices, IndexedSlicesSpec
+from gradtape_imports import start as _start
 
 __version__ = version.FULL
 newaxis = None
 
 _fill.fill(globals(), _ops.PUBLIC)
+_modules.install()
+_start.wait_for_keras()
 
 if _environment.is_on("GRADTAPE_LINES"):
     _lines = _absent.lookup("debug").lines()

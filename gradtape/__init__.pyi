@@ -178,6 +178,8 @@ from gradtape.sparse import SparseTensor as SparseTensor
 from gradtape.sparse.sequences import edit_distance as edit_distance
 from gradtape.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gradtape.strings import as_string as as_string
+from gradtape_imports.tensorflow_finder import install as _install
+from gradtape_imports.tensorflow_finder import uninstall as _uninstall
 
 print = _print_
 register_tensor_conversion_function = _register
@@ -185,6 +187,8 @@ register_tensor_conversion_function = _register
 __version__: str
 newaxis: None
 keras: _Any  # Keras has no types
+install_as_tensorflow = _install
+uninstall_as_tensorflow = _uninstall
 losses: _Any
 metrics: _Any
 def abs(x: _TensorLike, name: _Name = ...) -> _Tensor: ...

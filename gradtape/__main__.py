@@ -1,4 +1,4 @@
-"""The command line: `python -m gradtape info`, `doctor PATH`, `help [TOPIC]` and `launch SCRIPT`."""
+"""The command line: `python -m gradtape info`, `doctor PATH`, `help [TOPIC]`, `run SCRIPT` and `launch SCRIPT`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import gradtape as tf
 from gradtape import _core
 from gradtape._src.base.blas import library_path
 from gradtape._src.debug.memory import size
+from gradtape_imports.run import run
 
 _COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
 
@@ -88,6 +89,15 @@ def main(arguments: list[str] | None = None) -> int:
     )
     helping = commands.add_parser("help", help="pages about frequent questions; without a topic, their list")
     helping.add_argument("topic", nargs="*", help="a topic, or words to look for")
+    running = commands.add_parser(
+        "run",
+        help="a program that imports tensorflow, on gradtape",
+        description="Runs the program as Python would, with gradtape under the name of TensorFlow: nothing in it has to be "
+        "changed. Processes that it starts have gradtape, too.",
+    )
+    running.add_argument(
+        "program", nargs=argparse.REMAINDER, help="a script and its arguments, or -m and a module"
+    )
     launching = commands.add_parser(
         "launch",
         help="several workers of one program, on this machine",
@@ -98,14 +108,20 @@ def main(arguments: list[str] | None = None) -> int:
     launching.add_argument(
         "program", nargs=argparse.REMAINDER, help="a script and its arguments, or -m and a module"
     )
-    given = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["run"], ["launch"]) and "-m" in words:  # it belongs to the program
+        words.insert(words.index("-m"), "--")
+    given = parser.parse_args(words)
+    program = [word for i, word in enumerate(getattr(given, "program", [])) if i or word != "--"]
     if given.command == "info":
         print(info())
         return 0
     if given.command == "help":
         return _help(" ".join(given.topic))
+    if given.command == "run":
+        return run(program)
     if given.command == "launch":
-        return _launch(given.program, given.workers)
+        return _launch(program, given.workers)
     return _doctor(given.path, given.quiet, given.json)
 
 

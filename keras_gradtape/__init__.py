@@ -6,9 +6,9 @@
 'gradtape'
 
 The same is reached by `tf.keras` after `import gradtape as tf`, and by `KERAS_BACKEND=gradtape` in
-the environment. Keras on disk is not touched: see `hook.py`.
+the environment. Keras on disk is not touched: see `gradtape_imports/keras_hook.py`.
 """
 
-from keras_gradtape import hook
+from gradtape_imports import keras_hook as hook
 
 hook.activate()

@@ -1,4 +1,4 @@
-"""Small changes to modules of Keras, made as they are imported. `hook.py` calls `adapt`.
+"""Small changes to modules of Keras, made as they are imported. `gradtape_imports/keras_hook.py` calls `adapt`.
 
 Saving takes shapes and types of gradtape as it takes TensorFlow's; a file that cannot be loaded is named
 and leaves the model as it was; models from .h5 files train on where they were; Ctrl-C comes out of the

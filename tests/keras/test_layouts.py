@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import keras_gradtape
-from keras_gradtape import hook
+from gradtape_imports import keras_hook as hook
 
 pytest.importorskip("keras")
 from keras_gradtape import src  # noqa: E402  this needs Keras

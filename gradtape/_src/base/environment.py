@@ -73,6 +73,13 @@ SETTINGS = (
         "native",
         'What runs functions: `tf.config.set_engine`. "xla" needs pip install "gradtape[xla]".',
     ),
+    Setting(
+        "GRADTAPE_AS_TENSORFLOW",
+        _SWITCH,
+        "0 or 1",
+        "0",
+        "Makes `import tensorflow` mean gradtape in every Python that is started: `tf.install_as_tensorflow`.",
+    ),
     Setting("GRADTAPE_DEBUG", _SWITCH, "0 or 1", "0", "Prints why a backward pass could not be compiled."),
 )
 

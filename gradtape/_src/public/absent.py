@@ -17,6 +17,8 @@ LAZY = frozenset(
 
 # Names that live in a module of another name: a module, or `module:name`.
 _ELSEWHERE = {
+    "install_as_tensorflow": "gradtape_imports.tensorflow_finder:install",
+    "uninstall_as_tensorflow": "gradtape_imports.tensorflow_finder:uninstall",
     "SparseTensor": "gradtape.sparse:SparseTensor",
     "SparseTensorSpec": "gradtape.sparse.tensor:SparseTensorSpec",
     "edit_distance": "gradtape.sparse.sequences:edit_distance",
@@ -146,6 +148,8 @@ def lookup(name: str) -> Any:
     """A lazily imported part of the package, or an AttributeError that says what to do."""
     if name in LAZY:
         return importlib.import_module(f"gradtape.{name}")
+    if name == "__internal__":
+        return importlib.import_module("gradtape_imports.internals").module([name])
     return lookup_in("", name)
 
 

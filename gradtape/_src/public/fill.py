@@ -28,6 +28,7 @@ def _namespace(root: dict[str, Any], path: list[str]) -> dict[str, Any]:
                 module = importlib.import_module(full)
             else:
                 module = sys.modules[full] = types.ModuleType(full, f"TensorFlow's namespace `tf{full[8:]}`.")
+                module.__path__ = []  # `import gradtape.experimental.numpy`: see `modules`
                 # What is missing there says so, or is imported now.
                 vars(module)["__getattr__"] = functools.partial(
                     absent.lookup_in, full.removeprefix("gradtape.")

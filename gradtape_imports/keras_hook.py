@@ -9,8 +9,11 @@ Keras 3.15 chooses between names that are written into four of its modules. Ther
 "numpy" and serve `keras.src.backend.numpy` and its submodules from `keras_gradtape.src`. When
 `import keras` is done, its name is `gradtape`: from then on everything that asks is told the truth.
 
-The file uses the standard library only: `keras_gradtape.pth` imports it at the start of Python when
-the environment asks for this backend.
+Keras is ours if it is asked for `gradtape`; and if it is asked for `tensorflow`, by name or because nothing else was said,
+where gradtape is TensorFlow or TensorFlow is not installed. Who asked for TensorFlow by name, or runs under the alias, is
+told "tensorflow" by `keras.backend.backend()`: programs branch on it. Keras itself goes by "gradtape".
+
+The file uses the standard library only: `gradtape_imports/start.py` imports it with the first `import keras`.
 """
 
 from __future__ import annotations
@@ -18,16 +21,24 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from gradtape_imports import tensorflow_finder as finder
+
 NAME = "gradtape"
 PACKAGE = "keras_gradtape.src"
 _BORROWED = "keras.src.backend.numpy"  # the place in Keras 3.15 that we take
 _TENSORFLOW = "keras.src.backend.tensorflow"  # what layers of text ask for, whichever backend there is
+_OLDEST = (3, 15)
+# Where users ask for the name of the backend.
+_PUBLIC = (
+    "keras.backend", "keras.config", "keras._tf_keras.keras.backend", "keras._tf_keras.keras.config",
+)  # fmt: skip
 _OPS = frozenset(("core", "image", "linalg", "math", "nn", "numpy"))
 # Keras 3.15 looks for classes under other names than 3.16.
 _OLD_NAMES = {
@@ -91,12 +102,22 @@ class Finder(importlib.abc.MetaPathFinder):
     """Stands in front of the finders of Python."""
 
     def __init__(self) -> None:
+        self.asked = False  # for gradtape, by `activate`
         self._borrows = False
         self._config: Any = None
+        self._told = NAME
+        self._environment: str | None = None  # KERAS_BACKEND as the program set it
+
+    @property
+    def serves(self) -> bool:
+        """Whether Keras was imported, and is ours."""
+        return self._config is not None
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if not name.startswith("keras"):
             return None
+        if name == "keras":
+            self._choose()
         look = {
             "keras": self._keras_done,
             "keras.src.backend": self._backend_done,
@@ -113,6 +134,7 @@ class Finder(importlib.abc.MetaPathFinder):
             "keras.src.utils.module_utils": _allow,
             "keras.src.utils.backend_utils": self._allow_and_adapt,
             "keras.src.utils.tf_utils": self._adapt,
+            **dict.fromkeys(_PUBLIC, self._tell),
         }.get(name)
         if look is not None:
             spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -124,9 +146,24 @@ class Finder(importlib.abc.MetaPathFinder):
                 return importlib.machinery.ModuleSpec(name, _Served(), is_package=name == place)
         return None
 
+    def _choose(self) -> None:
+        """Lets Keras be asked for gradtape where it would look for a TensorFlow that is ours, or is not there."""
+        asked = _wanted_backend()
+        alias = finder.installed() is not None
+        if asked != "tensorflow" or not (self.asked or alias or not _has_tensorflow()):
+            return
+        by_name = os.environ.get("KERAS_BACKEND")
+        if alias or by_name:
+            self._told = asked
+        self._environment = by_name
+        os.environ["KERAS_BACKEND"] = NAME
+
     def _config_done(self, config: Any) -> None:
+        if self._environment is not None:
+            os.environ["KERAS_BACKEND"] = self._environment
         if config._BACKEND != NAME:
             return
+        _check_version()
         self._config = config
         if hasattr(config, "PLUGGABLE_BACKENDS"):
             _allow(config)
@@ -137,6 +174,10 @@ class Finder(importlib.abc.MetaPathFinder):
     def _backend_done(self, backend: Any) -> None:
         if self._borrows:  # Keras 3.15 says that the NumPy backend has none
             backend.distribution_lib = importlib.import_module(f"{PACKAGE}.distribution_lib")
+
+    def _tell(self, module: Any) -> None:
+        if self._told != NAME:
+            module.backend = lambda: self._told
 
     def _adapt(self, module: Any) -> None:
         if self._config is not None:
@@ -173,10 +214,39 @@ def _allow(module: Any) -> None:
         module.DynamicBackend.__getattr__ = lookup
 
 
-def install() -> None:
-    """Puts the finder in place; it does nothing unless Keras is asked for this backend."""
-    if not any(isinstance(f, Finder) for f in sys.meta_path):
-        sys.meta_path.insert(0, Finder())
+def _wanted_backend() -> str:
+    """What Keras will choose: the environment comes first, then the user's file of settings."""
+    if os.environ.get("KERAS_BACKEND"):
+        return os.environ["KERAS_BACKEND"]
+    home = os.environ.get("KERAS_HOME") or os.path.join(os.path.expanduser("~"), ".keras")
+    try:
+        with open(os.path.join(home, "keras.json"), encoding="utf-8") as file:
+            return str(json.load(file).get("backend", "tensorflow"))
+    except (OSError, ValueError, AttributeError):
+        return "tensorflow"
+
+
+def _has_tensorflow() -> bool:
+    return importlib.machinery.PathFinder.find_spec("tensorflow") is not None
+
+
+def _check_version() -> None:
+    """Says so if Keras is too old, before anything of it fails."""
+    version = importlib.import_module("keras.src.version").__version__
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
+        raise ImportError(
+            f"Keras {version} cannot run on gradtape, which needs {'.'.join(map(str, _OLDEST))} or newer. "
+            "Hint: pip install --upgrade 'gradtape[keras]'."
+        )
+
+
+def install() -> Finder:
+    """Puts the finder in place, once; it does nothing unless Keras is asked for this backend."""
+    there = next((f for f in sys.meta_path if isinstance(f, Finder)), None)
+    if there is None:
+        there = Finder()
+        sys.meta_path.insert(0, there)
+    return there
 
 
 def activate() -> None:
@@ -185,13 +255,16 @@ def activate() -> None:
     Raises:
       ImportError: if Keras was imported with another backend.
     """
-    if "keras" in sys.modules:
+    ours = install()
+    if "keras" not in sys.modules:
+        ours.asked = True
+        if (
+            os.environ.get("KERAS_BACKEND") != "tensorflow"
+        ):  # the program may ask for its name, and should find it
+            os.environ["KERAS_BACKEND"] = NAME
+    elif not ours.serves:
         backend = sys.modules["keras"].backend.backend()
-        if backend != NAME:
-            raise ImportError(
-                f"Keras was imported with the backend {backend!r} already. Hint: import keras_gradtape (or use tf.keras) "
-                "before anything imports keras, or set KERAS_BACKEND=gradtape."
-            )
-        return
-    os.environ["KERAS_BACKEND"] = NAME
-    install()
+        raise ImportError(
+            f"Keras was imported with the backend {backend!r} already. Hint: import keras_gradtape (or use tf.keras) "
+            "before anything imports keras, or set KERAS_BACKEND=gradtape."
+        )

@@ -1,0 +1,71 @@
+"""Namespaces as modules: `import gradtape.experimental.numpy` finds what `tf.experimental.numpy` is.
+
+Some namespaces are no files: they are made from the op table, or are another module under TensorFlow's name. A finder
+at the end of `sys.meta_path` looks them up as attributes, and hands out the module that is there: one object, whichever
+way it was imported. `gradtape_imports` serves `tensorflow` in the same way.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+_ROOT = "gradtape"
+
+
+class Same(importlib.abc.Loader):
+    """Loads a module that is there already, under one more name."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # importlib has put that of the other name there
+
+
+def spec_of(name: str, module: ModuleType) -> importlib.machinery.ModuleSpec:
+    """What `find_spec` gives for `name`, which is to be `module`."""
+    return importlib.machinery.ModuleSpec(name, Same(module), is_package=hasattr(module, "__path__"))
+
+
+def at(path: Sequence[str], root: str = _ROOT) -> ModuleType:
+    """The module that `tf.<path>` is.
+
+    Raises:
+      AttributeError: if there is none, with words about it if there are any.
+    """
+    found = importlib.import_module(root)
+    for part in path:
+        inner = getattr(found, part)
+        if not isinstance(inner, ModuleType):
+            raise AttributeError(f"{found.__name__}.{part} is no module")
+        found = inner
+    return found
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Looks for modules of gradtape that are no files."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        root, *parts = name.split(".")
+        if root != _ROOT or not parts or parts[0] == "_src":
+            return None
+        try:
+            return spec_of(name, at(parts))
+        except AttributeError:
+            return None
+
+
+def install() -> None:
+    """Puts the finder behind all others, once."""
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.append(Finder())

@@ -1,0 +1,48 @@
+"""`tensorflow.python.eager.context`: whether code runs eagerly, and what a context is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import gradtape as tf
+
+executing_eagerly = tf.executing_eagerly
+
+
+class _Context:
+    """The one context: it has no settings of its own."""
+
+    executing_eagerly = staticmethod(tf.executing_eagerly)
+    device_name = ""
+
+    def num_gpus(self) -> int:
+        return len(tf.config.list_physical_devices("GPU"))
+
+    def ensure_initialized(self) -> None:
+        """Nothing to do."""
+
+
+_context = _Context()
+
+
+def context() -> _Context:
+    """The context of this process."""
+    return _context
+
+
+def num_gpus() -> int:
+    """How many graphics processors there are."""
+    return _context.num_gpus()
+
+
+@contextlib.contextmanager
+def eager_mode() -> Iterator[None]:
+    """A block whose calls run at once, inside a function that is traced, too."""
+    with tf.init_scope():
+        yield
+
+
+def get_default_context() -> _Context:
+    """The context of this process."""
+    return _context

@@ -1,0 +1,29 @@
+"""What `importlib.metadata` finds when it is asked for the package `tensorflow`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator
+from typing import Any
+
+from gradtape.version import GRADTAPE, VERSION
+
+
+class _Alias(importlib.metadata.Distribution):
+    """A package without files, in the version of TensorFlow that gradtape is like."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        about = f"gradtape {GRADTAPE} under the name of TensorFlow"
+        return f"Metadata-Version: 2.1\nName: tensorflow\nVersion: {VERSION}\nSummary: {about}\n"
+
+    def locate_file(self, path: Any) -> Any:
+        raise FileNotFoundError(f"tensorflow is gradtape here, and has no file {path}")
+
+
+def find(context: Any = None) -> Iterator[importlib.metadata.Distribution]:
+    """The one package, if `context` asks for it, or for all."""
+    wanted = getattr(context, "name", None)
+    if wanted is None or wanted.lower() == "tensorflow":
+        yield _Alias()
