@@ -6,9 +6,9 @@ The argument is a Python that has TensorFlow. The two libraries take turns, each
 least wall time of a call by TensorFlow divided by ours, so that more than 1 means that ours is faster. Rows have ten values
 on average; `cold` is a ragged tensor that was just made, so that nothing is known of its rows yet.
 
-On two cores of an AMD EPYC, beside other work, 17 November 2026 (--quick): sums, means and extrema of rows are 4 to 1,600
-times as fast, element-wise functions 3.5 to 50 times, sums of columns 1.1 (10^6 values) to 24 times. At 10^6 values
-`to_tensor` (0.2) and `concat` (0.7) are slower: indices are computed in NumPy first, where TensorFlow copies rows.
+On two cores of an AMD EPYC, beside other work, 17 November 2026: sums, means and extrema of rows are 2 to 270 times as
+fast, sums of columns 4.5 (10^6 values) to 22 times, element-wise functions 1.2 (`exp` of 10^6 values) to 1,600 times;
+slices, `concat` and `to_tensor`, which copy rows (`core/ops/runs.cpp`), 3 to 24 times; gradients 4 to 220 times.
 """
 
 import argparse
@@ -35,11 +35,14 @@ def calls(tf, n):
     def cold():
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
-    def gradient():
-        with tf.GradientTape() as tape:
-            tape.watch(values)
-            y = tf.reduce_sum(tf.square(tf.reduce_sum(cold(), 1)))
-        return tape.gradient(y, values)
+    def gradient(function):
+        def computed():
+            with tf.GradientTape() as tape:
+                tape.watch(values)
+                y = tf.reduce_sum(tf.square(function(cold())))
+            return tape.gradient(y, values)
+
+        return computed
 
     return {
         "reduce_sum(rt, 1)": lambda: tf.reduce_sum(rt, 1),
@@ -47,6 +50,7 @@ def calls(tf, n):
         "reduce_max(rt, 1)": lambda: tf.reduce_max(rt, 1),
         "reduce_mean(rt, 1)": lambda: tf.reduce_mean(rt, 1),
         "reduce_sum(rt, 0)": lambda: tf.reduce_sum(rt, 0),
+        "reduce_max(rt, 0)": lambda: tf.reduce_max(rt, 0),
         "exp(rt)": lambda: tf.exp(rt),
         "rt * 2": lambda: rt * 2.0,
         "rt + rt": lambda: rt + rt,
@@ -56,7 +60,11 @@ def calls(tf, n):
         "rt[:, 1:]": lambda: rt[:, 1:],
         "to_tensor": lambda: rt.to_tensor(),
         "concat([rt, rt], 1)": lambda: tf.concat([rt, rt], 1),
-        "gradient of a sum": gradient,
+        "gradient of reduce_sum(., 1)": gradient(lambda x: tf.reduce_sum(x, 1)),
+        "gradient of reduce_sum(., 0)": gradient(lambda x: tf.reduce_sum(x, 0)),
+        "gradient of to_tensor": gradient(lambda x: x.to_tensor()),
+        "gradient of a slice": gradient(lambda x: x[:, 1:].values),
+        "gradient of a concat": gradient(lambda x: tf.concat([x, x], 1).values),
     }
 
 

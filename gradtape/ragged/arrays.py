@@ -10,7 +10,7 @@ import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
-from gradtape.ragged.moving import as_ragged, size_of, take, uniform
+from gradtape.ragged.moving import as_ragged, size_of, take, take_ranges, uniform
 from gradtape.ragged.tensor import (
     RaggedTensor,
     as_values,
@@ -137,7 +137,7 @@ def _tile(x: Any, multiples: list) -> Any:
     splits, values = x._row_partition.array(), x._values
     if second != 1:
         starts, lengths = np.repeat(splits[:-1], second), np.repeat(np.diff(splits), second)
-        values, splits = take(values, rows.ranges(starts, lengths)), splits * second
+        values, splits = take_ranges(values, starts, lengths), splits * second
     return make(_tile(values, [1, *inner]), splits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.ops.runs import take_runs
 from gradtape.ragged import rows
-from gradtape.ragged.moving import as_ragged, uniform
+from gradtape.ragged.moving import as_ragged, take_ranges, uniform
 from gradtape.ragged.partitions import as_partition
 from gradtape.ragged.tensor import RaggedTensor, make, rank_of
 
@@ -34,12 +36,9 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
     """
     flat = rt.flat_values
     inner = list(flat.shape[1:])
-    sizes, position, cut_off = _positions(rt, _wanted(rt, shape, inner))
-    count = int(np.prod(sizes))
-    n = flat.shape[0]
-    if default_value is None:
-        default = tf.zeros(inner, rt.dtype)
-    else:
+    sizes, starts, lengths, places = _places(rt, _wanted(rt, shape, inner))
+    count, kept = math.prod(sizes), int(lengths.sum())
+    if default_value is not None:
         default = tf.convert_to_tensor(default_value, rt.dtype)
         if rank_of(default) > len(inner):
             raise InvalidArgumentError(
@@ -48,15 +47,13 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
                 f"rt_input.flat_values.rank = {flat.shape.rank}"
             )
         default = tf.broadcast_to(default, inner)
-    if count == n and (position == np.arange(n)).all():
+    if count == kept == flat.shape[0]:
         return tf.reshape(flat, [*sizes, *inner])
-    index = np.full(count, n)
-    if cut_off:
-        index[position[position >= 0]] = np.flatnonzero(position >= 0)
-    else:
-        index[position] = np.arange(n)
-    padded = tf.concat([flat, default[tf.newaxis]], 0)
-    return tf.reshape(tf.gather(padded, index), [*sizes, *inner])
+    dense = tf.reshape(take_runs(flat, starts, lengths, places, count), [*sizes, *inner])
+    if default_value is None or count == kept:
+        return dense
+    filled = take_runs(np.ones(flat.shape[:1], bool), starts, lengths, places, count)
+    return tf.where(tf.reshape(filled, [*sizes, *[1] * len(inner)]), dense, default)
 
 
 def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
@@ -79,6 +76,9 @@ def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
             f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: rt.rank = "
             f"{rank + len(inner)}, but shape.rank = {len(wanted)}"
         )
+    negative = next((v for v in wanted if v is not None and v < 0), None)
+    if negative is not None:
+        raise ValueError(f"Dimension {negative} must be >= 0: shape={wanted} was asked for.")
     if any(w is not None and w != n for w, n in zip(wanted[rank:], inner, strict=True)):
         raise InvalidArgumentError(
             f"RaggedTensor.to_tensor: rt.shape={rt.shape} and shape={wanted} are incompatible: the inner dimensions of "
@@ -87,27 +87,22 @@ def _wanted(rt: RaggedTensor, shape: Any, inner: list) -> list:
     return wanted[:rank]
 
 
-def _positions(rt: RaggedTensor, wanted: list) -> tuple[list[int], np.ndarray, bool]:
-    """The sizes of the dense tensor; for each of the flat values where it is in there; whether some are not (-1)."""
+def _places(rt: RaggedTensor, wanted: list) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
+    """The sizes of the dense tensor; where its rows start in the flat values, their lengths, and their places in it."""
     partitions = [p.array() for p in rt._nested_row_partitions]
     n = len(partitions[0]) - 1
-    first = n if wanted[0] is None else wanted[0]
-    sizes = [first]
-    position = np.arange(n)
-    cut_off = first < n
-    position[first:] = -1
-    for splits, size in zip(partitions, wanted[1:], strict=True):
-        lengths = np.diff(splits)
-        longest = int(lengths.max(initial=0))
-        width = longest if size is None else size
-        cut_off = cut_off or width < longest
-        if cut_off:
-            at, row = rows.offsets_of(splits), np.repeat(position, lengths)
-            position = np.where((row >= 0) & (at < width), row * width + at, -1)
-        else:
-            position = rows.ranges(position * width, lengths)
+    sizes = [n if wanted[0] is None else wanted[0]]
+    # Which rows of a level are in the dense tensor, and where they are there.
+    row: Any = slice(min(n, sizes[0]))
+    place = starts = lengths = places = np.arange(row.stop)
+    for level, (splits, size) in enumerate(zip(partitions, wanted[1:], strict=True)):
+        if level:
+            row, place = rows.ranges(starts, lengths), rows.ranges(places, lengths)
+        starts, lengths = splits[:-1][row], np.diff(splits)[row]
+        width = int(np.diff(splits).max(initial=0)) if size is None else size
+        lengths, places = np.minimum(lengths, width), place * width
         sizes.append(width)
-    return sizes, position, cut_off
+    return sizes, starts, lengths, places
 
 
 @one_call
@@ -173,8 +168,8 @@ def from_tensor(
     if len(found) != shape[0]:
         raise ValueError(f"Shapes ({shape[0]},) and ({len(found)},) are incompatible")
     found = np.clip(found, 0, shape[1])
-    index = rows.ranges(np.arange(shape[0]) * shape[1], found)
-    values = tf.gather(tf.reshape(tensor, [shape[0] * shape[1], *shape[2:]]), index)
+    flat = tf.reshape(tensor, [shape[0] * shape[1], *shape[2:]])
+    values = take_ranges(flat, np.arange(shape[0]) * shape[1], found)
     return make(values, rows.splits_of(found), splits_dtype)
 
 
@@ -193,9 +188,10 @@ def _of_nested_lengths(tensor: Any, lengths: Any, dtype: Any) -> Any:
     shape = list(tensor.shape)
     rank = len(arrays)
     index = np.arange(shape[0])
-    for size, found in zip(shape[1:], arrays, strict=False):
+    for size, found in zip(shape[1:], arrays[:-1], strict=False):
         index = rows.ranges(index[: len(found)] * size, found)
-    flat: Any = tf.gather(tf.reshape(tensor, [int(np.prod(shape[: rank + 1])), *shape[rank + 1 :]]), index)
+    flat: Any = tf.reshape(tensor, [math.prod(shape[: rank + 1]), *shape[rank + 1 :]])
+    flat = take_ranges(flat, index[: len(arrays[-1])] * shape[rank], arrays[-1])
     for found in reversed(arrays):
         flat = make(flat, rows.splits_of(found))
     return flat

@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape as tf
 from gradtape._src.base.calls import one_call
+from gradtape._src.ops.runs import take_runs
 from gradtape.ragged import rows
 from gradtape.ragged.partitions import INTERNAL, RowPartition
 from gradtape.ragged.tensor import RaggedTensor, make, positive_axis
@@ -25,10 +26,26 @@ def take(value: Any, index: np.ndarray) -> Any:
     if not isinstance(value, RaggedTensor):
         return tf.gather(value, index)
     splits = value._row_partition.array()
-    starts, lengths = splits[:-1][index], np.diff(splits)[index]
-    values = take(value._values, rows.ranges(starts, lengths))
-    if value._row_partition.static_uniform_row_length is not None:
-        return uniform(values, value._row_partition.static_uniform_row_length, len(index), splits.dtype)
+    lengths = np.diff(splits)[index]
+    return _in_rows(value, take_ranges(value._values, splits[:-1][index], lengths), lengths)
+
+
+def take_ranges(value: Any, starts: np.ndarray, lengths: np.ndarray) -> Any:
+    """The rows of several ranges, one range after the other: `lengths[i]` rows from `starts[i]` on."""
+    if not isinstance(value, RaggedTensor):
+        splits = rows.splits_of(lengths)
+        return take_runs(value, starts, lengths, splits[:-1], int(splits[-1]))
+    splits = value._row_partition.array()
+    begin = splits[starts]  # their values are ranges, too
+    values = take_ranges(value._values, begin, splits[starts + lengths] - begin)
+    return _in_rows(value, values, np.diff(splits)[rows.ranges(starts, lengths)])
+
+
+def _in_rows(value: RaggedTensor, values: Any, lengths: np.ndarray) -> RaggedTensor:
+    """Other values, in rows of these lengths: some rows of `value`, uniform if they are."""
+    length = value._row_partition.static_uniform_row_length
+    if length is not None:
+        return uniform(values, length, len(lengths), lengths.dtype)
     return make(values, rows.splits_of(lengths))
 
 
@@ -37,10 +54,7 @@ def cut(value: Any, start: int, stop: int) -> Any:
     if not isinstance(value, RaggedTensor):
         return value[start:stop]
     splits = value._row_partition.array()[start : max(start, stop) + 1]
-    values = cut(value._values, int(splits[0]), int(splits[-1]))
-    if value._row_partition.static_uniform_row_length is not None:
-        return uniform(values, value._row_partition.static_uniform_row_length, len(splits) - 1, splits.dtype)
-    return make(values, splits - splits[0])
+    return _in_rows(value, cut(value._values, int(splits[0]), int(splits[-1])), np.diff(splits))
 
 
 def uniform(values: Any, length: int, nrows: int, dtype: Any = np.int64) -> RaggedTensor:

@@ -10,6 +10,7 @@ import numpy as np
 import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.ops.runs import add_runs
 from gradtape.ragged import rows
 from gradtape.ragged.arrays import expand_dims
 from gradtape.ragged.conversion import from_tensor
@@ -49,10 +50,14 @@ def _reduce(kind: str, x: Any, axis: Any, keepdims: Any) -> Any:
         return x.with_values(_reduce(kind, x._values, axis - 1, keepdims))
     splits = x._row_partition.array()
     if axis == 1:
-        ids, count = x._row_partition.value_rowids(), len(splits) - 1
+        result = _segments(kind, x._values, x._row_partition.value_rowids(), len(splits) - 1)
     else:
-        ids, count = rows.offsets_of(splits), int(np.diff(splits).max(initial=0))
-    result = _segments(kind, x._values, ids, count)
+        lengths = np.diff(splits)
+        count = int(lengths.max(initial=0))
+        if kind == "sum" and not isinstance(x._values, RaggedTensor):
+            result = add_runs(x._values, splits[:-1], lengths, np.zeros_like(lengths), count)
+        else:
+            result = _segments(kind, x._values, rows.offsets_of(splits), count)
     return expand_dims(result, axis) if keepdims else result
 
 

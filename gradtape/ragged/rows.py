@@ -1,8 +1,8 @@
 """Arithmetic of row splits, on NumPy arrays: where rows start, which row a value is in, which values rows consist of.
 
-A partition of n values into rows is an array of splits `[0, ..., n]`: row i is `values[splits[i]:splits[i + 1]]`. Everything
-that moves rows about is computed here as an array of indices; the values themselves move in one `tf.gather`, which tapes
-follow.
+A partition of n values into rows is an array of splits `[0, ..., n]`: row i is `values[splits[i]:splits[i + 1]]`. Where rows
+go is computed here; the values themselves move in one op that tapes follow, `take_runs` for whole pieces of rows, or
+`tf.gather`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
-from gradtape.ragged.moving import cut, size_of, take, uniform
+from gradtape.ragged.moving import cut, size_of, take, take_ranges, uniform
 from gradtape.ragged.tensor import RaggedTensor, make
 
 _ALL = slice(None)
@@ -109,7 +109,11 @@ def _range_of_columns(rt: RaggedTensor, key: slice) -> RaggedTensor:
     start = bound(key.start, lowest if step > 0 else highest)
     stop = bound(key.stop, highest if step > 0 else lowest)
     counts = rows.counts(start, stop, step).astype(splits.dtype)
-    values = take(rt._values, rows.ranges(splits[:-1] + start, counts, step))
+    start += splits[:-1]
+    if step == 1:
+        values = take_ranges(rt._values, start, counts)
+    else:
+        values = take(rt._values, rows.ranges(start, counts, step))
     length = rt._row_partition.static_uniform_row_length
     if length is not None:
         return uniform(values, len(range(length)[key]), len(lengths), splits.dtype)

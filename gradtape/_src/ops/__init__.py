@@ -55,6 +55,7 @@ from gradtape._src.ops.pooling import *  # noqa: E402, F403
 from gradtape._src.ops.quantization import *  # noqa: E402, F403
 from gradtape._src.ops.random import *  # noqa: E402, F403
 from gradtape._src.ops.reduction import *  # noqa: E402, F403
+from gradtape._src.ops.runs import *  # noqa: E402, F403
 from gradtape._src.ops.scan import *  # noqa: E402, F403
 from gradtape._src.ops.segments import *  # noqa: E402, F403
 from gradtape._src.ops.selection import *  # noqa: E402, F403

@@ -212,6 +212,20 @@ def segments(name: str) -> Any:
     return rule
 
 
+def runs(name: str) -> Any:
+    """The rule of `take_runs` and `add_runs`: the new axis as the second one, where it is part of what moves."""
+
+    def rule(size, batched, operands, attrs):
+        if any(batched[1:]):
+            return None
+        x, *places = operands
+        swapped = [1, 0, *range(2, x.ndim)]
+        ops = above.ops
+        return ops.transpose(_row(name, [ops.transpose(x, swapped), *places], attrs), swapped)
+
+    return rule
+
+
 def boolean_unmask(size, batched, operands, attrs):
     axis, shape = attrs
     return None if batched[1] else _row("boolean_unmask", operands, (axis + 1, (size, *shape)))
