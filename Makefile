@@ -18,7 +18,7 @@ XLA := $(HOME)/.cache/gradtape-xla
 EXTRAS ?=
 comma := ,
 
-.PHONY: demo test check dev bench docs coverage stubs wheel parity keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
+.PHONY: demo test check dev bench docs coverage stubs wheel parity ecosystem keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -85,6 +85,10 @@ docs: $(VENV)/.docs  ## the site, build/docs/index.html, from docs/ and the docs
 $(VENV)/.docs: $(VENV)/.built pyproject.toml
 	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev,docs]'
 	@touch $@
+
+ecosystem: $(VENV)/.built  ## packages that import TensorFlow, on gradtape and on TensorFlow; docs/ecosystem.md (ARGS=gpflow)
+	$(LINK_CORE)
+	$(BIN)/python tools/ecosystem.py $(ARGS)
 
 keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environment of their own (ARGS=--resume)
 	$(BIN)/python tools/keras_tests.py $(ARGS)

@@ -43,7 +43,10 @@ collect_ignore = [
     "gradtape/distribute/groups_mpi.py",
     "tests/numpy_behavior.py",  # a program that changes tensors for good
 ]
-collect_ignore_glob = ["gradtape/_src/engines/xla/*"]  # JAX is imported by the tests that need it
+collect_ignore_glob = [
+    "gradtape/_src/engines/xla/*",  # JAX is imported by the tests that need it
+    "tests/ecosystem/drivers/*",  # under the alias, by tests/ecosystem/test_packages.py
+]
 
 
 def pytest_configure():
