@@ -165,9 +165,10 @@ def _doctor(path: str, quiet: bool, as_json: bool) -> int:
         return 2
     shown = report.problems if quiet else report.findings
     if as_json:
-        print(json.dumps({"findings": [f._asdict() for f in shown], "summary": report.summary}, indent=2))
+        found = {"findings": [f._asdict() for f in shown], "summary": report.summary, "door": report.door}
+        print(json.dumps(found, indent=2))
     else:
-        print(*shown, report.summary, sep="\n")
+        print(*shown, report.summary, *filter(None, [report.door]), sep="\n")
     return 1 if report.problems else 0
 
 

@@ -121,6 +121,18 @@ def module(parts: list[str]) -> ModuleType:
     return made
 
 
+def has(path: str) -> bool:
+    """Whether there is a module, or a name of one: `python.util.nest.flatten`."""
+    parts = path.split(".")
+    try:
+        found: Any = module(parts[:1])
+        for part in parts[1:]:
+            found = getattr(found, part)
+    except AttributeError:
+        return False
+    return True
+
+
 class _Lookup:
     """`__getattr__` of a module: finds a name where the row says, and keeps it."""
 

@@ -1,14 +1,15 @@
 """`python -m gradtape doctor PATH`: reads a TensorFlow project and says what to know before it runs on gradtape.
 
 Nothing of the project is run or imported. `read` finds the files, `names` looks every name of TensorFlow up
-in gradtape, `tapes` knows how gradients become None, `numbers` how they become NaN.
+in gradtape, `packages` knows what others need and which door to use, `tapes` how gradients become None, `numbers` how they
+become NaN.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from gradtape._src.doctor import names, numbers, tapes
+from gradtape._src.doctor import names, numbers, packages, tapes
 from gradtape._src.doctor.read import Finding, Source, sources
 
 __all__ = ["Finding", "Report", "Source", "check", "sources"]
@@ -23,6 +24,8 @@ class Report:
         self.uses = 0
         self.names: set[str] = set()
         self.findings: list[Finding] = []
+        self.with_keras = 0
+        self.needs_the_name = False  # of TensorFlow, for packages or internal modules
 
     @property
     def problems(self) -> list[Finding]:
@@ -46,8 +49,13 @@ class Report:
             parts.append(f"{self._count('unread')} files could not be read")
         return ", ".join(parts) + "."
 
+    @property
+    def door(self) -> str:
+        """How the project is started; empty if it needs nothing of gradtape."""
+        return packages.door(self.with_tensorflow > 0, self.with_keras > 0, self.needs_the_name)
+
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.findings), self.summary])
+        return "\n".join([*map(str, self.findings), self.summary, *filter(None, [self.door])])
 
 
 def check(path: str | Path) -> Report:
@@ -77,16 +85,20 @@ def check(path: str | Path) -> Report:
             report.findings.append(
                 Finding(source.place(1), 1, "unread", "its expressions are nested too deeply.")
             )
+    report.findings += packages.required(Path(path))
+    report.needs_the_name |= any(f.name in packages.NAMES for f in report.findings)
     return report
 
 
 def _examine(source: Source, report: Report) -> None:
     found = names.aliases(source)
-    if not found.uses_tensorflow:
+    report.with_keras += found.uses_keras
+    report.needs_the_name |= bool(found.packages or found.internal)
+    if not (found.uses_tensorflow or found.packages):
         return
     uses = names.uses(source, found)
     here = [*names.check(source, found, uses), *tapes.check(source, found), *numbers.check(source, found)]
-    report.with_tensorflow += 1
+    report.with_tensorflow += found.uses_tensorflow
     report.uses += len(uses)
     report.names |= {name for name, _ in uses}
     report.findings += sorted({f for f in here if not source.allows(f.line)}, key=lambda f: (f.line, f.text))

@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gradtape._src.doctor.effects import REFUSALS, STUBS
+from gradtape._src.doctor.packages import KNOWN
 from gradtape._src.doctor.read import Finding, Source
+from gradtape_imports import internals
 
 _ROOTS = frozenset(("tensorflow", "gradtape"))
-# Packages that call TensorFlow's own code, not only its Python interface.
-_BUILT_ON = frozenset(
-    ("tensorflow_addons", "tensorflow_datasets", "tensorflow_federated", "tensorflow_hub", "tensorflow_model_optimization",
-     "tensorflow_probability", "tensorflow_text", "tensorflow_transform", "tf_agents", "tf_slim", "tensorflowjs")
-)  # fmt: skip
-
+_INTERNAL = frozenset(("compiler", "core", "python"))
 # What Keras 2 had and gradtape understands, by the beginning of a name.
 _KERAS_2 = {
     "tf.keras.optimizers.legacy": "optimizers of Keras 2",
@@ -43,9 +40,10 @@ class Aliases(NamedTuple):
 
     by_name: dict[str, str]
     imported: list[tuple[str, ast.AST]]  # names of TensorFlow that import statements ask for
-    packages: list[tuple[str, ast.AST]]  # packages that need TensorFlow itself
+    packages: list[tuple[str, ast.AST]]  # packages that import TensorFlow themselves
     internal: list[tuple[str, ast.AST]]
     uses_tensorflow: bool
+    uses_keras: bool
 
     def dotted(self, node: ast.AST, shadowed: frozenset[str] = frozenset()) -> str:
         """`tf.math.log` for an expression that is a name of TensorFlow, else ""."""
@@ -64,17 +62,18 @@ class Aliases(NamedTuple):
 
 def aliases(source: Source) -> Aliases:
     """What the imports of a file make of names."""
-    out = Aliases({}, [], [], [], False)
-    seen = False
+    out = Aliases({}, [], [], [], False, False)
+    seen = keras = False
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             for a in node.names:
                 root, _, rest = a.name.partition(".")
-                if root in _BUILT_ON:
+                keras = keras or root == "keras"
+                if root in KNOWN:
                     out.packages.append((root, node))
                 elif root in _ROOTS:
                     seen = True
-                    if rest.startswith("python"):
+                    if rest.split(".")[0] in _INTERNAL:
                         out.internal.append((a.name, node))
                         continue
                     full = f"tf.{rest}" if rest else "tf"
@@ -83,12 +82,13 @@ def aliases(source: Source) -> Aliases:
                         out.imported.append((full, node))
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             root, _, rest = node.module.partition(".")
-            if root in _BUILT_ON:
+            keras = keras or root == "keras"
+            if root in KNOWN:
                 out.packages.append((root, node))
             elif root in _ROOTS:
                 seen = True
-                if rest.split(".")[0] == "python":
-                    out.internal.append((node.module, node))
+                if rest.split(".")[0] in _INTERNAL:
+                    out.internal.extend((f"{node.module}.{a.name}", node) for a in node.names)
                     continue
                 for a in node.names:
                     full = ".".join(filter(None, ("tf", rest, a.name)))
@@ -96,7 +96,7 @@ def aliases(source: Source) -> Aliases:
                         continue
                     out.by_name[a.asname or a.name] = full
                     out.imported.append((full, node))
-    return out._replace(uses_tensorflow=seen)
+    return out._replace(uses_tensorflow=seen, uses_keras=keras)
 
 
 def uses(source: Source, found: Aliases) -> list[tuple[str, ast.AST]]:
@@ -179,9 +179,17 @@ def look(name: str) -> tuple[bool, str]:
 def check(source: Source, found: Aliases, named: list[tuple[str, ast.AST]]) -> Iterator[Finding]:
     """Findings about names."""
     for package, node in found.packages:
-        yield source.found(node, "missing", f"{package} runs on TensorFlow itself, not on gradtape.", package)
+        known = KNOWN[package]
+        yield source.found(node, "note" if known.runs else "missing", known.verdict, package)
     for name, node in found.internal:
-        yield source.found(node, "missing", f"{name} is an internal module of TensorFlow.", name)
+        if internals.has(name.partition(".")[2]):
+            yield source.found(
+                node, "note", f"{name} is internal to TensorFlow; it works under the alias.", name
+            )
+        else:
+            yield source.found(
+                node, "missing", f"{name} is internal to TensorFlow, and gradtape has no such name.", name
+            )
     for name, node in named:
         there, words = look(name)
         if not there:
