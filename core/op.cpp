@@ -6,9 +6,9 @@
 namespace gt {
 
 void no_elements(Dtype t) {
-  fail(Code::Type, std::string("values of type ") + dtype_name(t) +
-                       " are no numbers: the operation is not "
-                       "defined for them");
+  fail(Code::Argument, std::string("values of type ") + dtype_name(t) +
+                           " are no numbers: the operation is not "
+                           "defined for them");
 }
 
 static std::map<std::string, Impl, std::less<>>& impls() {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from gradtape._src.contract import batching, behaviour, derivatives, facts, forward, primitive, strings, xla
+from gradtape._src.contract import batching, behaviour, derivatives, facts, forward, held, primitive, xla
 from gradtape._src.contract.compare import NUMERICAL, TOLERANCES
 from gradtape._src.contract.derivatives import central_differences
 from gradtape._src.ops.table import COMPLEX, FLOAT, Row
@@ -45,7 +45,8 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "simplify": facts.simplify,
     "programs": facts.programs,
     "in_place": facts.in_place,
-    "strings": strings.strings,
+    "strings": held.strings,
+    "stored": held.stored,
     "xla": xla.lowered,
     "xla_types": xla.other_types,
 }
@@ -105,8 +106,10 @@ def checks_of(row: Row) -> list[str]:
         skip.add("programs")
     if not row.in_place:
         skip.add("in_place")
-    if not strings.applies(row):
+    if not held.has_text(row):
         skip.add("strings")
+    if not held.has_stored(row):
+        skip.add("stored")
     if not row.xla or find_spec("jax") is None:
         skip |= {"xla", "xla_types"}
     return [name for name in CHECKS if name not in skip]

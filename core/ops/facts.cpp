@@ -45,7 +45,8 @@ void run_rank(const Call& c, Outs& outs) {
 void infer_bitcast(const Call& c, Outs& outs) {
   Spec s{dtype_attr(c, 0), c[0].shape};
   want_dtype(c[0], kNumber, "bitcast");
-  if (s.dtype == Dtype::Bool) fail("cannot bitcast to bool");
+  if (s.dtype == Dtype::Bool || is_held(s.dtype))
+    fail(std::string("cannot bitcast to ") + dtype_name(s.dtype));
   int from = dtype_size(c[0].dtype), to = dtype_size(s.dtype);
   if (to < from) {
     s.shape.push(from / to);

@@ -29,7 +29,8 @@ namespace {
 template <DtypeSet types, int operands> void infer_random(const Call& c, Outs& outs) {
   Spec s{dtype_attr(c, 1), shape_attr(c, 0)};
   if (!in(s.dtype, types))
-    fail(Code::Type, std::string("random numbers of this kind are not defined for ") + dtype_name(s.dtype));
+    fail(Code::Argument,
+         std::string("random numbers of this kind are not defined for ") + dtype_name(s.dtype));
   want_state(c, operands);
   for (int i = 0; i < operands; ++i) {
     want_scalar(c[i], i ? "maxval" : "minval");

@@ -373,6 +373,7 @@ void fetch(Tensor& t) {
 PyObject* held_value(const Tensor& t) {
   PyObject* array = array_of(t);
   if (!array) fail(Code::Runtime, "a value that Python holds has another shape than its array");
+  if (t.dtype != Dtype::Str) return PyObject_CallFunction(hooks.stored, "Oi", array, int(t.dtype));
   return PyObject_CallMethod(array, t.shape.rank ? "copy" : "item", nullptr);
 }
 

@@ -1,6 +1,7 @@
 // Values that Python holds: a buffer that names an array. `Tensor::data` is null, in each copy of the tensor.
 // On a device of another engine (an array of JAX's) the elements come to the host when somebody looks;
-// strings (an array of NumPy's, of bytes objects) never do: ops on them are Python's, `hooks.text`.
+// strings (an array of NumPy's, of bytes objects) and types that are only stored (one of their bits) never
+// do: ops on them are Python's, `hooks.held`.
 #pragma once
 #include "objects.h"
 
@@ -25,7 +26,7 @@ inline const Tensor& settled_on_host(Tensor& t) {
   return t;
 }
 
-// What `numpy()` gives for a value that Python holds: a copy of the array, or its only item.
+// What `numpy()` gives for a value that Python holds: a copy of the array, or the item of one without axes.
 PyObject* held_value(const Tensor& t);
 
 // The value of a variable, with elements that can be read and that no run is writing to.

@@ -37,7 +37,8 @@ static void set_hooks(nb::dict given) {
                                                       {"np_empty", &hooks.np_empty},
                                                       {"np_dtypes", &hooks.np_dtypes},
                                                       {"fetch", &hooks.fetch},
-                                                      {"text", &hooks.text}};
+                                                      {"held", &hooks.held},
+                                                      {"stored", &hooks.stored}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
     const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;

@@ -258,7 +258,8 @@ struct Hooks {
       *np_dtypes,      // tuple of NumPy types by code
       *argument_error,  // the exception class of Code::Argument
       *fetch,           // an array on a device -> its bytes on the host
-      *text;            // (op, operands, attributes) -> the result of an op on strings, or a tuple of them
+      *held,    // (op, operands, attributes) -> the result of an op on values that Python holds, or a tuple
+      *stored;  // (bits, type's code) -> what numpy() gives for a type that is only stored
 };
 extern Hooks hooks;
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.

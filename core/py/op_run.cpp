@@ -83,21 +83,29 @@ static void infer_native(OpObject* op, const Tensor* const* in, int n, const Att
     op->impl->infer({in, n, attrs}, outs);
 }
 
-// What strings are inferred as: the shapes of a call are those of a call on such numbers, and results of
-// their type are strings. No op makes them of anything else.
-constexpr Dtype kInPlaceOfText = Dtype::U64;
+// What values that Python holds are inferred as: the shapes of a call are those of a call on such numbers,
+// and results of their type are held again. No op makes them of anything else, but for a cast to a type it
+// names.
+static Dtype in_place_of(Dtype held, const Attrs& attrs) {
+  if (held == Dtype::Str) return Dtype::U64;
+  for (const Attr& a : attrs.values)
+    if (a.kind == Attr::Kind::Int && a.i == int64_t(Dtype::U8)) return Dtype::I8;
+  return Dtype::U8;
+}
 
-static void infer_text(OpObject* op, const Tensor* const* in, int n, const Attrs& attrs, Outs& outs) {
+static void infer_held(OpObject* op, const Tensor* const* in, int n, const Attrs& attrs, Outs& outs) {
+  const Dtype held = (*std::find_if(in, in + n, [](const Tensor* t) { return is_held(t->dtype); }))->dtype;
+  const Dtype number = in_place_of(held, attrs);
   std::vector<Tensor> numbers;
   std::vector<const Tensor*> values;
   numbers.reserve(size_t(n));
   for (int i = 0; i < n; ++i) {
-    if (is_held(in[i]->dtype)) numbers.emplace_back(Spec{kInPlaceOfText, in[i]->shape});
+    if (is_held(in[i]->dtype)) numbers.emplace_back(Spec{number, in[i]->shape});
     values.push_back(is_held(in[i]->dtype) ? &numbers.back() : in[i]);
   }
   infer_native(op, values.data(), n, attrs, outs);
   for (Tensor& y : outs)
-    if (y.dtype == kInPlaceOfText) y.dtype = Dtype::Str;
+    if (y.dtype == number) y.dtype = held;
 }
 
 void infer_results(OpObject* op, const Tensor* const* in, int n, CallAttrs* attrs, Outs& outs) {
@@ -106,7 +114,7 @@ void infer_results(OpObject* op, const Tensor* const* in, int n, CallAttrs* attr
   if (!op->kernel && !op->impl)
     infer_python(op, in, n, attrs_tuple(attrs), outs);
   else if (std::any_of(in, in + n, [](const Tensor* t) { return is_held(t->dtype); }))
-    infer_text(op, in, n, values, outs);
+    infer_held(op, in, n, values, outs);
   else
     infer_native(op, in, n, values, outs);
 }
@@ -203,7 +211,7 @@ static PyObject* finish(OpObject* op, TensorObject* const* in, int n, CallAttrs*
   return tuple;
 }
 
-static PyObject* run_text(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs);
+static PyObject* run_held(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs);
 
 static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   static const Attrs none;
@@ -234,7 +242,7 @@ static PyObject* run_impl(OpObject* op, TensorObject* const* in, int n, CallAttr
   op->impl->infer(call, outs);
   for (Tensor& y : outs) {
     elements += double(y.numel);
-    if (is_held(y.dtype)) return run_text(op, in, n, attrs);  // tf.zeros of strings
+    if (is_held(y.dtype)) return run_held(op, in, n, attrs);  // tf.zeros of strings, a cast to 8 bits
     if (op->impl->allocates) y.allocate();
   }
   if (elements * op->impl->cost > kWorthReleasing) {
@@ -282,8 +290,9 @@ static PyObject* run_python(OpObject* op, TensorObject* const* in, int n, CallAt
   return finish(op, in, n, attrs, results);
 }
 
-// A native op on strings: its hook makes numbers of them, which the kernels move. No gradient flows there.
-static PyObject* run_text(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
+// A native op on values that Python holds: its hook makes numbers of them, which the kernels move. No
+// gradient flows there.
+static PyObject* run_held(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
   for (int i = 0; i < n; ++i)
     if (in[i]->symbol)
       return thread_state().trace_records ? recorded_op(op, in, n, attrs)
@@ -291,7 +300,7 @@ static PyObject* run_text(OpObject* op, TensorObject* const* in, int n, CallAttr
   Ref<> operands(checked(PyTuple_New(n)));
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
   PyObject* self = object(reinterpret_cast<TensorObject*>(op));
-  return checked(PyObject_CallFunctionObjArgs(hooks.text, self, operands.get(), attrs_tuple(attrs), nullptr));
+  return checked(PyObject_CallFunctionObjArgs(hooks.held, self, operands.get(), attrs_tuple(attrs), nullptr));
 }
 
 // A tensor with a value that was there before the current trace began, or that the trace lifts into its
@@ -354,7 +363,7 @@ PyObject* run_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs)
       if (!in[i]->value.data) {
         if (!in[i]->value.has_value()) no_value();
         if (is_held(in[i]->value.dtype)) {
-          if (!op->python) return run_text(op, in, n, attrs);
+          if (!op->python) return run_held(op, in, n, attrs);
           continue;
         }
         fetch(in[i]->value);

@@ -148,7 +148,10 @@ static PyObject* item_or_error(PyObject* self, const char* what) {
         fail(Code::Type, std::string("only tensors with one element can be converted to a Python ") + what +
                              ", got shape " + v->shape.str());
       if (!v->has_value()) fail(Code::Runtime, "the tensor has no value");
-      return is_held(v->dtype) ? held_value(*v) : tensor_item(on_host(*v));
+      if (!is_held(v->dtype)) return tensor_item(on_host(*v));
+      PyObject* value = held_value(*v);
+      if (!value || !v->shape.rank) return value;
+      return PyObject_CallMethod(Ref<>(value).get(), "item", nullptr);
     });
   return nullptr;
 }

@@ -94,7 +94,7 @@ class RowFunction:
 
 def _is_python(graph: Any) -> bool:
     """Whether some of it is Python code, as what is done with strings."""
-    return any(isinstance(n.op, Callback) or n.has_text for n in graph.nodes)
+    return any(isinstance(n.op, Callback) or n.is_held for n in graph.nodes)
 
 
 class MappedTable(Table):

@@ -4,14 +4,14 @@ One `DType` object exists per type (`float32`, `int64`, ...), made of what the n
 (`core/dtypes.def`). The core knows types as small integers: `BY_CODE[code]` is the object of a code,
 `dtype._code` the code of an object. Casting values is not done here (see `gradtape._src.ops`).
 
-`resource`, `variant`, the quantized types, those of fewer than 8 bits and of 8-bit floats exist so that
-code that names them still imports and compares; no tensor of the core has such a type (`_code` is -1).
+Strings, and the 8-bit floats and smaller types, which are only stored and cast, have codes too, but no kernels
+(`HELD`): see `gradtape._src.tensors`. `resource`, `variant` and the quantized types exist so that code that names them
+still imports and compares; there are no tensors of them (`_code` is -1).
 """
 
 from __future__ import annotations
 
 import builtins
-import sys
 from typing import Any
 
 import numpy as np
@@ -87,20 +87,23 @@ class DType:
 
     @classmethod
     def _make(cls, name: str, code: int, enum: int, numpy_type: Any, kind: str, size: int = 0) -> DType:
-        """Makes a singleton; `kind` is NumPy's letter: b, i, u, f, c, or q for quantized ones and O for the rest.
-        `numpy_type` is a type, None where there is none, or the name of one of `ml_dtypes`."""
+        """Makes a singleton; `kind` is NumPy's letter: b, i, u, f, c, or q for quantized ones, s for those that are only
+        stored, and O for the rest. `numpy_type` is a type, None where there is none, or the name of one of
+        `ml_dtypes`."""
         self = object.__new__(cls)
         self.name = name
         self._kind = kind
         self.as_datatype_enum = enum
+        # As in TensorFlow, where types that are only stored are not among the numeric ones.
+        self.is_numeric = kind in "iufcq"
+        if kind == "s":
+            kind, size = _STORED[name.removesuffix("_ref")][0], 1
         self.is_floating = kind == "f"
         self.is_complex = kind == "c"
         self.is_integer = kind in "iu"
         self.is_unsigned = kind == "u"
         self.is_bool = kind == "b"
         self.is_quantized = kind == "q"
-        # As in TensorFlow, where types that are only stored are not among the numeric ones.
-        self.is_numeric = kind in "iufcq" and name not in _STORED
         self._code = code
         self._numpy = numpy_type
         self._base = self
@@ -113,19 +116,13 @@ class DType:
     def as_numpy_dtype(self) -> Any:
         """The NumPy scalar type, `np.float32`.
 
-        NumPy has no bfloat16 of its own: `ml_dtypes.bfloat16` where that package is
-        installed, else `np.float32`, which holds every bfloat16 value exactly. The 8-bit floats and
-        the smaller types have one only with `ml_dtypes`.
+        NumPy has no bfloat16 of its own, nor types of 8 bits and less: they are those of the package `ml_dtypes` where
+        that is installed, else `np.float32`, `np.int8` or `np.uint8`, which hold each of their values exactly.
         """
         if isinstance(self._numpy, str):
             found = _of_ml_dtypes(self._numpy)
-            if found is None and self._base is bfloat16:
-                return np.float32
             if found is None:
-                raise TypeError(
-                    f"DType.as_numpy_dtype: {self.name} is a type of the package ml_dtypes, which is not "
-                    "installed or has no such type. Hint: pip install ml_dtypes."
-                )
+                return np.float32 if self.is_floating else np.uint8 if self.is_unsigned else np.int8
             return found
         if self._numpy is None:
             raise TypeError(
@@ -162,17 +159,16 @@ class DType:
             # 0x7f7f, the largest finite bfloat16, is exactly this float32.
             largest = self.as_numpy_dtype(3.3895313892515355e38)
             return largest if which == "max" else -largest
-        if isinstance(self._numpy, str):
-            limits = sys.modules[self.as_numpy_dtype.__module__]
-        else:
-            limits = np
-        facts = limits.iinfo if self.is_integer else limits.finfo
+        if self._kind == "s":
+            value = _STORED[self._base.name][1 if which == "min" else 2]
+            return self.as_numpy_dtype(value) if self.is_floating else value
+        facts = np.iinfo if self.is_integer else np.finfo
         return getattr(facts(self.as_numpy_dtype), which)
 
     @property
     def limits(self) -> tuple[Any, Any]:
         """The (low, high) of the values an image of this type has: (0, 255), (0, 1), ..."""
-        if self.is_integer and self._code >= 0:
+        if self._code >= 0 and self._kind in "iu":
             return 0, self.max
         if self is bool:
             return 0, True
@@ -245,11 +241,12 @@ def _of_ml_dtypes(name: str) -> Any:
     return getattr(ml_dtypes, name, None)
 
 
-# Types that TensorFlow only stores and casts: name, its number, kind.
-_STORED = {
-    "float8_e5m2": (24, "f"), "float8_e4m3fn": (25, "f"), "float8_e4m3fnuz": (26, "f"),
-    "float8_e4m3b11fnuz": (27, "f"), "float8_e5m2fnuz": (28, "f"), "int4": (29, "i"), "uint4": (30, "u"),
-    "int2": (31, "i"), "uint2": (32, "u"), "float4_e2m1fn": (33, "f"),
+# Types that TensorFlow only stores and casts: NumPy's letter for the kind, the least and the largest number.
+_STORED: dict[str, tuple[str, Any, Any]] = {
+    "float8_e5m2": ("f", -57344.0, 57344.0), "float8_e4m3fn": ("f", -448.0, 448.0),
+    "float8_e4m3fnuz": ("f", -240.0, 240.0), "float8_e4m3b11fnuz": ("f", -30.0, 30.0),
+    "float8_e5m2fnuz": ("f", -57344.0, 57344.0), "int4": ("i", -8, 7), "uint4": ("u", 0, 15), "int2": ("i", -2, 1),
+    "uint2": ("u", 0, 3), "float4_e2m1fn": ("f", -6.0, 6.0),
 }  # fmt: skip
 _QUANTIZED = {
     "qint8": (11, "i1"),
@@ -290,8 +287,11 @@ string: DType = _BY_NAME["string"]
 
 resource = DType._make("resource", _NO_CODE, 20, None, "O")
 variant = DType._make("variant", _NO_CODE, 21, None, "O")
-STORED = tuple(DType._make(n, _NO_CODE, number, n, kind, 1) for n, (number, kind) in _STORED.items())
-"""Types of 8 bits and less that TensorFlow only stores and casts."""
+STORED = tuple(d for d in BY_CODE if d._kind == "s")
+"""Types of 8 bits and less that are only stored and cast, as in TensorFlow."""
+
+HELD = frozenset(d._code for d in BY_CODE if d._kind in "Os")
+"""Codes of the types that no kernel reads: Python holds their values (strings, and `STORED`)."""
 
 QUANTIZED = tuple(
     DType._make(n, _NO_CODE, number, np.dtype([(n, plain)]), "q", int(plain[1]))
@@ -300,16 +300,16 @@ QUANTIZED = tuple(
 """Types whose values are integers that stand for real numbers."""
 qint8, quint8, qint32, qint16, quint16 = QUANTIZED
 
-SIZES = tuple(d.size for d in BY_CODE)
-"""Bytes of an element, by code."""
+SIZES = tuple(size for _, _, size, *_ in _FACTS)
+"""Bytes of an element in the core's memory, by code; 0 for those that Python holds."""
 
-DIFFERENTIABLE = frozenset(d._code for d in BY_CODE if d.is_floating or d.is_complex)
+DIFFERENTIABLE = frozenset(d._code for d in BY_CODE if d._kind in "fc")
 """Codes of the types that a gradient can flow through."""
 
 WIDE = frozenset((float32._code, float64._code))
 """Codes of the real types that are computed in as they are."""
 
-_ALL = (*BY_CODE, resource, variant, *STORED, *QUANTIZED)
+_ALL = (*BY_CODE, resource, variant, *QUANTIZED)
 _BY_NAME.update({d.name: d for d in _ALL}, half=float16, float=float32, double=float64)
 _BY_ENUM: dict[int, DType] = {d.as_datatype_enum: d for d in _ALL}
 _BY_NUMPY: dict[np.dtype, DType] = {
@@ -336,13 +336,18 @@ def _reference(base: DType) -> DType:
     if found is None:
         name, number = f"{base.name}_ref", base.as_datatype_enum + _REFERENCES
         found = DType._make(name, _NO_CODE, number, base._numpy, base._kind, base.size)
-        found.is_numeric, found._base = base.is_numeric, base
+        found._base = base
         _BY_NAME[name] = _BY_ENUM[number] = found
     return found
 
 
 # What TensorFlow adds to the number of a type for that of its reference.
 _REFERENCES = 100
+
+
+def is_of_ml_dtypes(np_dtype: np.dtype) -> builtins.bool:
+    """Whether it is one of the types that the package `ml_dtypes` adds to NumPy's; their kind is "V", or "f"."""
+    return np_dtype.name == "bfloat16" or np_dtype.name in _STORED
 
 
 def from_numpy(np_dtype: Any) -> DType:
@@ -361,7 +366,7 @@ def from_numpy(np_dtype: Any) -> DType:
         return found
     if np_dtype.kind in "US":
         return string
-    if np_dtype.name == "bfloat16" or np_dtype.name in _STORED:
+    if is_of_ml_dtypes(np_dtype):
         _BY_NUMPY[np_dtype] = _BY_NAME[np_dtype.name]
         return _BY_NUMPY[np_dtype]
     if not np_dtype.isnative:

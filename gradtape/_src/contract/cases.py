@@ -18,7 +18,7 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.dtypes import DType
 from gradtape._src.ops.samples import At, Inside, Matrices, Sample
 from gradtape._src.ops.table import Param, Row
-from gradtape._src.tensors import text
+from gradtape._src.tensors import stored, text
 
 _RANGE = (-2.0, 2.0)
 _LARGE = 1000  # the number of the first large sample
@@ -168,7 +168,7 @@ def allowed(row: Row) -> list[DType]:
     """The element types of a row; float32 stands for all when no operand has the common type."""
     if not has_common_type(row):
         return [dtypes.float32]
-    return [d for d in dtypes.BY_CODE if row.dtypes >> d._code & 1 and d is not dtypes.string]
+    return [d for d in dtypes.BY_CODE if row.dtypes >> d._code & 1 and d._code not in dtypes.HELD]
 
 
 def tensor(array: np.ndarray, dtype: DType) -> Any:
@@ -178,6 +178,8 @@ def tensor(array: np.ndarray, dtype: DType) -> Any:
         return text.make(
             text.array((b"%s" % str(v).encode() for v in array.reshape(-1).tolist()), array.shape)
         )
+    if dtype._kind == "s":
+        return stored.convert(array, dtype)
     if dtype is dtypes.bfloat16:
         array = (array.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     else:

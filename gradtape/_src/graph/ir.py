@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src.base.dtypes import BY_CODE, string
+from gradtape._src.base.dtypes import BY_CODE, HELD
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.ops.facts import Facts
 from gradtape._src.ops.table import TABLE
-
-_STRING = string._code
 
 
 class Value:
@@ -72,9 +70,9 @@ class Node:
         return self.op.op_name
 
     @property
-    def has_text(self) -> bool:
-        """Whether it works on strings, which no kernel reads."""
-        return any(v.dtype == _STRING for v in (*self.operands, *self.results))
+    def is_held(self) -> bool:
+        """Whether it works on strings, or on types that are only stored: no kernel reads them."""
+        return any(v.dtype in HELD for v in (*self.operands, *self.results))
 
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(map(repr, self.operands))}, {self.attrs})"

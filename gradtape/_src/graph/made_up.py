@@ -59,4 +59,4 @@ def values(dims: tuple[int, ...], dtype: Any, style: int, place: int, wanted: in
         data = _INTEGERS[style](at, place, wanted if len(dims) < 2 else min(wanted, _MOST))
     else:
         data = _FLOATS[style % len(_FLOATS)](at)
-    return conversion.convert(np.reshape(data, dims).astype(dtype.as_numpy_dtype))
+    return conversion.convert(np.reshape(data, dims), dtype._code)

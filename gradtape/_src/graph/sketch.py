@@ -9,15 +9,15 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE
+from gradtape._src.base.dtypes import BY_CODE, DIFFERENTIABLE, HELD
 from gradtape._src.tensors import conversion
 
 
 def sketch(dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
     """A symbol of the current trace that comes from `inputs` by ops, which are never run."""
     kind = BY_CODE[dtype]
-    tensors = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype.name != "string"]
-    if kind.name == "string" or not tensors:
+    tensors = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype._code not in HELD]
+    if dtype in HELD or not tensors:
         return conversion.convert(np.zeros(dims, kind.as_numpy_dtype))
     sums = [ops.reduce_sum(ops.cast(x, "float32") if x.dtype.name == "bool" else x) for x in tensors]
     total = ops.add_n([ops.cast(t, kind if dtype in DIFFERENTIABLE else "float32") for t in sums])

@@ -121,7 +121,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     if dtype.is_bool or x.dtype.is_bool:
         return cast(x, dtype)
     lo, hi, limit = x.dtype.min, x.dtype.max, dtype.real_dtype
-    if x.dtype.is_floating or lo < limit.min or hi > limit.max:
+    if x.dtype.is_floating or float(lo) < float(limit.min) or float(hi) > float(limit.max):
         lo, hi = max(lo, limit.min, key=float), min(hi, limit.max, key=float)
         x = arithmetic.clip(x, _within(lo, x.dtype), _within(hi, x.dtype))
     return cast(x, dtype)

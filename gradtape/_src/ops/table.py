@@ -36,7 +36,8 @@ REAL = INT | FLOAT
 NUMBER = REAL | COMPLEX
 ANY = NUMBER | BOOL
 TEXT = _bits("O")  # strings, which native code moves and compares as numbers: tensors/text.py
-ALL = ANY | TEXT
+STORED = _bits("s")  # types that are only stored and cast; the same: tensors/stored.py
+ALL = ANY | TEXT | STORED
 WIDE = sum(1 << code for code in _WIDE)  # float32 and float64
 
 PARAM_KINDS: dict[str, tuple[int, bool, bool]] = _core.param_kinds()

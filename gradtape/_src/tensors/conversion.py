@@ -17,7 +17,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.dimension import Dimension
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above, text
+from gradtape._src.tensors import above, stored, text
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _INT32 = dtypes.int32._code
@@ -59,7 +59,7 @@ def densify(g: Any) -> _core.Tensor:
 def dtype_code(value: Any) -> int:
     dtype = dtypes.as_dtype(value)
     if dtype._code < 0:
-        hint = "keep such data in Python objects" if dtype.size == 0 else "use int8 or float16"
+        hint = "keep such data in Python objects" if dtype.size == 0 else "use int8, with its scale beside it"
         raise TypeError(f"gradtape has no tensors of type {dtype.name}. Hint: {hint}.")
     return dtype._code
 
@@ -229,7 +229,7 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
         raise ValueError(
             f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length"
         ) from e
-    if array.dtype.kind in "OUSVMm" and array.dtype.name != "bfloat16":  # ml_dtypes calls its kind V
+    if array.dtype.kind in "OUSVMm" and not dtypes.is_of_ml_dtypes(array.dtype):
         raise _unsupported(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -245,6 +245,8 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
             f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
         )
     dtype = dtypes.from_numpy(array.dtype)
+    if dtype._kind == "s":
+        return stored.convert(array, dtype)
     if dtype is dtypes.bfloat16:
         array = array.view(np.uint16)
     return _dense(array, dtype._code)
@@ -321,6 +323,8 @@ def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
     wanted = dtypes.BY_CODE[code]
     if wanted is dtypes.string:  # an empty list
         return text.make(np.empty(array.shape, object))
+    if wanted._kind == "s":
+        return stored.convert(array, wanted)
     if array.dtype.kind == "c" and not wanted.is_complex:
         array = array.real
     if wanted is dtypes.bfloat16:

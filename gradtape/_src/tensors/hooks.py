@@ -14,7 +14,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes, errors, log, settings
 from gradtape._src.base.errors import NeedsConstants, Untraceable
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above, protocol, text
+from gradtape._src.tensors import above, protocol, stored, text
 from gradtape._src.tensors.conversion import convert, densify, dtype_code
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -190,6 +190,19 @@ def fetch(array: Any) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(array)).reshape(-1).view(np.uint8)
 
 
+def _run_held(op: Any, operands: tuple, attrs: tuple) -> Any:
+    """An op on values that Python holds: strings, or types that are only stored."""
+    for x in operands:
+        if x.dtype._code in dtypes.HELD:
+            if not op.row.dtypes >> x.dtype._code & 1:  # an operand that need not have the common type
+                raise errors.ArgumentError(
+                    f"{op.op_name}: not defined for {x.dtype.name}, which is not in the list of allowed values."
+                )
+            return (stored if x.dtype._kind == "s" else text).run(op, operands, attrs)
+    made = next(a for a in attrs if isinstance(a, dtypes.DType) and a._code in dtypes.HELD)
+    return (stored if made._kind == "s" else text).run(op, operands, attrs)
+
+
 def install() -> None:
     """Gives the functions above to the core."""
     e = errors
@@ -222,10 +235,10 @@ def install() -> None:
             dtype_code=dtype_code,
             np_empty=np.empty,
             np_dtypes=tuple(
-                np.float32 if d is dtypes.bfloat16 else np.dtype(d.as_numpy_dtype).type
-                for d in dtypes.BY_CODE
+                np.float32 if isinstance(d._numpy, str) else np.dtype(d._numpy).type for d in dtypes.BY_CODE
             ),
             fetch=fetch,
-            text=text.run,
+            held=_run_held,
+            stored=stored.shown,
         )
     )

@@ -41,7 +41,8 @@ class Hooks(TypedDict):
     np_empty: Callable[..., Any]
     np_dtypes: Sequence[Any]  # NumPy's types by number
     fetch: Callable[[Any], Any]  # an array on a device: its bytes on the host
-    text: Callable[[Any, tuple, tuple], Any]  # an op on strings: (op, operands, attributes)
+    held: Callable[[Any, tuple, tuple], Any]  # an op on what Python holds: (op, operands, attributes)
+    stored: Callable[[Any, int], Any]  # bits and the number of a type that is only stored: what numpy() gives
 
 
 class Symbol(Protocol):

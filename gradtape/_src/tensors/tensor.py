@@ -18,7 +18,7 @@ from gradtape._core import Tensor
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import more
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.tensors import above, conversion, text
+from gradtape._src.tensors import above, conversion, stored, text
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -72,8 +72,8 @@ def numpy_text(x: Tensor, is_repr: bool = False) -> str:
         text = str(value)
     else:
         text = repr(value)
-        if x.dtype is dtypes.bfloat16:  # without ml_dtypes the array is one of float32
-            text = text.replace("dtype=float32", "dtype=bfloat16")
+        if isinstance(x.dtype._numpy, str):  # without ml_dtypes the array is one of another type
+            text = text.replace(f"dtype={value.dtype.name}", f"dtype={x.dtype.name}")
     return "\n" + text if "\n" in text else text
 
 
@@ -110,6 +110,8 @@ def as_array(x: Tensor) -> np.ndarray:
         )
     if x.dtype is dtypes.string:
         return text.array_of(x)
+    if x.dtype._kind == "s":
+        return np.asarray(x.numpy())
     return np.asarray(x.numpy()) if x.dtype is dtypes.bfloat16 else np.asarray(memoryview(x))
 
 
@@ -158,12 +160,13 @@ def _rebuild(array: Any, dtype: str) -> Tensor:
 
 
 def _reduce(self: Tensor) -> tuple[Any, ...]:
-    # bfloat16 travels as float32, so that the pickle needs no ml_dtypes on the other side.
+    # What ml_dtypes has a type for travels in a plain one, so that the pickle does not need it on the other side.
     array = as_array(self)
-    return _rebuild, (
-        array.astype(np.float32) if self.dtype is dtypes.bfloat16 else np.array(array),
-        self.dtype.name,
-    )
+    if self.dtype is dtypes.bfloat16:
+        array = array.astype(np.float32)
+    elif self.dtype._kind == "s":
+        array = stored.values_of(self)
+    return _rebuild, (np.array(array), self.dtype.name)
 
 
 def _itself(self: Tensor, memo: Any = None) -> Tensor:

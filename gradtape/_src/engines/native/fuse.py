@@ -70,7 +70,7 @@ def fuse(graph: Graph) -> list[Node | Cluster]:
 
 
 def _is_member(node: Node) -> bool:
-    return node.op.row.fuses and len(node.operands) <= 4 and not node.has_text
+    return node.op.row.fuses and len(node.operands) <= 4 and not node.is_held
 
 
 def broadcast_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:

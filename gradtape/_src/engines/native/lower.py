@@ -59,7 +59,7 @@ def lowered(
     aliases: dict[Value, Value] = {}
     for item in order:
         if isinstance(item, Node):
-            if item.has_text and (
+            if item.is_held and (
                 item.op.row.native or (isinstance(item.op, Callback) and item.op.is_barrier)
             ):
                 steps.append(Step("call", _eager(item), list(item.operands), list(item.results), (), (item,)))

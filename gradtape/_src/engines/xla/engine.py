@@ -51,8 +51,8 @@ class Xla(Engine):
             self._place = NamedSharding(self.mesh, PartitionSpec())
 
     def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> Any:
-        """As `Engine.program`; a graph with strings in it is native, for XLA has none."""
-        if any(node.has_text for node in graph.nodes):
+        """As `Engine.program`; a graph with strings or types that are only stored in it is native."""
+        if any(node.is_held for node in graph.nodes):
             return NATIVE.program(graph, updates, checked)
         if self.mesh.size > 1 and not self.runs(graph):
             # Devices that wait for each other must not wait for the host.

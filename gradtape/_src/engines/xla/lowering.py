@@ -26,12 +26,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gradtape._src.base.dtypes import BY_CODE, string
+from gradtape._src.base.dtypes import BY_CODE, HELD
 from gradtape._src.graph.ir import Node, Value
 
 _FROM_JAX = {"jnp": jnp, "lax": lax, "jax": jax}
 _HALVES = (jnp.float16, jnp.bfloat16)
-DTYPES = [jnp.dtype("bfloat16" if d.name == "bfloat16" else d.name) for d in BY_CODE if d is not string]
+DTYPES = [jnp.dtype("bfloat16" if d.name == "bfloat16" else d.name) for d in BY_CODE if d._code not in HELD]
 """JAX's type by the code of the core."""
 
 
