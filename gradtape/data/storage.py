@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.reading import expect, json_of, open_file, reading
 from gradtape._src.base.shape import TensorSpec
-from gradtape._src.tensors import text
+from gradtape._src.tensors import raw, text
 from gradtape.data import kinds
 from gradtape.data.base import UNKNOWN, DatasetBase, Run, invalid
 from gradtape.data.dataset import Dataset
@@ -100,12 +99,11 @@ def _parts(record: bytes, specs: list) -> list:
 
 def _encoded(part: Any) -> bytes:
     if text.is_text(part):
-        raw = b"".join(struct.pack("<q", len(s)) + s for s in text.array_of(part).reshape(-1).tolist())
+        data = b"".join(struct.pack("<q", len(s)) + s for s in text.array_of(part).reshape(-1).tolist())
     else:
-        data = memoryview(part) if part.dtype is not dtypes.bfloat16 else part.numpy().astype(np.float32)
-        raw = np.ascontiguousarray(data).tobytes()
+        data = raw.array_of(part).tobytes()
     sizes = list(part.shape)
-    return struct.pack(f"<B{len(sizes)}qq", len(sizes), *sizes, len(raw)) + raw
+    return struct.pack(f"<B{len(sizes)}qq", len(sizes), *sizes, len(data)) + data
 
 
 def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
@@ -114,14 +112,13 @@ def _tensors(record: bytes, specs: list[TensorSpec]) -> Iterator[Any]:
     for spec in specs:
         (rank,) = file.read(1)
         *sizes, length = struct.unpack(f"<{rank + 1}q", file.read(8 * (rank + 1)))
-        raw = file.read(max(length, 0))
-        if len(raw) != length or min(sizes, default=0) < 0:
-            raise ValueError(f"{len(raw)} bytes for a part of {sizes}")
+        data = file.read(max(length, 0))
+        if len(data) != length or min(sizes, default=0) < 0:
+            raise ValueError(f"{len(data)} bytes for a part of {sizes}")
         if spec.dtype is dtypes.string:
-            yield text.make(text.array(_strings(raw), sizes))
+            yield text.make(text.array(_strings(data), sizes))
         else:
-            kind = np.float32 if spec.dtype is dtypes.bfloat16 else spec.dtype.as_numpy_dtype
-            yield ops.convert_to_tensor(np.frombuffer(raw, kind).reshape(sizes), spec.dtype)
+            yield raw.tensor_of(np.frombuffer(data, raw.numpy_type(spec.dtype)).reshape(sizes), spec.dtype)
     if file.read(1):
         raise ValueError("more parts than its header says")
 

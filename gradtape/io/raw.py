@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.reading import reading
 from gradtape._src.control.text_ops import each, elements, run
 from gradtape._src.control.text_ops import tensor as text_tensor
-from gradtape._src.ops.static import array_of
+from gradtape._src.tensors import raw
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape.io import wire
 from gradtape.io.contents import of_bytes, texts_of
@@ -41,6 +40,10 @@ def decode_raw(
     """
     x, dtype = texts_of(input_bytes, "decode_raw"), dtypes.as_dtype(out_type)
     size, length = dtype.size, None if fixed_length is None else int(fixed_length)
+    if dtype._code in dtypes.HELD:
+        raise InvalidArgumentError(
+            f"decode_raw: Value for attr 'out_type' of {dtype.name} is not in the list of allowed values: numbers."
+        )
     if length is not None and (length <= 0 or length % size):
         raise InvalidArgumentError(
             f"decode_raw: fixed_length ({length}) must be greater than zero and a multiple of the size of out_type "
@@ -70,7 +73,7 @@ def _numbers(strings: list[bytes], dtype: Any, little_endian: bool, fixed: int |
             f"decode_raw: Input to DecodeRaw has length {length} that is not a multiple of {dtype.size}, the size of "
             f"{dtype.name}"
         )
-    kind = np.dtype(np.uint16 if dtype is dtypes.bfloat16 else dtype.as_numpy_dtype)
+    kind = raw.numpy_type(dtype)
     data = np.frombuffer(b"".join(strings), kind.newbyteorder("<" if little_endian else ">"))
     return np.array(data.astype(kind), order="C")
 
@@ -117,7 +120,8 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
 # What a message of TensorFlow's can hold.
 _MOST_BYTES = 1 << 31
 # Fields of TensorFlow's message TensorProto.
-_DTYPE, _SHAPE, _CONTENT, _STRINGS = 1, 2, 4, 8
+_DTYPE, _SHAPE, _STRINGS = 1, 2, 8
+_CONTENT = (4, 18)  # bytes; those of 8-bit floats may have a field of their own
 # Lists of numbers, one field for some types: float_val, double_val, int_val, int64_val, bool_val, ...
 _FLOATS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 _INTEGERS = (7, 10, 11, 13, 16, 17)
@@ -137,9 +141,8 @@ def serialized(x: Any) -> bytes:
     if x.dtype is dtypes.string:
         content = b"".join(wire.message(_STRINGS, s) for s in elements(x))
         return _header(x.dtype, x._dims) + content
-    array = x.numpy() if x.dtype is not dtypes.bfloat16 else array_of(ops.bitcast(x, dtypes.uint16))
-    content = np.ascontiguousarray(array).tobytes()
-    return _header(x.dtype, x._dims) + (wire.message(_CONTENT, content) if content else b"")
+    content = raw.array_of(x).tobytes()
+    return _header(x.dtype, x._dims) + (wire.message(_CONTENT[0], content) if content else b"")
 
 
 def _header(dtype: Any, shape: tuple) -> bytes:
@@ -167,7 +170,7 @@ def parsed(data: bytes, wanted: Any) -> Any:
 def _parsed(fields: list, wanted: Any) -> Any:
     dtype = next((v for f, kind_on_wire, v in fields if f == _DTYPE and kind_on_wire == 0), 0)
     if dtype != wanted.as_datatype_enum:
-        found = next((d.name for d in (*dtypes.BY_CODE, dtypes.string) if d.as_datatype_enum == dtype), dtype)
+        found = next((d.name for d in dtypes.BY_CODE if d.as_datatype_enum == dtype), dtype)
         raise InvalidArgumentError(
             f"parse_tensor: Type mismatch between parsed tensor ({found}) and dtype ({wanted.name})"
         )
@@ -179,8 +182,8 @@ def _parsed(fields: list, wanted: Any) -> Any:
         if len(strings) != math.prod(shape):
             raise ValueError(f"{len(strings)} strings do not make a tensor of shape {shape}")
         return text_tensor(strings, shape)
-    kind = np.dtype(np.uint16 if wanted is dtypes.bfloat16 else wanted.as_numpy_dtype)
-    content = next((v for f, kind_on_wire, v in fields if f == _CONTENT and kind_on_wire == 2), None)
+    kind = raw.numpy_type(wanted)
+    content = next((v for f, kind_on_wire, v in fields if f in _CONTENT and kind_on_wire == 2), None)
     numbers = np.frombuffer(content, kind) if content is not None else _listed(fields, kind)
     count = math.prod(shape)
     # The last number stands for all that follow, as far as a message of TensorFlow's can have them.
@@ -190,7 +193,7 @@ def _parsed(fields: list, wanted: Any) -> Any:
         raise InvalidArgumentError(
             f"parse_tensor: {len(numbers)} numbers do not make a tensor of shape {shape}."
         )
-    return _core.from_buffer(np.array(numbers.reshape(shape)), wanted._code)
+    return raw.tensor_of(numbers.reshape(shape), wanted)
 
 
 def _listed(fields: list, kind: np.dtype) -> np.ndarray:

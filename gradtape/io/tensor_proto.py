@@ -11,6 +11,7 @@ from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.reading import reading
 from gradtape._src.base.shape import TensorShape
+from gradtape._src.tensors import stored
 from gradtape.io import wire
 
 # By type: the field of single values, its number, and how its numbers are written.
@@ -20,9 +21,12 @@ _FIELDS: dict[str, tuple[str, int, str]] = {
     "int16": ("int_val", 7, _NUMBERS), "int8": ("int_val", 7, _NUMBERS), "uint8": ("int_val", 7, _NUMBERS),
     "uint16": ("int_val", 7, _NUMBERS), "complex64": ("scomplex_val", 9, _FLOATS), "int64": ("int64_val", 10, _NUMBERS),
     "bool": ("bool_val", 11, _NUMBERS), "complex128": ("dcomplex_val", 12, _DOUBLES), "float16": ("half_val", 13, _NUMBERS),
-    "bfloat16": ("half_val", 13, _NUMBERS), "uint32": ("uint32_val", 16, _NUMBERS), "uint64": ("uint64_val", 17, _NUMBERS),
+    "bfloat16": ("half_val", 13, _NUMBERS), "int4": ("int_val", 7, _NUMBERS), "uint4": ("int_val", 7, _NUMBERS),
+    "int2": ("int_val", 7, _NUMBERS), "uint2": ("int_val", 7, _NUMBERS), "uint32": ("uint32_val", 16, _NUMBERS),
+    "uint64": ("uint64_val", 17, _NUMBERS),
 }  # fmt: skip
 _ENUM_NAMES = {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}
+_FLOAT8 = 18  # the field of single values of 8-bit floats: bytes
 # What a message can hold.
 _MOST_BYTES = 1 << 31
 
@@ -87,7 +91,7 @@ class TensorProto:
         with reading("Error parsing message: not a TensorProto: ", ValueError):
             enum = wire.integer(data, 1)
             sizes = tuple(size for m in wire.messages(data, 2) for size in wire.shape(m))
-            content = b"".join(list(wire.messages(data, 4))[-1:])
+            content = b"".join(list(wire.messages(data, 4))[-1:] or wire.messages(data, _FLOAT8))
             return cls(enum, sizes, content, wire.messages(data, 8), _single(enum, data))
 
     def __eq__(self, other: Any) -> bool:
@@ -195,6 +199,11 @@ def make_tensor_proto(
     if wanted is dtypes.string:
         words = [w.encode() if isinstance(w, str) else bytes(w) for w in array.reshape(-1).tolist()]
         return TensorProto(number, sizes, strings=words)
+    if wanted._kind == "s":
+        x = stored.convert(array, wanted)
+        if wanted.is_integer:
+            return TensorProto(number, sizes, values=stored.values_of(x).reshape(-1).tolist())
+        return TensorProto(number, sizes, stored.bits_of(x).tobytes())
     in_one_piece = not wanted.is_bool and not wanted.is_complex  # TensorFlow's list these
     if in_one_piece and array.size > 1 and array.size == math.prod(sizes):
         return TensorProto(number, sizes, np.ascontiguousarray(array).tobytes())
@@ -231,6 +240,9 @@ def _array(tensor: TensorProto) -> np.ndarray:
         flat: Any = np.empty(size, object)
         flat[:] = (words + words[-1:] * (size - len(words)))[:size]
         return flat.reshape(shape)
+    if tensor.tensor_content and dtype._kind == "s":
+        bits = np.frombuffer(tensor.tensor_content, np.uint8).reshape(shape)
+        return np.asarray(stored.of_bits(bits, dtype))
     if tensor.tensor_content:
         return np.frombuffer(tensor.tensor_content, dtype.as_numpy_dtype).reshape(shape).copy()
     if size > _MOST_BYTES // dtype.size:

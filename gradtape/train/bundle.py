@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import _core
-from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import UnimplementedError
 from gradtape._src.base.reading import reading, take_all
-from gradtape._src.tensors import conversion
+from gradtape._src.tensors import raw
 from gradtape.io import wire
 from gradtape.io.framing import masked
 from gradtape.train.trackable import join, short_name, within_depth
@@ -113,13 +112,10 @@ class Archive:
     def tensor(self, key: str) -> _core.Tensor:
         """A tensor with the stored value."""
         entry = self._entries[key]
-        raw = dtypes.uint16 if entry.dtype is dtypes.bfloat16 else entry.dtype
         with self._reading():
             data = np.array(self._bytes(entry))
             _compare(data, entry.crc, key)
-            array = data.view(raw.as_numpy_dtype).reshape(entry.shape)
-        value = conversion.convert(array, raw._code)
-        return ops.bitcast(value, entry.dtype) if raw is not entry.dtype else value
+            return raw.tensor_of(data.view(raw.numpy_type(entry.dtype)).reshape(entry.shape), entry.dtype)
 
 
 def _compare(data: Any, crc: int, what: str) -> None:

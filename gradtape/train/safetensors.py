@@ -3,7 +3,8 @@
 Eight bytes give the length of a header in JSON; it names each tensor's type, shape and place in the
 bytes that follow. `__metadata__` holds a checksum over header and data, and what the format has no
 word for: complex numbers are stored as pairs, and named under "complex"; strings as bytes (the length of each, then all
-of them), with their shapes under "strings".
+of them), with their shapes under "strings"; types of fewer than 8 bits, and two of the floats, one byte an element, with
+their names under "stored".
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
-from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import DataLossError
 from gradtape._src.base.reading import expect, json_of, reading, system_errors
-from gradtape._src.tensors import conversion, text
+from gradtape._src.tensors import conversion, raw, text
 from gradtape.train import files
 from gradtape.train.trackable import within_depth
 
@@ -31,6 +31,7 @@ _NAMES = {
     dtypes.uint8: "U8", dtypes.uint16: "U16", dtypes.uint32: "U32", dtypes.uint64: "U64",
     dtypes.float16: "F16", dtypes.bfloat16: "BF16", dtypes.float32: "F32", dtypes.float64: "F64",
     dtypes.complex64: "F32", dtypes.complex128: "F64",
+    dtypes.as_dtype("float8_e5m2"): "F8_E5M2", dtypes.as_dtype("float8_e4m3fn"): "F8_E4M3",
 }  # fmt: skip
 _TYPES = {name: dtype for dtype, name in _NAMES.items() if not dtype.is_complex}
 _PAIRS = {"F32": dtypes.complex64, "F64": dtypes.complex128}
@@ -53,13 +54,15 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | No
         about["complex"] = json.dumps(pairs)
     if texts:
         about["strings"] = json.dumps(texts)
+    if unnamed := {key: t.dtype.name for key, t in tensors.items() if t.dtype not in _NAMES}:
+        about["stored"] = json.dumps(unnamed)
     header: dict[str, Any] = {"__metadata__": about}
     end = 0
     for key in order:
         dtype, shape = tensors[key].dtype, [int(d) for d in tensors[key].shape]
         start, end = end, end + math.prod(shape) * dtype.size
         header[key] = {
-            "dtype": _NAMES[dtype],
+            "dtype": _NAMES.get(dtype, "U8"),
             "shape": [*shape, 2] if dtype.is_complex else shape,
             "data_offsets": [start, end],
         }
@@ -85,9 +88,7 @@ def _encoded(header: dict[str, Any]) -> bytes:
 
 def _bytes(tensor: Any) -> Any:
     """The elements of a tensor as bytes, without a copy."""
-    if tensor.dtype is dtypes.bfloat16:
-        tensor = ops.bitcast(tensor, dtypes.uint16)
-    return np.asarray(memoryview(tensor)).reshape(-1).view(np.uint8)
+    return raw.array_of(conversion.read(tensor)).reshape(-1).view(np.uint8)
 
 
 def _packed(tensor: Any) -> _core.Tensor:
@@ -138,7 +139,10 @@ class Archive:
             header = json_of(head)
             self.metadata: dict[str, str] = expect(header.pop("__metadata__", {}), dict)
             pairs = frozenset(json_of(self.metadata.get("complex", "[]"), list))
-            self._places = {key: self._place(key, entry, key in pairs) for key, entry in header.items()}
+            stored = json_of(self.metadata.get("stored", "{}"), dict)
+            self._places = {
+                key: self._place(key, entry, key in pairs, stored.get(key)) for key, entry in header.items()
+            }
             self._texts = {
                 key: tuple(expect(d, int) for d in expect(shape, list))
                 for key, shape in json_of(self.metadata.get("strings", "{}"), dict).items()
@@ -154,12 +158,16 @@ class Archive:
     def _reading(self, what: str = "") -> Any:
         return reading(what, self._damaged)
 
-    def _place(self, key: str, entry: dict[str, Any], pair: bool) -> tuple[Any, tuple[int, ...], int, int]:
+    def _place(
+        self, key: str, entry: dict[str, Any], pair: bool, stored: str | None
+    ) -> tuple[Any, tuple[int, ...], int, int]:
         shape = tuple(expect(d, int) for d in expect(entry["shape"], list))
         start, end = (expect(d, int) for d in entry["data_offsets"])
         within_depth(key)
         if pair:
             dtype, shape = _PAIRS[entry["dtype"]], shape[:-1]
+        elif stored is not None:
+            dtype = {d.name: d for d in dtypes.STORED}[stored]
         else:
             dtype = _TYPES[entry["dtype"]]
         if (
@@ -210,12 +218,9 @@ class Archive:
     def tensor(self, key: str) -> _core.Tensor:
         """A tensor with the stored value, in memory of its own."""
         dtype, shape, start, end = self._places[key]
-        raw = dtypes.uint16 if dtype is dtypes.bfloat16 else dtype
         data = memoryview(self._bytes)[self._start + start : self._start + end]
         if key in self._texts:
             with self._reading():
                 return _unpacked(bytes(data), self._texts[key])
         with self._reading():
-            array = np.frombuffer(data, raw.as_numpy_dtype).reshape(shape)
-        value = conversion.convert(array, raw._code)
-        return ops.bitcast(value, dtype) if raw is not dtype else value
+            return raw.tensor_of(np.frombuffer(data, raw.numpy_type(dtype)).reshape(shape), dtype)
