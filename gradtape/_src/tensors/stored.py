@@ -8,7 +8,7 @@ types), those that compare on the values; casts are made here, by a table of the
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,29 @@ from gradtape._src.tensors import above
 _BITS = dtypes.uint8._code  # what elements are moved as; results of this type are of the stored type again
 
 
-class Float(NamedTuple):
-    """How a float of few bits is made: a sign, an exponent, a mantissa; subnormal numbers where the exponent is 0."""
+class Float:
+    """How a float of few bits is made: a sign, an exponent, a mantissa; subnormal numbers where the exponent is 0.
 
-    exponent: int  # bits
-    mantissa: int  # bits
-    bias: int
-    end: int  # bits, but for the sign, of the first number that would be too large
-    beyond: int  # bits of what takes the place of too large numbers
-    nan: int
-    has_negative_zero: bool = True  # where there is none, its bits are the one NaN
+    Args:
+      exponent, mantissa: how many bits each has.
+      end: the bits, but for the sign, of the first number that would be too large.
+      beyond: the bits of what takes the place of too large numbers.
+      has_negative_zero: where there is none, its bits are the one NaN.
+    """
+
+    def __init__(
+        self,
+        exponent: int,
+        mantissa: int,
+        bias: int,
+        end: int,
+        beyond: int,
+        nan: int,
+        has_negative_zero: bool = True,
+    ) -> None:
+        self.exponent, self.mantissa, self.bias = exponent, mantissa, bias
+        self.end, self.beyond, self.nan = end, beyond, nan
+        self.has_negative_zero = has_negative_zero
 
 
 _FLOATS = {
@@ -43,18 +56,12 @@ _FLOATS = {
 _INTEGERS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 
 
-class Table(NamedTuple):
-    """A type: the values of all bits, float32 or int8, and for floats the numbers halfway between neighbours."""
-
-    values: np.ndarray
-    halfway: np.ndarray
-
-
 @cache
-def _table(dtype: DType) -> Table:
+def _table(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
+    """The values of all bits of a type, float32 or int8, and for floats the numbers halfway between neighbours."""
     if bits := _INTEGERS.get(dtype.name):
         at = np.arange(1 << bits, dtype=np.int8)
-        return Table(at if dtype.is_unsigned else np.where(at >> (bits - 1), at - (1 << bits), at), at)
+        return (at if dtype.is_unsigned else np.where(at >> (bits - 1), at - (1 << bits), at)), at
     form = _FLOATS[dtype.name]
     exponent, mantissa = np.divmod(np.arange(form.end + 1), 1 << form.mantissa)
     normal = exponent > 0
@@ -67,14 +74,18 @@ def _table(dtype: DType) -> Table:
     negative = -values
     if not form.has_negative_zero:
         negative[0] = np.nan
-    return Table(np.concatenate([values, negative]).astype(np.float32), (size[1:] + size[:-1]) / 2)
+    return np.concatenate([values, negative]).astype(np.float32), (size[1:] + size[:-1]) / 2
+
+
+def _values(dtype: DType) -> np.ndarray:
+    return _table(dtype)[0]
 
 
 def _bits_of(array: np.ndarray, dtype: DType) -> np.ndarray:
     """The bits of the numbers nearest to those of a float64 array, halves to even; integers of an int64 array wrap."""
     if bits := _INTEGERS.get(dtype.name):
         return (array & ((1 << bits) - 1)).astype(np.uint8)
-    form, halfway = _FLOATS[dtype.name], _table(dtype).halfway
+    form, halfway = _FLOATS[dtype.name], _table(dtype)[1]
     size = np.abs(array)
     at = np.searchsorted(halfway, size)
     is_half = (at < len(halfway)) & (halfway[np.minimum(at, len(halfway) - 1)] == size)
@@ -97,7 +108,7 @@ def make(bits: np.ndarray, dtype: DType) -> _core.Tensor:
 
 def of_bits(array: np.ndarray, dtype: DType) -> _core.Tensor:
     """The tensor of a copy of an array of bits; bits that the type does not have are left out."""
-    return make(np.asarray(array & np.uint8(len(_table(dtype).values) - 1)), dtype)
+    return make(np.asarray(array & np.uint8(len(_values(dtype)) - 1)), dtype)
 
 
 def bits_of(tensor: _core.Tensor) -> np.ndarray:
@@ -110,7 +121,7 @@ def bits_of(tensor: _core.Tensor) -> np.ndarray:
 
 def values_of(tensor: _core.Tensor) -> np.ndarray:
     """The values of a tensor of a stored type, in float32 or int8."""
-    return _table(tensor.dtype).values[bits_of(tensor)]
+    return _values(tensor.dtype)[bits_of(tensor)]
 
 
 def convert(array: np.ndarray, dtype: DType) -> _core.Tensor:
@@ -131,7 +142,7 @@ def shown(bits: np.ndarray, code: int) -> Any:
     numpy_type = np.dtype(dtype.as_numpy_dtype)
     if dtypes.is_of_ml_dtypes(numpy_type):
         return bits.copy().view(numpy_type)[()]
-    return _table(dtype).values[bits].astype(numpy_type)[()]
+    return _values(dtype)[bits].astype(numpy_type)[()]
 
 
 # ---- ops ------------------------------------------------------------------------------------------
@@ -149,9 +160,9 @@ def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
     def number(x: _core.Tensor) -> _core.Tensor:
         if x.dtype is not dtype:
             return x
-        return _values(x) if by_value else _core.from_buffer(bits_of(x), _BITS)
+        return _plain(x) if by_value else _core.from_buffer(bits_of(x), _BITS)
 
-    wanted = dtypes.from_numpy(_table(dtype).values.dtype)._code if by_value else _BITS
+    wanted = dtypes.from_numpy(_values(dtype).dtype)._code if by_value else _BITS
 
     def back(x: _core.Tensor) -> _core.Tensor:
         if x.dtype._code != wanted:
@@ -165,7 +176,7 @@ def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
 _COMPARE = ("equal", "not_equal", "unique")  # zeros of both signs are equal, and NaN is not
 
 
-def _values(x: _core.Tensor) -> _core.Tensor:
+def _plain(x: _core.Tensor) -> _core.Tensor:
     values = values_of(x)
     return _core.from_buffer(np.asarray(values), dtypes.from_numpy(values.dtype)._code)
 
@@ -176,7 +187,7 @@ def _cast(x: _core.Tensor, dtype: DType, *_: Any) -> _core.Tensor:
     if dtypes.string in (x.dtype, dtype):
         raise errors.UnimplementedError(f"cast: Cast {x.dtype.name} to {dtype.name} is not supported.")
     if x.dtype._kind == "s":
-        x = _values(x)
+        x = _plain(x)
         if dtype.is_integer and x.dtype.is_floating:
             x = _whole(x, dtype)
     if dtype._kind != "s":
@@ -201,7 +212,7 @@ def _made(op: Any, operands: tuple, attrs: tuple) -> _core.Tensor:
             f"{op.op_name}: not defined for {dtype.name}, which is not in the list of allowed values: it is only stored "
             "and cast. Hint: tf.cast the result."
         )
-    wide = dtypes.from_numpy(_table(dtype).values.dtype)
+    wide = dtypes.from_numpy(_values(dtype).dtype)
     (x,) = _core.apply(op, list(operands), tuple(wide if a is dtype else a for a in attrs))
     return _cast(x, dtype)
 
