@@ -33,7 +33,7 @@ MODULES = {
     "python.framework.errors": "in errors",
     "python.framework.errors_impl": "in errors",
     "python.framework.indexed_slices": "in tf",
-    "python.framework.ops": "in tf; EagerTensor=Tensor",
+    "python.framework.ops": "in tf,compat.v1; EagerTensor=Tensor",
     "python.framework.random_seed": "in random; set_seed=random.set_seed set_random_seed=random.set_seed",
     "python.framework.sparse_tensor": "in tf,sparse",
     "python.framework.tensor": "in tf",
@@ -48,6 +48,7 @@ MODULES = {
     "python.keras.models": "in keras.models",
     "python.keras.optimizers": "in keras.optimizers",
     "python.keras.utils": "in keras.utils",
+    "python.keras.utils.np_utils": "in keras.utils",
     "python.lib.io.tf_record": "in io; tf_record_iterator=compat.v1.io.tf_record_iterator",
     "python.module.module": "in tf",
     "python.ops.array_ops": "in tf; array_ops_stack=stack",
@@ -67,6 +68,9 @@ MODULES = {
     "python.ops.math_ops": "in tf,math",
     "python.ops.nn": "in nn",
     "python.ops.nn_ops": "in nn",
+    "python.ops.numpy_ops.np_config": (
+        "enable_numpy_behavior=experimental.numpy.experimental_enable_numpy_behavior"
+    ),
     "python.ops.parallel_for": "in tf",
     "python.ops.random_ops": "in random; random_uniform=random.uniform random_normal=random.normal",
     "python.ops.resource_variable_ops": "BaseResourceVariable=Variable ResourceVariable=Variable",

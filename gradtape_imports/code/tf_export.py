@@ -16,3 +16,6 @@ def get_canonical_name_for_symbol(
 def tf_export(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
     """A decorator that changes nothing: what it marks is not made public here."""
     return lambda symbol: symbol
+
+
+keras_export = tf_export

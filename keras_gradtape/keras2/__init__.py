@@ -50,6 +50,7 @@ def submodule(parent: ModuleType, name: str, **contents: object) -> ModuleType:
     if not isinstance(found, ModuleType):
         full = f"{parent.__name__}.{name}"
         found = sys.modules[full] = ModuleType(full)
+        found.__path__ = []  # its own submodules are there when it is
         setattr(parent, name, found)
     for key, value in contents.items():
         setattr(found, key, value)

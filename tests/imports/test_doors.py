@@ -9,6 +9,30 @@ ROOT = Path(__file__).resolve().parents[2]
 DOOR = "import gradtape; gradtape.install_as_tensorflow()\n"
 
 
+NAMESPACES = """
+from tensorflow.config.experimental import set_memory_growth
+from tensorflow.types.experimental import TensorLike
+from tensorflow.random.experimental import Generator
+from tensorflow.autograph.experimental import do_not_convert
+from tensorflow.distribute.experimental import ParameterServerStrategy
+from tensorflow.io.gfile import GFile
+from tensorflow.linalg import LinearOperatorDiag
+from tensorflow.compat.v1 import ConfigProto
+from tensorflow.python.ops import math_ops, array_ops
+from tensorflow.python.ops.numpy_ops import np_config
+from tensorflow.compiler.tf2xla.python.xla import dynamic_update_slice
+import numpy as np, tensorflow as tf
+assert math_ops.reduce_sum is tf.reduce_sum and array_ops.gather is tf.gather
+corner = dynamic_update_slice(tf.zeros([3, 3]), tf.ones([2, 2]), [2, 1])
+np.testing.assert_array_equal(corner, np.pad(np.ones([2, 2]), ((1, 0), (1, 0))))
+print("found")
+"""
+
+
+def test_namespaces_of_all_kinds(python):
+    assert python(code=DOOR + NAMESPACES) == "found"
+
+
 SAME = """
 import gradtape, pickle
 import tensorflow as tf

@@ -12,7 +12,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 _ROOT = "gradtape"
@@ -23,7 +23,7 @@ class Same(importlib.abc.Loader):
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
-        self._spec = module.__spec__
+        self._spec = getattr(module, "__spec__", None)
 
     def create_module(self, spec: Any) -> ModuleType:
         return self._module
@@ -34,6 +34,8 @@ class Same(importlib.abc.Loader):
 
 def spec_of(name: str, module: ModuleType) -> importlib.machinery.ModuleSpec:
     """What `find_spec` gives for `name`, which is to be `module`."""
+    if not hasattr(module, "__path__"):
+        module.__path__ = []  # what is in it is looked up, too: tf.config.experimental
     return importlib.machinery.ModuleSpec(name, Same(module), is_package=hasattr(module, "__path__"))
 
 
@@ -46,10 +48,17 @@ def at(path: Sequence[str], root: str = _ROOT) -> ModuleType:
     found = importlib.import_module(root)
     for part in path:
         inner = getattr(found, part)
-        if not isinstance(inner, ModuleType):
+        if not _is_namespace(inner):
             raise AttributeError(f"{found.__name__}.{part} is no module")
         found = inner
     return found
+
+
+def _is_namespace(value: Any) -> bool:
+    """Whether something is a module, or one of the classes that have its place: `tf.config.experimental`."""
+    return isinstance(value, (ModuleType, SimpleNamespace)) or (
+        isinstance(value, type) and value.__name__.islower()
+    )
 
 
 class Finder(importlib.abc.MetaPathFinder):
