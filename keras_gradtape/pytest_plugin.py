@@ -22,7 +22,7 @@ import keras_gradtape  # noqa: F401  before anything imports Keras
 
 import keras  # isort: skip
 import gradtape  # isort: skip
-from gradtape import _core  # isort: skip
+from gradtape import backend  # isort: skip
 from keras_gradtape.src import ops  # isort: skip
 
 
@@ -34,7 +34,7 @@ def pytest_configure(config: Any) -> None:
     # A test compares the signatures of the backend with Keras', which has no annotations.
     for part in ("core", "image", "linalg", "math", "nn", "numpy"):
         for function in vars(getattr(ops, part)).values():
-            if isinstance(function, (FunctionType, _core.Composite)):
+            if isinstance(function, (FunctionType, backend.OneCall)):
                 inspect.unwrap(function).__annotations__ = {}
 
 
@@ -82,9 +82,7 @@ keras.src.backend.backend = _name_for_trainers(keras.src.backend.backend)
 
 def _sharding(variable: Any) -> Any:
     """How the value of a variable is cut over devices, under the name that tests of distributions know."""
-    from gradtape._src.engines.xla import mesh
-
-    return mesh.sharding_of(variable)
+    return backend.mesh.sharding_of(variable)
 
 
 gradtape.Variable.sharding = property(_sharding)  # type: ignore[attr-defined]

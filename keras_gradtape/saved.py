@@ -14,8 +14,7 @@ from typing import Any
 import keras
 
 import gradtape as tf
-from gradtape._src.base.reading import json_of
-from gradtape.io.framing import crc32c
+from gradtape.backend import crc32c, json_of
 
 
 def is_model(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """The package as a whole: a silent and light import, imports that point one way, files of a readable size."""
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gradtape as tf
+from gradtape import backend
 from gradtape._src.ops import PUBLIC, TABLE
 from gradtape.data import kinds
 
@@ -249,3 +251,46 @@ def test_modules_that_need_each_other_are_few():
     # At import: four families of ops, which name each other's modules and not what is in them.
     assert [len(k) for k in knots(early)] == [4], knots(early)
     assert len(knots(known)[0]) <= LARGEST_KNOT, knots(known)
+
+
+# ---- what stands beside the package ---------------------------------------------------------------
+
+
+def foreign_imports(folder):
+    """What files outside of gradtape import of it: pairs of a file, and a module or name with its module."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gradtape":
+                yield from ((path.name, f"{node.module}.{alias.name}") for alias in node.names)
+            elif isinstance(node, ast.Import):
+                yield from ((path.name, a.name) for a in node.names if a.name.split(".")[0] == "gradtape")
+
+
+def test_the_backend_of_keras_uses_public_names_alone():
+    names = set()
+    for path, name in foreign_imports("keras_gradtape"):
+        if name not in ("gradtape", "gradtape.backend"):
+            module, _, last = name.rpartition(".")
+            assert module == "gradtape.backend", f"{path} imports {name}: is it a name of gradtape.backend?"
+            names.add(last)
+    for path in (ROOT / "keras_gradtape").rglob("*.py"):
+        text = path.read_text()
+        private = re.findall(r"\b(?:tf|gradtape)\.(?:\w+\.)*_(?!code\b)[a-z]\w*", text)
+        assert not private, f"{path.name} uses {private}"
+        names |= set(re.findall(r"\bbackend\.(mesh|OneCall|need_jax)\b", text))
+    assert names == set(backend.__all__), "names that nobody needs, or that are not public"
+
+
+def test_what_makes_imports_mean_gradtape_uses_one_module_of_the_engine():
+    private = {name for _, name in foreign_imports("gradtape_imports") if re.search(r"\._", name)}
+    assert private <= {
+        "gradtape._src.public.modules"
+    }  # the finder for namespaces that are no files, which it extends
+
+
+def test_every_name_for_backends_is_there_and_explained():
+    for name in backend.__all__:
+        assert hasattr(backend, name) or (name == "mesh" and not importlib.util.find_spec("jax"))
+        assert re.search(rf"^- .*`{name}[`(]", backend.__doc__, re.MULTILINE), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = backend.nothing

@@ -78,7 +78,7 @@ def resize(
             f"resize: input image must be of non-zero size; got images: {x.dtype.name}{list(x.shape)}."
         )
     if method == ResizeMethod.NEAREST_NEIGHBOR:
-        out = _nearest(batch, height, width)
+        out = nearest(batch, height, width)
     else:
         out = resized(ops.cast(batch, dtypes.float32), height, width, method, bool(antialias))
     return out if x.ndim == 4 else ops.squeeze(out, [0])
@@ -114,7 +114,7 @@ def _within(height: int, width: int, most_height: int, most_width: int) -> tuple
     return int(np.rint(scale * F(height))), int(np.rint(scale * F(width)))
 
 
-def _nearest(x: _core.Tensor, height: int, width: int) -> _core.Tensor:
+def nearest(x: _core.Tensor, height: int, width: int) -> _core.Tensor:
     if x.dtype in (dtypes.float32, dtypes.float64):
         return resized(x, height, width, "nearest", False)
     if x.dtype.is_floating:

@@ -19,12 +19,11 @@ from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.legacy import backend as legacy
 
 import gradtape as tf
-from gradtape import _core
-from gradtape.sparse.tensor import SparseTensor
+from gradtape.backend import Setting
 from keras_gradtape.src import rnn as recurrent
 from keras_gradtape.src.ops.core import convert_to_tensor
 
-_training = _core.Setting([0])  # the phase of the program, or of a `learning_phase_scope`
+_training = Setting([0])  # the phase of the program, or of a `learning_phase_scope`
 
 
 def install(keras: ModuleType) -> None:
@@ -72,7 +71,7 @@ def batch_set_value(tuples: Sequence[tuple[Any, Any]]) -> None:
 
 def variable(value: Any, dtype: Any = None, name: str | None = None, constraint: Any = None) -> Any:
     """A `tf.Variable`; of Python and NumPy values in the type `floatx`."""
-    if not isinstance(value, _core.Tensor):
+    if not isinstance(value, tf.Tensor):
         value = np.asarray(value, dtype or config.floatx())
     return tf.Variable(value, dtype=dtype, name=name, constraint=constraint)
 
@@ -140,8 +139,8 @@ def set_floatx(value: Any) -> None:
 
 
 def is_sparse(tensor: Any) -> bool:
-    """Whether it is a `tf.SparseTensor`."""
-    return isinstance(tensor, SparseTensor)
+    """Whether it is a `tf.tf.SparseTensor`."""
+    return isinstance(tensor, tf.SparseTensor)
 
 
 def to_dense(tensor: Any) -> Any:
@@ -164,7 +163,7 @@ def gather(reference: Any, indices: Any) -> Any:
 
 def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     """One of two values, or of what two functions give; element by element if the condition is a tensor."""
-    if not isinstance(condition, (_core.Tensor, KerasTensor)):
+    if not isinstance(condition, (tf.Tensor, KerasTensor)):
         condition = tf.convert_to_tensor(condition)
     if condition.dtype != tf.bool and condition.dtype != "bool":
         condition = tf.cast(condition, tf.bool)

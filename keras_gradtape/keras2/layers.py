@@ -14,8 +14,7 @@ from keras.src.layers.core import input_layer
 from keras.src.layers.layer import Layer
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.autograph.conversion import _is_library, conv
+from gradtape.backend import current_trace, is_library, with_autograph
 from keras_gradtape.keras2.losses import name_first
 
 # Accepted by Keras 2 and without a meaning any more.
@@ -112,13 +111,13 @@ def _subclassed(cls: type, **kwargs: Any) -> None:
     """A layer of the user's: its `call` may use `if` and `while` over tensors, in functions too."""
     super(Layer, cls).__init_subclass__(**kwargs)
     call = cls.__dict__.get("call")
-    if type(call) is FunctionType and not _is_library(cls.__module__):
+    if type(call) is FunctionType and not is_library(cls.__module__):
 
         @functools.wraps(call)
         def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if _core.current_trace() is None:
+            if current_trace() is None:
                 return call(self, *args, **kwargs)
-            return conv(call)(self, *args, **kwargs)
+            return with_autograph(call)(self, *args, **kwargs)
 
         cls.call = traced_call  # type: ignore[attr-defined]
 
@@ -140,7 +139,7 @@ def _by_position(call: Any) -> Any:
             names = list(inspect.signature(self.call).parameters)
             kept = [args[0]]
             for name, value in zip(names[1:], args[1:], strict=False):
-                if isinstance(value, (_core.Tensor, _core.Variable, KerasTensor)) and len(kept) == len(
+                if isinstance(value, (tf.Tensor, tf.Variable, KerasTensor)) and len(kept) == len(
                     args[: names.index(name)]
                 ):
                     kept.append(value)

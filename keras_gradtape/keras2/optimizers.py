@@ -13,9 +13,7 @@ from keras.src.optimizers import base_optimizer, loss_scale_optimizer, optimizer
 from keras.src.optimizers.muon import Muon
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.optimizers.step import want_scale
-from gradtape.optimizers import Optimizer as NativeOptimizer
+from gradtape.backend import want_scale
 from keras_gradtape.keras2.tracking import keras_variable
 from keras_gradtape.src.optimizer import make_scale
 
@@ -74,7 +72,7 @@ def _accepting(init: Any) -> Any:
         if isinstance(learning_rate, (tf.Variable, backend.Variable)):
             kept = keras_variable(learning_rate)
             learning_rate = float(kept.numpy())
-        elif isinstance(learning_rate, (int, np.generic, np.ndarray, _core.Tensor)):
+        elif isinstance(learning_rate, (int, np.generic, np.ndarray, tf.Tensor)):
             learning_rate = float(learning_rate)
         init(self, learning_rate, *args, **kwargs)
         if kept is not None:
@@ -128,7 +126,7 @@ def _get(get: Any) -> Any:
     @functools.wraps(get)
     def converted(identifier: Any) -> Any:
         """Also for an optimizer of `tf.optimizers`: one of Keras with the same options."""
-        if isinstance(identifier, NativeOptimizer):
+        if isinstance(identifier, tf.optimizers.Optimizer):
             rate = identifier._learning_rate
             config = {k: v for k, v in identifier.get_config().items() if k not in ("learning_rate", "name")}
             return getattr(optimizers, type(identifier).__name__)(

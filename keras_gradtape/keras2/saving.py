@@ -18,7 +18,7 @@ from keras.src.models.model import Model
 from keras.src.saving import saving_api, saving_lib
 
 import gradtape as tf
-from gradtape.train import files
+from gradtape.backend import checkpoint_exists, update_state
 
 _FILES = (".h5", ".hdf5", ".keras", ".weights.json")
 _INSIDE = "model.keras"  # in the folder of a model
@@ -90,7 +90,7 @@ def _save_weights(save: Any) -> Any:
                 os.replace(part, path)
         else:
             tf.train.Checkpoint(self).write(path)
-            files.update_state(os.path.dirname(path) or ".", path)
+            update_state(os.path.dirname(path) or ".", path)
 
     return save_weights
 
@@ -102,7 +102,7 @@ def _load_weights(load: Any) -> Any:
         options.pop("options", None)
         if not options.get("by_name"):
             options.pop("by_name", None)
-        if files.exists(path):
+        if checkpoint_exists(path):
             return tf.train.Checkpoint(self).read(path)
         if not _is_file(path) and os.path.isfile(path + _WEIGHTS):
             path += _WEIGHTS

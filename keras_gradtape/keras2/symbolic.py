@@ -3,13 +3,12 @@
 Keras 3 refuses this; in Keras 2 such a call became a layer of the model. Here it becomes an operation of
 the model, named after the function, so that models can be copied and saved.
 
-Public functions hand calls with a `KerasTensor` among their arguments over (`_core.take_calls`), from the moment that
+Public functions hand calls with a `KerasTensor` among their arguments over (`take_calls`), from the moment that
 `tf.keras` is first used.
 """
 
 from __future__ import annotations
 
-import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -19,9 +18,8 @@ from keras.src.ops.operation import Operation
 from keras.src.saving import register_keras_serializable
 from keras.src.utils.naming import uniquify
 
-from gradtape import _core
-from gradtape._src.base.shape import TensorShape
-from gradtape._src.ops import PUBLIC, TABLE
+import gradtape as tf
+from gradtape.backend import PUBLIC, OneCall, op, take_calls
 
 # Functions that take functions: these are called with tensors, whatever they close over.
 _LEFT_ALONE = frozenset(
@@ -65,12 +63,12 @@ _names: dict[int, str] = {}
 
 
 def _function(name: str) -> Any:
-    return TABLE[name[3:]].op if name.startswith("op:") else _public[name]
+    return op(name[3:]) if name.startswith("op:") else _public[name]
 
 
 def _call_later(function: Any, args: tuple, kwargs: dict) -> Any:
     """A call as an operation of the model; called by public functions with symbolic inputs among their arguments."""
-    name = _names.get(id(function)) or (isinstance(function, _core.Op) and f"op:{function.op_name}")
+    name = _names.get(id(function)) or (hasattr(function, "op_name") and f"op:{function.op_name}")
     if not name or name in _LEFT_ALONE or name.startswith("random."):
         return NotImplemented
     return TFOperation(name, name=uniquify(f"tf.{name.removeprefix('op:')}"))(*args, **kwargs)
@@ -86,17 +84,17 @@ def _refuse(self: Any, *_: Any) -> Any:
 def install(keras: ModuleType) -> None:
     KerasTensor.__tf_tensor__ = _refuse
     KerasTensor.__index__ = _refuse
-    KerasTensor.get_shape = lambda self: TensorShape(self.shape)
-    _core.take_calls(KerasTensor, _call_later)
+    KerasTensor.get_shape = lambda self: tf.TensorShape(self.shape)
+    take_calls(KerasTensor, _call_later)
     _public.update(PUBLIC)
     for space, part in (
-        ("image", importlib.import_module("gradtape.image")),
+        ("image", tf.image),
         ("keras.backend", keras.backend),
     ):
         _public.update(
             (f"{space}.{n}", f)
             for n, f in vars(part).items()
-            if isinstance(f, (FunctionType, _core.Composite)) and n[0] != "_"
+            if isinstance(f, (FunctionType, OneCall)) and n[0] != "_"
         )
     for name, function in _public.items():
         _names.setdefault(id(function), name)

@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape._src.base.dtypes import DType
-from gradtape._src.tensors.composite import CompositeTensor
-from gradtape.summary import encode
+from gradtape.backend import CompositeTensor, summary_metadata
 
 
 class StandIn:
@@ -48,7 +46,7 @@ def _saving(module: Any) -> None:
     def serialize_keras_object(obj: Any) -> Any:
         if isinstance(obj, tf.TensorShape):
             return obj.as_list() if obj.rank is not None else None
-        return obj.name if isinstance(obj, DType) else original(obj)
+        return obj.name if isinstance(obj, tf.DType) else original(obj)
 
     module.serialize_keras_object = serialize_keras_object
 
@@ -254,7 +252,7 @@ def _model_summary(name: str, data: Any, step: Any = None) -> Any:
     except Exception as e:  # whatever a custom layer raises, training goes on
         warnings.warn(f"Model failed to serialize as JSON. Ignoring... {e}", stacklevel=2)
         return False
-    about = encode.metadata("graph_keras_model", 0, None, b"1")
+    about = summary_metadata("graph_keras_model", 0, None, b"1")
     return tf.summary.write(name, words, step, about)
 
 

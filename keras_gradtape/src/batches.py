@@ -7,6 +7,7 @@ memory, cut by a loop without detours, and `tf.data` of gradtape, which Keras ta
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,12 +20,11 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.tensors import conversion, text
-from gradtape._src.tensors import random as _random
+from gradtape.backend import Seeds, from_buffer, from_strings, isolated, isolated_seeds, strings_of
 from keras_gradtape.src.ops.core import is_ragged
 
-Tensor = _core.Tensor
+Tensor = tf.Tensor
+_STRING = tf.string._code
 
 
 class Batches(EpochIterator):
@@ -101,7 +101,7 @@ def _array_batches(adapter: Any, group: Any = None) -> Iterator:
     codes = [None if a is None else _code(a) for a in arrays]
     for k, w in enumerate(words):
         if w is not None:
-            arrays[k], codes[k] = w, text.STRING
+            arrays[k], codes[k] = w, _STRING
     pack = _packer(inputs)
     count, size, shuffle = adapter._num_samples, adapter._batch_size, adapter._shuffle
     seeds = _common_seeds(group) if shuffle else None
@@ -116,7 +116,7 @@ def _array_batches(adapter: Any, group: Any = None) -> Iterator:
             rows = slice(start, stop)
         yield pack([
             None if a is None else a[rows] if code is None
-            else text.make(a[rows]) if code == text.STRING else _core.from_buffer(a[rows], code)
+            else from_strings(a[rows]) if code == _STRING else from_buffer(a[rows], code)
             for a, code in zip(arrays, codes, strict=True)
         ])  # fmt: skip
 
@@ -124,23 +124,23 @@ def _array_batches(adapter: Any, group: Any = None) -> Iterator:
 def _words(x: Any) -> np.ndarray | None:
     """The strings of a tensor, or of an array of `str`; None for anything else."""
     if isinstance(x, np.ndarray) and x.dtype == object and all(isinstance(e, str) for e in x):
-        x = text.convert(x)
-    return text.array_of(x) if text.is_text(x) else None
+        x = tf.convert_to_tensor(x)
+    return strings_of(x) if isinstance(x, Tensor) and x.dtype is tf.string else None
 
 
 def _common_seeds(group: Any) -> Any:
     """Seeds of a shuffle; those of worker 0 in all workers, which take parts of the same batches."""
-    seeds = _random.isolated_seeds()
+    seeds = isolated_seeds()
     if group is None or group.size == 1:
         return seeds
-    given = _random.unseeded.getrandbits(31) if seeds.given is None else seeds.given
+    given = secrets.randbits(31) if seeds.given is None else seeds.given
     (common,) = group.broadcast([tf.constant(given, tf.int64)])
-    return _random.Seeds(int(common))
+    return Seeds(int(common))
 
 
 def _shuffled(start: int, stop: int, seeds: Any) -> np.ndarray:
     """The numbers from `start` to `stop` in random order."""
-    with _random.isolated(seeds):
+    with isolated(seeds):
         return tf.random.shuffle(tf.range(start, stop, dtype=tf.int64)).numpy()
 
 
@@ -148,7 +148,7 @@ def _code(array: np.ndarray) -> int | None:
     """The type number of tensors with such elements; None for what is not a tensor (text)."""
     if array.dtype.kind in "OUSVMm" or not array.dtype.isnative:
         return None
-    return conversion.convert(array[:0]).dtype._code
+    return tf.convert_to_tensor(array[:0]).dtype._code
 
 
 def _packer(structure: Any) -> Any:

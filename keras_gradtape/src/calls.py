@@ -24,12 +24,11 @@ from keras.src.models.functional import Functional
 from keras.src.utils import python_utils, traceback_utils
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.base.dtypes import BY_CODE
+from gradtape.backend import BY_CODE
 from keras_gradtape.src.ops.core import Variable, convert_to_tensor
 from keras_gradtape.src.replicas import scale_loss_for_distribution
 
-Tensor = _core.Tensor
+Tensor = tf.Tensor
 _MOST_SHAPES = 16
 # Attributes that the note of a layer depends on.
 _DEPENDS_ON = frozenset(

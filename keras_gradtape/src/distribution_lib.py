@@ -2,7 +2,7 @@
 
 What a backend gives to `keras.src.distribution`: devices, processes, meshes, layouts. While a distribution is set, variables
 are made on its mesh (`ops/core.py`) and the steps of a model run on the engine of the mesh (`trainer.py`,
-`gradtape/_src/engines/xla/mesh.py`). JAX, the extra `gradtape[xla]`, is imported when one of these is first called.
+`mesh` of `gradtape/backend.py`). JAX, the extra `gradtape[xla]`, is imported when one of these is first called.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from keras.src import tree
 from keras.src.backend.common import global_state
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src import engines
-from gradtape._src.graph.ir import is_symbolic
-from gradtape._src.graph.trace import Trace
+from gradtape import backend
+from gradtape.backend import is_symbolic
 
-Tensor = _core.Tensor
+Tensor = tf.Tensor
 
 
 def _jax() -> Any:
     """JAX; its CPU has as many devices as `tf.config.set_logical_device_configuration` says."""
-    engines.need_jax("keras.distribution")
+    backend.need_jax("keras.distribution")
     import jax
 
     count = len(tf.config.list_logical_devices("CPU"))
@@ -139,24 +137,10 @@ def distribute_tensor(tensor: Any, layout: Any) -> Any:
     if find_spec("jax") is not None and isinstance(tensor, _jax().Array):
         return _jax_distributed(tensor, sharding)
     if is_symbolic(tensor):
-        return _relaid(tensor, sharding)
-    from gradtape._src.engines.xla import mesh
-
+        return backend.mesh.relaid(tensor, sharding)
     result = tensor._detach() if isinstance(tensor, Tensor) else tf.convert_to_tensor(tensor)
-    mesh.put(result, sharding)
+    backend.mesh.put(result, sharding)
     return result
-
-
-def _relaid(tensor: Any, sharding: Any) -> Any:
-    """A tensor of a trace in another layout, if the trace is for a mesh."""
-    trace = _core.current_trace()
-    if not isinstance(trace, Trace) or trace.engine is engines.NATIVE:
-        return tensor
-    from gradtape._src.engines.xla import mesh
-
-    if not isinstance(trace.engine, mesh.OnMesh):
-        return tensor
-    return mesh.Relayout(sharding)([tensor], [(tuple(tensor.shape), tensor.dtype._code)])[0]
 
 
 def _jax_distributed(array: Any, sharding: Any) -> Any:
@@ -174,20 +158,16 @@ def distribute_data_input(per_process_batch: Any, layout: Any, batch_dim_name: s
     jax, sharding = _jax(), _sharding(layout)
     if isinstance(per_process_batch, jax.Array):
         return jax.make_array_from_process_local_data(sharding, per_process_batch)
-    from gradtape._src.engines.xla import mesh
-
     x = per_process_batch
     x = x if isinstance(x, Tensor) else tf.convert_to_tensor(x)
     if jax.process_count() == 1:
         result = x._detach()
-        mesh.put(
-            result,
-            sharding if _is_divisible(x._dims, sharding) else mesh.engine_over(sharding.mesh).everywhere,
-        )
+        if _is_divisible(x._dims, sharding):
+            backend.mesh.put(result, sharding)
+        else:
+            backend.mesh.put_everywhere(result, sharding.mesh)
         return result
-    with mesh.enable_x64(True):
-        array = jax.make_array_from_process_local_data(sharding, np.array(x.numpy()))
-    return _core.from_device(array, tuple(array.shape), x.dtype._code)
+    return backend.mesh.from_parts(x, sharding)
 
 
 def _is_divisible(shape: tuple[int, ...], sharding: Any) -> bool:
@@ -201,9 +181,7 @@ def _is_divisible(shape: tuple[int, ...], sharding: Any) -> bool:
 def distribute_variable(value: Any, layout: Any) -> Any:
     """Puts the value of a `tf.Variable` on a mesh, where it stays."""
     if layout is not None:
-        from gradtape._src.engines.xla import mesh
-
-        mesh.put(value, _sharding(layout))
+        backend.mesh.put(value, _sharding(layout))
     return value
 
 
@@ -217,10 +195,8 @@ def current() -> Any:
 
 def on_mesh(distribution: Any) -> Any:
     """A scope in which functions run on the mesh of a distribution."""
-    engines.need_jax("keras.distribution")
-    from gradtape._src.engines.xla import mesh
-
-    return engines.placed(mesh.engine_over(distribution.device_mesh.backend_mesh))
+    backend.need_jax("keras.distribution")
+    return backend.mesh.on_mesh(distribution.device_mesh.backend_mesh)
 
 
 def gathered(results: Any) -> Any:
@@ -231,7 +207,7 @@ def gathered(results: Any) -> Any:
     from jax.experimental import multihost_utils
 
     def whole(x: Any) -> Any:
-        (array,) = _core.device_arrays([x]) if isinstance(x, Tensor) else (None,)
+        array = backend.mesh.array_of(x) if isinstance(x, Tensor) else None
         if not isinstance(array, jax.Array) or array.is_fully_addressable or array.is_fully_replicated:
             return x
         return tf.convert_to_tensor(multihost_utils.process_allgather(array, tiled=True))

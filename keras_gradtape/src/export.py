@@ -16,9 +16,7 @@ from keras.src.export.export_utils import make_input_spec
 from keras.src.utils import io_utils
 
 import gradtape as tf
-from gradtape._src import engines
-from gradtape._src.functions.function import Function
-from gradtape.export import write
+from gradtape.backend import Function, need_jax
 
 
 class SavedModelExportArchive:
@@ -27,7 +25,7 @@ class SavedModelExportArchive:
     def __init__(self) -> None:
         self._endpoints: dict[str, Any] = {}
         self._options: dict[str, dict] = {}
-        engines.need_jax("model.export")
+        need_jax("model.export")
 
     def track(self, resource: Any) -> None:
         """Checks that a layer or model is built; its variables are found where endpoints use them."""
@@ -82,7 +80,7 @@ class SavedModelExportArchive:
         """Writes all endpoints to a folder."""
         if not self._endpoints:
             raise ValueError("No endpoints have been set yet. Call add_endpoint().")
-        write(os.fspath(filepath), self._endpoints, self._options)
+        tf.export.write(os.fspath(filepath), self._endpoints, self._options)
         if verbose:
             io_utils.print_msg(
                 f"Saved artifact at '{filepath}': StableHLO, for jax and for tf.saved_model.load of gradtape. Endpoints:\n"

@@ -23,18 +23,26 @@ from keras.src.optimizers.loss_scale_optimizer import LossScaleOptimizer
 from keras.src.optimizers.schedules.learning_rate_schedule import LearningRateSchedule
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.base import replicas
-from gradtape._src.base.calls import one_call
-from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import Untraceable
-from gradtape._src.optimizers import step as native
-from gradtape._src.optimizers import summed
-from gradtape._src.optimizers.programs import Programs, flattened, held
-from gradtape._src.tensors.indexed_slices import IndexedSlices
+from gradtape.backend import (
+    Programs,
+    Untraceable,
+    aside,
+    assign_tracker,
+    between_replicas,
+    current_replica,
+    current_trace,
+    flattened,
+    held,
+    one_call,
+    present,
+    set_all,
+    step_in_replica,
+    summed_rows,
+)
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 from keras_gradtape.src.ops.numpy import multiply
 
+IndexedSlices = tf.IndexedSlices
 Base = base_optimizer.BaseOptimizer
 
 # What a subclass may define and still be traced: the rest takes part in a step.
@@ -56,7 +64,7 @@ def apply_gradients(
 
     Keras 2's keywords say whether they are sums already.
     """
-    replica = replicas.current()
+    replica = current_replica()
     if replica is None:
         return _apply_pairs(self, grads_and_vars)
     grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is Keras')
@@ -79,7 +87,7 @@ def _apply_pairs(self: Any, grads_and_vars: Any) -> Any:
 
 def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> None:
     """Takes one step; by default over the variables it was built with."""
-    replica = replicas.current()
+    replica = current_replica()
     if replica is None or not len(grads):
         _apply_grads(self, grads, trainable_variables)
     else:
@@ -111,7 +119,7 @@ def _in_replica(
         finally:
             del self.__dict__["_is_clipped"]
 
-    summed.in_replica(replica, grads, clip, apply_sums, aggregate)
+    step_in_replica(replica, grads, clip, apply_sums, aggregate)
 
 
 def _clip_gradients(self: Any, grads: Any) -> Any:
@@ -161,7 +169,7 @@ def set_weights(self: Any, weights: Any) -> None:
     """Sets `variables` to the values `get_weights` gave: all of them, or none."""
     if not self.built:
         Base.set_weights(self, weights)  # raises
-    native.set_all(self._variables, list(weights))
+    set_all(self._variables, list(weights))
 
 
 def load_own_variables(self: Any, store: Any) -> None:
@@ -169,7 +177,7 @@ def load_own_variables(self: Any, store: Any) -> None:
     if len(store.keys()) != len(self.variables):
         Base.load_own_variables(self, store)  # warns
     else:
-        native.set_all(self.variables, [store[str(i)] for i in range(len(self.variables))])
+        set_all(self.variables, [store[str(i)] for i in range(len(self.variables))])
 
 
 def make_scale(self: Any) -> None:
@@ -179,7 +187,7 @@ def make_scale(self: Any) -> None:
     function would keep that number for ever.
     """
     if "dynamic_scale" not in self.__dict__:
-        with aside(), replicas.between(), backend.name_scope(self.name, caller=self):
+        with aside(), between_replicas(), backend.name_scope(self.name, caller=self):
             for name, dtype, value in (
                 ("step_counter", "int", 0),
                 ("dynamic_scale", "float32", self.initial_scale),
@@ -223,7 +231,7 @@ def install() -> None:
 
 def _inline() -> bool:
     """Whether a step belongs to something larger: a traced function, or a tape that follows assignments."""
-    return _core.current_trace() is not None or _core.assign_tracker() is not None or in_stateless_scope()
+    return current_trace() is not None or assign_tracker() is not None or in_stateless_scope()
 
 
 _TRACEABLE: dict[type, bool] = {}
@@ -274,16 +282,16 @@ def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[
     if in_stateless_scope():
         return grads, variables
     variables = list(variables)
-    present = native.present(grads, variables)
+    pairs = present(grads, variables)
     _build(self, variables)
     self._check_variables_are_known(variables)
-    return present
+    return pairs
 
 
 def _build(self: Any, variables: Any) -> None:
     """Makes the state of an optimizer, once and at once, also while a function is traced."""
     if not self.built and variables is not None and not in_stateless_scope():
-        with aside(), replicas.between(), backend.name_scope(self.name, caller=self):
+        with aside(), between_replicas(), backend.name_scope(self.name, caller=self):
             self.build(list(variables))
         self.built = True
 
@@ -345,7 +353,7 @@ def _update_rows(self: Any, g: IndexedSlices, variable: Any, learning_rate: Any)
     if type(self) is sgd.SGD:
         change = g.values * rate
     else:
-        g = native._summed(g)
+        g = summed_rows(g)
         accumulator = self._accumulators[self._get_variable_index(variable)]._value
         squares = tf.square(g.values)
         total = tf.gather(accumulator._read(), g.indices) + squares

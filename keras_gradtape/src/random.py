@@ -13,8 +13,7 @@ from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import gradtape as tf
-from gradtape._src.base.calls import one_call_each
-from gradtape._src.state import initializers
+from gradtape.backend import one_call_each, seed_initializers_by
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 
 __all__ = [
@@ -30,7 +29,7 @@ def _seed_of_initializers() -> int | None:
     return None if global_state.get_global_attribute("global_random_seed") is None else make_default_seed()
 
 
-initializers.keras_seed[:] = [_seed_of_initializers]
+seed_initializers_by(_seed_of_initializers)
 
 
 def _seed(seed: Any) -> Any:

@@ -9,12 +9,9 @@ from typing import Any
 from keras.src.backend.common import global_state
 
 import gradtape as tf
-from gradtape._src.base import nest, replicas
-from gradtape.distribute import variables
-from gradtape.distribute.inputs import cut
-from gradtape.distribute.replicas import carriers
-from gradtape.distribute.values import DistributedValues
+from gradtape.backend import between_replicas, carriers, cut, settling
 
+DistributedValues = tf.distribute.DistributedValues
 _AGGREGATION = {
     "none": tf.VariableAggregation.NONE, "sum": tf.VariableAggregation.SUM, "mean": tf.VariableAggregation.MEAN,
     "only_first_replica": tf.VariableAggregation.ONLY_FIRST_REPLICA,
@@ -34,7 +31,7 @@ def in_strategy(variable: Any, value: Any) -> Any:
         or not tf.as_dtype(variable._dtype).is_floating
     )
     # The first replica that comes to a layer builds it; to the others it is built.
-    with replicas.between(), variables.settling() if layers else contextlib.nullcontext():
+    with between_replicas(), settling() if layers else contextlib.nullcontext():
         return tf.Variable(
             value,
             dtype=variable._dtype,
@@ -102,14 +99,14 @@ def in_replicas(strategy: Any, step: Callable, reduction: str) -> Callable:
 
     def whole(data: Any) -> Any:
         outputs = strategy.run(step, args=(data,))
-        return nest.map_structure(mean if reduction == "mean" else concat, outputs)
+        return tf.nest.map_structure(mean if reduction == "mean" else concat, outputs)
 
     return whole
 
 
 def whole_batch(data: Any) -> Any:
     """A batch with the parts of the first replica in place of those of all: as an example of its shapes."""
-    return nest.map_structure(lambda x: x.values[0] if isinstance(x, DistributedValues) else x, data)
+    return tf.nest.map_structure(lambda x: x.values[0] if isinstance(x, DistributedValues) else x, data)
 
 
 def gathered(strategy: Any, outputs: Any) -> Any:
@@ -119,6 +116,6 @@ def gathered(strategy: Any, outputs: Any) -> Any:
 
 def parts_of(strategy: Any, data: Any) -> Any:
     """A batch cut into parts, unless it comes from a distributed dataset. Not in a graph, which may serve all sizes."""
-    if any(isinstance(x, DistributedValues) for x in nest.flatten(data)):
+    if any(isinstance(x, DistributedValues) for x in tf.nest.flatten(data)):
         return data
-    return cut(strategy, nest.map_structure(lambda x: x if x is None else tf.convert_to_tensor(x), data))
+    return cut(strategy, tf.nest.map_structure(lambda x: x if x is None else tf.convert_to_tensor(x), data))

@@ -14,11 +14,11 @@ from typing import Any
 from keras.src import tree
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.base.calls import one_call
-from gradtape._src.ops.comparison import select as _select
+from gradtape.backend import current_trace, one_call, op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import common
+
+_select = op("select")
 
 __all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn", "unstack"]
 
@@ -52,7 +52,7 @@ def _run(
       The last outputs; all outputs, or with `keep_all` False the last, along `time_axis`; the last states.
     """
     count = sequences[0].shape[0]
-    if unroll or count <= short or _core.current_trace() is None:
+    if unroll or count <= short or current_trace() is None:
         return _unrolled(step, sequences, states, backwards, keep_all, time_axis)
     if backwards:
         sequences = [tf.reverse(s, [0]) for s in sequences]
@@ -134,7 +134,7 @@ def rnn(
         mask = convert_to_tensor(mask, "bool")
         mask = mask if time_major else _swapped(mask)
         mask = tf.squeeze(mask, -1) if mask.ndim == 3 and mask.shape[-1] == 1 else mask
-    elif isinstance(input_length, (_core.Tensor, _core.Variable)):
+    elif isinstance(input_length, (tf.Tensor, tf.Variable)):
         mask = tf.reshape(tf.range(count), [count, 1]) < tf.reshape(
             tf.cast(input_length, "int32"), [1, batch]
         )
@@ -221,7 +221,7 @@ def _times_met(loop: Callable, options: tuple, kinds: tuple) -> list[int]:
 
 def _often(loop: Callable, options: tuple, tensors: list) -> Any:
     """`loop(options, *tensors)`; what is called eagerly a second time is compiled."""
-    if _core.current_trace() is not None:
+    if current_trace() is not None:
         return loop(options, *tensors)
     times = _times_met(loop, options, tuple([(t.shape, t.dtype) for t in tensors]))
     if times[0]:

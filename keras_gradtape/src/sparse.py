@@ -1,6 +1,6 @@
 """Keras' ops on sparse tensors, as on TensorFlow: which of them are sparse again, and how they are computed.
 
-A call of an op with a `tf.SparseTensor` among its arguments comes here (`gradtape/sparse/dispatch.py`); calls on tensors
+A call of an op with a `tf.SparseTensor` among its arguments comes here (`sparse_calls`); calls on tensors
 never look. What is not in the table at the end takes dense tensors only.
 """
 
@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape._src.ops.static import array_of
-from gradtape.sparse import dispatch
-from gradtape.sparse.ordering import keys_of, places_at
-from gradtape.sparse.tensor import SparseTensor, made, places_of, sizes_of
+from gradtape.backend import array_of, keys_of, made, places_at, places_of, sizes_of, sparse_calls
 from keras_gradtape.src.ops import core, nn, numpy
 
 _ZERO_STAYS = """abs absolute arcsin arcsinh arctan arctanh ceil conj conjugate copy expm1 fabs floor imag log1p negative
@@ -26,7 +23,7 @@ _ZERO_CHANGES = (
 
 
 def is_sparse(x: Any) -> bool:
-    return isinstance(x, SparseTensor)
+    return isinstance(x, tf.SparseTensor)
 
 
 def dense(x: Any) -> Any:
@@ -161,7 +158,7 @@ def _take(x: Any, indices: Any, axis: Any = None) -> Any:
     return numpy.take(dense(x), dense(indices), axis)
 
 
-dispatch.TABLE.update(
+sparse_calls.update(
     {
         **{getattr(numpy, name): _of_values(getattr(numpy, name)) for name in _ZERO_STAYS.split()},
         **{getattr(numpy, name): _of_dense(getattr(numpy, name)) for name in _ZERO_CHANGES.split()},

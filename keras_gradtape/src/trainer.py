@@ -18,14 +18,12 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import python_utils, traceback_utils
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.autograph.conversion import conv
-from gradtape._src.functions.function import Function
+from gradtape.backend import Function, with_autograph
 from keras_gradtape.src import distribution_lib, replicas, workers
 from keras_gradtape.src.batches import Batches
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor, shape
 
-Tensor = _core.Tensor
+Tensor = tf.Tensor
 
 
 # Shapes of batches that a step is traced for one by one; then it is traced once for all sizes.
@@ -46,8 +44,8 @@ class Step:
             "name": getattr(step, "__name__", "step"), "autograph": False, "reduce_retracing": True,
             "jit_compile": jit_compile or None,
         }  # fmt: skip
-        self.plain = Function(lambda *data: conv(step)(data), **options)
-        self.nested = Function(lambda data: conv(step)(data), **options)
+        self.plain = Function(lambda *data: with_autograph(step)(data), **options)
+        self.nested = Function(lambda data: with_autograph(step)(data), **options)
         self.plain._exact_traces = self.nested._exact_traces = _EXACT_TRACES
 
     def __call__(self, data: Any) -> Any:
@@ -158,7 +156,7 @@ class Trainer(BaseTrainer):
     def _distributed(self, strategy: Any, step: Callable, join: Callable[[list], Any]) -> Callable:
         """The same in the replicas of a strategy, each with its part of a batch."""
         reduction = "concat" if join is _concatenated else "mean"
-        compiled = Step(replicas.in_replicas(strategy, conv(step), reduction), self.run_eagerly)
+        compiled = Step(replicas.in_replicas(strategy, with_autograph(step), reduction), self.run_eagerly)
         built: list[bool] = []
 
         def one(data: Any) -> Any:

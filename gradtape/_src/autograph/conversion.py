@@ -93,7 +93,7 @@ def conv(f: Any) -> Any:
     if isinstance(f, (type, _core.Op)):
         return f
     call = getattr(kind, "__call__", None)  # noqa: B004
-    if type(call) is types.FunctionType and call is not None and not _is_library(kind.__module__):
+    if type(call) is types.FunctionType and call is not None and not is_library(kind.__module__):
         made = _converted(call)
         return f if made is call else types.MethodType(made, f)
     return f
@@ -112,13 +112,13 @@ def convert(f: Callable) -> Callable:
     return _converted(f, asked=True)
 
 
-def _is_library(module: str | None) -> bool:
+def is_library(module: str | None) -> bool:
     return module is None or module.partition(".")[0] in _LIBRARIES
 
 
 def _converted(f: types.FunctionType, asked: bool = False) -> Callable:
     marks = f.__dict__
-    if _MARK in marks or _NEVER in marks or (not asked and _is_library(f.__module__)):
+    if _MARK in marks or _NEVER in marks or (not asked and is_library(f.__module__)):
         return f
     code = f.__code__
     key = (code, code.co_filename)

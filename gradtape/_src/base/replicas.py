@@ -24,6 +24,11 @@ class NeedsOthers(NotImplementedError):
     """
 
 
+def is_set() -> bool:
+    """Whether the scope of a strategy is open."""
+    return place.now() is not None
+
+
 def current() -> Any:
     """The context of the replica that this thread runs in, if it is one of several; otherwise None."""
     now = place.now()

@@ -150,15 +150,15 @@ def mapped(f: Any, g: Any) -> Any:
 def clipped(opt: Optimizer, grads: list[Any]) -> list[Any]:
     """The gradients with bounded norms or values, as the optimizer says."""
     if opt.clipnorm:
-        return [ops.clip_by_norm(_summed(g), opt.clipnorm) for g in grads]
+        return [ops.clip_by_norm(summed_rows(g), opt.clipnorm) for g in grads]
     if opt.clipvalue:
-        return [ops.clip_by_value(_summed(g), -opt.clipvalue, opt.clipvalue) for g in grads]
+        return [ops.clip_by_value(summed_rows(g), -opt.clipvalue, opt.clipvalue) for g in grads]
     if opt.global_clipnorm:
-        return ops.clip_by_global_norm([_summed(g) for g in grads], opt.global_clipnorm)[0]
+        return ops.clip_by_global_norm([summed_rows(g) for g in grads], opt.global_clipnorm)[0]
     return grads
 
 
-def _summed(g: Any) -> Any:
+def summed_rows(g: Any) -> Any:
     """A sparse gradient in which no row occurs twice; in the place of repeated rows stand zeros.
 
     The number of rows stays, so that shapes are known: repeats are found by sorting, added up,
@@ -262,7 +262,7 @@ def update_variable(opt: Optimizer, g: Any, v: Any, lr: Any) -> None:
     rows = None
     if isinstance(g, IndexedSlices):
         if opt.touches_rows_only:
-            g = _summed(g)
+            g = summed_rows(g)
             rows, g = g.indices, g.values
         else:
             g = g._dense()

@@ -4,7 +4,7 @@ Two families with TensorFlow's names. `tf.random_normal_initializer` and its fou
 the functions of the core API; `tf.initializers.*` (`GlorotUniform`, ...) are those Keras
 layers use. They share their classes where they do the same. An initializer with a seed gives
 the same values at each call, one without draws anew; after `keras.utils.set_random_seed` those of
-the second family begin with the seeds that Keras draws (`keras_seed`).
+the second family begin with the seeds that Keras draws (`seed_initializers_by`).
 
 The values come from `gradtape._src.tensors.random`, looked up when called: it is above this module.
 """
@@ -139,8 +139,12 @@ class Constant(constant_initializer):
 # --- random ------------------------------------------------------------------------------------
 
 
-keras_seed: list[Callable[[], int | None]] = []
-"""Where `keras_gradtape` says which seed Keras would give an initializer without one: None unless all is seeded."""
+_seed_of_others: list[Callable[[], int | None]] = []
+
+
+def seed_initializers_by(draw: Callable[[], int | None]) -> None:
+    """Lets `draw` say which seed an initializer without one begins with, as Keras does; None for none."""
+    _seed_of_others[:] = [draw]
 
 
 class _Random(Initializer):
@@ -151,7 +155,7 @@ class _Random(Initializer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._default = keras_seed[0]() if keras_seed and self._is_of_keras else None
+        self._default = _seed_of_others[0]() if _seed_of_others and self._is_of_keras else None
 
     def _draw(self, kind: str, shape: list, a: Any, b: Any, dtype: dtypes.DType) -> Any:
         random = _tf().random

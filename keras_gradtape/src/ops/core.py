@@ -15,17 +15,18 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gradtape as tf
-from gradtape import _core
-from gradtape._src.base import nest, replicas
-from gradtape._src.base.calls import one_call
-from gradtape._src.base.contexts import aside
-from gradtape._src.base.dtypes import BY_CODE, DType
-from gradtape._src.base.errors import Untraceable
-from gradtape._src.graph.ir import symbolic
-from gradtape._src.graph.trace import Trace
-from gradtape._src.tensors.composite import CompositeTensor
-from gradtape._src.tensors.conversion import read
-from gradtape.sparse.tensor import SparseTensor
+from gradtape.backend import (
+    BY_CODE,
+    CompositeTensor,
+    Trace,
+    Untraceable,
+    aside,
+    current_trace,
+    one_call,
+    read,
+    strategy_is_set,
+    symbolic,
+)
 from keras_gradtape.src import distribution_lib
 from keras_gradtape.src.ops import float8
 from keras_gradtape.src.replicas import in_strategy
@@ -36,7 +37,8 @@ SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_RAGGED_TENSORS = True
 SUPPORTS_SPARSE_TENSORS = True
 
-Tensor = _core.Tensor
+Tensor = tf.Tensor
+SparseTensor = tf.SparseTensor
 
 
 class Variable(KerasVariable):
@@ -47,7 +49,7 @@ class Variable(KerasVariable):
             self._value = value
             return
         with aside():  # made while a function is traced, it outlives the trace
-            if replicas.place.now() is not None:
+            if strategy_is_set():
                 self._value = in_strategy(self, value)
                 return
             self._value = tf.Variable(value, dtype=self._dtype, trainable=self.trainable, name=self.name)
@@ -68,7 +70,7 @@ class Variable(KerasVariable):
 
     def _direct_assign(self, value: Any) -> None:
         self._value.assign(value)
-        if self._layout is not None and _core.current_trace() is None:
+        if self._layout is not None and current_trace() is None:
             distribution_lib.distribute_variable(self._value, self._layout)
 
     def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Any:
@@ -144,7 +146,7 @@ def dtype_of(dtype: Any) -> Any:
         cached = _DTYPES.get(dtype)
         if cached is not None:
             return cached
-    return dtype if isinstance(dtype, DType) else tf.as_dtype(standardize_dtype(dtype))
+    return dtype if isinstance(dtype, tf.DType) else tf.as_dtype(standardize_dtype(dtype))
 
 
 def _from_anything(x: Any, dtype: Any) -> Any:
@@ -155,7 +157,7 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         x = x.value
         if type(x) is Tensor:
             return x
-    if isinstance(x, _core.Variable):
+    if isinstance(x, tf.Variable):
         return x._read()
     if type(x) in (bool, int, float):
         kind = dtype_of(result_type(type(x)) if dtype is None else dtype)
@@ -188,7 +190,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
 
 
 def _is_ours(x: Any) -> bool:
-    return isinstance(x, (_core.Tensor, _core.Variable, KerasVariable))
+    return isinstance(x, (Tensor, tf.Variable, KerasVariable))
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
@@ -202,20 +204,20 @@ def convert_to_numpy(x: Any) -> np.ndarray:
         x = x.to_tensor()
     if isinstance(x, SparseTensor):
         return x._numpy()
-    if isinstance(x, _core.Tensor) and x._symbol is not None:
+    if isinstance(x, Tensor) and x._symbol is not None:
         raise Untraceable("a layer or metric reads the values of a tensor (keras.ops.convert_to_numpy)")
-    if isinstance(x, (_core.Tensor, _core.Variable, float8.Float8)):
+    if isinstance(x, (Tensor, tf.Variable, float8.Float8)):
         return np.array(x.numpy())
     return np.array(x)
 
 
 def is_tensor(x: Any) -> bool:
-    return isinstance(x, (_core.Tensor, _core.Variable, float8.Float8, SparseTensor)) or is_ragged(x)
+    return isinstance(x, (Tensor, tf.Variable, float8.Float8, SparseTensor)) or is_ragged(x)
 
 
 def is_ragged(x: Any) -> bool:
     """Whether it is a ragged tensor; they are imported where there are some."""
-    return nest.is_composite(type(x)) and isinstance(x, tf.RaggedTensor)
+    return isinstance(x, CompositeTensor) and isinstance(x, tf.RaggedTensor)
 
 
 def shape(x: Any) -> tuple:
@@ -273,7 +275,7 @@ def _output_spec(fn: Callable, args: tuple, kwargs: dict, traced: bool) -> Any:
 
 
 def _shapes(fn: Callable, args: tuple, kwargs: dict, traced: bool, length: int) -> Any:
-    outer = _core.current_trace()
+    outer = current_trace()
     trace = Trace(outer if isinstance(outer, Trace) else None)
 
     def enter(x: Any) -> Any:
@@ -312,9 +314,9 @@ def _tensors(x: Any) -> Any:
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
-    if isinstance(pred, (KerasVariable, _core.Variable)):
+    if isinstance(pred, (KerasVariable, tf.Variable)):
         pred = convert_to_tensor(pred)
-    if isinstance(pred, _core.Tensor) and pred._symbol is not None:
+    if isinstance(pred, Tensor) and pred._symbol is not None:
         return tf.cond(convert_to_tensor(pred, "bool"), true_fn, false_fn)
     return true_fn() if pred else false_fn()
 
@@ -337,7 +339,7 @@ def while_loop(cond: Callable, body: Callable, loop_vars: Any, maximum_iteration
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
-    if not any(_is_ours(b) for b in (lower, upper)) and _core.current_trace() is None:
+    if not any(_is_ours(b) for b in (lower, upper)) and current_trace() is None:
         for i in range(lower, upper):
             init_val = body_fun(i, init_val)
         return init_val

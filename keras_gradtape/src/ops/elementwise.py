@@ -14,8 +14,7 @@ from typing import Any
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape._src.ops.arithmetic import clip as _clip
-from gradtape._src.ops.exponential import trunc as _trunc
+from gradtape.backend import op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import (
     INTEGERS,
@@ -26,6 +25,9 @@ from keras_gradtape.src.ops.types import (
     floating,
     result_type,
 )
+
+_clip = op("clip")
+_trunc = op("trunc")
 
 # ---- in floats ----------------------------------------------------------------------------------
 

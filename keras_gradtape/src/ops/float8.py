@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradtape as tf
-from gradtape._src.base.dtypes import DType
 
 
 class _Format(NamedTuple):
-    dtype: DType
+    dtype: tf.DType
     mantissa: int  # bits
     smallest: int  # exponent of the smallest normal number
     largest: float

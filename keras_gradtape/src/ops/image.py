@@ -3,7 +3,7 @@
 The functions live in `image_colour`, `image_filters`, `image_resizing` and `image_sampling`.
 """
 
-from gradtape._src.base.calls import one_call_each
+from gradtape.backend import one_call_each
 from keras_gradtape.src.ops.image_colour import hsv_to_rgb, rgb_to_grayscale, rgb_to_hsv
 from keras_gradtape.src.ops.image_filters import gaussian_blur, sobel_edges
 from keras_gradtape.src.ops.image_resizing import RESIZE_INTERPOLATIONS, resize, scale_and_translate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gradtape as tf
-from gradtape.image.colour import coloured_with, hue_and_range, saturation_of
+from gradtape.backend import coloured_with, hue_and_range, saturation_of
 from keras_gradtape.src.ops.image_layout import channels_axis, converted, wide
 
 _BRIGHTNESS = (0.2989, 0.5870, 0.1140)  # of red, green and blue

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-from gradtape.image.resampling import resized as _resized
-from gradtape.image.resize import _nearest
+from gradtape.backend import nearest, resized
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.image_layout import Layout, converted, want_one_of, wide
 
@@ -51,9 +50,9 @@ def resize(
     elif pad_to_aspect_ratio:
         y = _padded(y, height, width, fill_value)
     if interpolation == "nearest":
-        y = _nearest(y, height, width)
+        y = nearest(y, height, width)
     else:
-        y = _resized(y, height, width, interpolation, bool(antialias))
+        y = resized(y, height, width, interpolation, bool(antialias))
     y = layout.back(y)
     return tf.cast(y, x.dtype) if x.dtype.is_floating else y
 

@@ -14,8 +14,7 @@ import numpy as np
 from keras.src import tree
 
 import gradtape as tf
-from gradtape._src.base.calls import one_call_each
-from gradtape._src.ops.static import array_of
+from gradtape.backend import array_of, one_call_each
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import floating, floats
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-from gradtape._src.base.calls import one_call_each
-from gradtape._src.ops.comparison import select as _select
-from gradtape._src.ops.static import array_of
+from gradtape.backend import array_of, one_call_each, op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, floating, floats
+
+_select = op("select")
 
 __all__ = [
     "cdist", "erf", "erfc", "erfinv", "extract_sequences", "fft", "fft2", "gammainc", "ifft2", "in_top_k", "irfft",

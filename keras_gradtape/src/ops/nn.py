@@ -1,6 +1,6 @@
 """`keras.ops.nn`: functions of neural networks with Keras' types, by kind in files of their own."""
 
-from gradtape._src.base.calls import one_call_each
+from gradtape.backend import one_call_each
 from keras_gradtape.src.ops.nn_activations import *  # noqa: F403
 from keras_gradtape.src.ops.nn_conv import *  # noqa: F403
 from keras_gradtape.src.ops.nn_losses import *  # noqa: F403

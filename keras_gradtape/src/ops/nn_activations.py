@@ -9,11 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-from gradtape._src.ops.activations import gelu_op, gelu_tanh_op, leaky_relu_op, silu_op
-from gradtape._src.ops.arithmetic import clip as _clip
-from gradtape._src.ops.comparison import select as _select
+from gradtape.backend import op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import Tensor, countable, floating
+
+_clip = op("clip")
+_gelu = op("gelu")
+_gelu_tanh = op("gelu_tanh")
+_leaky_relu = op("leaky_relu")
+_select = op("select")
+_silu = op("silu")
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu",
@@ -55,16 +60,16 @@ relu6 = _of_numbers("relu6", tf.nn.relu6)
 tanh = _of_floats("tanh", tf.tanh)
 softplus = _of_floats("softplus", tf.nn.softplus)
 softsign = _of_floats("softsign", tf.nn.softsign)
-silu = _of_floats("silu", silu_op)
+silu = _of_floats("silu", _silu)
 selu = _of_floats("selu", tf.nn.selu)
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    return gelu_tanh_op(_floats(x)) if approximate else gelu_op(_floats(x))
+    return _gelu_tanh(_floats(x)) if approximate else _gelu(_floats(x))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 0.2) -> Any:
-    return leaky_relu_op(_floats(x), negative_slope)
+    return _leaky_relu(_floats(x), negative_slope)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:

@@ -15,14 +15,15 @@ from keras.src.backend.common.backend_utils import (
 )
 
 import gradtape as tf
-from gradtape._src.ops.conv import conv as _conv
-from gradtape._src.ops.conv import conv_input as _conv_input
-from gradtape._src.ops.patches import patches as _patches
-from gradtape._src.ops.patches import unpatches as _unpatches
-from gradtape._src.ops.windows import to_first, to_last
+from gradtape.backend import op, to_first, to_last
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.nn_pool import channels_are_first, paddings_of, per_axis
 from keras_gradtape.src.ops.types import Tensor, floats
+
+_conv = op("conv")
+_conv_input = op("conv_input")
+_patches = op("patches")
+_unpatches = op("unpatches")
 
 __all__ = [
     "conv", "conv_transpose", "depth_to_space", "depthwise_conv", "fold", "separable_conv", "space_to_depth",

@@ -9,14 +9,16 @@ from typing import Any
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape._src.ops.arithmetic import clip as _clip
-from gradtape._src.ops.ctc_decode import ctc_beam_search as _beam_search
-from gradtape._src.ops.losses import sigmoid_xent as _sigmoid_xent
-from gradtape._src.ops.softmax import softmax_xent as _softmax_xent
-from gradtape._src.ops.softmax import sparse_softmax_xent as _sparse_softmax_xent
+from gradtape.backend import op
 from keras_gradtape.src.ops import sparse_codes
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 from keras_gradtape.src.ops.types import Tensor, floating, floats, result_type
+
+_beam_search = op("ctc_beam_search")
+_clip = op("clip")
+_sigmoid_xent = op("sigmoid_xent")
+_softmax_xent = op("softmax_xent")
+_sparse_softmax_xent = op("sparse_softmax_xent")
 
 __all__ = [
     "binary_crossentropy", "categorical_crossentropy", "ctc_decode", "ctc_loss", "multi_hot", "one_hot", "psnr",

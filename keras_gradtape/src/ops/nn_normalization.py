@@ -10,14 +10,15 @@ import numpy as np
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape._src.base import replicas
-from gradtape._src.ops.arithmetic import clip as _clip
-from gradtape._src.ops.arithmetic import fma as _fma
-from gradtape._src.ops.comparison import select as _select
-from gradtape._src.ops.moments import moments_op as _moments
+from gradtape.backend import current_replica, op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.pairwise import add, multiply
 from keras_gradtape.src.ops.types import Tensor, common, floating, result_type
+
+_clip = op("clip")
+_fma = op("fma")
+_moments = op("moments")
+_select = op("select")
 
 __all__ = [
     "batch_normalization", "dot_product_attention", "layer_normalization", "moments", "rms_normalization",
@@ -30,7 +31,7 @@ def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = Fals
     """Mean and variance; `synchronized`, those of all replicas of a strategy together."""
     x = x if type(x) is Tensor and x.dtype.is_floating else floating(x)
     axes = axes if axes is None or isinstance(axes, (int, list)) else list(axes)
-    replica = replicas.current() if synchronized else None
+    replica = current_replica() if synchronized else None
     if replica is not None:
         return _moments_of_all(replica, x, axes, keepdims)
     if x.dtype.name in _DIRECT:

@@ -10,11 +10,12 @@ import numpy as np
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape._src.ops.pooling import avg_pool as _avg
-from gradtape._src.ops.pooling import max_pool as _max
-from gradtape._src.ops.windows import to_first, to_last
+from gradtape.backend import op, to_first, to_last
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.types import Tensor, floating
+
+_avg = op("avg_pool")
+_max = op("max_pool")
 
 __all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
 

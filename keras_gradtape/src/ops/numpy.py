@@ -1,6 +1,6 @@
 """`keras.ops.numpy`: NumPy's functions with Keras' types, by kind in files of their own."""
 
-from gradtape._src.base.calls import one_call_each
+from gradtape.backend import one_call_each
 from keras_gradtape.src.ops.creation import *  # noqa: F403
 from keras_gradtape.src.ops.elementwise import *  # noqa: F403
 from keras_gradtape.src.ops.pairwise import *  # noqa: F403

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as tf
-from gradtape._src.ops.arithmetic import divide as _div
-from gradtape._src.ops.comparison import select as _select
+from gradtape.backend import op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.elementwise import absolute, exp2_of, isfinite, isnan, signbit, trunc
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, common, floats, numbers, together
+
+_div = op("div")
+_select = op("select")
 
 # ---- makers -------------------------------------------------------------------------------------
 

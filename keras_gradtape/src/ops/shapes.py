@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape._src.ops.indexed import take_along
+from gradtape.backend import op
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.reductions import summable
 from keras_gradtape.src.ops.types import common
+
+_take_along = op("take_along")
 
 # ---- shapes -------------------------------------------------------------------------------------
 
@@ -304,7 +306,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Any:
     places = _places(indices, x.shape[axis])
     places = tf.broadcast_to(places, [*shape[:axis], indices.shape[axis], *shape[axis + 1 :]])
     x = tf.broadcast_to(x, [*shape[:axis], x.shape[axis], *shape[axis + 1 :]])
-    return take_along(x, places, axis)
+    return _take_along(x, places, axis)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple:

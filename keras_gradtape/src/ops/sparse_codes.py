@@ -8,12 +8,11 @@ import numpy as np
 from keras.src.backend.common import standardize_dtype
 
 import gradtape as tf
-from gradtape._src.ops.static import array_of
-from gradtape.sparse.tensor import SparseTensor, made
+from gradtape.backend import array_of, made
 from keras_gradtape.src.ops.core import convert_to_tensor
 
 
-def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> SparseTensor:
+def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> tf.SparseTensor:
     """A 1 at the place of each integer; those that are out of range have none."""
     x = array_of(convert_to_tensor(x, "int64", sparse=False))
     axis = axis % (x.ndim + 1)
@@ -23,14 +22,14 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Spar
     return tf.sparse.reorder(made(places, tf.ones([len(places)], standardize_dtype(dtype)), sizes))
 
 
-def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> SparseTensor:
+def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> tf.SparseTensor:
     """A 1 for each integer that is among those of a row."""
     codes = one_hot(x, num_classes, axis, "int32")
     found = tf.sparse.reduce_max(codes, 1 if len(x.shape) > 1 else 0, output_is_sparse=True)
     return tf.cast(found, standardize_dtype(dtype))
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> SparseTensor:
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> tf.SparseTensor:
     """How often each integer occurs, in each row."""
-    x = x if isinstance(x, SparseTensor) else convert_to_tensor(x)
+    x = x if isinstance(x, tf.SparseTensor) else convert_to_tensor(x)
     return tf.sparse.bincount(x, weights, -1, minlength)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import gradtape as tf
-from gradtape._src.ops.indexed import take_along
+from gradtape.backend import op
 from keras_gradtape.src.ops import sparse_codes
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.creation import linspace
@@ -14,6 +14,8 @@ from keras_gradtape.src.ops.elementwise import isnan
 from keras_gradtape.src.ops.shapes import moveaxis
 from keras_gradtape.src.ops.sorting import searchsorted
 from keras_gradtape.src.ops.types import common, countable, floating
+
+_take_along = op("take_along")
 
 # ---- quantiles ----------------------------------------------------------------------------------
 
@@ -45,7 +47,7 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip: bool
     last = tf.cast(tf.maximum(last, 0), wide)
     place = tf.reshape(q, [-1]) * last
     low, high = tf.floor(place), tf.math.ceil(place)
-    below, above = (take_along(x, tf.cast(p, tf.int32), x.ndim - 1) for p in (low, high))
+    below, above = (_take_along(x, tf.cast(p, tf.int32), x.ndim - 1) for p in (low, high))
     if method == "linear":
         # The difference of equal values is zero, even if they are infinite.
         out = tf.where(tf.equal(below, above), below, below + (above - below) * (place - low))

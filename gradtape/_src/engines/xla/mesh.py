@@ -20,14 +20,15 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gradtape import _core
 from gradtape._src.base.locks import Lock
-from gradtape._src.engines import Engine
+from gradtape._src.engines import Engine, placed
 from gradtape._src.engines.xla.engine import XlaStep, device_name
-from gradtape._src.engines.xla.host import array_of
+from gradtape._src.engines.xla.host import array_of as host_array
 from gradtape._src.engines.xla.names import enable_x64
 from gradtape._src.engines.xla.program import XlaProgram
 from gradtape._src.engines.xla.residuals import Residuals
 from gradtape._src.engines.xla.translate import Translation
 from gradtape._src.graph.ir import Callback, Graph
+from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors.conversion import read
 
 
@@ -67,11 +68,41 @@ def put(value: Any, sharding: Any) -> Any:
     (array,) = _core.device_arrays([value])
     if array is None or isinstance(array, (np.ndarray, Residuals)):
         # A copy: an array of JAX may use the memory that it is given, which a native step may write to.
-        array = np.array(array_of(read(value)))
+        array = np.array(host_array(read(value)))
     with enable_x64(True):
         array = jax.device_put(array, simple(sharding))
     _core.put_on_device(value, array)
     return array
+
+
+def put_everywhere(value: Any, mesh: Mesh) -> Any:
+    """Puts a tensor, or a variable, on all devices of a mesh as a whole."""
+    return put(value, engine_over(mesh).everywhere)
+
+
+def from_parts(part: _core.Tensor, sharding: Any) -> _core.Tensor:
+    """The tensor of which each process has a part."""
+    with enable_x64(True):
+        array = jax.make_array_from_process_local_data(sharding, np.array(part.numpy()))
+    return _core.from_device(array, tuple(array.shape), part.dtype._code)
+
+
+def array_of(value: Any) -> Any:
+    """The array of JAX's that a tensor or variable is; None, or one of NumPy's, for a value on the host."""
+    return _core.device_arrays([value])[0]
+
+
+def relaid(symbol: _core.Tensor, sharding: Any) -> _core.Tensor:
+    """A tensor of a trace in another layout, if the trace is for a mesh."""
+    trace = _core.current_trace()
+    if not isinstance(trace, Trace) or not isinstance(trace.engine, OnMesh):
+        return symbol
+    return Relayout(sharding)([symbol], [(tuple(symbol.shape), symbol.dtype._code)])[0]
+
+
+def on_mesh(mesh: Mesh) -> Any:
+    """A scope in which functions run on a mesh."""
+    return placed(engine_over(mesh))
 
 
 @lru_cache(1024)
@@ -87,8 +118,7 @@ def simple(sharding: Any) -> Any:
 
 def sharding_of(value: Any) -> Any:
     """How a tensor or variable is cut over devices; None if it is on the host alone."""
-    (array,) = _core.device_arrays([value])
-    return getattr(array, "sharding", None)
+    return getattr(array_of(value), "sharding", None)
 
 
 class MeshProgram:
@@ -156,7 +186,7 @@ class _Cut(XlaProgram):
             if isinstance(array, Residuals):
                 continue
             if not isinstance(array, jax.Array):  # another thread has assigned the variable
-                array = np.array(array_of(read(inputs[k])))
+                array = np.array(host_array(read(inputs[k])))
             if simple(getattr(array, "sharding", None)) != self._layouts[k]:
                 with enable_x64(True):
                     arrays[k] = jax.device_put(array, self._layouts[k])

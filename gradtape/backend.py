@@ -1,0 +1,171 @@
+"""What a backend of another library builds on: names beyond those of `import gradtape as tf`.
+
+`keras_gradtape`, the backend of Keras, imports from `gradtape` and from here, and so can others. TensorFlow has none of
+these names. They change only with a line in the changelog; everything else below `gradtape/_src` may change any day.
+
+**Ops and calls**
+
+- `op(name)`: the op of a row of the op table by its name there ("clip", "select", "conv"), which public functions call; the
+  attribute `op_name` of an op is that name.
+- `PUBLIC`: every public function that is made from the op table, by its name below `tf`.
+- `one_call(f)`: `f` as one call to functions whose sizes are not known, whatever it does inside; it may then look at sizes.
+- `one_call_each(namespace)`: the same for every public function of a module, `one_call_each(globals())`.
+- `OneCall`: the type of what `one_call` gives.
+- `take_calls(cls, f)`: public functions with an instance of `cls` among their arguments return `f(function, args, kwargs)`,
+  unless that is NotImplemented.
+- `to_first(x)`, `to_last(x)`: images with channels last as images with channels first, and back.
+
+**Tensors**
+
+- `BY_CODE`: the element types, by their numbers: `BY_CODE[x.dtype._code] is x.dtype`.
+- `CompositeTensor`: the base of values that are made of tensors: ragged, sparse, `tf.IndexedSlices`.
+- `read(x)`: the value of a variable, on tapes; anything else as it is.
+- `array_of(x)`: the elements, for results whose shape depends on them; `Untraceable` for a symbol.
+- `from_buffer(array, code)`: a tensor of a contiguous array whose type has that number, unchecked otherwise.
+- `from_strings(array)`, `strings_of(tensor)`: an array of bytes objects as a tensor, and back, without a copy.
+
+**Traces**
+
+- `current_trace()`: what a function that is being traced is written to; None in eager mode.
+- `Trace(outer=None)`, `symbolic(trace.input(dims, code))`: a trace of one's own, and an operand in it: shapes are
+  inferred, nothing is computed.
+- `is_symbolic(x)`: whether `x` is a tensor of a trace, without elements.
+- `aside(trace=None)`: a scope that is in no trace but the given one, and on no tape: what is made there stays.
+- `Untraceable`: raised where code asks a symbol for its elements.
+- `assign_tracker()`: the tape that follows assignments, or None.
+- `Function(f, **options)`: what `tf.function` makes.
+- `with_autograph(f)`: `f` with its `if`, `for` and `while` over tensors, also where nothing else asks for it.
+- `is_library(module)`: whether functions of a module are left as they are by that.
+- `Setting(value)`: a value that holds for a block of code: `with setting.to(x)`, `setting.now()`.
+
+**Random numbers**
+
+- `Seeds(given)`, `isolated_seeds()`: a sequence of seeds; one that goes on from those of `tf.random.set_seed`.
+- `isolated(seeds)`: a scope in which calls draw from these.
+- `seed_initializers_by(f)`: `f()` gives initializers without a seed theirs; None leaves them to `tf.random`.
+
+**Steps of optimizers**
+
+- `Programs()`: steps over lists of variables, each traced once and then one program: `find`, `make`, `run`, and
+  `last.step(pairs)` for the usual case.
+- `flattened(grads)`: the tensors of gradients, those of sparse ones in two parts, as programs take them.
+- `held(variable)`: the `tf.Variable` inside a variable of another library.
+- `present(grads, variables)`: the gradients that are not None, in the types of their variables, and those variables.
+- `summed_rows(g)`: `tf.IndexedSlices` in which every row occurs once.
+- `set_all(variables, values)`: assigns all values, or none.
+- `step_in_replica(replica, grads, clip, apply, aggregate)`: one step of all replicas, with the sums of their gradients.
+- `want_scale(name, value)`: a ValueError for a scale of the loss that gradients cannot be divided by.
+
+**Replicas and meshes**
+
+- `strategy_is_set()`: whether the scope of a strategy is open.
+- `current_replica()`: the context of the replica that runs, if it is one of several; otherwise None.
+- `between_replicas()`: a scope in which a replica makes what belongs to all of them.
+- `settling()`: a scope in which variables are made that settle after each run: what layers keep besides weights.
+- `carriers`: functions called where replicas start, each of which gives what replicas enter: state of a thread.
+- `cut(strategy, batch)`: a batch as the parts that replicas take.
+- `need_jax(what)`: an ImportError that says how to get JAX, if it is not installed.
+- `mesh`: programs over a mesh of JAX's devices: `put`, `put_everywhere`, `from_parts`,
+  `array_of`, `sharding_of`, `relaid`, `on_mesh`.
+
+**Sparse tensors and images**
+
+- `sparse_calls`: a table to add to: what takes calls of a function with a `tf.SparseTensor` among its arguments.
+- `made(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and the arrays of one.
+- `keys_of(places, sizes)`, `places_at(keys, sizes)`: places as single numbers in row-major order, and back.
+- `resized(images, height, width, method, antialias)`, `nearest(images, height, width)`: images in another size.
+- `hue_and_range(rgb)`, `saturation_of(least, most)`, `coloured_with(hue, chroma, least)`: the steps between RGB and HSV.
+
+**Files**
+
+- `json_of(data)`: JSON of a stranger's, with bounds on its depth and numbers.
+- `crc32c(data)`: the checksum of stored modules.
+- `update_state(folder, newest)`, `checkpoint_exists(path)`: the file `checkpoint`, and whether there is one of that prefix.
+- `summary_metadata(plugin, kind, description, content)`: how a summary says which page of TensorBoard it is for.
+
+**Attributes.** Some attributes with an underscore are part of this, because they are read in every call: of tensors
+`_dims` (the shape as a tuple), `_numel`, `_symbol` (None unless it is a symbol) and `_detach()` (the same value on no
+tape); of variables `_read()` and `_value_shape`; of element types `_code`; of `tf.IndexedSlices` `_dense_shape`; of
+functions `_concrete` (their traces) and `_exact_traces` (how many are for exact sizes); of strategies `_group`. A variable
+of another library that keeps its `tf.Variable` in `_value` is taken for it by tapes and optimizers.
+
+>>> from gradtape.backend import op
+>>> op("clip")([1.0, 5.0], 2.0, 3.0).numpy()
+array([2., 3.], dtype=float32)
+"""
+
+import importlib
+from typing import Any
+
+from gradtape._core import Composite as OneCall
+from gradtape._core import Setting, assign_tracker, current_trace, from_buffer, take_calls
+from gradtape._src.autograph.conversion import conv as with_autograph
+from gradtape._src.autograph.conversion import is_library
+from gradtape._src.base.calls import one_call, one_call_each
+from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import BY_CODE
+from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.replicas import between as between_replicas
+from gradtape._src.base.replicas import current as current_replica
+from gradtape._src.base.replicas import is_set as strategy_is_set
+from gradtape._src.engines import need_jax
+from gradtape._src.functions.function import Function
+from gradtape._src.graph.ir import is_symbolic, symbolic
+from gradtape._src.graph.trace import Trace
+from gradtape._src.ops import PUBLIC, TABLE
+from gradtape._src.ops.static import array_of
+from gradtape._src.ops.windows import to_first, to_last
+from gradtape._src.state.initializers import seed_initializers_by
+from gradtape._src.tensors.composite import CompositeTensor
+from gradtape._src.tensors.conversion import read
+from gradtape._src.tensors.random import Seeds, isolated, isolated_seeds
+from gradtape._src.tensors.text import array_of as strings_of
+from gradtape._src.tensors.text import make as from_strings
+
+# What `import gradtape` does not import either; `name=name there`, a dot for the module itself.
+_LATE = {
+    "gradtape._src.base.reading": "json_of",
+    "gradtape._src.engines.xla.mesh": "mesh=.",
+    "gradtape._src.optimizers.programs": "Programs flattened held",
+    "gradtape._src.optimizers.step": "present set_all summed_rows want_scale",
+    "gradtape._src.optimizers.summed": "step_in_replica=in_replica",
+    "gradtape.distribute.inputs": "cut",
+    "gradtape.distribute.replicas": "carriers",
+    "gradtape.distribute.variables": "settling",
+    "gradtape.image.colour": "coloured_with hue_and_range saturation_of",
+    "gradtape.image.resampling": "resized",
+    "gradtape.image.resize": "nearest",
+    "gradtape.io.framing": "crc32c",
+    "gradtape.sparse.dispatch": "sparse_calls=TABLE",
+    "gradtape.sparse.ordering": "keys_of places_at",
+    "gradtape.sparse.tensor": "made places_of sizes_of",
+    "gradtape.summary.encode": "summary_metadata=metadata",
+    "gradtape.train.files": "update_state checkpoint_exists=exists",
+}
+_WHERE = {
+    name: (module, there or name)
+    for module, names in _LATE.items()
+    for name, _, there in (row.partition("=") for row in names.split())
+}
+
+__all__ = [
+    "BY_CODE", "CompositeTensor", "Function", "OneCall", "PUBLIC", "Seeds", "Setting", "Trace", "Untraceable", "array_of",
+    "aside", "assign_tracker", "between_replicas", "current_replica", "current_trace", "from_buffer", "from_strings",
+    "is_library", "is_symbolic", "isolated", "isolated_seeds", "need_jax", "one_call", "one_call_each", "op", "read",
+    "seed_initializers_by", "strategy_is_set", "strings_of", "symbolic", "take_calls", "to_first", "to_last",
+    "with_autograph", *_WHERE,
+]  # fmt: skip
+
+
+def op(name: str) -> Any:
+    """The op of a row of the op table."""
+    return TABLE[name].op
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'gradtape.backend' has no attribute {name!r}")
+    module, there = _WHERE[name]
+    found: Any = importlib.import_module(module)
+    globals()[name] = found = found if there == "." else getattr(found, there)
+    return found
