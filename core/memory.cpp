@@ -216,22 +216,27 @@ Buffer* cached_large(int bin) {
   return nullptr;
 }
 
+// Linux grants more than there is and kills later: refuse here instead.
+bool fits(size_t bytes) {
+  if (bytes > kLargest) return false;
+  const size_t total = machine_memory();
+  if (!total || bytes < kMapped) return true;
+  const MemoryInfo info = memory_info();
+  if (size_t(info.live_bytes + info.cached_bytes) + bytes > total) release_cached();
+  return size_t(info.live_bytes) + bytes <= total;
+}
+
 [[gnu::noinline]] Buffer* allocate_slow(size_t bytes) {
   if (bytes > kLargest) exhausted(bytes);
   const int bin = bytes <= kSmall ? small_bin(bytes) : large_bin(bytes);
   Buffer* b = bin < kSmallBins ? nullptr : cached_large(bin);
   if (!b) {
-    // Linux grants more than there is and kills later: refuse here instead.
-    bool fits = true;
-    if (const size_t total = machine_memory(); total && bytes >= kMapped) {
-      const MemoryInfo info = memory_info();
-      fits = size_t(info.live_bytes) + bytes <= total;
-      if (size_t(info.live_bytes + info.cached_bytes) + bytes > total) release_cached();
-    }
-    if (fits) b = from_system(bin);
-    if (!b && fits) {
-      release_cached();
+    if (fits(bytes)) {
       b = from_system(bin);
+      if (!b) {
+        release_cached();
+        b = from_system(bin);
+      }
     }
     if (!b) exhausted(bytes);
   }
@@ -290,6 +295,10 @@ Buffer* allocate(size_t bytes) {
     }
   }
   return allocate_slow(bytes);
+}
+
+void want_room(size_t bytes) {
+  if (!fits(bytes)) exhausted(bytes);
 }
 
 void recycle(Buffer* b) {

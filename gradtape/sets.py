@@ -8,18 +8,21 @@ import numpy as np
 
 from gradtape._src.base import errors
 from gradtape._src.base.calls import one_call_each
+from gradtape._src.base.room import want_room
 from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
+from gradtape.sparse.ordering import check_inside
 from gradtape.sparse.tensor import SparseTensor
 
 
 def _rows(value: Any) -> tuple[dict, tuple[int, ...], Any]:
-    """For each row the set of its values; the shape of the rows; the type."""
+    """For each row that has values the set of them; the shape of the rows; the type."""
     if isinstance(value, SparseTensor):
         shape = tuple(int(d) for d in array_of(value.dense_shape))[:-1]
-        sets: dict = {place: set() for place in np.ndindex(*shape)}
+        sets: dict = {}
+        check_inside("sets", array_of(value.indices), array_of(value.dense_shape).tolist())
         for place, v in zip(array_of(value.indices).tolist(), array_of(value.values).tolist(), strict=True):
-            sets[tuple(place[:-1])].add(v)
+            sets.setdefault(tuple(place[:-1]), set()).add(v)
         return sets, shape, value.dtype
     x = as_tensor(value)
     if x.ndim == 0:
@@ -41,7 +44,9 @@ def _combined(a: Any, b: Any, how: Any) -> SparseTensor:
         raise errors.InvalidArgumentError("sets: Shape has rank 1 < 2; expected rows of sets.")
     if shape != other:
         raise errors.InvalidArgumentError(f"sets: Mismatched group shape {list(shape)} vs {list(other)}.")
-    out = {place: sorted(how(first[place], second[place])) for place in first}
+    nothing: set = set()
+    places = sorted({*first, *second})
+    out = {place: sorted(how(first.get(place, nothing), second.get(place, nothing))) for place in places}
     indices = [(*place, i) for place, row in out.items() for i in range(len(row))]
     values = [v for row in out.values() for v in row]
     most = max((len(row) for row in out.values()), default=0)
@@ -72,7 +77,11 @@ def size(a: Any, validate_indices: Any = True) -> Any:
     if not isinstance(a, SparseTensor):
         raise TypeError(f"Expected `SparseTensor`, got {a!r}.")
     sets, shape, _ = _rows(a)
-    return as_tensor(np.array([len(s) for s in sets.values()], np.int32).reshape(shape))
+    want_room(*shape, item=4)
+    sizes = np.zeros(shape, np.int32)
+    for place, values in sets.items():
+        sizes[place] = len(values)
+    return as_tensor(sizes)
 
 
 one_call_each(globals())

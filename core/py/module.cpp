@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "../blas.h"
+#include "../blocks.h"
 #include "../checksum.h"
 #include "../cpu.h"
 #include "../threads.h"
@@ -133,6 +134,12 @@ NB_MODULE(gradtape_core, m) {
     d["peak"] = info.peak;
     return d;
   });
+  m.def(
+      "want_room",
+      [](size_t bytes) {
+        if (!gt::guarded<bool>(false, [&] { return gt::want_room(bytes), true; })) throw nb::python_error();
+      },
+      "Raises ResourceExhaustedError if the machine has no room for so many bytes.");
   m.def("reset_peak_memory", gt::reset_peak);
   m.def("release_cached_memory", gt::release_cached);
   m.def("num_threads", gt::num_threads);

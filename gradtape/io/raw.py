@@ -15,6 +15,7 @@ from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.reading import reading
+from gradtape._src.base.room import want_room
 from gradtape._src.control.text_ops import each, elements, run
 from gradtape._src.control.text_ops import tensor as text_tensor
 from gradtape._src.tensors import raw
@@ -60,6 +61,7 @@ def decode_raw(
 
 def _numbers(strings: list[bytes], dtype: Any, little_endian: bool, fixed: int | None) -> np.ndarray:
     if fixed is not None:
+        want_room(len(strings), fixed, item=1)
         strings = [s[:fixed].ljust(fixed, b"\0") for s in strings]
     length = len(strings[0]) if strings else 0
     for k, s in enumerate(strings):

@@ -9,6 +9,7 @@ import numpy as np
 import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape.ragged import rows
 from gradtape.ragged.moving import as_ragged, size_of, take, take_ranges, uniform
 from gradtape.ragged.tensor import (
@@ -133,9 +134,11 @@ def _tile(x: Any, multiples: list) -> Any:
         return tf.tile(x, multiples)
     first, second, *inner = multiples
     if first != 1:
+        want_room(size_of(x), first)
         x = take(x, np.tile(np.arange(size_of(x)), first))
     splits, values = x._row_partition.array(), x._values
     if second != 1:
+        want_room(len(splits), second)
         starts, lengths = np.repeat(splits[:-1], second), np.repeat(np.diff(splits), second)
         values, splits = take_ranges(values, starts, lengths), splits * second
     return make(_tile(values, [1, *inner]), splits)
@@ -262,7 +265,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         if wrong.any():
             at = rows.first(wrong)
             raise InvalidArgumentError(f"partitions must be {words}\ngot partitions[{at}] = {found[at]}")
-    lengths = np.bincount(found, minlength=int(count)).astype(dtype.as_numpy_dtype)
+    lengths = rows.lengths_of(found, int(count)).astype(dtype.as_numpy_dtype)
     return make(take(data, np.argsort(found, kind="stable")), rows.splits_of(lengths))
 
 

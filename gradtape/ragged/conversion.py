@@ -11,6 +11,7 @@ import gradtape as tf
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.ops.runs import take_runs
 from gradtape.ragged import rows
@@ -37,6 +38,7 @@ def to_tensor(rt: Any, default_value: Any = None, name: str | None = None, shape
     flat = rt.flat_values
     inner = list(flat.shape[1:])
     sizes, starts, lengths, places = _places(rt, _wanted(rt, shape, inner))
+    want_room(*sizes, *inner, item=rt.dtype.size)
     count, kept = math.prod(sizes), int(lengths.sum())
     if default_value is not None:
         default = tf.convert_to_tensor(default_value, rt.dtype)
@@ -255,5 +257,5 @@ def _from_sparse(indices: Any, values: Any, dense_shape: Any, dtype: Any) -> Any
             f"SparseTensor is not right-ragged\nSparseTensor.indices = {index.tolist()}: indices[{at}] = "
             f"{index[at].tolist()} does not follow the one before."
         )
-    lengths = np.bincount(row, minlength=int(rows.array_of(dense_shape)[0]))
+    lengths = rows.lengths_of(row, int(rows.array_of(dense_shape)[0]))
     return make(values, rows.splits_of(lengths), dtype)

@@ -11,6 +11,7 @@ import gradtape as tf
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape.ragged import rows
 from gradtape.ragged.partitions import as_partition, row_splits_to_ids
 from gradtape.ragged.tensor import RaggedTensor, as_values, make
@@ -130,6 +131,7 @@ def range_(
         counts = np.maximum(np.ceil(np.abs((last - first) / step)), 0)
         counts = np.where((last > first) == (step > 0), counts, 0).astype(np.int64)
     splits = rows.splits_of(counts)
+    want_room(splits[-1])
     if not dtype.is_integer:
         # As TensorFlow: by adding, so the errors of rounding are those of a loop.
         values = np.concatenate([np.zeros(0, first.dtype), *_added(first, step, counts)])
@@ -181,6 +183,5 @@ def segment_ids_to_row_splits(
     if num_segments is not None:
         count = int(rows.array_of(num_segments))
         found = found[found < count]
-    lengths = np.bincount(found, minlength=count).astype(found.dtype)
-    splits = rows.tensor_of(rows.splits_of(lengths))
+    splits = rows.tensor_of(rows.splits_of(rows.lengths_of(found, count)))
     return splits if out_type is None else tf.cast(splits, out_type)

@@ -90,8 +90,7 @@ def _splits_of(lengths: Any) -> Any:
 
 @one_call
 def _splits_of_ids(ids: Any, nrows: Any) -> Any:
-    array = rows.array_of(ids)
-    lengths = np.bincount(np.maximum(array, 0), minlength=int(rows.array_of(nrows))).astype(array.dtype)
+    lengths = rows.lengths_of(np.maximum(rows.array_of(ids), 0), int(rows.array_of(nrows)))
     return rows.tensor_of(rows.splits_of(lengths))
 
 

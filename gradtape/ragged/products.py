@@ -11,6 +11,7 @@ import gradtape as tf
 from gradtape._src.base import nest
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape.ragged import rows
 from gradtape.ragged.conversion import to_tensor
@@ -129,7 +130,7 @@ def bincount(
     if weights is not None:
         values = take(_same_rows(arr, weights).flat_values, np.flatnonzero(inside))
         return tf.reshape(tf.math.unsorted_segment_sum(values, cells, n * count), [n, count])
-    numbers = np.bincount(cells, minlength=n * count).reshape(n, count)
+    numbers = np.bincount(cells, minlength=want_room(n, count)).reshape(n, count)
     return tf.cast(np.minimum(numbers, 1) if binary_output else numbers, dtype)
 
 

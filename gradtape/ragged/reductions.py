@@ -10,6 +10,7 @@ import numpy as np
 import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape._src.ops.runs import add_runs
 from gradtape.ragged import rows
 from gradtape.ragged.arrays import expand_dims
@@ -85,7 +86,7 @@ def _segments(kind: str, data: Any, ids: Any, count: int) -> Any:
         at = rows.first(found >= count)
         raise InvalidArgumentError(f"segment_ids[{at}] = {found[at]} is out of range [0, {count})")
     lengths = np.diff(splits)
-    out = np.zeros(count, splits.dtype)
+    out = np.zeros(want_room(count), splits.dtype)
     used = found >= 0
     np.maximum.at(out, found[used], lengths[used])
     out_splits = rows.splits_of(out)

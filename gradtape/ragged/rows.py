@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.room import want_room
 from gradtape._src.tensors import conversion
 
 
@@ -48,19 +49,27 @@ def splits_of(lengths: np.ndarray) -> np.ndarray:
     return splits
 
 
+def lengths_of(ids: np.ndarray, count: int) -> np.ndarray:
+    """How many values each of `count` rows has, from the row that each value is in."""
+    return np.bincount(ids, minlength=want_room(max(count, int(ids.max(initial=-1)) + 1))).astype(ids.dtype)
+
+
 def ids_of(splits: np.ndarray) -> np.ndarray:
     """For each value the row it is in."""
+    want_room(splits[-1])
     return np.repeat(np.arange(len(splits) - 1, dtype=splits.dtype), np.diff(splits))
 
 
 def offsets_of(splits: np.ndarray) -> np.ndarray:
     """For each value its position in its row."""
+    want_room(splits[-1])
     return np.arange(splits[-1], dtype=splits.dtype) - np.repeat(splits[:-1], np.diff(splits))
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray, step: Any = 1) -> np.ndarray:
     """The numbers `start, start + step, ...` of several ranges, one after the other."""
     splits = splits_of(lengths)
+    want_room(splits[-1])
     at = np.arange(splits[-1], dtype=splits.dtype)
     if isinstance(step, int):
         found = np.repeat(starts - step * splits[:-1], lengths)

@@ -11,6 +11,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import convert_to_tensor, fill, ones, zeros
 from gradtape._src.ops.indexed import gather, gather_nd, scatter_nd, tensor_scatter_update
@@ -68,6 +69,7 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, nam
     rows = _integer(num_rows, "num_rows")
     columns = rows if num_columns is None else _integer(num_columns, "num_columns")
     n = min(rows, columns)
+    want_room(n, 2)
     if n < 0:
         raise InvalidArgumentError(f"eye: sizes must not be negative; got {rows} and {columns}.")
     return made(np.repeat(np.arange(n), 2), ones([n], dtype), [rows, columns])
@@ -131,6 +133,10 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
         raise InvalidArgumentError(
             f"reshape: Input to reshape is a tensor with {total} dense values, but the requested shape has "
             f"{prod(new)}. {shapes}"
+        )
+    if total >= 2**63:
+        raise InvalidArgumentError(
+            f"reshape: a shape with {total} elements, more than can be counted. {shapes}"
         )
     places = places_of(x)
     return made(places_at(keys_of(places, old), new) if len(places) else places, x.values, new)
@@ -327,7 +333,8 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) 
     if outside.any():
         k = int(outside.argmax())
         raise InvalidArgumentError(f"fill_empty_rows: indices({k}, 0) is invalid: {rows[k]} >= {sizes[0]}")
-    empty = np.bincount(rows, minlength=sizes[0]) == 0
+    empty = np.ones(want_room(sizes[0], item=8 * len(sizes)), bool)
+    empty[rows] = False
     missing = np.flatnonzero(empty)
     new = np.zeros([len(missing), len(sizes)], np.int64)
     new[:, 0] = missing

@@ -13,6 +13,7 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import constant
 from gradtape._src.ops.static import array_of
+from gradtape.sparse.ordering import check_inside
 from gradtape.sparse.tensor import SparseTensor, made, places_of, sizes_of
 from gradtape.strings.hashing import fingerprint
 
@@ -21,13 +22,14 @@ _MULTIPLIER = 0xC6A4A7935BD1E995
 _DEFAULT_KEY = 0xDECAFCAFFE
 
 
-def _columns(inputs: Any, words: str) -> list[list[list]]:
-    """For each tensor, the sparse ones first, the values of each row."""
+def _columns(inputs: Any, words: str) -> tuple[list[dict[int, list]], int]:
+    """For each tensor, the sparse ones first, the values of each row that has some; how many rows there are."""
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
     if not all(isinstance(x, (SparseTensor, _core.Tensor)) for x in inputs):
         raise TypeError(words)
-    out, heights = [], []
+    out: list[dict[int, list]] = []
+    heights = []
     for x in sorted(inputs, key=lambda x: not isinstance(x, SparseTensor)):
         values = x.values if isinstance(x, SparseTensor) else x
         values = array_of(values if values.dtype == dtypes.string else cast(values, dtypes.int64))
@@ -37,27 +39,29 @@ def _columns(inputs: Any, words: str) -> list[list[list]]:
                 f"cross: expected matrices [batch, features]; got a tensor of rank {rank}."
             )
         if isinstance(x, SparseTensor):
-            rows: list[list] = [[] for _ in range(sizes_of(x)[0])]
+            rows: dict[int, list] = {}
+            check_inside("cross", places_of(x), sizes_of(x))
             for row, value in zip(places_of(x)[:, 0].tolist(), values.tolist(), strict=True):
-                rows[row].append(value)
+                rows.setdefault(row, []).append(value)
+            heights.append(sizes_of(x)[0])
         else:
-            rows = values.tolist()
+            rows = dict(enumerate(values.tolist()))
+            heights.append(len(rows))
         out.append(rows)
-        heights.append(len(rows))
     if len(set(heights)) > 1:
         raise InvalidArgumentError(f"cross: Expected batch size {heights[0]}; got {heights}.")
-    return out
+    return out, heights[0] if heights else 0
 
 
-def _crossed(columns: list, join: Any) -> tuple[np.ndarray, list, list[int]]:
+def _crossed(columns: list, height: int, join: Any) -> tuple[np.ndarray, list, list[int]]:
     """The combinations of each row: their places, what `join` makes of them, and the shape."""
     places, values, widest = [], [], 0
-    for row in range(len(columns[0]) if columns else 0):
+    for row in sorted(set.intersection(*map(set, columns))) if columns else []:
         found = [join(c) for c in itertools.product(*(rows[row] for rows in columns))]
         places += [(row, k) for k in range(len(found))]
         values += found
         widest = max(widest, len(found))
-    return np.array(places, np.int64).reshape(-1, 2), values, [len(columns[0]) if columns else 0, widest]
+    return np.array(places, np.int64).reshape(-1, 2), values, [height, widest]
 
 
 def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Any:
@@ -72,7 +76,7 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Any:
     between = b"_X_" if separator is None else bytes(array_of(constant(separator)))
     columns = _columns(inputs, "All inputs must be Tensor or SparseTensor.")
     places, values, shape = _crossed(
-        columns, lambda c: between.join(v if isinstance(v, bytes) else b"%d" % v for v in c)
+        *columns, lambda c: between.join(v if isinstance(v, bytes) else b"%d" % v for v in c)
     )
     return made(places, constant(values, dtypes.string, [len(values)]), shape)
 
@@ -96,7 +100,7 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: 
             total = _joined(total, fingerprint(value) if isinstance(value, bytes) else value & _MASK)
         return total % limit
 
-    places, values, shape = _crossed(columns, hashed)
+    places, values, shape = _crossed(*columns, hashed)
     return made(places, constant(values, dtypes.int64, [len(values)]), shape)
 
 

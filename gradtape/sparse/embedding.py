@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.base.calls import one_call
+from gradtape._src.base.room import want_room
 from gradtape._src.ops import casting
 from gradtape._src.ops.arithmetic import divide_no_nan, sqrt, square
 from gradtape._src.ops.embedding import embedding_lookup
@@ -86,7 +87,7 @@ def safe_embedding_lookup_sparse(
         raise ValueError(f"Missing embedding_weights {embedding_weights}.")
     places, ids = array_of(sparse_ids.indices), array_of(sparse_ids.values)
     shape = sparse_ids.shape.as_list()
-    count = int(np.prod(shape[:-1]))
+    count = want_room(*shape[:-1])
     rows = np.ravel_multi_index(places[:, :-1].T, shape[:-1]) if len(places) else np.zeros(0, np.int64)
     good = ids >= 0
     if sparse_weights is not None and combiner != "sum":

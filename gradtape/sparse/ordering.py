@@ -13,7 +13,7 @@ from gradtape._src.base.errors import InvalidArgumentError
 def keys_of(places: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """A number for each place, in row-major order: its offset in the whole, or its rank among all places if the
     whole is too large for offsets."""
-    if prod(sizes) < 2**62:
+    if prod(sizes) < 2**63:
         steps = np.array([prod(sizes[axis + 1 :]) for axis in range(len(sizes))], np.int64)
         return places @ steps
     return np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape._src.ops import statistics
-from gradtape._src.ops.arithmetic import sqrt
+from gradtape._src.ops.arithmetic import maximum, sqrt
 from gradtape._src.ops.casting import cast
-from gradtape._src.ops.comparison import select
 from gradtape._src.ops.creation import ones
 from gradtape._src.ops.indexed import gather, gather_batched
 from gradtape._src.ops.movement import reshape
@@ -41,16 +40,15 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
     check_inside(op, places, sizes)
     keys = keys_of(places[:, kept], inner) if kept else np.zeros(len(places), np.int64)
     if not output_is_sparse:
-        n = prod(inner)
-        total = (unsorted_segment_max if largest else unsorted_segment_sum)(x.values, keys, n)
-        if largest:  # without elements the maximum is 0
-            some = np.bincount(keys, minlength=n) > 0
-            total = select(as_tensor(some), total, cast(0, x.dtype))
-        return reshape(total, shape)
+        n = want_room(*inner, item=x.dtype.size)
+        if not largest:
+            return reshape(unsorted_segment_sum(x.values, keys, n), shape)
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     values = (unsorted_segment_max if largest else unsorted_segment_sum)(
         x.values, group.reshape(-1), len(first)
     )
+    if not output_is_sparse:  # where there are no elements, the maximum is 0
+        return reshape(unsorted_segment_sum(values, keys[first], n), shape)
     if keepdims:
         new = places[first].copy()
         new[:, sorted(gone)] = 0
@@ -131,9 +129,9 @@ def _divided_sum(op: str, data: Any, indices: Any, segment_ids: Any, num_segment
             f"Value for attr 'T' of {x.dtype.name} is not in the list of allowed values: bfloat16, half, float, double"
         )
     rows, ids, n = _segments(op, x, indices, segment_ids, num_segments)
-    count = cast(as_tensor(np.maximum(np.bincount(ids, minlength=n), 1)), x.dtype)
-    by = reshape(sqrt(count) if root else count, [n, *[1] * (x.ndim - 1)])
-    return unsorted_segment_sum(rows, ids, n) / by
+    total = unsorted_segment_sum(rows, ids, n)
+    count = cast(maximum(unsorted_segment_sum(ones([len(ids)], dtypes.int64), ids, n), 1), x.dtype)
+    return total / reshape(sqrt(count) if root else count, [n, *[1] * (x.ndim - 1)])
 
 
 def segment_mean(

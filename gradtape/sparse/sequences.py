@@ -8,10 +8,12 @@ import numpy as np
 
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.calls import one_call
+from gradtape._src.base.room import want_room
 from gradtape._src.ops.ctc_decode import ctc_beam_search
 from gradtape._src.ops.moments import as_type, in_float
 from gradtape._src.ops.static import array_of
 from gradtape._src.tensors.conversion import as_tensor
+from gradtape.sparse.ordering import check_inside
 from gradtape.sparse.tensor import SparseTensor
 
 
@@ -99,9 +101,10 @@ def edit_distance(
         if not isinstance(x, SparseTensor):
             raise TypeError(f"edit_distance: expected a SparseTensor; got {type(x)}.")
     shape = np.maximum(array_of(hypothesis.dense_shape)[:-1], array_of(truth.dense_shape)[:-1])
+    want_room(*shape, item=4)
     out = np.zeros(shape, np.float32)
     words = [_words(x) for x in (hypothesis, truth)]
-    for place in np.ndindex(*shape):
+    for place in set().union(*words):  # the others are 0
         a, b = (w.get(place, []) for w in words)
         steps = float(_distance(a, b))
         out[place] = steps if not normalize else steps / len(b) if b else (np.inf if a else 0.0)
@@ -110,6 +113,9 @@ def edit_distance(
 
 def _words(sparse: Any) -> Any:
     words: dict = {}
+    check_inside(
+        "edit_distance", array_of(sparse.indices)[:, :-1], array_of(sparse.dense_shape)[:-1].tolist()
+    )
     for place, label in zip(array_of(sparse.indices).tolist(), array_of(sparse.values).tolist(), strict=True):
         words.setdefault(tuple(place[:-1]), []).append(label)
     return words

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes
+from gradtape._src.base.room import want_room
 from gradtape._src.base.shape import TensorShape, TensorSpec, as_shape
 from gradtape._src.base.type_spec import BatchableTypeSpec
 from gradtape._src.graph.static import get_static_value
@@ -156,6 +157,7 @@ class SparseTensor(CompositeTensor):
         return SparseTensorSpec(None if rank is None else [None] * rank, self.dtype)
 
     def _numpy(self) -> np.ndarray:
+        want_room(*sizes_of(self), item=array_of(self._values).itemsize)
         out = np.zeros(sizes_of(self), array_of(self._values).dtype)
         out[tuple(array_of(self._indices).T)] = array_of(self._values)
         return out
@@ -251,7 +253,7 @@ class SparseTensorSpec(BatchableTypeSpec):
             raise ValueError(
                 f"Unbatching a sparse tensor is only supported for rank >= 1. Obtained input: {x}."
             )
-        rows = [np.flatnonzero(places[:, 0] == k) for k in range(sizes[0])]
+        rows = [np.flatnonzero(places[:, 0] == k) for k in range(want_room(sizes[0], item=64))]
         parts = [boxes.boxed(places[at, 1:], gather(x.values, at), sizes[1:]) for at in rows]
         return [boxes.stacked(parts, [sizes[0]])]
 

@@ -11,6 +11,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from gradtape._src.base.room import want_room
 from gradtape._src.control.printing import format_tensor
 from gradtape._src.control.text_ops import (
     bytes_of,
@@ -133,7 +134,7 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
         ) from None
     if at._dims not in ((), x._dims) and shape[2:]:
         raise UnimplementedError(
-            f"Substr broadcast not implemented for {np.ndim(np.empty(shape))} dimensions [Op:Substr]"
+            f"Substr broadcast not implemented for {np.size(shape)} dimensions [Op:Substr]"
         )
 
     def forward(x: Any, at: Any, count: Any) -> list:
@@ -271,8 +272,10 @@ def unsorted_segment_join(
     shape = (count, *x._dims[depth:])
 
     def forward(x: Any, ids: Any) -> list:
-        rows = text.array_of(x).reshape(ids._numel, -1 if x._numel else 0)
-        parts: list[list[list[bytes]]] = [[[] for _ in range(rows.shape[1])] for _ in range(count)]
+        width = int(np.prod(shape[1:], dtype=int))
+        words = np.full(want_room(count, width), b"", object)
+        parts: dict[int, list[bytes]] = {}
+        rows = text.array_of(x).reshape(ids._numel, width)
         for k, (at, row) in enumerate(zip(elements(ids), rows.tolist(), strict=True)):
             if not 0 <= at < count:
                 raise InvalidArgumentError(
@@ -280,10 +283,10 @@ def unsorted_segment_join(
                     f"Got {at} at position {k} [Op:UnsortedSegmentJoin]"
                 )
             for column, word in enumerate(row):
-                parts[at][column].append(word)
-        width = int(np.prod(shape[1:], dtype=int))
-        words = [between.join(p) for row in parts for p in (row if rows.shape[1] else [[]] * width)]
-        return [tensor(words, shape)]
+                parts.setdefault(at * width + column, []).append(word)
+        for at, found in parts.items():
+            words[at] = between.join(found)
+        return [text.make(words.reshape(shape))]
 
     return run("unsorted_segment_join", forward, [x, ids], [(shape, dtypes.string)])[0]
 

@@ -13,6 +13,7 @@ import gradtape
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.room import want_room
 from gradtape._src.control.text_ops import (
     bytes_of,
     elements,
@@ -160,8 +161,9 @@ def ngrams(
         out = []
         for width in widths:
             around = width - 1 if pad < 0 else min(pad, width - 1)
-            padded = [left] * around + row + [right] * around
             count = _count(len(row), width, pad)
+            want_room(count, width)
+            padded = [left] * around + row + [right] * around
             out += [between.join(padded[i : i + width]) for i in range(count)]
         if preserve_short_sequences and not out and row:
             around = max(pad, 0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.room import want_room
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.ops import batching
 from gradtape._src.ops.casting import cast
@@ -311,6 +312,8 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
         size = max(0, math.ceil(abs((float(last) - float(first)) / float(step))))
     else:
         size = -((int(first) - int(last)) // int(step))
+    if size > 1 << 20:
+        want_room(size, item=dtype.size)
     numbers = first + np.arange(size, dtype=kind) * step
     return _from_value(numbers.astype(kind, copy=False), dtype)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base import dtypes, errors
+from gradtape._src.base.room import want_room
 from gradtape._src.tensors import above
 
 STRING = dtypes.string._code
@@ -44,8 +45,9 @@ def array_of(tensor: _core.Tensor) -> np.ndarray:
 
 def array(values: Iterable[bytes], shape: Any) -> np.ndarray:
     """An array of bytes objects, from its elements in row-major order."""
+    found = list(values)
     out = np.empty(tuple(shape), object)
-    out.reshape(-1)[:] = list(values)
+    out.reshape(-1)[:] = found
     return out
 
 
@@ -151,6 +153,7 @@ def _whole(value: Any) -> np.ndarray:
 
 
 def _zeros(shape: tuple[int, ...], *_: Any) -> _core.Tensor:
+    want_room(*shape)
     out = np.empty(shape, object)
     out[...] = b""
     return make(out)

@@ -1,0 +1,25 @@
+"""Room for arrays of NumPy's and lists whose length is a number that a user gave: asked for before it is taken.
+
+The core refuses tensors that the machine has no room for. NumPy takes what the system grants, which may be more than there
+is, and says MemoryError where TensorFlow's users expect ResourceExhaustedError.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from gradtape import _core
+
+
+def want_room(*sizes: int, item: int = 8) -> int:
+    """How many elements an array of these sizes has.
+
+    Args:
+      item: how many bytes an element has.
+
+    Raises:
+      ResourceExhaustedError: if the machine has no room for them.
+    """
+    count = prod(map(int, sizes))
+    _core.want_room(min(max(count, 0) * item, 2**64 - 1))
+    return count
