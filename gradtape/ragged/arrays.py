@@ -11,16 +11,9 @@ from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.room import want_room
 from gradtape.ragged import rows
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged, size_of, take, take_ranges, uniform
-from gradtape.ragged.tensor import (
-    RaggedTensor,
-    as_values,
-    make,
-    match_splits,
-    positive_axis,
-    rank_of,
-    splits_dtype,
-)
+from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_axis, rank_of, splits_dtype
 
 
 @one_call

@@ -11,8 +11,9 @@ from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
 from gradtape.ragged.conversion import from_sparse
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged
-from gradtape.ragged.tensor import RaggedTensor, as_values, make
+from gradtape.ragged.tensor import RaggedTensor, make
 from gradtape.strings.hashing import fingerprint
 
 _HASH_KEY = 956888297470

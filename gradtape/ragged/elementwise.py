@@ -15,9 +15,10 @@ import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import uniform, with_partition
 from gradtape.ragged.partitions import RowPartition
-from gradtape.ragged.tensor import RaggedTensor, as_values, make, splits_dtype
+from gradtape.ragged.tensor import RaggedTensor, make, splits_dtype
 
 
 def unary(function: Callable, x: RaggedTensor, *args: Any, **kwargs: Any) -> RaggedTensor:

@@ -13,8 +13,9 @@ from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.room import want_room
 from gradtape.ragged import rows
+from gradtape.ragged.making import as_values
 from gradtape.ragged.partitions import as_partition, row_splits_to_ids
-from gradtape.ragged.tensor import RaggedTensor, as_values, make
+from gradtape.ragged.tensor import RaggedTensor, make
 
 
 def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -12,8 +12,9 @@ from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
 from gradtape.ragged.arrays import expand_dims, tile
 from gradtape.ragged.conversion import to_tensor
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged, size_of, take, uniform
-from gradtape.ragged.tensor import RaggedTensor, as_values, make, match_splits, positive_axis
+from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_axis
 
 
 @one_call

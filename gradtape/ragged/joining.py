@@ -11,8 +11,9 @@ from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape.ragged import rows
 from gradtape.ragged.elementwise import broadcast, same_partitions
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged, size_of, take
-from gradtape.ragged.tensor import RaggedTensor, as_values, make, match_splits, positive_axis, splits_dtype
+from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_axis, splits_dtype
 
 
 def _all(values: Any) -> list:

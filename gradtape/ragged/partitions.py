@@ -39,6 +39,14 @@ def check_flag(validate: Any) -> None:
         raise TypeError(f"Argument `validate` must have type bool. Received {validate}.")
 
 
+def _vector(value: Any, name: str, validate: Any, dtype: Any, hint: Any) -> Any:
+    """The vector that a partition is made of."""
+    check_flag(validate)
+    tensor = as_partition(value, name, dtype, hint)
+    _check_rank(tensor, 1)
+    return tensor
+
+
 def _check_rank(tensor: Any, rank: int) -> None:
     if tensor.shape.rank is not None and tensor.shape.rank != rank:
         raise ValueError(f"Shape {tensor.shape} must have rank {rank}")
@@ -156,11 +164,9 @@ class RowPartition:
         cls, row_splits: Any, validate: bool = True, dtype: Any = None, dtype_hint: Any = None
     ) -> RowPartition:
         """Row i has the values from `row_splits[i]` to `row_splits[i + 1]`."""
-        check_flag(validate)
         if isinstance(row_splits, (list, tuple)) and not row_splits:
             raise ValueError("row_splits tensor may not be empty.")
-        splits = as_partition(row_splits, "row_splits", dtype, dtype_hint)
-        _check_rank(splits, 1)
+        splits = _vector(row_splits, "row_splits", validate, dtype, dtype_hint)
         if validate:
             message = "Arguments to from_row_splits do not form a valid RaggedTensor:"
             if splits.shape[0] == 0:
@@ -174,9 +180,7 @@ class RowPartition:
         cls, row_lengths: Any, validate: bool = True, dtype: Any = None, dtype_hint: Any = None
     ) -> RowPartition:
         """Row i has `row_lengths[i]` values."""
-        check_flag(validate)
-        lengths = as_partition(row_lengths, "row_lengths", dtype, dtype_hint)
-        _check_rank(lengths, 1)
+        lengths = _vector(row_lengths, "row_lengths", validate, dtype, dtype_hint)
         if validate:
             _check(lengths, ">=", 0, "Arguments to from_row_lengths do not form a valid RowPartition")
         return cls(_splits_of(lengths), row_lengths=lengths, internal=INTERNAL)
@@ -223,9 +227,7 @@ class RowPartition:
         cls, row_starts: Any, nvals: Any, validate: bool = True, dtype: Any = None, dtype_hint: Any = None
     ) -> RowPartition:
         """Row i starts at `row_starts[i]` and ends where the next one starts, the last one at `nvals`."""
-        check_flag(validate)
-        starts = as_partition(row_starts, "row_starts", dtype, dtype_hint)
-        _check_rank(starts, 1)
+        starts = _vector(row_starts, "row_starts", validate, dtype, dtype_hint)
         count = tf.cast(nvals, starts.dtype)
         if validate:
             message = "Arguments to from_row_starts do not form a valid RaggedTensor"
@@ -239,9 +241,7 @@ class RowPartition:
         cls, row_limits: Any, validate: bool = True, dtype: Any = None, dtype_hint: Any = None
     ) -> RowPartition:
         """Row i ends at `row_limits[i]`, where the next one starts."""
-        check_flag(validate)
-        limits = as_partition(row_limits, "row_limits", dtype, dtype_hint)
-        _check_rank(limits, 1)
+        limits = _vector(row_limits, "row_limits", validate, dtype, dtype_hint)
         if validate:
             message = "Arguments to from_row_limits do not form a valid RaggedTensor"
             _check(limits[:1], ">=", 0, message)

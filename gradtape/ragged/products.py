@@ -16,9 +16,10 @@ from gradtape._src.base.type_spec import TypeSpec
 from gradtape.ragged import rows
 from gradtape.ragged.conversion import to_tensor
 from gradtape.ragged.joining import stack
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged, size_of, take
 from gradtape.ragged.spec import RaggedTensorSpec
-from gradtape.ragged.tensor import RaggedTensor, as_values, make
+from gradtape.ragged.tensor import RaggedTensor, make
 
 
 @one_call

@@ -16,7 +16,8 @@ from gradtape.ragged import rows
 from gradtape.ragged.arrays import expand_dims
 from gradtape.ragged.conversion import from_tensor
 from gradtape.ragged.elementwise import binary
-from gradtape.ragged.tensor import RaggedTensor, as_values, make, match_splits, positive_axis, rank_of
+from gradtape.ragged.making import as_values
+from gradtape.ragged.tensor import RaggedTensor, make, match_splits, positive_axis, rank_of
 
 # By kind: of a dense tensor, and of the rows that share an id.
 _DENSE = {"sum": tf.reduce_sum, "prod": tf.reduce_prod, "min": tf.reduce_min, "max": tf.reduce_max}

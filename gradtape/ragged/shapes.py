@@ -13,9 +13,10 @@ from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.tensors.composite import CompositeTensor
 from gradtape.ragged import rows
 from gradtape.ragged.elementwise import broadcast
+from gradtape.ragged.making import as_values
 from gradtape.ragged.partitions import INTERNAL, RowPartition
 from gradtape.ragged.spec import RaggedTensorSpec
-from gradtape.ragged.tensor import RaggedTensor, as_values, positive_axis
+from gradtape.ragged.tensor import RaggedTensor, positive_axis
 
 
 class DynamicRaggedShape(CompositeTensor):

@@ -12,9 +12,10 @@ from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import BatchableTypeSpec, type_spec_from_value
 from gradtape.ragged import rows
 from gradtape.ragged.joining import rows_after_rows
+from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged, size_of
 from gradtape.ragged.partitions import INTERNAL, RowPartition
-from gradtape.ragged.tensor import RaggedTensor, as_values, make
+from gradtape.ragged.tensor import RaggedTensor, make
 
 
 class RaggedTensorSpec(BatchableTypeSpec):

@@ -1,6 +1,7 @@
-"""`RaggedTensor`: values, and a partition of them into rows; how it is made, and what it is made of.
+"""`RaggedTensor`: values, and a partition of them into rows; what it is made of, and what shows it.
 
-Its operators, slices, conversions and reductions are in the modules beside this one; `methods.py` puts them on the class.
+How it is made is in `making.py`; its operators, slices, conversions and reductions are in other modules beside this one, and
+`methods.py` puts them on the class.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import numpy as np
 
 import gradtape as tf
 from gradtape._src.base import dtypes
-from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.tensors.composite import CompositeTensor, WithValuesCompositeTensorGradient
 from gradtape.ragged import rows
-from gradtape.ragged.partitions import INTEGERS, INTERNAL, RowPartition, as_partition, check_flag
+from gradtape.ragged.making import MadeOfRows, as_values
+from gradtape.ragged.partitions import INTEGERS, INTERNAL, RowPartition
 
 
-class RaggedTensor(CompositeTensor):
+class RaggedTensor(MadeOfRows, CompositeTensor):
     """A tensor whose rows may have different lengths.
 
     It is made by `tf.ragged.constant` or one of its `from_...` methods, and consists of a tensor with the values of all
@@ -59,194 +60,6 @@ class RaggedTensor(CompositeTensor):
             )
         self._values = values
         self._row_partition = row_partition
-
-    # ---- what makes one ---------------------------------------------------------------------------
-
-    @classmethod
-    def _from_row_partition(cls, values: Any, partition: RowPartition, validate: bool = True) -> RaggedTensor:
-        check_flag(validate)
-        if not isinstance(partition, RowPartition):
-            raise TypeError(f"Argument `row_partition` must be a RowPartition. Received {partition}.")
-        values = as_values(values)
-        if isinstance(values, RaggedTensor) and values._row_partition.dtype != partition.dtype:
-            raise ValueError(
-                f"Argument `row_partition` of RaggedTensor with name: partition must have same dtype as Argument `values`. "
-                f"({partition.dtype!r} vs. {values._row_partition.dtype!r})."
-            )
-        if partition._value_rowids is not None:
-            values.shape[:1].assert_is_compatible_with(partition._value_rowids.shape)
-        if validate:
-            _check_number_of_values(values, partition)
-        return cls(values, partition, internal=INTERNAL)
-
-    @classmethod
-    def from_row_splits(
-        cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True
-    ) -> RaggedTensor:
-        """Row i is `values[row_splits[i]:row_splits[i + 1]]`.
-
-        Args:
-          values: a tensor, or a ragged tensor.
-          row_splits: integers that start with 0, do not decrease, and end with the number of values.
-          validate: whether to check that.
-
-        >>> import gradtape as tf
-        >>> tf.RaggedTensor.from_row_splits([3, 1, 4], [0, 2, 2, 3])
-        <tf.RaggedTensor [[3, 1], [], [4]]>
-        """
-        check_flag(validate)
-        values = as_values(values)
-        partition = RowPartition.from_row_splits(row_splits, validate, dtype_hint=_hint(values))
-        return cls._from_row_partition(values, partition, validate)
-
-    @classmethod
-    def from_row_lengths(
-        cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
-    ) -> RaggedTensor:
-        """Row i has the next `row_lengths[i]` of the values.
-
-        >>> import gradtape as tf
-        >>> tf.RaggedTensor.from_row_lengths([3, 1, 4], [2, 0, 1])
-        <tf.RaggedTensor [[3, 1], [], [4]]>
-        """
-        check_flag(validate)
-        values = as_values(values)
-        partition = RowPartition.from_row_lengths(row_lengths, validate, dtype_hint=_hint(values))
-        return cls._from_row_partition(values, partition, validate)
-
-    @classmethod
-    def from_value_rowids(
-        cls,
-        values: Any,
-        value_rowids: Any,
-        nrows: Any = None,
-        name: str | None = None,
-        validate: bool = True,
-    ) -> RaggedTensor:
-        """Value i is in row `value_rowids[i]`; these do not decrease.
-
-        Args:
-          nrows: how many rows there are, if the last ones are empty.
-
-        >>> import gradtape as tf
-        >>> tf.RaggedTensor.from_value_rowids([3, 1, 4], [0, 0, 2], nrows=4)
-        <tf.RaggedTensor [[3, 1], [], [4], []]>
-        """
-        check_flag(validate)
-        values = as_values(values)
-        partition = RowPartition.from_value_rowids(value_rowids, nrows, validate, dtype_hint=_hint(values))
-        return cls._from_row_partition(values, partition, validate)
-
-    @classmethod
-    def from_row_starts(
-        cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True
-    ) -> RaggedTensor:
-        """Row i starts at `row_starts[i]` and ends where the next one starts.
-
-        >>> import gradtape as tf
-        >>> tf.RaggedTensor.from_row_starts([3, 1, 4], [0, 2])
-        <tf.RaggedTensor [[3, 1], [4]]>
-        """
-        check_flag(validate)
-        values = as_values(values)
-        partition = RowPartition.from_row_starts(
-            row_starts, number_of_rows(values), validate, dtype_hint=_hint(values)
-        )
-        return cls._from_row_partition(values, partition, validate)
-
-    @classmethod
-    def from_row_limits(
-        cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
-    ) -> RaggedTensor:
-        """Row i ends at `row_limits[i]`, where the next one starts.
-
-        >>> import gradtape as tf
-        >>> tf.RaggedTensor.from_row_limits([3, 1, 4], [2, 3])
-        <tf.RaggedTensor [[3, 1], [4]]>
-        """
-        check_flag(validate)
-        values = as_values(values)
-        partition = RowPartition.from_row_limits(row_limits, validate, dtype_hint=_hint(values))
-        return cls._from_row_partition(values, partition, validate)
-
-    @classmethod
-    def from_uniform_row_length(
-        cls,
-        values: Any,
-        uniform_row_length: Any,
-        nrows: Any = None,
-        validate: bool = True,
-        name: str | None = None,
-    ) -> RaggedTensor:
-        """All rows have the same length, which its shape then shows.
-
-        Args:
-          nrows: how many rows there are; needed where their length is 0.
-
-        >>> import gradtape as tf
-        >>> tf.RaggedTensor.from_uniform_row_length([3, 1, 4, 1], 2).shape
-        TensorShape([2, 2])
-        """
-        check_flag(validate)
-        values = as_values(values)
-        length = as_partition(uniform_row_length, "UniformRowLength", hint=_hint(values))
-        partition = RowPartition.from_uniform_row_length(
-            length, number_of_rows(values, length.dtype), nrows, validate, dtype_hint=_hint(values)
-        )
-        return cls._from_row_partition(values, partition, validate)
-
-    @classmethod
-    def from_nested_row_splits(
-        cls, flat_values: Any, nested_row_splits: Any, name: str | None = None, validate: bool = True
-    ) -> Any:
-        """Several ragged dimensions: the splits of the outermost one first."""
-        _check_list(nested_row_splits, "nested_row_splits")
-        result = flat_values
-        for splits in reversed(nested_row_splits):
-            result = cls.from_row_splits(result, splits, validate=validate)
-        return result
-
-    @classmethod
-    def from_nested_row_lengths(
-        cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None, validate: bool = True
-    ) -> Any:
-        """Several ragged dimensions: the row lengths of the outermost one first."""
-        _check_list(nested_row_lengths, "nested_row_lengths")
-        result = flat_values
-        for lengths in reversed(nested_row_lengths):
-            result = cls.from_row_lengths(result, lengths, validate=validate)
-        return result
-
-    @classmethod
-    def from_nested_value_rowids(
-        cls,
-        flat_values: Any,
-        nested_value_rowids: Any,
-        nested_nrows: Any = None,
-        name: str | None = None,
-        validate: bool = True,
-    ) -> Any:
-        """Several ragged dimensions: the row ids of the outermost one first."""
-        _check_list(nested_value_rowids, "nested_value_rowids")
-        if nested_nrows is None:
-            nested_nrows = [None] * len(nested_value_rowids)
-        _check_list(nested_nrows, "nested_nrows")
-        if len(nested_nrows) != len(nested_value_rowids):
-            raise ValueError(
-                "Argument `nested_nrows` must have the same length as argument `nested_value_rowids`. "
-                f"len(nested_nrows) = {len(nested_nrows)} vs. len(nested_values_rowids) = {len(nested_value_rowids)}."
-            )
-        result = flat_values
-        for ids, nrows in reversed(list(zip(nested_value_rowids, nested_nrows, strict=True))):
-            result = cls.from_value_rowids(result, ids, nrows, validate=validate)
-        return result
-
-    @classmethod
-    def _from_nested_row_partitions(cls, flat_values: Any, partitions: Any, validate: bool = True) -> Any:
-        result = flat_values
-        for partition in reversed(partitions):
-            result = cls._from_row_partition(result, partition, validate)
-        return result
 
     # ---- what it is -------------------------------------------------------------------------------
 
@@ -483,23 +296,6 @@ def make(values: Any, splits: np.ndarray, dtype: Any = None) -> RaggedTensor:
     )
 
 
-def as_values(value: Any, dtype: Any = None) -> Any:
-    """A ragged tensor as it is, everything else as a tensor."""
-    return value if isinstance(value, RaggedTensor) else tf.convert_to_tensor(value, dtype)
-
-
-def number_of_rows(value: Any, dtype: Any = dtypes.int64) -> Any:
-    """The size of the first dimension."""
-    if isinstance(value, RaggedTensor):
-        return value.nrows(out_type=dtype)
-    if not value.shape.rank and value.shape.rank is not None:
-        raise InvalidArgumentError(
-            "RaggedTensor: slice index 0 of dimension 0 out of bounds: the values of a ragged tensor have at least one "
-            f"dimension; got {value}."
-        )
-    return tf.shape(value, out_type=dtype)[0]
-
-
 def rank_of(value: Any) -> int:
     """The number of dimensions, which is known here."""
     rank = value.shape.rank
@@ -542,28 +338,6 @@ def splits_dtype(*tensors: Any) -> dtypes.DType:
     return next((t._row_partition.dtype for t in tensors if isinstance(t, RaggedTensor)), dtypes.int64)
 
 
-def _hint(values: Any) -> Any:
-    return values._row_partition.dtype if isinstance(values, RaggedTensor) else None
-
-
-def _check_list(value: Any, name: str) -> None:
-    if isinstance(value, tf.Tensor):
-        raise TypeError(f"Argument `{name}` must be a list of Tensors. Received {value}.")
-
-
 def _largest(lengths: Any) -> Any:
     """The largest of a list of lengths, 0 if there are none."""
     return tf.reduce_max(tf.concat([lengths, tf.zeros([1], lengths.dtype)], 0))
-
-
-def _check_number_of_values(values: Any, partition: RowPartition) -> None:
-    message = "Arguments to _from_row_partition do not form a valid RaggedTensor"
-    count, splits = number_of_rows(values, partition.dtype), partition.row_splits()
-    if not (rows.is_known(splits) and rows.is_known(count)):
-        tf.debugging.assert_equal(splits[-1], count, message=message)
-        return
-    last, n = int(rows.array_of(splits)[-1]), int(rows.array_of(count))
-    if last != n:
-        raise InvalidArgumentError(
-            f"{message}\nCondition x == y did not hold: the rows have {last} values, and there are {n}."
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,29 +58,32 @@ def _reduced(op: str, sp_input: Any, axis: Any, keepdims: Any, output_is_sparse:
     return made(new, values, shape)
 
 
-def reduce_sum(
-    sp_input: Any,
-    axis: Any = None,
-    keepdims: Any = None,
-    output_is_sparse: Any = False,
-    name: str | None = None,
-) -> Any:
-    """The sum of a sparse tensor over some axes (all by default), as a dense tensor unless `output_is_sparse`."""
-    return _reduced("reduce_sum", sp_input, axis, keepdims, output_is_sparse, False)
+def _reduction(op: str, largest: bool, doc: str) -> Callable:
+    def reduced(
+        sp_input: Any,
+        axis: Any = None,
+        keepdims: Any = None,
+        output_is_sparse: Any = False,
+        name: str | None = None,
+    ) -> Any:
+        return _reduced(op, sp_input, axis, keepdims, output_is_sparse, largest)
+
+    reduced.__name__ = reduced.__qualname__ = op
+    reduced.__doc__ = f"The {doc}"
+    return reduced
 
 
-def reduce_max(
-    sp_input: Any,
-    axis: Any = None,
-    keepdims: Any = None,
-    output_is_sparse: Any = False,
-    name: str | None = None,
-) -> Any:
-    """The largest element of a sparse tensor over some axes (all by default); those that are missing do not count.
+reduce_sum = _reduction(
+    "reduce_sum", False,
+    "sum of a sparse tensor over some axes (all by default), as a dense tensor unless `output_is_sparse`.",
+)  # fmt: skip
+reduce_max = _reduction(
+    "reduce_max", True,
+    """largest element of a sparse tensor over some axes (all by default); those that are missing do not count.
 
     It is 0 where there are none.
-    """
-    return _reduced("reduce_max", sp_input, axis, keepdims, output_is_sparse, True)
+    """,
+)  # fmt: skip
 
 
 # ---- rows of a dense tensor -----------------------------------------------------------------------
@@ -110,52 +114,45 @@ def _segments(
     return gather_batched(x, at.astype(np.int64), 0, 0), ids.astype(np.int64), n
 
 
-def segment_sum(
-    data: Any,
-    indices: Any,
-    segment_ids: Any,
-    num_segments: Any = None,
-    name: str | None = None,
-    sparse_gradient: Any = False,
-) -> Any:
-    """For each segment the sum of the rows `data[indices[i]]` with its id; the ids do not decrease."""
-    return unsorted_segment_sum(*_segments("segment_sum", data, indices, segment_ids, num_segments))
+def _segment_reduction(op: str, divisor: Callable | None, doc: str) -> Callable:
+    """A sum of the rows of each segment, divided by a function of their number."""
+
+    def reduced(
+        data: Any,
+        indices: Any,
+        segment_ids: Any,
+        num_segments: Any = None,
+        name: str | None = None,
+        sparse_gradient: Any = False,
+    ) -> Any:
+        x = as_tensor(data)
+        if divisor is not None and not x.dtype.is_floating:
+            raise InvalidArgumentError(
+                f"Value for attr 'T' of {x.dtype.name} is not in the list of allowed values: bfloat16, half, float, double"
+            )
+        rows, ids, n = _segments(op, x, indices, segment_ids, num_segments)
+        total = unsorted_segment_sum(rows, ids, n)
+        if divisor is None:
+            return total
+        count = maximum(unsorted_segment_sum(ones([len(ids)], dtypes.int64), ids, n), 1)
+        return total / reshape(divisor(cast(count, x.dtype)), [n, *[1] * (x.ndim - 1)])
+
+    reduced.__name__ = reduced.__qualname__ = op
+    reduced.__doc__ = f"For each segment the {doc}."
+    return reduced
 
 
-def _divided_sum(op: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any, root: bool) -> Any:
-    x = as_tensor(data)
-    if not x.dtype.is_floating:
-        raise InvalidArgumentError(
-            f"Value for attr 'T' of {x.dtype.name} is not in the list of allowed values: bfloat16, half, float, double"
-        )
-    rows, ids, n = _segments(op, x, indices, segment_ids, num_segments)
-    total = unsorted_segment_sum(rows, ids, n)
-    count = cast(maximum(unsorted_segment_sum(ones([len(ids)], dtypes.int64), ids, n), 1), x.dtype)
-    return total / reshape(sqrt(count) if root else count, [n, *[1] * (x.ndim - 1)])
-
-
-def segment_mean(
-    data: Any,
-    indices: Any,
-    segment_ids: Any,
-    num_segments: Any = None,
-    name: str | None = None,
-    sparse_gradient: Any = False,
-) -> Any:
-    """For each segment the mean of the rows `data[indices[i]]` with its id; 0 without any."""
-    return _divided_sum("segment_mean", data, indices, segment_ids, num_segments, False)
-
-
-def segment_sqrt_n(
-    data: Any,
-    indices: Any,
-    segment_ids: Any,
-    num_segments: Any = None,
-    name: str | None = None,
-    sparse_gradient: Any = False,
-) -> Any:
-    """For each segment the sum of the rows `data[indices[i]]` with its id, divided by the root of their number."""
-    return _divided_sum("segment_sqrt_n", data, indices, segment_ids, num_segments, True)
+segment_sum = _segment_reduction(
+    "segment_sum", None, "sum of the rows `data[indices[i]]` with its id; the ids do not decrease"
+)
+segment_mean = _segment_reduction(
+    "segment_mean", lambda n: n, "mean of the rows `data[indices[i]]` with its id; 0 without any"
+)
+segment_sqrt_n = _segment_reduction(
+    "segment_sqrt_n",
+    sqrt,
+    "sum of the rows `data[indices[i]]` with its id, divided by the root of their number",
+)
 
 
 # ---- counts ---------------------------------------------------------------------------------------

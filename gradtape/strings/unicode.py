@@ -33,15 +33,38 @@ def _decoder(
     return lambda s: coding.characters(s, codec, way, replacement_char, controls)
 
 
-@one_call
-def unicode_decode(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = _UNKNOWN,
-    replace_control_characters: bool = False,
-    name: str | None = None,
-) -> Any:
+def _decoding(name: str, op: str, offsets: bool, doc: str) -> Callable:
+    def decoded(
+        input: Any,
+        input_encoding: str,
+        errors: str = "replace",
+        replacement_char: int = _UNKNOWN,
+        replace_control_characters: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters, op)
+        return _pieces(decoded.__name__, decode, input, dtypes.int32, offsets, op)
+
+    return _named(decoded, name, doc)
+
+
+def _pieces(name: str, function: Callable, input: Any, dtype: Any, offsets: bool, op: str) -> Any:
+    """The parts of each string, and where in it they begin if that is wanted."""
+    if offsets:
+        return pieces(name, function, input, (dtype, dtypes.int64), op)
+    return pieces(name, lambda s: function(s)[:1], input, (dtype,), op)[0]
+
+
+def _named(function: Callable, name: str, doc: str) -> Callable:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return one_call(function)
+
+
+unicode_decode = _decoding(
+    "unicode_decode",
+    "UnicodeDecode",
+    False,
     """The code points of each string: one more axis, which is ragged unless there is one string.
 
     Args:
@@ -56,26 +79,14 @@ def unicode_decode(
     >>> import gradtape as tf
     >>> tf.strings.unicode_decode("héy", "UTF-8").numpy()
     array([104, 233, 121], dtype=int32)
-    """
-    decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters, "UnicodeDecode")
-    return pieces("unicode_decode", lambda s: decode(s)[:1], input, (dtypes.int32,), "UnicodeDecode")[0]
-
-
-@one_call
-def unicode_decode_with_offsets(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = _UNKNOWN,
-    replace_control_characters: bool = False,
-    name: str | None = None,
-) -> Any:
-    """As `unicode_decode`, and where in its string each character begins, in bytes."""
-    decode = _decoder(
-        input_encoding, errors, replacement_char, replace_control_characters, "UnicodeDecodeWithOffsets"
-    )
-    kinds = (dtypes.int32, dtypes.int64)
-    return pieces("unicode_decode_with_offsets", decode, input, kinds, "UnicodeDecodeWithOffsets")
+    """,
+)
+unicode_decode_with_offsets = _decoding(
+    "unicode_decode_with_offsets",
+    "UnicodeDecodeWithOffsets",
+    True,
+    """As `unicode_decode`, and where in its string each character begins, in bytes.""",
+)
 
 
 def _splitter(
@@ -93,36 +104,37 @@ def _splitter(
     return split
 
 
-@one_call
-def unicode_split(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = _UNKNOWN,
-    name: str | None = None,
-) -> Any:
+def _splitting(name: str, op: str, offsets: bool, doc: str) -> Callable:
+    def split(
+        input: Any,
+        input_encoding: str,
+        errors: str = "replace",
+        replacement_char: int = _UNKNOWN,
+        name: str | None = None,
+    ) -> Any:
+        parts = _splitter(input_encoding, errors, replacement_char)
+        return _pieces(split.__name__, parts, input, dtypes.string, offsets, op)
+
+    return _named(split, name, doc)
+
+
+unicode_split = _splitting(
+    "unicode_split",
+    "UnicodeDecode",
+    False,
     """The characters of each string: one more axis, which is ragged unless there is one string.
 
     >>> import gradtape as tf
     >>> tf.strings.unicode_split("hé", "UTF-8").numpy()
     array([b'h', b'\\xc3\\xa9'], dtype=object)
-    """
-    split = _splitter(input_encoding, errors, replacement_char)
-    return pieces("unicode_split", lambda s: split(s)[:1], input, (dtypes.string,), "UnicodeDecode")[0]
-
-
-@one_call
-def unicode_split_with_offsets(
-    input: Any,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = _UNKNOWN,
-    name: str | None = None,
-) -> Any:
-    """As `unicode_split`, and where in its string each character begins, in bytes."""
-    split = _splitter(input_encoding, errors, replacement_char)
-    kinds = (dtypes.string, dtypes.int64)
-    return pieces("unicode_split_with_offsets", split, input, kinds, "UnicodeDecodeWithOffsets")
+    """,
+)
+unicode_split_with_offsets = _splitting(
+    "unicode_split_with_offsets",
+    "UnicodeDecodeWithOffsets",
+    True,
+    """As `unicode_split`, and where in its string each character begins, in bytes.""",
+)
 
 
 @one_call
