@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 from gradtape import _core
 from gradtape._src.base import log, settings
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.dtypes import HELD
 from gradtape._src.engines import NATIVE, Engine
 from gradtape._src.engines.xla.names import is_started
 from gradtape._src.engines.xla.ops.collective import REPLICA
@@ -52,7 +53,8 @@ class Xla(Engine):
 
     def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> Any:
         """As `Engine.program`; a graph with strings or types that are only stored in it is native."""
-        if any(node.is_held for node in graph.nodes):
+        ends = (*graph.inputs, *graph.outputs)  # constants that a function gives have no node
+        if any(v.dtype in HELD for v in ends) or any(node.is_held for node in graph.nodes):
             return NATIVE.program(graph, updates, checked)
         if self.mesh.size > 1 and not self.runs(graph):
             # Devices that wait for each other must not wait for the host.
