@@ -49,6 +49,7 @@ from gradtape._src.base.dtypes import (
 from gradtape._src.base.scopes import (
     control_dependencies,
     executing_eagerly,
+    get_current_name_scope,
     group,
     init_scope,
     inside_function,

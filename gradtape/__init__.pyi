@@ -71,6 +71,7 @@ from gradtape._src.base.dtypes import uint8 as uint8
 from gradtape._src.base.dtypes import variant as variant
 from gradtape._src.base.scopes import control_dependencies as control_dependencies
 from gradtape._src.base.scopes import executing_eagerly as executing_eagerly
+from gradtape._src.base.scopes import get_current_name_scope as get_current_name_scope
 from gradtape._src.base.scopes import group as group
 from gradtape._src.base.scopes import init_scope as init_scope
 from gradtape._src.base.scopes import inside_function as inside_function

@@ -31,7 +31,8 @@ _TABLE: dict[str, str] = {
     "Floor": "floor x", "Ceil": "math.ceil x", "Round": "round x", "Rint": "math.rint x", "Erf": "math.erf x",
     "Erfc": "math.erfc x", "Erfinv": "math.erfinv x", "Ndtri": "math.ndtri x", "Lgamma": "math.lgamma x",
     "Digamma": "math.digamma x", "Igamma": "math.igamma a x", "Igammac": "math.igammac a x",
-    "Betainc": "math.betainc a b x", "Zeta": "math.zeta x q", "Polygamma": "math.polygamma a x",
+    "Betainc": "math.betainc a b x", "Zeta": "math.zeta x q", "IgammaGradA": "_src.ops.special.igamma_grad_a a x",
+    "RandomGammaGrad": "_src.ops.special.gamma_sample_grad alpha sample", "Polygamma": "math.polygamma a x",
     "Real": "math.real input", "Imag": "math.imag input", "Conj": "math.conj input>x", "Angle": "math.angle input",
     "Complex": "complex real imag", "NextAfter": "math.nextafter x1 x2", "Cross": "linalg.cross a b",
     "Cumsum": "cumsum x axis exclusive reverse", "Cumprod": "math.cumprod x axis exclusive reverse",
@@ -76,9 +77,10 @@ _TABLE: dict[str, str] = {
     "OneHot": "one_hot indices depth on_value off_value axis", "Cast": "cast x DstT>dtype Truncate>",
     "Bitcast": "bitcast input type", "Shape": "shape input out_type", "Size": "size input out_type",
     "Rank": "rank input", "Identity": "identity input", "StopGradient": "stop_gradient input",
-    "PreventGradient": "stop_gradient input message>", "CheckNumerics": "debugging.check_numerics tensor message",
+    "PreventGradient": "raw_ops._prevented input message", "CheckNumerics": "debugging.check_numerics tensor message",
     "EnsureShape": "ensure_shape input>x shape", "InvertPermutation": "math.invert_permutation x",
-    "Unique": "unique x out_idx",
+    "Unique": "unique x out_idx", "UniqueWithCounts": "unique_with_counts x out_idx",
+    "BroadcastGradientArgs": "raw_ops._axes_of_sums s0 s1",
     "ReverseSequence": "reverse_sequence input seq_lengths seq_dim>seq_axis batch_dim>batch_axis",
     "ClipByValue": "clip_by_value t clip_value_min clip_value_max",
     "DepthToSpace": "nn.depth_to_space input block_size data_format",
@@ -94,7 +96,8 @@ _TABLE: dict[str, str] = {
     "Qr": "linalg.qr input full_matrices", "Svd": "linalg.svd input>tensor full_matrices compute_uv",
     "SelfAdjointEigV2": "linalg.eigh input>tensor compute_v>",
     "MatrixBandPart": "linalg.band_part input num_lower num_upper", "MatrixDiag": "linalg.diag diagonal",
-    "MatrixDiagPart": "linalg.diag_part input", "MatrixSetDiag": "linalg.set_diag input diagonal",
+    "MatrixDiagPart": "linalg.diag_part input", "MatrixDiagPartV2": "linalg.diag_part input k padding_value",
+    "MatrixSetDiag": "linalg.set_diag input diagonal",
     "Diag": "linalg.tensor_diag diagonal", "DiagPart": "linalg.tensor_diag_part input", "FFT": "signal.fft input",
     "IFFT": "signal.ifft input", "RFFT": "signal.rfft input>input_tensor fft_length Tcomplex>",
     "IRFFT": "signal.irfft input>input_tensor fft_length Treal>",
@@ -111,6 +114,32 @@ _TABLE: dict[str, str] = {
     "LRN": "nn.local_response_normalization input depth_radius bias alpha beta",
     "InTopKV2": "math.in_top_k targets predictions k",
 }  # fmt: skip
+
+
+def _axes_of_sums(s0: _Any, s1: _Any) -> tuple[_Any, _Any]:
+    """The axes over which gradients of two operands that are broadcast are added up."""
+    s0, s1 = _tf.convert_to_tensor(s0), _tf.convert_to_tensor(s1)
+    n = max(s0.shape[0], s1.shape[0])
+    other = ~_tf.reduce_all(s0 == s1) if s0.shape == s1.shape else True
+
+    def axes(sizes: _Any) -> _Any:
+        ones = _tf.pad(sizes, [[n - sizes.shape[0], 0]], constant_values=1) == 1
+        return _tf.cast(_tf.where(_tf.logical_and(ones, other))[:, 0], s0.dtype)
+
+    return axes(s0), axes(s1)
+
+
+def _prevented(input: _Any, message: str = "") -> _Any:
+    """The value itself, which refuses to be differentiated."""
+
+    @_tf.custom_gradient
+    def same(x: _Any) -> tuple[_Any, _Callable]:
+        def grad(upstream: _Any) -> _Any:
+            raise LookupError(f"Gradient explicitly disabled. Reason: {message!r}")
+
+        return _tf.identity(x), grad
+
+    return same(_tf.convert_to_tensor(input))
 
 
 def _make(name: str, row: str) -> _Callable:

@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = "tensorflow"
 _OURS = ("gradtape", "keras_gradtape", "gradtape_imports")
-_INTERNAL = frozenset(("__internal__", "compiler", "core", "python"))
+_INTERNAL = frozenset(("__internal__", "__operators__", "compiler", "core", "python", "tools"))
 
 
 class Finder(importlib.abc.MetaPathFinder):

@@ -253,7 +253,7 @@ def test_d9_version_1_in_eager_mode(monkeypatch):
 
 
 def test_d9_graphs_and_sessions_are_refused():
-    for call in (v1.disable_eager_execution, v1.disable_v2_behavior, v1.get_default_graph):
+    for call in (v1.disable_eager_execution, v1.disable_v2_behavior):
         with pytest.raises(NotImplementedError, match="no graphs and sessions of TensorFlow 1"):
             call()
     with pytest.raises(RuntimeError, match="not compatible with eager execution"):

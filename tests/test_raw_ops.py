@@ -76,3 +76,23 @@ def test_lite_is_a_name():
     for make in (tf.lite.Interpreter, tf.lite.TFLiteConverter.from_keras_model):
         with pytest.raises(NotImplementedError, match="gradtape does not have"):
             make("model")
+
+
+def test_gradients_of_broadcasts_and_samples():
+    sums = raw_ops.BroadcastGradientArgs(s0=[2, 1, 3], s1=[3])
+    assert [axes.numpy().tolist() for axes in sums] == [[1], [0, 1]]
+    assert [a.numpy().tolist() for a in raw_ops.BroadcastGradientArgs(s0=[3], s1=[3])] == [[], []]
+    with tf.GradientTape() as tape:
+        a = tf.Variable(2.0)
+        y = tf.math.igamma(a, 1.5)
+    np.testing.assert_allclose(raw_ops.IgammaGradA(a=2.0, x=1.5), tape.gradient(y, a), rtol=1e-6)
+    assert raw_ops.RandomGammaGrad(alpha=2.0, sample=1.5).numpy() > 0
+
+
+def test_a_gradient_that_is_prevented_is_refused():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = raw_ops.PreventGradient(input=x, message="not here") * 2.0
+    assert y == 4.0
+    with pytest.raises(LookupError, match="Gradient explicitly disabled. Reason: .*not here"):
+        tape.gradient(y, x)

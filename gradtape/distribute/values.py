@@ -52,7 +52,6 @@ class DistributedValues(CompositeTensor):
     """One value for each replica of this process; see `Strategy.experimental_local_results`."""
 
     __composite_gradient__ = WithValuesCompositeTensorGradient()
-    _is_tensor = False
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = tuple(values)

@@ -58,7 +58,6 @@ name=None))
     """
 
     __slots__ = ("_cached_spec", "__dict__", "__weakref__")
-    _is_tensor = False
 
     def __init_subclass__(cls, is_base: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

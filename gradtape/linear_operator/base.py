@@ -17,6 +17,8 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import assertions as debugging
 from gradtape._src.ops.linalg_spectral import svd_values
 from gradtape._src.state.module import Module
+from gradtape._src.tensors.composite import CompositeTensor
+from gradtape.linear_operator.spec import spec_of
 
 
 def reference(value: Any, dtype: Any = None) -> Any:
@@ -40,7 +42,7 @@ def solve_dense(matrix: Any, rhs: Any, adjoint: bool) -> Any:
     return ops.solve(matrix, ops.broadcast_to(rhs, [*batch, *rhs.shape[-2:]]), adjoint)
 
 
-class LinearOperator(Module):
+class LinearOperator(Module, CompositeTensor):
     """A matrix, or a batch of matrices, that need not exist element by element.
 
     Hints (`is_...`) are promises of the caller: True, False, or None for unknown. They choose better
@@ -82,6 +84,10 @@ class LinearOperator(Module):
         self._parameters = parameters or {}
 
     # ---- what it is --------------------------------------------------------------------------
+
+    @property
+    def _type_spec(self) -> Any:
+        return spec_of(self)
 
     def _shape(self) -> list[int]:
         raise NotImplementedError(f"{type(self).__name__}: _shape is not implemented.")

@@ -38,6 +38,8 @@ class RaggedTensor(MadeOfRows, CompositeTensor):
     [[3, 1, 0], [0, 0, 0], [4, 1, 5]]
     """
 
+    _is_tensor = True
+
     __slots__ = ("_values", "_row_partition", "__weakref__")
 
     # NumPy must not treat it as an object array and add it to each element.

@@ -47,6 +47,8 @@ class SparseTensor(CompositeTensor):
            [ 0.,  0., 10.]], dtype=float32)
     """
 
+    _is_tensor = True
+
     # NumPy must not treat it as an object array and multiply it element by element.
     __array_ufunc__ = None
     _rows: Any = None  # see rows_of

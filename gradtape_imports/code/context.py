@@ -46,3 +46,17 @@ def eager_mode() -> Iterator[None]:
 def get_default_context() -> _Context:
     """The context of this process."""
     return _context
+
+
+def get_config() -> None:
+    """Settings of sessions: there are none."""
+    return
+
+
+def get_device_name() -> str:
+    """The name of the device of a `tf.device` block: not kept."""
+    return ""
+
+
+def async_wait() -> None:
+    """Nothing to wait for: operations are done when they return."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+import gradtape as tf
 
 
 def get_canonical_name_for_symbol(
@@ -13,9 +14,25 @@ def get_canonical_name_for_symbol(
     return getattr(symbol, "__name__", None)
 
 
-def tf_export(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
+class tf_export:
     """A decorator that changes nothing: what it marks is not made public here."""
-    return lambda symbol: symbol
+
+    def __init__(self, *names: str, **kwargs: Any) -> None:
+        self.names = names
+
+    def __call__(self, symbol: Any) -> Any:
+        return symbol
+
+    def export_constant(self, module_name: str, name: str) -> None:
+        """The same for a constant of a module."""
 
 
 keras_export = tf_export
+
+
+def get_symbol_from_name(name: str) -> Any:
+    """What TensorFlow shows under a name, `math.add`; None if there is nothing."""
+    found: Any = tf
+    for part in name.removeprefix("tf.").split("."):
+        found = getattr(found, part, None)
+    return found

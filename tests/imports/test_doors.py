@@ -113,8 +113,8 @@ def test_a_module_that_is_missing_says_so(python, module, words):
 
 
 def test_a_name_that_an_internal_module_lacks_is_an_import_error(python):
-    code = DOOR + "from tensorflow.python.framework.ops import colocate_with"
-    assert "cannot import name 'colocate_with'" in python(code=code, status=1)
+    code = DOOR + "from tensorflow.python.framework.ops import add_to_collections_of_nothing"
+    assert "cannot import name 'add_to_collections_of_nothing'" in python(code=code, status=1)
 
 
 def test_twice_and_undone(python):

@@ -36,6 +36,8 @@ _LIBRARIES = frozenset(
         "torch",
         "jax",
         "tensorflow",
+        "tensorflow_probability",
+        "tf_keras",
         "keras",
         "keras_gradtape",
         "optree",

@@ -52,6 +52,17 @@ def current_scope() -> str:
     return _prefixes.now()
 
 
+def get_current_name_scope() -> str:
+    """The name scope of the block, without the last slash: `"model/layer"`, or `""`.
+
+    >>> import gradtape as tf
+    >>> with tf.name_scope("model"):
+    ...     tf.get_current_name_scope()
+    'model'
+    """
+    return current_scope().removesuffix("/")
+
+
 class name_scope(_core.Scope):
     """Prefixes the names of variables made inside it; also a decorator.
 

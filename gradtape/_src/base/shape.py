@@ -12,7 +12,7 @@ from typing import Any
 
 from gradtape._src.base import dtypes
 from gradtape._src.base.dimension import Dimension, TensorShapeProto, size_of
-from gradtape._src.base.type_spec import BatchableTypeSpec
+from gradtape._src.base.type_spec import BatchableTypeSpec, TypeSpec
 
 Dims = tuple[int | None, ...]
 
@@ -354,7 +354,36 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     return TensorShape._from_dims(tuple(out))
 
 
-class TensorSpec(BatchableTypeSpec):
+class DenseSpec(TypeSpec):
+    """What something with a shape, an element type and perhaps a name looks like: tensors, and what is taken for them."""
+
+    __slots__ = ("_shape", "_dtype", "_name")
+
+    def __init__(self, shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> None:
+        self._shape = as_shape(shape)
+        self._dtype = dtypes.as_dtype(dtype)
+        self._name = name
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, possibly partly unknown."""
+        return self._shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        """The name of the argument it describes, or None."""
+        return self._name
+
+    def _serialize(self) -> tuple:
+        return self._shape, self._dtype, self._name
+
+
+class TensorSpec(DenseSpec, BatchableTypeSpec):
     """What a tensor looks like: shape, dtype and an optional name. Immutable.
 
     Describes the arguments of a `function` (`input_signature`) and of datasets.
@@ -367,14 +396,9 @@ class TensorSpec(BatchableTypeSpec):
     True
     """
 
-    __slots__ = ("_shape", "_dtype", "_name")
+    __slots__ = ()
 
     _is_composite = False
-
-    def __init__(self, shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> None:
-        self._shape = as_shape(shape)
-        self._dtype = dtypes.as_dtype(dtype)
-        self._name = name
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
@@ -394,21 +418,6 @@ class TensorSpec(BatchableTypeSpec):
                 f"variable; got {type(tensor).__name__}. Hint: tf.convert_to_tensor(value)."
             )
         return cls(tensor.shape, tensor.dtype, name)
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, possibly partly unknown."""
-        return self._shape
-
-    @property
-    def dtype(self) -> dtypes.DType:
-        """The element type."""
-        return self._dtype
-
-    @property
-    def name(self) -> str | None:
-        """The name of the argument it describes, or None."""
-        return self._name
 
     @property
     def value_type(self) -> Any:
@@ -446,9 +455,6 @@ class TensorSpec(BatchableTypeSpec):
         return TensorSpec(shape, self._dtype, self._name)
 
     # --- a value of one tensor, which is itself ----------------------------------------------
-
-    def _serialize(self) -> tuple:
-        return self._shape, self._dtype, self._name
 
     @property
     def _component_specs(self) -> TensorSpec:

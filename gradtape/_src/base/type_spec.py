@@ -72,7 +72,7 @@ class TypeSpec:
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether a value, or a value of another spec, could be one of this spec."""
         other = spec_or_value if isinstance(spec_or_value, TypeSpec) else type_spec_from_value(spec_or_value)
-        return type(self) is type(other) and _compatible(self._serialize(), other._serialize())
+        return type(self) is type(other) and self.__is_compatible(self._serialize(), other._serialize())
 
     def is_subtype_of(self, other: Any) -> bool:
         """Whether every value of this spec is also one of `other`."""
@@ -186,8 +186,17 @@ class TypeSpec:
         try:
             return self._cached_key
         except AttributeError:
-            self._cached_key = type(self), _hashable(self._serialize(), self)
+            self._cached_key = type(self), self.__make_cmp_key(self._serialize())
             return self._cached_key
+
+    @staticmethod
+    def __is_compatible(a: Any, b: Any) -> bool:
+        return _compatible(a, b)
+
+    def __make_cmp_key(
+        self, value: Any
+    ) -> Any:  # under TensorFlow's name: packages that compare otherwise use it
+        return _hashable(value, self)
 
     def __eq__(self, other: Any) -> Any:
         return type(other) is type(self) and self._key() == other._key()

@@ -99,6 +99,7 @@ def _igamma_wrt_a(order):
 
 
 _wrt_a = [_igamma_wrt_a(order) for order in range(1, _MOST_ORDERS + 1)]
+igamma_grad_a = _wrt_a[0]
 for _last in _wrt_a[-2:]:  # their second derivative is beyond the last order, and NaN
     TABLE[_last.op_name].gradient_samples = []
     TABLE[_last.op_name].tolerance = 100.0  # of the reference

@@ -12,6 +12,7 @@ accumulation, and keeping alive exactly those values that a rule was seen to rea
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -167,6 +168,22 @@ def parse_params(text: str) -> list[Param]:
         params.append(Param(name, kind or "Operand", value))
     params.append(Param("name", "Ignored", None))
     return params
+
+
+def _signature(op: Any) -> inspect.Signature:
+    """What `inspect.signature` says of an op."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=inspect.Parameter.empty if p.default is ... else p.default,
+            )
+            for p in op.row.params
+        ]
+    )  # fmt: skip
+
+
+_core.Op.__signature__ = property(_signature)  # type: ignore[method-assign, assignment]
 
 
 def _check(row: Row) -> None:

@@ -34,6 +34,7 @@ _ELSEWHERE = {
     "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
     "experimental.extension_type": "gradtape.extension_type",
     "as_string": "gradtape.strings:as_string",
+    "experimental.dtensor": "gradtape_imports.code.dtensor",
     "experimental.numpy": "gradtape.tnp",
     "RaggedTensor": "gradtape.ragged.tensor:RaggedTensor",
     "RaggedTensorSpec": "gradtape.ragged.spec:RaggedTensorSpec",
@@ -82,7 +83,6 @@ _WORDS = {
     ),
     "queue": "gradtape has no queues. Hint: queue.Queue of Python, or tf.data.",
     "estimator": _NO_ESTIMATORS,
-    "experimental.dtensor": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
     "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
     "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
@@ -148,7 +148,7 @@ def lookup(name: str) -> Any:
     """A lazily imported part of the package, or an AttributeError that says what to do."""
     if name in LAZY:
         return importlib.import_module(f"gradtape.{name}")
-    if name == "__internal__":
+    if name in ("__internal__", "__operators__"):
         return importlib.import_module("gradtape_imports.internals").module([name])
     return lookup_in("", name)
 

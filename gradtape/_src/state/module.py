@@ -15,13 +15,14 @@ from copy import copy
 from typing import Any
 
 from gradtape._src.base import nest, scopes
+from gradtape._src.base.trackable import AutoTrackable
 
 # Compiled when first used, not by the import.
 _CAMEL_TO_SNAKE = r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))"
 _IDENTIFIER = r"[a-zA-Z_][a-zA-Z0-9_]*\Z"
 
 
-class Module:
+class Module(AutoTrackable):
     """A named container of variables, other modules and the functions that use them.
 
     Variables and modules may stand in attributes directly or in lists, tuples and dicts. A

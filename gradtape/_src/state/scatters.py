@@ -14,6 +14,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.contexts import unrecorded
+from gradtape._src.base.trackable import Trackable
 from gradtape._src.tensors import conversion
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
@@ -21,7 +22,7 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 UPDATE, ADD, SUB, MAX, MIN, MUL, DIV = range(7)
 
 
-class Scatters:
+class Scatters(Trackable):
     """The methods; `Variable` has the rest."""
 
     __slots__ = ()

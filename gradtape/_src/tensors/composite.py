@@ -22,8 +22,8 @@ class CompositeTensor:
 
     # `nest` takes it apart where it expands composites.
     _is_composite = True
-    # What `tf.is_tensor` says of it.
-    _is_tensor = True
+    # What `tf.is_tensor` says of it: True of sparse and ragged tensors.
+    _is_tensor = False
 
     @property
     def _type_spec(self) -> Any:

@@ -36,6 +36,8 @@ class IndexedSlices(CompositeTensor):
     (TensorShape([5, 3]), tf.float32)
     """
 
+    _is_tensor = True
+
     __slots__ = ("_values", "_indices", "_dense_shape", "__weakref__")
     __composite_gradient__ = WithValuesCompositeTensorGradient()
 

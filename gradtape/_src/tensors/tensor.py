@@ -370,6 +370,22 @@ def device_of(value: Any) -> str:
     return f"{_DEVICE.removesuffix('CPU:0')}{kind}:{device.local_hardware_id or 0}"
 
 
+def _div(self: Tensor, other: Any) -> Any:
+    return self // other if self.dtype.is_integer else self / other
+
+
+def _rdiv(self: Tensor, other: Any) -> Any:
+    return other // self if self.dtype.is_integer else other / self
+
+
+# Methods that packages give to classes of their own, which behave like tensors.
+_OPERATORS = frozenset(
+    "__abs__ __add__ __and__ __div__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __invert__ __le__ __lt__ __matmul__ "
+    "__mod__ __mul__ __ne__ __neg__ __or__ __pow__ __radd__ __rand__ __rdiv__ __rfloordiv__ __rmatmul__ __rmod__ "
+    "__rmul__ __ror__ __rpow__ __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__".split()
+)
+
+
 def attach() -> None:
     """Attaches all of the above to the native type."""
     methods: dict[str, Any] = {
@@ -377,7 +393,8 @@ def attach() -> None:
         "__array__": _array, "__array_priority__": 100,
         "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
         "__copy__": _itself, "__deepcopy__": _itself, "__reduce__": _reduce, "__round__": _round,
-        "__setitem__": _set_item, "__delitem__": _delete_item,
+        "__setitem__": _set_item, "__delitem__": _delete_item, "__div__": _div, "__rdiv__": _rdiv,
+        "__nonzero__": Tensor.__bool__, "OVERLOADABLE_OPERATORS": _OPERATORS,
         "get_shape": _get_shape, "set_shape": _set_shape, "ref": _ref, "experimental_ref": _ref,
         "device": property(device_of, doc="The name of the device that holds the tensor."),
         "backing_device": property(device_of, doc="As `device`."),

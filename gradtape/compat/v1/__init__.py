@@ -32,12 +32,14 @@ from gradtape.compat.v1.v1_control import (
 )
 from gradtape.compat.v1.v1_variables import (
     Variable,
+    VariableScope,
     assign,
     assign_add,
     assign_sub,
     batch_scatter_update,
     count_up_to,
     get_variable,
+    get_variable_scope,
     scatter_add,
     scatter_div,
     scatter_max,
@@ -152,9 +154,41 @@ def placeholder(dtype: _Any, shape: _Any = None, name: str | None = None) -> _An
     raise RuntimeError(f"tf.placeholder() is not compatible with eager execution: {_NO_GRAPHS}")
 
 
+def placeholder_with_default(input: _Any, shape: _Any, name: str | None = None) -> _Any:
+    """The value itself, as in TensorFlow's eager mode."""
+    return _tf.identity(input)
+
+
+@_contextmanager
+def colocate_with(op: _Any, ignore_existing: bool = False) -> _Iterator[None]:
+    """A block that changes nothing: there is one device."""
+    yield
+
+
+class _DefaultGraph:
+    """What there is of a graph: the names that libraries ask it for. Anything else is an AttributeError."""
+
+    building_function = property(lambda self: not _tf.executing_eagerly())
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """The name in the scope of the block."""
+        scope = _tf.get_current_name_scope()
+        return f"{scope}/{name}" if scope else name
+
+    def get_name_scope(self) -> str:
+        """The scope of the block."""
+        return _tf.get_current_name_scope()
+
+    def __getattr__(self, name: str) -> _Any:
+        raise AttributeError(f"get_default_graph().{name}: {_NO_GRAPHS}")
+
+
+_default_graph = _DefaultGraph()
+
+
 def get_default_graph() -> _Any:
-    """Raises NotImplementedError."""
-    raise NotImplementedError(f"get_default_graph: {_NO_GRAPHS}")
+    """An object that knows the names of the block. It is no graph that operations could be added to."""
+    return _default_graph
 
 
 def reset_default_graph() -> None:

@@ -24,6 +24,17 @@ def get_verbosity() -> int:
     return _log.getEffectiveLevel()
 
 
+def flush() -> None:
+    """Writes what handlers have kept."""
+    for handler in _log.handlers:
+        handler.flush()
+
+
+def TaskLevelStatusMessage(msg: str) -> None:
+    """As `error`."""
+    _log.error(msg)
+
+
 def vlog(level: int, msg: str, *args: Any) -> None:
     """As `debug`."""
     _log.debug(msg, *args)

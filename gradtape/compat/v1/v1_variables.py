@@ -136,9 +136,39 @@ def get_variable(
     )
 
 
+class VariableScope:
+    """What a `variable_scope` is: a name, and settings of graphs, which are kept without effect."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.caching_device: Any = None
+        self.reuse = True
+        self.use_resource = True
+
+    @property
+    def original_name_scope(self) -> str:
+        """The name scope of the variables made in it."""
+        return f"{self.name}/" if self.name else ""
+
+    def set_caching_device(self, caching_device: Any) -> None:
+        """Notes where graphs would keep copies of values."""
+        self.caching_device = caching_device
+
+    def reuse_variables(self) -> None:
+        """Nothing to do: names do not lead to older variables."""
+
+
+def get_variable_scope() -> VariableScope:
+    """The scope of the block."""
+    return VariableScope(tf.get_current_name_scope())
+
+
 @contextmanager
-def variable_scope(name_or_scope: Any, *args: Any, **kwargs: Any) -> Iterator[str]:
+def variable_scope(name_or_scope: Any, *args: Any, **kwargs: Any) -> Iterator[VariableScope]:
     """A name scope: variables are not shared, as in TensorFlow's eager mode."""
-    name = getattr(name_or_scope, "name", name_or_scope)
-    with tf.name_scope(name or kwargs.get("default_name") or "scope") as scope:
-        yield scope
+    if isinstance(name_or_scope, VariableScope):
+        name = name_or_scope.original_name_scope  # the whole name, from the root
+    else:
+        name = name_or_scope or kwargs.get("default_name") or (args[0] if args else "scope")
+    with tf.name_scope(name) as scope:
+        yield VariableScope(scope.removesuffix("/"))

@@ -1,0 +1,42 @@
+"""`tensorflow.python.ops.control_flow_util` and its kin: where control flow stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradtape as tf
+
+
+def GraphOrParentsInXlaContext(graph: Any) -> bool:
+    """Whether a graph is compiled by XLA: what is built for XLA need not be asked for here."""
+    return False
+
+
+def IsInWhileLoop(op: Any) -> bool:
+    """Whether an operation is in a loop: there are none to ask about."""
+    return False
+
+
+def EnableControlFlowV2(graph: Any) -> bool:
+    """True: there is no other control flow."""
+    return True
+
+
+def pfor(
+    loop_fn: Callable, iters: Any, fallback_to_while_loop: bool = True, parallel_iterations: int | None = None
+) -> Any:
+    """The results of `loop_fn(i)` for the numbers below `iters`, stacked, computed at once."""
+    return tf.vectorized_map(loop_fn, tf.range(iters), fallback_to_while_loop)
+
+
+def for_loop(
+    loop_fn: Callable, loop_fn_dtypes: Any, iters: Any, parallel_iterations: int | None = None
+) -> Any:
+    """The same, computed one after the other."""
+    return tf.map_fn(loop_fn, tf.range(iters), fn_output_signature=loop_fn_dtypes)
+
+
+def get_enclosing_xla_context() -> None:
+    """The context of XLA that operations are made in: none."""
+    return

@@ -1,0 +1,25 @@
+"""`tf.experimental.dtensor`, of which gradtape has nothing: classes for `isinstance`, of which there are no objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WORDS = "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on."
+
+
+class DVariable:
+    """A variable on a mesh: there are none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"DVariable: {WORDS}")
+
+
+class DTensorDataset:
+    """A dataset on a mesh: there are none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"DTensorDataset: {WORDS}")
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module 'tf.experimental.dtensor' has no attribute {name!r}: {WORDS}")

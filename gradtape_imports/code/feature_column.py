@@ -1,0 +1,32 @@
+"""`tf.__internal__.feature_column`, of which gradtape has nothing: bases of classes that Keras 2 defines, and no objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class _None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__}: gradtape has no feature columns. Hint: layers of preprocessing."
+        )
+
+
+class FeatureColumn(_None):
+    """A column of features."""
+
+
+class DenseColumn(FeatureColumn):
+    """One that gives a dense tensor."""
+
+
+class SequenceDenseColumn(FeatureColumn):
+    """One that gives a sequence of them."""
+
+
+class StateManager(_None):
+    """What holds the variables of columns."""
+
+
+class FeatureTransformationCache(_None):
+    """What holds the tensors of columns."""

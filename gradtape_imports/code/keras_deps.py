@@ -1,0 +1,38 @@
+"""What Keras 2 tells TensorFlow about itself as it is imported: functions that TensorFlow would call. Nothing here does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+registered: dict[str, Any] = {}
+
+
+def register_call_context_function(function: Callable) -> None:
+    """Notes the function that gives the context of the layer that is being called."""
+    registered["call_context"] = function
+
+
+def register_clear_session_function(function: Callable) -> None:
+    """Notes the function that forgets the names of layers."""
+    registered["clear_session"] = function
+
+
+def register_get_session_function(function: Callable) -> None:
+    """Notes the function that gives Keras' session: there are none."""
+    registered["get_session"] = function
+
+
+def register_session_provider(function: Callable) -> None:
+    """Notes the function that gives checkpoints a session: there are none."""
+    registered["session_provider"] = function
+
+
+def register_load_model_function(function: Callable) -> None:
+    """Notes the function that reads a model."""
+    registered["load_model"] = function
+
+
+def register_loss_scale_wrapper(optimizer: type, wrapper: Callable, wrapped: type | None = None) -> None:
+    """Notes how optimizers of Keras 2 are wrapped for mixed precision."""
+    registered["loss_scale"] = (optimizer, wrapper, wrapped)

@@ -1,0 +1,6 @@
+"""`tensorflow.python.pywrap_tfe`: which devices of others are plugged in."""
+
+
+def TF_ListPluggablePhysicalDevices() -> list[bytes]:
+    """None are."""
+    return []

@@ -1,0 +1,41 @@
+"""`tensorflow.python.framework.test_util`: decorators of tests. There is one way to run, and it is the eager one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T", bound=Callable)
+
+
+def _same(test: T) -> T:
+    """The test, as it is."""
+    return test
+
+
+disable_cudnn_autotune = enable_control_flow_v2 = _same
+run_all_in_graph_and_eager_modes = run_in_graph_and_eager_modes = _same
+
+
+def InstallStackTraceHandler() -> None:
+    """Nothing to do: Python's faulthandler shows where a process ended."""
+
+
+def disable_xla(description: str) -> Callable[[T], T]:
+    """A decorator of tests that XLA does not run."""
+    return _same
+
+
+def is_xla_enabled() -> bool:
+    """False: not for whole programs."""
+    return False
+
+
+def IsMklEnabled() -> bool:
+    """False."""
+    return False
+
+
+def is_gpu_available(*args: Any, **kwargs: Any) -> bool:
+    """False: the native core is for processors."""
+    return False

@@ -1,0 +1,160 @@
+"""Names of TensorFlow's internal modules that packages use: nests, trackables, specs, operators, dispatchers."""
+
+from __future__ import annotations
+
+import inspect
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape_imports import internals
+from gradtape_imports.code import (
+    dispatch,
+    nest,
+    operator_addition,
+    smart_cond,
+    tf_inspect,
+    type_specs,
+    weights,
+)
+
+Pair = namedtuple("Pair", "a b")
+
+
+def test_every_row_of_the_table_is_a_module():
+    for path in internals.MODULES:
+        assert internals.module(path.split(".")) is not None, path
+
+
+def test_structures_are_walked_as_far_as_another_one_reaches():
+    shallow, deep = {"a": None, "b": (None, None)}, {"b": ([1, 2], 3), "a": {"x": 4}}
+    assert nest.flatten_up_to(shallow, deep) == [{"x": 4}, [1, 2], 3]
+    assert nest.map_structure_up_to(shallow, lambda x: type(x), deep) == {"a": dict, "b": (list, int)}
+    paths = nest.flatten_with_tuple_paths_up_to(shallow, deep)
+    assert [path for path, _ in paths] == [("a",), ("b", 0), ("b", 1)]
+    assert nest.map_structure_with_tuple_paths(lambda p, x: (p, x), [1, {"k": 2}]) == [
+        ((0,), 1),
+        {"k": ((1, "k"), 2)},
+    ]
+    assert nest.flatten_with_joined_string_paths({"a": [1, 2]}) == [("a/0", 1), ("a/1", 2)]
+    assert nest.get_traverse_shallow_structure(lambda s: not isinstance(s, dict), [1, (2, {"a": 3})]) == [
+        True,
+        (True, False),
+    ]
+    assert nest.list_to_tuple([1, {"a": [2]}]) == (1, {"a": (2,)})
+
+
+def test_structures_that_do_not_fit_are_refused():
+    with pytest.raises(TypeError, match="input must also be a sequence"):
+        nest.flatten_up_to([1, 2], 3)
+    with pytest.raises(TypeError, match="don't have the same sequence type"):
+        nest.flatten_up_to([1, 2], (1, 2))
+    assert nest.flatten_up_to([1, 2], (3, 4), check_types=False) == [3, 4]
+    with pytest.raises(ValueError, match="don't have the same sequence length"):
+        nest.flatten_up_to([1, 2], [1, 2, 3])
+    with pytest.raises(ValueError, match="keys are not a subset"):
+        nest.flatten_up_to({"a": 1}, {"b": 1})
+    assert nest.flatten_up_to(Pair(1, 2), namedtuple("Pair", "a b")(3, 4)) == [3, 4]
+
+
+def test_modules_and_variables_are_trackable():
+    tracking = internals.module(["__internal__", "tracking"])
+    assert issubclass(tf.Module, tracking.AutoTrackable)
+    assert isinstance(tf.Variable(1.0), tracking.Trackable)
+    assert tf.Module()._no_dependency(3) == 3
+
+
+def test_signatures_of_ops_are_tensorflows():
+    assert str(inspect.signature(tf.add)) == "(x, y, name=None)"
+    assert tf_inspect.getfullargspec(tf.shape).args == ["input", "out_type", "name"]
+    assert tf_inspect.getfullargspec(tf.sets.difference).annotations == {}
+
+
+def test_operators_are_made_of_tensors():
+    operator = tf.linalg.LinearOperatorDiag([1.0, 2.0], is_positive_definite=True)
+    spec = operator._type_spec
+    assert type(spec).__name__ == "LinearOperatorDiagSpec" and not tf.is_tensor(operator)
+    (diag,) = tf.nest.flatten(operator, expand_composites=True)
+    assert diag.numpy().tolist() == [1.0, 2.0]
+    again = tf.nest.pack_sequence_as(operator, [diag + 1.0], expand_composites=True)
+    assert again.is_positive_definite and again.diag.numpy().tolist() == [2.0, 3.0]
+    traces = []
+
+    @tf.function
+    def determinant(operator):
+        traces.append(operator)
+        return operator.determinant()
+
+    assert determinant(operator) == 2.0 and determinant(again) == 6.0 and len(traces) == 1
+    for other in (
+        tf.linalg.LinearOperatorIdentity(2),
+        tf.linalg.LinearOperatorFullMatrix(np.eye(2)),
+        tf.linalg.LinearOperatorLowerTriangular(np.eye(2)),
+        tf.linalg.LinearOperatorScaledIdentity(2, 3.0),
+        tf.linalg.LinearOperatorBlockDiag([operator, operator]),
+        tf.linalg.LinearOperatorComposition([operator, operator]),
+        tf.linalg.LinearOperatorLowRankUpdate(operator, np.ones((2, 1), np.float32)),
+        tf.linalg.LinearOperatorCirculant(np.ones(2, np.complex64)),
+    ):
+        tensors = tf.nest.flatten(other, expand_composites=True)
+        same = tf.nest.pack_sequence_as(other, tensors, expand_composites=True)
+        assert type(same) is type(other)
+        np.testing.assert_array_equal(same.to_dense(), other.to_dense())
+
+
+def test_sums_of_operators():
+    a, b = tf.linalg.LinearOperatorDiag([1.0, 2.0]), tf.linalg.LinearOperatorIdentity(2)
+    (total,) = operator_addition.add_operators([a, b])
+    assert isinstance(total, tf.linalg.LinearOperatorDiag) and total.diag_part().numpy().tolist() == [
+        2.0,
+        3.0,
+    ]
+    (total,) = operator_addition.add_operators(
+        [a, tf.linalg.LinearOperatorFullMatrix([[0.0, 1.0], [1.0, 0.0]])]
+    )
+    assert total.to_dense().numpy().tolist() == [[1.0, 1.0], [1.0, 2.0]]
+
+
+def test_specs_have_names():
+    @type_specs.register("tests.internals.Spec")
+    class Spec(tf.TypeSpec):
+        pass
+
+    assert type_specs.lookup("tests.internals.Spec") is Spec and type_specs.get_name(Spec).endswith(".Spec")
+    with pytest.raises(ValueError, match="already been registered"):
+        type_specs.register("tests.internals.Spec")(type("Other", (tf.TypeSpec,), {}))
+    with pytest.raises(ValueError, match="must have the form"):
+        type_specs.register("Spec")
+
+
+def test_conditions_that_are_known_are_decided_at_once():
+    assert smart_cond.smart_cond(tf.constant(True), lambda: 1, lambda: 2) == 1
+    assert smart_cond.smart_cond(0, lambda: 1, lambda: 2) == 2
+    with pytest.raises(TypeError, match="must be a Tensor, or a Python bool"):
+        smart_cond.smart_cond("yes", lambda: 1, lambda: 2)
+
+
+def test_weights_are_broadcast():
+    assert weights.broadcast_weights([[1.0], [2.0]], tf.zeros([2, 2])).numpy().tolist() == [[1, 1], [2, 2]]
+    with pytest.raises(ValueError, match="can not be broadcast"):
+        weights.broadcast_weights([1.0, 2.0], tf.zeros([2, 2]))
+
+
+def test_a_function_asks_for_values_of_other_classes():
+    class Length:
+        def __init__(self, metres):
+            self.metres = metres
+
+    @dispatch.add_dispatch_support
+    def double(x):
+        return tf.convert_to_tensor(x) * 2
+
+    @dispatch.dispatch_for_types(double, Length)
+    def double_of_length(x):
+        return Length(2 * x.metres)
+
+    assert double(Length(3)).metres == 6 and double(3) == 6
+    with pytest.raises((TypeError, ValueError)):
+        double(object())
