@@ -212,24 +212,27 @@ def page() -> str:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     rows, notes = [], []
     for package in packages([]):
-        name, found = package["name"], results.get(package["name"])
+        name = package["name"]
+        here, there, seconds, date = _figures(package, results.get(name))
+        share = f"{100 * here / there:.1f} %" if there else ""
+        ratio = f"{seconds['gradtape'] / seconds['tensorflow']:.2f}" if seconds.get("tensorflow") else ""
         kind = "its own, and a driver" if package.get("tests") else "a driver"
-        if not found:
-            rows.append(f"| {package['requirement']} | | | | | {package.get('status', 'not run')} |")
-        elif found["there"]:
-            share = f"{100 * found['here'] / found['there']:.1f} %"
-            times = found["seconds"]
-            ratio = f"{times['gradtape'] / times['tensorflow']:.2f}" if times.get("tensorflow") else ""
-            rows.append(
-                f"| {package['requirement']} | {found['there']:,} | {found['here']:,} | {share} | {ratio} | {kind} |"
-            )
-        else:
-            rows.append(f"| {package['requirement']} | not run | {found['passed_here']:,} | | | {kind} |")
+        tests = package.get("status", f"{kind}, {date}" if here else "not run yet")
+        numbers = [f"{n:,}" if n else "" for n in (there, here)]
+        rows.append(f"| {' | '.join([package['requirement'], *numbers, share, ratio, tests])} |")
         words = [f"- {line}" for line in package.get("why_not", ())]
         words += [f"- Left out: `{test}`: {why}" for test, why in package.get("excluded", {}).items()]
         if words:
             notes += [f"\n### {name}\n", *words]
     return _HEAD + "\n".join(rows) + "\n\n## What does not work, and why\n" + "\n".join(notes) + "\n"
+
+
+def _figures(package: dict[str, Any], found: dict[str, Any] | None) -> tuple[int, int, dict[str, float], str]:
+    """Cases that pass here and there, seconds, and the date: of a run of this tool, or as noted in the package's file."""
+    if found:
+        return found["here"], found["there"] or 0, found["seconds"], found["date"]
+    here, there = (package.get(k) or [0] for k in ("here", "there"))
+    return here[0], there[0], {}, package.get("date", "by hand")
 
 
 def main() -> int:
