@@ -170,3 +170,8 @@ def test_map_fn_and_arrays():
     assert plain(tf.map_fn(lambda s: s + "!", tf.constant(["a", "b"]))) == [b"a!", b"b!"]
     array = tf.TensorArray(tf.string, size=2).write(0, "a").write(1, "b")
     assert plain(array.stack()) == [A, B]
+
+
+def test_ops_that_make_no_strings():
+    with pytest.raises((tf.errors.InvalidArgumentError, TypeError, ValueError)):
+        tf.eye(2, dtype=tf.string)

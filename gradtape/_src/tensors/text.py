@@ -120,6 +120,8 @@ def run(op: Any, operands: tuple[_core.Tensor, ...], attrs: tuple) -> Any:
     """An op of the core on operands of which some are strings; called by the core."""
     if own := _OWN.get(op.op_name):
         return own(*operands, *attrs)
+    if not any(map(is_text, operands)):
+        raise errors.InvalidArgumentError(f"{op.op_name}: not defined for results of type string")
     numbers: dict[bytes, int] = {b"": 0}  # zeros that ops put in are empty strings
 
     def number(x: _core.Tensor) -> _core.Tensor:
