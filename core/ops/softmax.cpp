@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "../kernels/loops.h"
 #include "elementwise.h"
@@ -94,6 +95,12 @@ template <class F> void each_block(int64_t rows, int64_t n, F&& f) {
   });
 }
 
+// A row of float32 with +inf in it is NaN there and 0 elsewhere, as TensorFlow's; its rows of float64 are all
+// NaN.
+template <class T> void divide_by_sum(const Rows<T>& k, T* o, int64_t n) {
+  const T sum = k.sum(o, n);
+  if (!std::is_same_v<T, float> || sum == sum) k.scale(o, o, 1 / sum, n);
+}
 template <class T> void softmax(T* out, const T* x, int64_t rows, int64_t n) {
   const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
@@ -102,12 +109,12 @@ template <class T> void softmax(T* out, const T* x, int64_t rows, int64_t n) {
       const T* v = x + at * n;
       for (int64_t r = at; r < at + count; ++r, o += n, v += n) {
         k.exp_shifted(o, v, 1, n);
-        k.scale(o, o, 1 / k.sum(o, n), n);
+        divide_by_sum(k, o, n);
       }
       return;
     }
     k.exp_shifted(o, x + at * n, count, n);
-    for (int64_t r = 0; r < count; ++r, o += n) k.scale(o, o, 1 / k.sum(o, n), n);
+    for (int64_t r = 0; r < count; ++r, o += n) divide_by_sum(k, o, n);
   });
 }
 template <class T> void log_softmax(T* out, const T* x, int64_t rows, int64_t n) {

@@ -39,7 +39,8 @@ static void set_hooks(nb::dict given) {
                                                       {"np_dtypes", &hooks.np_dtypes},
                                                       {"fetch", &hooks.fetch},
                                                       {"held", &hooks.held},
-                                                      {"stored", &hooks.stored}};
+                                                      {"stored", &hooks.stored},
+                                                      {"times_bools", &hooks.times_bools}};
   for (const char* name : {"dtypes", "np_dtypes", "errors"}) {
     nb::object tuple = given[name];
     const int wanted = std::string_view(name) == "errors" ? int(Code::Untraceable) + 1 : kDtypes;

@@ -259,7 +259,8 @@ struct Hooks {
       *argument_error,  // the exception class of Code::Argument
       *fetch,           // an array on a device -> its bytes on the host
       *held,    // (op, operands, attributes) -> the result of an op on values that Python holds, or a tuple
-      *stored;  // (bits, type's code) -> what numpy() gives for a type that is only stored
+      *stored,  // (bits, type's code) -> what numpy() gives for a type that is only stored
+      *times_bools;  // (x, y) -> x * y, one of them a tensor of bools
 };
 extern Hooks hooks;
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.

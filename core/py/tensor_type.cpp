@@ -74,30 +74,51 @@ static bool takes(PyObject* ours, PyObject* o) {
          (dtype_of(ours) == Dtype::Str && (PyUnicode_Check(o) || PyBytes_Check(o)));
 }
 
-template <OpObject* EngineOps::*op> PyObject* binary(PyObject* x, PyObject* y) {
-  if (is_ours(x) ? !takes(x, y) : !takes(y, x)) {
-    if (x != Py_None && y != Py_None) Py_RETURN_NOTIMPLEMENTED;
-    PyErr_SetString(
-        PyExc_ValueError,
-        "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor. "
-        "Hint: a gradient that does not exist is None." GT_MORE("none-gradients"));
-    return nullptr;
+// What to say to an operand that is no tensor and has no answer of its own: the words of its conversion.
+static PyObject* refused(PyObject* ours, PyObject* o) {
+  Ref<> code(PyLong_FromLong(int(dtype_of(ours))));
+  Ref<> t(code ? PyObject_CallFunctionObjArgs(hooks.convert, o, code.get(), nullptr) : nullptr);
+  return t ? Py_NewRef(Py_NotImplemented) : nullptr;
+}
+
+template <OpObject* EngineOps::*op, class Slot> PyObject* binary(PyObject* x, PyObject* y, Slot slot) {
+  if (is_ours(x) ? takes(x, y) : takes(y, x)) return call_binary(engine.*op, x, y);
+  if (!is_ours(x)) return refused(y, x);  // Python has asked x before
+  if (PyNumberMethods* methods = Py_TYPE(y)->tp_as_number; methods && methods->*slot) {
+    PyObject* out;
+    if constexpr (std::is_same_v<Slot, ternaryfunc PyNumberMethods::*>)
+      out = (methods->*slot)(x, y, Py_None);
+    else
+      out = (methods->*slot)(x, y);
+    if (out != Py_NotImplemented) return out;
+    Py_DECREF(out);
   }
-  return call_binary(engine.*op, x, y);
+  return refused(x, y);
+}
+template <OpObject* EngineOps::*op, binaryfunc PyNumberMethods::*slot>
+PyObject* binary(PyObject* x, PyObject* y) {
+  return binary<op>(x, y, slot);
+}
+static bool is_bool(PyObject* o) { return is_ours(o) && dtype_of(o) == Dtype::Bool; }
+static PyObject* multiply(PyObject* x, PyObject* y) {
+  if (is_bool(x) || is_bool(y)) return PyObject_CallFunctionObjArgs(hooks.times_bools, x, y, nullptr);
+  return binary<&EngineOps::mul, &PyNumberMethods::nb_multiply>(x, y);
 }
 template <OpObject* EngineOps::*op> PyObject* unary(PyObject* x) { return call_unary(engine.*op, x); }
 
 // `&`, `|`, `^` are logical on booleans and bitwise on integers.
-template <OpObject* EngineOps::*logical, OpObject* EngineOps::*bitwise>
+template <OpObject* EngineOps::*logical, OpObject* EngineOps::*bitwise, binaryfunc PyNumberMethods::*slot>
 PyObject* bits(PyObject* x, PyObject* y) {
   Dtype t = dtype_of(is_ours(x) ? x : y);
-  return t == Dtype::Bool ? binary<logical>(x, y) : binary<bitwise>(x, y);
+  return t == Dtype::Bool ? binary<logical, slot>(x, y) : binary<bitwise, slot>(x, y);
 }
 static PyObject* invert(PyObject* x) {
   return dtype_of(x) == Dtype::Bool ? unary<&EngineOps::logical_not>(x) : unary<&EngineOps::invert>(x);
 }
 static PyObject* positive(PyObject* x) { return Py_NewRef(x); }
-static PyObject* power(PyObject* x, PyObject* y, PyObject*) { return binary<&EngineOps::pow>(x, y); }
+static PyObject* power(PyObject* x, PyObject* y, PyObject*) {
+  return binary<&EngineOps::pow>(x, y, &PyNumberMethods::nb_power);
+}
 
 PyObject* compare(PyObject* x, PyObject* y, int how) {
   if (!is_ours(x)) Py_RETURN_NOTIMPLEMENTED;
@@ -106,7 +127,13 @@ PyObject* compare(PyObject* x, PyObject* y, int how) {
   bool equality = how == Py_EQ || how == Py_NE;
   if (!takes(x, y)) {
     if (equality) return PyBool_FromLong(how == Py_NE);
-    Py_RETURN_NOTIMPLEMENTED;
+    if (richcmpfunc theirs = Py_TYPE(y)->tp_richcompare) {
+      static const int mirrored[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+      PyObject* out = theirs(y, x, mirrored[how]);
+      if (out != Py_NotImplemented) return out;
+      Py_DECREF(out);
+    }
+    return refused(x, y);
   }
   PyObject* result = call_binary(ops[how], x, y);
   // Shapes that do not fit are simply not equal; types that do not are an error.
@@ -327,18 +354,22 @@ static PyMemberDef members[] = {
 #define SLOT(slot, f) \
   { slot, reinterpret_cast<void*>(f) }
 #define GT_NUMBER_SLOTS                                                                                    \
-  SLOT(Py_nb_add, (binary<&EngineOps::add>)), SLOT(Py_nb_subtract, (binary<&EngineOps::sub>)),             \
-      SLOT(Py_nb_multiply, (binary<&EngineOps::mul>)), SLOT(Py_nb_true_divide, (binary<&EngineOps::div>)), \
-      SLOT(Py_nb_floor_divide, (binary<&EngineOps::floordiv>)),                                            \
-      SLOT(Py_nb_remainder, (binary<&EngineOps::mod>)), SLOT(Py_nb_power, power),                          \
-      SLOT(Py_nb_negative, (unary<&EngineOps::neg>)), SLOT(Py_nb_positive, positive),                      \
-      SLOT(Py_nb_absolute, (unary<&EngineOps::abs>)), SLOT(Py_nb_invert, invert),                          \
-      SLOT(Py_nb_and, (bits<&EngineOps::logical_and, &EngineOps::bitwise_and>)),                           \
-      SLOT(Py_nb_or, (bits<&EngineOps::logical_or, &EngineOps::bitwise_or>)),                              \
-      SLOT(Py_nb_xor, (bits<&EngineOps::logical_xor, &EngineOps::bitwise_xor>)),                           \
-      SLOT(Py_nb_lshift, (binary<&EngineOps::left_shift>)),                                                \
-      SLOT(Py_nb_rshift, (binary<&EngineOps::right_shift>)),                                               \
-      SLOT(Py_nb_matrix_multiply, (binary<&EngineOps::matmul>)), SLOT(Py_tp_richcompare, compare)
+  SLOT(Py_nb_add, (binary<&EngineOps::add, &PyNumberMethods::nb_add>)),                                    \
+      SLOT(Py_nb_subtract, (binary<&EngineOps::sub, &PyNumberMethods::nb_subtract>)),                      \
+      SLOT(Py_nb_multiply, multiply),                                                                      \
+      SLOT(Py_nb_true_divide, (binary<&EngineOps::div, &PyNumberMethods::nb_true_divide>)),                \
+      SLOT(Py_nb_floor_divide, (binary<&EngineOps::floordiv, &PyNumberMethods::nb_floor_divide>)),         \
+      SLOT(Py_nb_remainder, (binary<&EngineOps::mod, &PyNumberMethods::nb_remainder>)),                    \
+      SLOT(Py_nb_power, power), SLOT(Py_nb_negative, (unary<&EngineOps::neg>)),                            \
+      SLOT(Py_nb_positive, positive), SLOT(Py_nb_absolute, (unary<&EngineOps::abs>)),                      \
+      SLOT(Py_nb_invert, invert),                                                                          \
+      SLOT(Py_nb_and, (bits<&EngineOps::logical_and, &EngineOps::bitwise_and, &PyNumberMethods::nb_and>)), \
+      SLOT(Py_nb_or, (bits<&EngineOps::logical_or, &EngineOps::bitwise_or, &PyNumberMethods::nb_or>)),     \
+      SLOT(Py_nb_xor, (bits<&EngineOps::logical_xor, &EngineOps::bitwise_xor, &PyNumberMethods::nb_xor>)), \
+      SLOT(Py_nb_lshift, (binary<&EngineOps::left_shift, &PyNumberMethods::nb_lshift>)),                   \
+      SLOT(Py_nb_rshift, (binary<&EngineOps::right_shift, &PyNumberMethods::nb_rshift>)),                  \
+      SLOT(Py_nb_matrix_multiply, (binary<&EngineOps::matmul, &PyNumberMethods::nb_matrix_multiply>)),     \
+      SLOT(Py_tp_richcompare, compare)
 
 static PyType_Slot slots[] = {GT_NUMBER_SLOTS,
                               SLOT(Py_tp_dealloc, tensor_dealloc),

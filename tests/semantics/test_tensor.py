@@ -430,3 +430,74 @@ def test_integers_divide_as_floats_in_functions(kind):
         assert eager.dtype == traced.dtype == any_size.dtype
         np.testing.assert_array_equal(eager, traced)
         np.testing.assert_array_equal(eager, any_size)
+
+
+@pytest.mark.parametrize(
+    "op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.lt, operator.ge]
+)
+@pytest.mark.parametrize("other", [None, object(), {"a": 1}, {1}], ids=["None", "object", "dict", "set"])
+def test_operators_refuse_what_is_no_tensor(op, other):
+    for operands in ((tf.constant([1.0]), other), (other, tf.constant([1.0]))):
+        with pytest.raises(ValueError, match="unsupported type"):
+            op(*operands)
+
+
+def test_operators_refuse_a_sparse_operand():
+    sparse = tf.SparseTensor([[0, 0]], [1.0], [2, 2])
+    with pytest.raises(ValueError):
+        tf.ones([2, 2]) + sparse
+    with pytest.raises(ValueError):
+        tf.ones([2, 2]) < sparse
+
+
+def test_operators_refuse_text():
+    for text in ("a", b"a"):
+        with pytest.raises(InvalidArgumentError):
+            tf.constant([1.0]) + text
+        with pytest.raises(TypeError):
+            text + tf.constant([1.0])
+        with pytest.raises(TypeError):
+            tf.constant([1.0]) < text
+
+
+def test_operators_ask_the_other_operand():
+    class Other:
+        def __radd__(self, x):
+            return "added"
+
+        def __gt__(self, x):
+            return "compared"
+
+        def __rpow__(self, x):
+            return "raised"
+
+    x = tf.constant(1.0)
+    assert x + Other() == "added"
+    assert (x < Other()) == "compared"
+    assert x ** Other() == "raised"
+    with pytest.raises(ValueError):
+        x - Other()
+
+
+def test_products_of_bools():
+    # A bool: whether both are, as integers, not 0.
+    x = tf.constant([True, True, False])
+    for y in (
+        tf.constant([2, 0, 3]),
+        tf.constant([1.5, 0.5, 1.0]),
+        tf.constant([True, False, True]),
+        [1, 0, 1],
+    ):
+        for product in (
+            x * y,
+            y * x if isinstance(y, tf.Tensor) else x * y,
+            tf.function(lambda y=y: x * y)(),
+        ):
+            assert product.dtype == tf.bool
+            np.testing.assert_array_equal(product, [True, False, False])
+
+
+def test_softmax_of_an_infinite_element():
+    for n in (2, 20, 300):
+        np.testing.assert_array_equal(tf.nn.softmax([np.inf] + [0.0] * (n - 1)), [np.nan] + [0.0] * (n - 1))
+    np.testing.assert_array_equal(tf.nn.softmax(tf.constant([np.inf, 0.0], tf.float64)), [np.nan, np.nan])

@@ -92,7 +92,9 @@ def convert(value: Any, code: int = -1) -> _core.Tensor:
 def _from_text(value: Any, code: int) -> _core.Tensor:
     if code in (-1, text.STRING):
         return text.convert(value)
-    raise TypeError(f"Cannot convert {_short(value)} to EagerTensor of dtype {dtypes.BY_CODE[code].name}.")
+    raise errors.ArgumentError(
+        f"Cannot convert {_short(value)} to EagerTensor of dtype {dtypes.BY_CODE[code].name}."
+    )
 
 
 # What `register` was given: (priority, class, function), in the order in which they are asked. The classes have them

@@ -107,6 +107,12 @@ def accumulate(g: Any, h: Any) -> Any:
     return densify(g) + densify(h)
 
 
+def times_bools(x: Any, y: Any) -> _core.Tensor:
+    """`x * y`, one of them a tensor of bools: whether both are, as integers, not 0; never a number, as in TensorFlow."""
+    cast = above.ops.cast
+    return cast(cast(x, dtypes.int32) * cast(y, dtypes.int32), dtypes.bool)
+
+
 class _Probe:
     """Stands for a value while a rule is traced, and notes whether the rule computes with it."""
 
@@ -240,5 +246,6 @@ def install() -> None:
             fetch=fetch,
             held=_run_held,
             stored=stored.shown,
+            times_bools=times_bools,
         )
     )

@@ -43,6 +43,7 @@ class Hooks(TypedDict):
     fetch: Callable[[Any], Any]  # an array on a device: its bytes on the host
     held: Callable[[Any, tuple, tuple], Any]  # an op on what Python holds: (op, operands, attributes)
     stored: Callable[[Any, int], Any]  # bits and the number of a type that is only stored: what numpy() gives
+    times_bools: Callable[[Any, Any], Any]  # x * y, one of them a tensor of bools
 
 
 class Symbol(Protocol):
