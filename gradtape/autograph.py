@@ -55,7 +55,7 @@ def trace(*args: object) -> None:
     print(*args)
 
 
-class _Feature(_enum.Enum):
+class Feature(_enum.Enum):
     """Parts of AutoGraph that TensorFlow can turn on one by one; here all are on."""
 
     ALL = "ALL"
@@ -70,5 +70,6 @@ class _Feature(_enum.Enum):
 experimental = _types.ModuleType(
     "gradtape.autograph.experimental", "TensorFlow's namespace `tf.autograph.experimental`."
 )
-vars(experimental).update(do_not_convert=do_not_convert, set_loop_options=set_loop_options, Feature=_Feature)
+vars(experimental).update(do_not_convert=do_not_convert, set_loop_options=set_loop_options, Feature=Feature)
+del Feature
 _sys.modules[experimental.__name__] = experimental

@@ -915,3 +915,13 @@ def test_stop_recording_inside_of_a_loop():
         return tape.gradient(y, x), other
 
     assert [t.numpy() for t in f(tf.constant(3.0))] == [17496.0, 6562.0]
+
+
+def test_sorted_of_a_tensor():
+    @tf.function
+    def f(x):
+        return sorted(x), sorted(x, reverse=True), sorted(x, key=lambda a: -a), sorted([2, 1])
+
+    results = f(tf.constant([3, 1, 2]))
+    for got, expected in zip(results, ([1, 2, 3], [3, 2, 1], [3, 2, 1], [1, 2]), strict=True):
+        np.testing.assert_array_equal(got, expected)

@@ -225,3 +225,14 @@ def test_w5_numpy_function():
     np.testing.assert_array_equal(f(X), [2.0, 4.0, 6.0])
     assert gradient(f, X) is None
     assert tf.numpy_function(lambda a: None, [1.0], []) is None
+
+
+def test_arguments_that_are_refused_as_in_tensorflow():
+    with pytest.raises(TypeError, match="'branch_index' must be a Tensor"):
+        tf.switch_case(1, [lambda: 1, lambda: 2])
+    with pytest.raises(ValueError, match="'maximum_iterations' must be a scalar"):
+        tf.while_loop(
+            lambda i: True, lambda i: (i + 1,), [tf.constant(0)], maximum_iterations=tf.constant([4])
+        )
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not equal to the size of lengths"):
+        tf.TensorArray(tf.float32, 3).split([1.0, 2.0, 3.0], [1, 2])

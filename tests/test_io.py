@@ -371,7 +371,7 @@ def test_damaged_examples():
     for data in (b"\xff\xff", ONE[:-3], b"\x0a\x0d\x0a\x0b\x0a\x01i\x12\x06\x1a\x04\x0a\x02\x81\x82"):
         with pytest.raises(errors.InvalidArgumentError):
             tf.io.parse_single_example(data, feature)
-    for make in (tf.io.decode_proto, tf.io.serialize_sparse):
+    for make in (tf.io.decode_proto, tf.io.encode_proto):
         with pytest.raises(errors.UnimplementedError, match="Hint"):
             make("x")
 

@@ -256,6 +256,10 @@ class IteratorSpec(_SpecOfElements):
         """The class of what is described."""
         return OwnedIterator
 
+    def _traced_example(self) -> Any:
+        """An iterator of this spec: what a function is traced for by its spec."""
+        return iter(kinds.Dataset.from_generator(lambda: iter(()), output_signature=self.element_spec))
+
 
 class OptionalSpec(_SpecOfElements):
     """What the value of an `Optional` looks like, if it has one."""

@@ -51,6 +51,10 @@ class DatasetSpec(TypeSpec):
     def _serialize(self) -> tuple:
         return self._element_spec, self._dataset_shape
 
+    def _traced_example(self) -> Any:
+        """A dataset of this spec, of which nothing else is known: what a function is traced for by its spec."""
+        return kinds.Dataset.from_generator(lambda: iter(()), output_signature=self._element_spec)
+
     def _batch(self, batch_size: int | None) -> DatasetSpec:
         return DatasetSpec(self._element_spec, TensorShape([batch_size]).concatenate(self._dataset_shape))
 

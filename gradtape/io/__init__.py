@@ -17,10 +17,7 @@ from gradtape.io.features import (
     SparseFeature,
     VarLenFeature,
     decode_proto,
-    deserialize_many_sparse,
     encode_proto,
-    serialize_many_sparse,
-    serialize_sparse,
     write_graph,
 )
 from gradtape.io.files import match_filenames_once, matching_files, read_file, write_file
@@ -52,6 +49,7 @@ from gradtape.io.raw import (
     serialize_tensor,
 )
 from gradtape.io.records import TFRecordOptions, TFRecordWriter, tf_record_iterator
+from gradtape.io.sparse_strings import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
 
 __all__ = [
     "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "TFRecordOptions",

@@ -131,10 +131,6 @@ def _refused(name: str, why: str) -> Callable:
     return refuse
 
 
-_NO_SPARSE = "sparse tensors are not written as strings. Hint: tf.io.serialize_tensor of its parts."
-serialize_sparse = _refused("serialize_sparse", _NO_SPARSE)
-serialize_many_sparse = _refused("serialize_many_sparse", _NO_SPARSE)
-deserialize_many_sparse = _refused("deserialize_many_sparse", _NO_SPARSE)
 _NO_PROTO = (
     "messages need their descriptions. Hint: Python's package protobuf, and tf.train.Example for examples."
 )

@@ -799,3 +799,109 @@ def test_a_copy_of_a_module_has_its_own_variables():
 def test_what_python_cannot_pickle():
     with pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
         pickle.dumps(tf.function(lambda x: x))
+
+
+def test_a_signature_of_a_dataset():
+    @tf.function(input_signature=[tf.data.DatasetSpec(tf.TensorSpec([], tf.int64))])
+    def total(numbers):
+        out = tf.constant(0, tf.int64)
+        for x in numbers:
+            out += x
+        return out
+
+    assert int(total(tf.data.Dataset.range(3))) == 3
+    assert int(total(tf.data.Dataset.range(5))) == 10
+    concrete = total.get_concrete_function()
+    assert int(concrete(tf.data.Dataset.range(4))) == 6
+
+
+@differs_on_tensorflow("a dataset of other elements is taken for one of the signature's")
+def test_a_signature_of_a_dataset_is_checked():
+    f = tf.function(lambda d: 1, input_signature=[tf.data.DatasetSpec(tf.TensorSpec([], tf.int64))])
+    with pytest.raises(TypeError):
+        f(tf.data.Dataset.from_tensors(1.0))
+
+
+def test_a_signature_of_an_iterator():
+    @tf.function(input_signature=[tf.data.IteratorSpec(tf.TensorSpec([], tf.int64))])
+    def following(iterator):
+        return next(iterator)
+
+    iterator = iter(tf.data.Dataset.range(5))
+    assert [int(following(iterator)) for _ in range(3)] == [0, 1, 2]
+
+
+class Kind(tf.types.experimental.TraceType):
+    """Traces for a number serve larger ones, too."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def is_subtype_of(self, other):
+        return isinstance(other, Kind) and self.number >= other.number
+
+    def most_specific_common_supertype(self, others):
+        return None
+
+    def placeholder_value(self, placeholder_context=None):
+        return Numbered(self.number)
+
+    def cast(self, value, context):
+        return value
+
+    def to_tensors(self, value):
+        return []
+
+    def flatten(self):
+        return []
+
+    def __eq__(self, other):
+        return isinstance(other, Kind) and self.number == other.number
+
+    def __hash__(self):
+        return hash(self.number)
+
+
+class Numbered(tf.types.experimental.SupportsTracingProtocol):
+    def __init__(self, number):
+        self.number = number
+
+    def __tf_tracing_type__(self, context):
+        return Kind(self.number)
+
+
+def test_tracing_types_of_objects():
+    traced = []
+
+    @tf.function
+    def f(x, y):
+        traced.append(x.number)
+        return y * x.number
+
+    one = tf.constant(1)
+    assert [int(f(Numbered(n), one)) for n in (3, 3, 5, 1, 2, 3)] == [3, 3, 3, 1, 1, 3]
+    assert traced == [3, 1]
+    assert f.experimental_get_tracing_count() == 2
+
+
+def test_counts_of_traces_inside_others():
+    @tf.function
+    def inner(x, k=1):
+        return x * k
+
+    @tf.function
+    def outer(x):
+        return inner(x) + inner(x) + inner(x, 2)
+
+    outer(tf.constant(1.0))
+    assert inner.experimental_get_tracing_count() == 2
+    inner(tf.constant(2.0))
+    assert inner.experimental_get_tracing_count() == 2
+    inner(tf.constant([2.0]))
+    assert inner.experimental_get_tracing_count() == 3
+
+
+def test_captures_of_a_graph():
+    v, k = tf.Variable(1.0), tf.constant(2.0)
+    graph = tf.function(lambda x: x * v + k).get_concrete_function(tf.constant(1.0)).graph
+    assert len(list(graph.captures)) == len(graph.external_captures) == len(graph.internal_captures) == 2

@@ -204,7 +204,17 @@ def _len(x: Any) -> Any:
     return len(x)
 
 
-_BUILTINS: dict[Any, Callable] = {range: _range, int: _int, float: _float, len: _len}
+def _sorted(x: Any, /, *, key: Callable | None = None, reverse: bool = False) -> Any:
+    if not _symbolic(x):
+        return sorted(x, key=key, reverse=reverse)
+    direction = "DESCENDING" if reverse else "ASCENDING"
+    if key is None:
+        return ops.sort(x, direction=direction)
+    keys = ops.stack([key(row) for row in ops.unstack(x)])
+    return ops.gather(x, ops.argsort(keys, direction=direction, stable=True))
+
+
+_BUILTINS: dict[Any, Callable] = {range: _range, int: _int, float: _float, len: _len, sorted: _sorted}
 
 
 # ---- errors -------------------------------------------------------------------------------------

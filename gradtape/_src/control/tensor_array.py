@@ -275,8 +275,8 @@ class TensorArray:
             raise errors.Untraceable("TensorArray.split: the lengths are values of tensors")
         array = self if _core.current_trace() is None else copy.copy(self)
         chunks = ops.split(ops.convert_to_tensor(value, dtype_hint=self._dtype), self._indices(lengths), 0)
-        if len(chunks) > len(self._tensors) and not self._dynamic_size:
-            raise ValueError(
+        if len(chunks) != len(self._tensors) and not self._dynamic_size:
+            raise errors.ArgumentError(
                 f"TensorArray's size is not equal to the size of lengths ({len(self._tensors)} vs. "
                 f"{len(chunks)}), and the TensorArray is not marked as dynamically resizeable."
             )

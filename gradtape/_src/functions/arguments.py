@@ -151,6 +151,16 @@ class Given:
         """Whether it is a call, and not a description of one by TensorSpecs."""
         return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
 
+    def is_case_of(self, family: tuple) -> bool:
+        """Whether a trace of such a family takes these arguments, too: objects say so of their own tracing types."""
+        shape, parts = family
+        if shape != self.family[0] or len(parts) != len(self.family[1]):
+            return False
+        return all(
+            mine == part or (hasattr(mine, "is_subtype_of") and mine.is_subtype_of(part))
+            for mine, part in zip(self.family[1], parts, strict=True)
+        )
+
     def _generalize(self, specs: list) -> None:
         """Leaves sizes open that the spec of a value leaves open: how many values a ragged tensor has."""
         tensors = [s for x, s in zip(self.leaves, specs, strict=False) if isinstance(x, _core.Tensor)]
@@ -176,7 +186,7 @@ class Given:
         if isinstance(x, _core.Tensor):
             self.tensors.append(x)
             self.statics.append(x._dims)
-        return x
+        return x._traced_example() if hasattr(x, "_traced_example") else x
 
     def _part(self, x: Any, pinned: Sequence[Any]) -> Any:
         if isinstance(x, _core.Tensor):
@@ -191,6 +201,8 @@ class Given:
         if hasattr(x, "_placeholder"):
             self.sources.append(x)
             return x._argument_key()
+        if hasattr(type(x), "__tf_tracing_type__"):
+            return x.__tf_tracing_type__(None)
         return _lasting(x)
 
     def with_leaves(self, tensors: list, variables: list, sources: list) -> tuple[tuple, dict]:
@@ -253,7 +265,8 @@ class Given:
             if number is not None:
                 return VariableSpec(x.shape, x.dtype, x.trainable, number)
             if hasattr(x, "_placeholder"):
-                return Source(x._argument_key(), x._type_spec)
+                by_spec = hasattr(given, "_traced_example")
+                return Source(None if by_spec else x._argument_key(), given if by_spec else x._type_spec)
             return kinds.of_python(x)
 
         leaves = (kind(given, x) for given, x in zip(specs, self.leaves, strict=True))
@@ -267,6 +280,44 @@ class Given:
         return [
             f"{x.dtype.name}{list(x._dims)}" if isinstance(x, _core.Tensor) else repr(x) for x in self.leaves
         ]
+
+
+class Kinds:
+    """The kinds of arguments that a function was traced for, and those of its calls inside other traces."""
+
+    _MOST = 1024
+
+    def __init__(self) -> None:
+        self._traced: set = set()
+        self._inlined: set = set()
+
+    def trace(self, call: tuple[tuple, dict] | None) -> None:
+        """Takes note of a trace; None is the one kind of an `input_signature`."""
+        if len(self._traced) < self._MOST:
+            self._traced.add(_kind_of_call(call))
+
+    def inline(self, call: tuple[tuple, dict] | None) -> None:
+        """Takes note of a call inside another trace."""
+        if len(self._inlined) < self._MOST:
+            self._inlined.add(_kind_of_call(call))
+
+    @property
+    def only_inlined(self) -> int:
+        """How many kinds there are that no trace of its own serves."""
+        return len(self._inlined - self._traced)
+
+
+def _kind_of_call(call: tuple[tuple, dict] | None) -> Any:
+    """Types and shapes of tensors, and Python values; other objects, which must not be kept alive, by their places."""
+    return _shape_of_nest(call or ()), tuple([_kind_of_leaf(x) for x in nest.flatten(call or ())])
+
+
+def _kind_of_leaf(x: Any) -> Any:
+    if isinstance(x, _core.Tensor):
+        return x.dtype, x._dims
+    if hasattr(x, "_argument_key"):
+        return x._argument_key()
+    return _lasting(x) if isinstance(x, (*kinds.PLAIN, slice, bytearray)) else ("object", id(x))
 
 
 class FunctionType:
@@ -299,13 +350,13 @@ class FunctionType:
         """
         input_signature = composites.apart(input_signature, specs=True)
         specs = nest.flatten(input_signature)
-        wrong = [s for s in specs if not isinstance(s, TensorSpec)]
+        wrong = [s for s in specs if not isinstance(s, TensorSpec) and not hasattr(s, "_traced_example")]
         if wrong:
             raise TypeError(
                 "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
                 f"{wrong} with types {[type(w) for w in wrong]}."
             )
-        given = list(input_signature)
+        given = list(nest.map_structure(_declared_leaf, input_signature))
         args, kwargs = [], {}
         for p in parameters.signature.parameters.values():
             if p.kind is Parameter.VAR_POSITIONAL:
@@ -446,6 +497,10 @@ class FunctionType:
                     f"{wanted} but is a {x.dtype.name} tensor",
                 )
         return [kinds.cast(kind, x) for (_, kind), x in zip(inputs, given, strict=True)]
+
+
+def _declared_leaf(spec: Any) -> Any:
+    return spec if isinstance(spec, TensorSpec) else Source(None, spec)
 
 
 class _Shown:

@@ -76,9 +76,9 @@ def switch_case(
       branch_fns: functions, or a dict or list of pairs from numbers to functions.
       default: called for any other number; by default the function with the largest number.
     """
-    if isinstance(branch_index, (float, bool)) or (
-        hasattr(branch_index, "dtype") and not branch_index.dtype.is_integer
-    ):
+    if not isinstance(branch_index, (_core.Tensor, _core.Variable)):
+        raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
+    if not branch_index.dtype.is_integer:
         raise TypeError(f"switch_case: 'branch_index' must be an integer Tensor, got {branch_index!r}.")
     if isinstance(branch_fns, dict):
         branches = dict(branch_fns)
@@ -219,6 +219,12 @@ def while_loop(
         if shape_invariants is not None:
             _check_invariants(loop_vars, shape_invariants)
         return _tracing().while_loop(conv(cond), conv(body), loop_vars, maximum_iterations, shape_invariants)
+    if maximum_iterations is not None:
+        maximum_iterations = ops.convert_to_tensor(maximum_iterations)
+        if maximum_iterations.ndim:
+            raise ValueError(
+                f"'maximum_iterations' must be a scalar. Received shape: {maximum_iterations.shape}"
+            )
     limit = None if maximum_iterations is None else int(maximum_iterations)
     # With a limit TensorFlow compares the containers too; without one, a list may become a tuple.
     structure = loop_vars if limit is not None else list(loop_vars)

@@ -19,13 +19,28 @@ MOST_CALLS = 1024  # that are recognised without looking at their arguments one 
 class Traces:
     """The traces of a function that run on one engine."""
 
-    __slots__ = ("engine", "concrete", "families", "calls")
+    __slots__ = ("engine", "concrete", "families", "calls", "typed")
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.concrete = _core.Cache(_MOST_TRACES)  # by kinds of arguments and the shapes that they take
         self.families = _core.Cache(_MOST_TRACES)  # by arguments without their shapes
         self.calls = _core.Cache(MOST_CALLS)  # by arguments with their shapes: the trace that serves them
+        self.typed: list[tuple] = []  # families with arguments that have tracing types of their own
+
+    def general(self, given: Any) -> tuple:
+        """The family that serves a call: its own, unless tracing types say that it is a case of another one."""
+        return next((family for family in self.typed if given.is_case_of(family)), given.family)
+
+    def family(self, key: tuple) -> Family:
+        """The family of this key, which may be new."""
+        family = self.families.find(key)
+        if family is None:
+            family = Family()
+            self.families.add(key, family)
+            if any(hasattr(part, "is_subtype_of") for part in key[1]):
+                self.typed.append(key)
+        return family
 
 
 class Retraces:

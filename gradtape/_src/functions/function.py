@@ -31,7 +31,7 @@ from gradtape._src.base.errors import (
 )
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.source import line_of
-from gradtape._src.functions.arguments import Contents, FunctionType, Given, Parameters
+from gradtape._src.functions.arguments import Contents, FunctionType, Given, Kinds, Parameters
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
@@ -129,6 +129,7 @@ class Function(_core.Quick):
         # Whether a size may depend on values: then traces are recordings at once.
         self._needs_values = names_sizes_of_values(python_function)
         self._traces = 0
+        self._met = Kinds()
         self._made_variables = False
         self._lock = Lock()
         self._converted: Callable | None = None
@@ -164,6 +165,8 @@ class Function(_core.Quick):
         """A call that is not the usual one: tensors of known kinds, while nothing is special about this thread."""
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
+            if _core.current_trace() is not None:
+                self._met.inline(None if self.input_signature else self.parameters.bound(args, kwargs))
             return self._python(*args, **kwargs)
         traces = self._traces_now()
         plain = not kwargs and all(type(a) is _core.Tensor for a in args)
@@ -230,12 +233,10 @@ class Function(_core.Quick):
 
     def _find(self, key: tuple, given: Given, traces: Traces) -> Any:
         with self._lock:
-            trace = traces.concrete.find(key)
+            given.family = traces.general(given)
+            trace = traces.concrete.find(given.key)
             if trace is None:
-                family = traces.families.find(given.family)
-                if family is None:
-                    family = Family()
-                    traces.families.add(given.family, family)
+                family = traces.family(given.family)
                 trace = family.serving(given.statics) or self._new(given, family, traces)
             traces.calls.add(key, trace)
             return trace
@@ -246,6 +247,7 @@ class Function(_core.Quick):
             return _FOR_EACH_VARIABLE
         may_warn = self.input_signature is None and not self.reduce_retracing
         self._retraces.note(given.described(), len(self._concrete), may_warn)
+        self._met.trace(None if self.input_signature else given.structure)
         statics = given.statics
         if self.reduce_retracing and family.met >= self._exact_traces:
             statics = family.joined(statics)
@@ -445,8 +447,8 @@ class Function(_core.Quick):
         return trace
 
     def experimental_get_tracing_count(self) -> int:
-        """How many times the function was traced."""
-        return self._traces
+        """How many times the function was traced; calls inside other traces count once for each kind of arguments."""
+        return self._traces + self._met.only_inlined
 
     @property
     def function_spec(self) -> Any:

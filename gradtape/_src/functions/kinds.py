@@ -21,7 +21,7 @@ from gradtape._src.base.type_spec import TypeSpec, register_type_spec_from_value
 from gradtape._src.state.variable import Variable
 from gradtape._src.tensors import conversion
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type)
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type)
 
 
 class CastError(TypeError):
@@ -124,17 +124,27 @@ register_type_spec_from_value_converter(Variable, VariableSpec.from_value, allow
 
 
 class Source:
-    """A dataset or an iterator that is an argument: any with such elements will do."""
+    """A dataset or an iterator that is an argument: any with such elements will do.
 
-    def __init__(self, key: tuple, spec: Any) -> None:
+    Without a key, it is one that an `input_signature` declares, or that a trace was made for by its spec.
+    """
+
+    def __init__(self, key: tuple | None, spec: Any) -> None:
         self.key = key
         self.value = spec
 
     def cast(self, value: Any) -> Any:
         """The dataset or iterator, if it has such elements."""
-        if not hasattr(value, "_argument_key") or value._argument_key() != self.key:
+        if value == self.value:
+            return value
+        if not hasattr(value, "_argument_key") or not self._takes(value):
             raise CastError(f"Can not cast {value!r} to {self!r}")
         return value
+
+    def _takes(self, value: Any) -> bool:
+        if self.key is None:
+            return isinstance(value, self.value.value_type) and self.value.is_compatible_with(value)
+        return value._argument_key() == self.key
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -142,7 +152,7 @@ class Source:
 
 def of_python(value: Any) -> Literal | Same:
     """The kind of an argument that is no tensor."""
-    if not isinstance(value, _PLAIN):
+    if not isinstance(value, PLAIN):
         try:
             return Same(value)
         except TypeError:  # it cannot be referred to weakly

@@ -166,6 +166,22 @@ class FuncGraph:
             library=SimpleNamespace(function=[]),
         )
 
+    @property
+    def external_captures(self) -> list:
+        """Tensors and variables from outside."""
+        return list(self.captured_inputs)
+
+    @property
+    def internal_captures(self) -> list:
+        """What stands for them inside."""
+        outside = self.captured_inputs
+        return self.inputs[len(self.inputs) - len(outside) :]
+
+    @property
+    def captures(self) -> list[tuple]:
+        """Pairs of what is used from outside, and what stands for it inside."""
+        return list(zip(self.external_captures, self.internal_captures, strict=True))
+
     def __getattr__(self, name: str) -> Any:
         # What a concrete function knows as well: its inputs and outputs, variables, captured tensors, signature.
         if name not in _OF_FUNCTIONS or self._concrete is None:
