@@ -41,7 +41,9 @@ from gradtape import tpu as tpu
 from gradtape import train as train
 from gradtape import types as types
 from gradtape import version as version
+from gradtape import xla as xla
 from gradtape._core import Tensor as Tensor
+from gradtape._src.base.device_spec import DeviceSpec as DeviceSpec
 from gradtape._src.base.dtypes import DType as DType
 from gradtape._src.base.dtypes import as_dtype as as_dtype
 from gradtape._src.base.dtypes import bfloat16 as bfloat16

@@ -1,7 +1,8 @@
 """`tf.raw_ops`: ops under the names of TensorFlow's kernels, with keyword arguments only.
 
-A row of the table says which public function an op is, and which of its parameters each argument is: `axis`, or
-`keep_dims>keepdims` where the names differ; `Truncate>` is accepted and dropped. What is not in the table is not here.
+A row of the table says which public function an op is (or which one below, of those that give more than it), and which
+of its parameters each argument is: `axis`, or `keep_dims>keepdims` where the names differ; `Truncate>` is accepted and
+dropped. What is not in the table is not here.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import functools as _functools
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
+from typing import NamedTuple as _NamedTuple
 
 import gradtape as _tf
 
 _REDUCED = "input>input_tensor axis keep_dims>keepdims"
 _SEGMENTS = "data segment_ids"
+_NORM = "x scale offset mean variance epsilon exponential_avg_factor data_format is_training"
 _WINDOW = "ksize strides padding data_format"
 
 _TABLE: dict[str, str] = {
@@ -109,6 +112,11 @@ _TABLE: dict[str, str] = {
     "Conv2D": "nn.conv2d input filter>filters strides padding data_format dilations use_cudnn_on_gpu>",
     "Conv3D": "nn.conv3d input filter>filters strides padding data_format dilations",
     "DepthwiseConv2dNative": "nn.depthwise_conv2d input filter strides padding data_format",
+    "FusedBatchNorm": f"raw_ops._fused_batch_norm {_NORM}", "FusedBatchNormV2": f"raw_ops._fused_batch_norm {_NORM}",
+    "FusedBatchNormV3": f"raw_ops._fused_batch_norm_v3 {_NORM}",
+    "CudnnRNN": (
+        "raw_ops._cudnn_rnn input input_h input_c params rnn_mode input_mode direction dropout seed seed2 is_training"
+    ),
     "MaxPool": f"nn.max_pool2d input {_WINDOW}", "AvgPool": f"nn.avg_pool2d value>input {_WINDOW}",
     "MaxPool3D": f"nn.max_pool3d input {_WINDOW}", "AvgPool3D": f"nn.avg_pool3d input {_WINDOW}",
     "LRN": "nn.local_response_normalization input depth_radius bias alpha beta",
@@ -140,6 +148,77 @@ def _prevented(input: _Any, message: str = "") -> _Any:
         return _tf.identity(x), grad
 
     return same(_tf.convert_to_tensor(input))
+
+
+class _Normalized(_NamedTuple):
+    """What the op gives: the reserve is for its gradient, here the mean and variance that it used."""
+
+    y: _Any
+    batch_mean: _Any
+    batch_variance: _Any
+    reserve_space_1: _Any
+    reserve_space_2: _Any
+
+
+class _NormalizedV3(_NamedTuple):
+    """The same, and an empty tensor that another kernel would use."""
+
+    y: _Any
+    batch_mean: _Any
+    batch_variance: _Any
+    reserve_space_1: _Any
+    reserve_space_2: _Any
+    reserve_space_3: _Any
+
+
+def _fused_batch_norm(
+    x: _Any, scale: _Any, offset: _Any, mean: _Any, variance: _Any, epsilon: float = 0.0001,
+    exponential_avg_factor: float = 1.0, data_format: str = "NHWC", is_training: bool = True,
+) -> _Normalized:  # fmt: skip
+    mean, variance = map(_tf.convert_to_tensor, (mean, variance))
+    out: tuple = _tf.compat.v1.nn.fused_batch_norm(
+        x, scale, offset, mean, variance, epsilon, data_format, is_training, None, exponential_avg_factor
+    )
+    if not is_training:
+        return _Normalized(out[0], out[1], out[2], mean, variance)
+    x = _tf.cast(x, _tf.float32)
+    axes = [i for i, letter in enumerate(data_format) if letter != "C"]
+    m, v = _tf.nn.moments(x, axes)
+    return _Normalized(out[0], out[1], out[2], _tf.stop_gradient(m), _tf.stop_gradient(v))
+
+
+@_functools.wraps(_fused_batch_norm)
+def _fused_batch_norm_v3(**kwargs: _Any) -> _NormalizedV3:
+    return _NormalizedV3(*_fused_batch_norm(**kwargs), _tf.zeros([0]))
+
+
+class _CudnnRNN(_NamedTuple):
+    output: _Any
+    output_h: _Any
+    output_c: _Any
+    reserve_space: _Any
+
+
+def _cudnn_rnn(
+    input: _Any, input_h: _Any, input_c: _Any, params: _Any, rnn_mode: str = "lstm", input_mode: str = "linear_input",  # noqa: A002
+    direction: str = "unidirectional", dropout: float = 0, seed: int = 0, seed2: int = 0, is_training: bool = True,
+) -> _CudnnRNN:  # fmt: skip
+    """A network of cuDNN: functions are written with it beside what runs elsewhere, so it has shapes, but never values."""
+
+    def run(*args: _Any) -> _Any:
+        raise _tf.errors.NotFoundError(
+            None, None, "CudnnRNN: no kernel for it; gradtape has none of cuDNN's."
+        )
+
+    x, h, c = map(_tf.convert_to_tensor, (input, input_h, input_c))
+    if _tf.executing_eagerly():
+        run()
+    out = _tf.numpy_function(run, [x, h, c, params], [x.dtype] * 4, stateful=False)
+    directions = 1 if direction == "unidirectional" else 2
+    width = None if h.shape[-1] is None else directions * h.shape[-1]
+    for tensor, shape in zip(out, ([*x.shape[:2], width], h.shape, c.shape, [None]), strict=True):
+        tensor.set_shape(shape)
+    return _CudnnRNN(*out)
 
 
 def _make(name: str, row: str) -> _Callable:

@@ -96,3 +96,38 @@ def test_a_gradient_that_is_prevented_is_refused():
     assert y == 4.0
     with pytest.raises(LookupError, match="Gradient explicitly disabled. Reason: .*not here"):
         tape.gradient(y, x)
+
+
+def test_fused_batch_norm_gives_what_tensorflow_gives():
+    x = tf.reshape(tf.range(16.0), [2, 2, 2, 2]) ** 1.5
+    given = {"x": x, "scale": [1.0, 2.0], "offset": [0.5, -0.5], "mean": [0.1, 0.2], "variance": [1.0, 3.0]}
+    out = tf.raw_ops.FusedBatchNormV2(**given, epsilon=1e-3, exponential_avg_factor=0.3)
+    np.testing.assert_allclose(out.y[0, 0], [[-0.72860646, -3.0744665], [-0.56858516, -2.634312]], rtol=2e-5)
+    np.testing.assert_allclose(
+        out.batch_mean, [6.5847993, 7.802996], rtol=1e-5
+    )  # TensorFlow's, as all of these
+    np.testing.assert_allclose(out.batch_variance, [107.81387, 126.74193], rtol=1e-5)
+    np.testing.assert_allclose(out.reserve_space_1, [21.715996, 25.54332], rtol=1e-5)
+    np.testing.assert_allclose(out.reserve_space_2, [312.41544, 363.5389], rtol=1e-5)
+    used = tf.raw_ops.FusedBatchNormV3(**given, is_training=False)
+    assert used._fields[-1] == "reserve_space_3" and used.reserve_space_3.shape == [0]
+    np.testing.assert_allclose(used.y[0, 0, 0], [0.40000498, 0.4237451], rtol=1e-5)
+
+
+def test_cudnn_has_shapes_in_functions_and_no_values():
+    given = {
+        "input": tf.ones([4, 2, 3]),
+        "input_h": tf.ones([1, 2, 5]),
+        "input_c": tf.ones([1, 2, 5]),
+        "params": tf.ones([9]),
+    }
+
+    @tf.function
+    def f(x):
+        out = tf.raw_ops.CudnnRNN(**given | {"input": x})
+        assert out.output.shape == [4, 2, 5] and out.output_h.shape == [1, 2, 5]
+        return x + 1.0
+
+    f.get_concrete_function(tf.TensorSpec([4, 2, 3]))
+    with pytest.raises(tf.errors.NotFoundError, match="CudnnRNN"):
+        tf.raw_ops.CudnnRNN(**given)

@@ -340,6 +340,8 @@ class Strategy:
             return tuple(values.of_replica(value, r) for r in range(self._local_replicas))
         return (value,)
 
+    unwrap = experimental_local_results
+
     # ---- data -------------------------------------------------------------------------------------------
 
     def _input_context(self) -> InputContext:

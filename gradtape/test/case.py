@@ -33,7 +33,10 @@ def _array(value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError:  # rows of several lengths
-        return np.array(value, object)
+        array = np.empty(len(value), object)
+        for i, row in enumerate(value):
+            array[i] = row
+        return array
     # NumPy knows little of ml_dtypes' types: neither their NaNs nor how near they are.
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.names is None else array
 

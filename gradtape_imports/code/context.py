@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import gradtape as tf
 
@@ -15,6 +16,11 @@ class _Context:
 
     executing_eagerly = staticmethod(tf.executing_eagerly)
     device_name = ""
+
+    @property
+    def device_spec(self) -> Any:
+        """The device of eager ops."""
+        return tf.DeviceSpec.from_string(tf.constant(0).device)
 
     def num_gpus(self) -> int:
         return len(tf.config.list_physical_devices("GPU"))

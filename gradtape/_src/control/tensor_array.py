@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from gradtape import _core
@@ -30,6 +32,19 @@ def _out_of_range(text: str) -> errors.OpError:
     """The error for an index that is not there: TensorFlow's arrays in graphs have another class for it."""
     kind = errors.OutOfRangeError if _core.current_trace() is None else errors.InvalidArgumentError
     return kind(None, None, text)
+
+
+def _own(method: Callable) -> Callable:
+    """Calls the method of the array's own class: programs map `tf.TensorArray.stack` over arrays of a recording, too."""
+
+    @functools.wraps(method)
+    def call(self: TensorArray, *args: Any, **kwargs: Any) -> Any:
+        if type(self) is TensorArray:
+            return method(self, *args, **kwargs)
+        own = getattr(type(self), method.__name__)
+        return (method if own is call else own)(self, *args, **kwargs)
+
+    return call
 
 
 class TensorArray:
@@ -113,6 +128,7 @@ class TensorArray:
         """A scalar that stands for the order of graph ops; it has no meaning here."""
         return ops.constant(0)
 
+    @_own
     def size(self, name: str | None = None) -> Any:
         """The number of elements, as a tensor."""
         if self._dynamic_size and getattr(_core.current_trace(), "outer", None) is not None:
@@ -138,6 +154,7 @@ class TensorArray:
 
     # ---- single elements --------------------------------------------------------------------
 
+    @_own
     def read(self, index: Any, name: str | None = None) -> Any:
         """The element at `index`; with `clear_after_read` it can be read once.
 
@@ -165,6 +182,7 @@ class TensorArray:
             self._cleared.add(index)
         return tensor
 
+    @_own
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """Puts `value` at `index`.
 
@@ -220,12 +238,14 @@ class TensorArray:
 
     # ---- all elements -----------------------------------------------------------------------
 
+    @_own
     def stack(self, name: str | None = None) -> Any:
         """All elements as one tensor with a new first axis."""
         if self._buffer is not None:
             return self._buffer
         return self._stacked(range(len(self._tensors)))
 
+    @_own
     def gather(self, indices: Any, name: str | None = None) -> Any:
         """The elements at `indices` as one tensor."""
         if self._buffer is not None or _symbolic(indices):
@@ -239,6 +259,7 @@ class TensorArray:
             return ops.zeros([0, *shape], self._dtype)
         return ops.stack(elements, 0)
 
+    @_own
     def concat(self, name: str | None = None) -> Any:
         """All elements joined along their first axis."""
         if self._buffer is not None:
@@ -248,6 +269,7 @@ class TensorArray:
             return ops.zeros([0, *self._element_shape[1:]], self._dtype)
         return ops.concat([self._element(i) for i in range(len(self._tensors))], 0)
 
+    @_own
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Fills the array with the rows of `value`."""
         if _core.current_trace() is not None:
@@ -261,6 +283,7 @@ class TensorArray:
         self._tensors = [self._checked(t) for t in tensors]
         return self
 
+    @_own
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Puts the rows of `value` at `indices`."""
         if _core.current_trace() is not None:
@@ -269,6 +292,7 @@ class TensorArray:
             self._write(index, row)
         return self
 
+    @_own
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Fills the array with chunks of `value`, split along the first axis into the given lengths."""
         if _symbolic(lengths):

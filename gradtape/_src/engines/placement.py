@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from gradtape import _core
 from gradtape._src import engines
 from gradtape._src.base import errors, settings
+from gradtape._src.base.device_spec import DeviceSpec
 from gradtape._src.graph.trace import Trace
 
 # "GPU:0", "/cpu:0", "/job:worker/replica:0/task:1/device:TPU:*": what TensorFlow parses.
@@ -57,7 +58,11 @@ def parsed(device_name: Any) -> tuple[str, int] | None:
     Raises:
       ValueError: if it cannot be the name of a device.
     """
-    name = getattr(device_name, "name", device_name)
+    name = (
+        device_name.to_string()
+        if isinstance(device_name, DeviceSpec)
+        else getattr(device_name, "name", device_name)
+    )
     if callable(name):
         raise RuntimeError("device: tf.device does not support functions.")
     if name is not None and not isinstance(name, str):

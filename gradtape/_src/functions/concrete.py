@@ -236,6 +236,11 @@ dtype=tf.float32, name=None)
             )
         return self.call_with(tensors, given, sources)
 
+    def add_to_graph(self, g: Any = None) -> None:
+        """Nothing to do: a trace needs no graph that knows it."""
+
+    add_gradient_functions_to_graph = add_to_graph
+
     def call_with(self, tensors: Sequence[Any], variables: Sequence[Any], sources: Sequence[Any]) -> Any:
         """As `call`, with datasets and iterators among the arguments."""
         for placeholder, source in zip(self.placeholders, sources, strict=True):

@@ -32,6 +32,7 @@ from gradtape._src.base.errors import (
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import Contents, FunctionType, Given, Kinds, Parameters
+from gradtape._src.functions.around import Bound, show_attributes, spec_of_symbol
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
@@ -71,22 +72,6 @@ class Eager:
 
 # Stands in place of a trace where the variables among the arguments have to be the ones of the trace.
 _FOR_EACH_VARIABLE: Any = object()
-
-
-class _Bound:
-    """A method's function, kept with its object. Copies and pickles of the object leave it out."""
-
-    __slots__ = ("owner", "function")
-
-    def __init__(self, owner: Function, function: Function) -> None:
-        self.owner = owner
-        self.function = function
-
-    def __deepcopy__(self, memo: dict) -> None:
-        return None
-
-    def __reduce__(self) -> tuple:
-        return type(None), ()
 
 
 class Function(_core.Quick):
@@ -135,10 +120,21 @@ class Function(_core.Quick):
         self._converted: Callable | None = None
         self._retraces = Retraces(self.name)
         functools.update_wrapper(self, python_function, updated=())
+        show_attributes(self, python_function)
 
     def _options(self) -> dict[str, Any]:
         names = "name", "input_signature", "autograph", "jit_compile", "reduce_retracing", "check"
         return {name: getattr(self, name) for name in names}
+
+    def _decorate(self, decorator: Callable[[Callable], Callable]) -> None:
+        """Puts a decorator around the Python function: Sonnet's modules do so with their methods.
+
+        Raises:
+          ValueError: if the function was called before.
+        """
+        if self._traces:
+            raise ValueError("Functions cannot be decorated after they have been traced.")
+        Function.__init__(self, decorator(self.python_function), **self._options())
 
     # ---- methods ------------------------------------------------------------------------------
 
@@ -154,7 +150,7 @@ class Function(_core.Quick):
         bound = cache.get(name)
         if bound is None or bound.owner is not self:
             function = Function(self.python_function.__get__(instance, owner), **self._options())
-            bound = _Bound(self, function)
+            bound = Bound(self, function)
             keep = type.__setattr__ if isinstance(instance, type) else object.__setattr__  # of a class method
             keep(instance, name, bound)
         return bound.function
@@ -438,6 +434,10 @@ class Function(_core.Quick):
         """
         if self.input_signature is not None and not args and not kwargs:
             args, kwargs = self._declared_type().example()
+        if _core.current_trace() is not None:  # of tensors of another function, which have no values
+            args, kwargs = nest.map_structure(spec_of_symbol, (args, kwargs))
+            with aside():
+                return self.get_concrete_function(*args, **kwargs)
         _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
         if type(trace) is Eager:
             raise TypeError(

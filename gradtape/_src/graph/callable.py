@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src import ops
-from gradtape._src.base import log, settings
+from gradtape._src.base import dtypes, log, settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.engines import NATIVE, Engine
@@ -322,8 +322,13 @@ def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Va
         return new[v] if v.constant is None else graph.constant(v.constant)
 
     for node in nodes:
-        if any(v not in new and v.constant is None for v in node.operands):
-            continue  # not reachable from these inputs: then no output needs it either
+        missing = [v for v in node.operands if v not in new and v.constant is None]
+        if missing:
+            if isinstance(node.op, Callback) or node.op.row.pattern != "nothing":
+                continue  # not reachable from these inputs: then no output needs it either
+            # What depends on the shape of an operand alone, as tf.zeros_like, needs no value of it.
+            with aside():
+                new.update((v, graph.constant(ops.zeros(v.shape, dtypes.BY_CODE[v.dtype]))) for v in missing)
         results = graph.add(
             node.op, [renew(v) for v in node.operands], node.attrs, [(r.shape, r.dtype) for r in node.results]
         )

@@ -16,10 +16,11 @@ import functools
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from gradtape import _core
-from gradtape._src.base import composites
+from gradtape._src import ops
+from gradtape._src.base import composites, dtypes
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.errors import UnimplementedError, Untraceable, set_message
 from gradtape._src.engines import NATIVE, Engine
@@ -244,6 +245,28 @@ class Recording(Trace):
 
     def symbol_for(self, tensor: Any) -> Any:
         return tensor
+
+    def _known_now(self, tensor: Any) -> Any:
+        needed = {tensor._symbol}
+        chosen: list[Node] = []
+        alike: list[Recorded] = []  # operands of which the shape is enough, as of tf.zeros_like
+        for node in reversed(self.nodes):
+            if not needed.isdisjoint(node.results):
+                chosen.append(node)
+                function = node.op.function
+                by_shape = isinstance(function, _core.Op) and function.row.pattern == "nothing"
+                for v in cast(tuple[Recorded, ...], node.operands):
+                    if by_shape and v.static is not None and None not in v.static:
+                        alike.append(v)
+                    else:
+                        needed.add(v)
+        if not needed <= {v for node in chosen for v in node.results}:
+            raise KeyError(tensor)
+        with aside():
+            frame = Frame()
+            frame.update((v, ops.zeros(v.static, dtypes.BY_CODE[v.dtype])) for v in alike)
+            make_calls(chosen[::-1], frame)
+            return frame[tensor._symbol]
 
     # ---- replaying ----------------------------------------------------------------------------
 

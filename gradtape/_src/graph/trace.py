@@ -165,30 +165,33 @@ class Trace(Graph):
 
     def create(self, variable: Any, convert: Callable[[Any], Any], initial_value: Any) -> None:
         """A variable made while tracing gets its first value at once: it outlives the trace."""
-        from gradtape._src.graph.callable import GraphFunction, extract
-
         if isinstance(initial_value, _core.Tensor) and initial_value._symbol is not None:
-            # What the trace is made for, and what it has read from outside, have values now.
-            known = [*self.arguments, *self.externals]
-            if self.outer is not None or len(known) != len(self.inputs):
-                known = []
             try:
-                graph = extract(self.nodes, self.inputs[: len(known)], [self.value_of(initial_value)])
+                initial_value = self._known_now(initial_value)
             except KeyError:
                 raise ValueError(
                     f"tf.Variable: Argument `initial_value` ({initial_value}) could not be lifted out of a `tf.function`: "
                     "it depends on the arguments of the traced function. Hint: make the variable outside of the function, "
                     "or pass a function without arguments as initial value."
                 ) from None
-            with aside():
-                values = [read(x) for x in known]
-                initial_value = GraphFunction(graph).program.run(values)[0]
         with aside():
             variable._set(convert(initial_value))
         root = self
         while root.outer is not None:
             root = root.outer
         root.created.append(variable)
+
+    def _known_now(self, tensor: Any) -> Any:
+        """The value that a tensor of the trace has already; KeyError if it has none."""
+        from gradtape._src.graph.callable import GraphFunction, extract
+
+        # What the trace is made for, and what it has read from outside, have values now.
+        known = [*self.arguments, *self.externals]
+        if self.outer is not None or len(known) != len(self.inputs):
+            known = []
+        graph = extract(self.nodes, self.inputs[: len(known)], [self.value_of(tensor)])
+        with aside():
+            return GraphFunction(graph).program.run([read(x) for x in known])[0]
 
     # ---- tensors ------------------------------------------------------------------------------
 

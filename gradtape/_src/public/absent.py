@@ -11,7 +11,7 @@ LAZY = frozenset(
         "audio", "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
         "initializers", "io", "keras", "lite", "lookup", "nest", "optimizers", "profiler", "ragged", "raw_ops",
         "saved_model", "sets", "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing",
-        "tpu", "train", "types",
+        "tpu", "train", "types", "xla",
     )
 )  # fmt: skip
 
@@ -19,6 +19,7 @@ LAZY = frozenset(
 _ELSEWHERE = {
     "install_as_tensorflow": "gradtape_imports.tensorflow_finder:install",
     "uninstall_as_tensorflow": "gradtape_imports.tensorflow_finder:uninstall",
+    "DeviceSpec": "gradtape._src.base.device_spec:DeviceSpec",
     "SparseTensor": "gradtape.sparse:SparseTensor",
     "SparseTensorSpec": "gradtape.sparse.tensor:SparseTensorSpec",
     "edit_distance": "gradtape.sparse.sequences:edit_distance",

@@ -65,12 +65,12 @@ class Module(AutoTrackable):
     @property
     def name(self) -> str:
         """The name given, or the class name in snake case."""
-        return self.__dict__.get("_name") or _default_name(type(self))
+        return getattr(self, "_name", None) or _default_name(type(self))
 
     @property
     def name_scope(self) -> scopes.name_scope:
         """A `tf.name_scope` for the names of this module's variables."""
-        scope = self.__dict__.get("_name_scope")
+        scope = getattr(self, "_name_scope", None)
         return scopes.name_scope(f"{self.name}/") if scope is None else scope
 
     @property

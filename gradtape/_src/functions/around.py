@@ -1,0 +1,37 @@
+"""What a function has to do with objects around it: what it is a method of, what it calls, tensors of another function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import _core
+from gradtape._src.base.shape import TensorSpec
+
+
+class Bound:
+    """A method's function, kept with its object. Copies and pickles of the object leave it out."""
+
+    __slots__ = ("owner", "function")
+
+    def __init__(self, owner: Any, function: Any) -> None:
+        self.owner = owner
+        self.function = function
+
+    def __deepcopy__(self, memo: dict) -> None:
+        return None
+
+    def __reduce__(self) -> tuple:
+        return type(None), ()
+
+
+def show_attributes(function: Any, called: Any) -> None:
+    """Gives a function the attributes of the object that it calls, but for names of its own."""
+    for key, value in getattr(called, "__dict__", {}).items():
+        if key not in function.__dict__ and not hasattr(type(function), key):
+            function.__dict__[key] = value
+
+
+def spec_of_symbol(value: Any) -> Any:
+    """The spec of a tensor that another function is traced with, which has no value; anything else as it is."""
+    is_symbol = isinstance(value, _core.Tensor) and value._symbol is not None
+    return TensorSpec(value._dims, value.dtype) if is_symbol else value
