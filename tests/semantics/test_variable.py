@@ -332,3 +332,16 @@ def test_V7_constraint_is_kept_for_the_optimizer():
     v.assign(-2.0)
     assert_close(v, -2.0)
     assert tf.Variable(1.0).constraint is None
+
+
+def test_V8_frozen_by_the_name_behind_trainable():
+    """As GPflow's `set_trainable` does: the property itself cannot be set in TensorFlow."""
+    v = tf.Variable(3.0)
+    v._trainable = False
+    with tf.GradientTape() as tape:
+        y = v * v
+    assert v.trainable is False and tape.gradient(y, v) is None
+    v._trainable = True
+    with tf.GradientTape() as tape:
+        y = v * v
+    assert_close(tape.gradient(y, v), 6.0)

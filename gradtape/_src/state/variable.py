@@ -83,6 +83,8 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
     """
 
     __array_priority__ = 100
+    # `trainable` cannot be set in TensorFlow, so programs that freeze variables set what is behind it there.
+    _trainable = _core.Variable.trainable
 
     def __init__(
         self,
