@@ -74,23 +74,16 @@ def environment(package: dict[str, Any]) -> Path:
 
 
 def _install_without(python: Path, pip: Any, package: dict[str, Any]) -> list[str]:
-    """Installs the package and those it needs of the `bare` ones, alone; what else all of them need."""
-    without = {_plain(name) for name in package.get("without", ())}
-    bare = {_plain(name) for name in package.get("bare", ())}
-    queue, seen, needed = [package["requirement"]], set(), []
-    while queue:
-        requirement = queue.pop()
-        name = _plain(requirement)
-        if name in seen:
-            continue
-        seen.add(name)
+    """Installs the package and its `bare` ones, each alone; what else all of them need."""
+    bare = package.get("bare", ())
+    left_out = {_plain(name) for name in (*package.get("without", ()), *bare)}
+    needed = []
+    for requirement in (package["requirement"], *bare):
         pip("--no-deps", requirement)
-        asked = subprocess.run([python, "-c", _REQUIRES, name], capture_output=True, text=True, check=True)
-        for inner in asked.stdout.splitlines():
-            if _plain(inner) in bare:
-                queue.append(inner.replace("[tf]", ""))
-            elif _plain(inner) not in without:
-                needed.append(inner)
+        asked = subprocess.run(
+            [python, "-c", _REQUIRES, _plain(requirement)], capture_output=True, text=True, check=True
+        )
+        needed += [inner for inner in asked.stdout.splitlines() if _plain(inner) not in left_out]
     return needed
 
 
@@ -117,7 +110,7 @@ def run(library: str, python: Path, site: Path, path: Path, place: Path, seconds
     start = [python, "-m", "gradtape", "run"] if library == "gradtape" else [PARITY / "bin" / "python"]
     command = [
         *start, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "python_files=*.py",
-        "--noconftest", "--timeout=300", f"--rootdir={place}", f"--junitxml={report}", path,
+        "-o", "filterwarnings=", "--noconftest", "--timeout=300", f"--rootdir={place}", f"--junitxml={report}", path,
     ]  # fmt: skip
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("GRADTAPE_", "KERAS_"))}
     search = ROOT if library == "gradtape" else site

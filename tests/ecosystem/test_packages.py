@@ -30,7 +30,8 @@ def test_a_driver(driver, tmp_path):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed: make ecosystem ARGS={package['name']} runs it")
     command = [sys.executable, "-m", "gradtape", "run", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    options = ["-o", "addopts=", "--noconftest", f"--rootdir={tmp_path}", str(driver)]
+    alone = ["-o", "addopts=", "-o", "filterwarnings=", "--noconftest"]  # our settings are not the package's
+    options = [*alone, f"--rootdir={tmp_path}", str(driver)]
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("GRADTAPE_", "KERAS_"))}
     settings = clean | {"PYTHONPATH": path, "MPLBACKEND": "agg"}
