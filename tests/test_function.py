@@ -596,3 +596,40 @@ def test_made_up_sizes_do_not_show_in_errors_of_tapes():
 
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[5\] vs. \[None,None\]"):
         f(tf.ones([2, 3]))
+
+
+def test_arrays_are_tensors_in_a_function_that_a_function_calls():
+    seen = []
+
+    @tf.function
+    def inner(x, extra=None):
+        seen.append((tf.is_tensor(x), [tf.is_tensor(v) for v in (extra or {}).values()]))
+        return x * 2.0
+
+    @tf.function
+    def outer():
+        return inner(np.ones(3, np.float32), extra={"a": np.ones(2), "b": 2}) + inner(np.float32(1.0))
+
+    assert outer().numpy().tolist() == [4.0] * 3
+    assert seen == [(True, [True, False]), (True, [])]
+
+
+def test_gradients_of_an_array_beside_partitions_that_are_known():
+    parts, x = tf.constant([0, 1, 0, 1]), np.array([1.0, 2.0, 3.0], np.float32)
+    v, w = tf.Variable([1.0, 2.0, 3.0]), tf.Variable(2.0)
+
+    @tf.function
+    def inner(x):
+        return tf.reduce_sum(tf.gradients(tf.sin(x) * v, x)[0] ** 2)
+
+    @tf.function
+    def loss(flat):
+        w.assign(tf.reduce_sum(tf.dynamic_partition(flat, parts, 2)[0]))
+        with tf.GradientTape() as tape:
+            y = inner(x) * w
+        return tape.gradient(y, [v, w])
+
+    for _ in range(2):
+        gv, gw = loss(tf.constant([1.0, 2.0, 3.0, 4.0]))
+        np.testing.assert_allclose(gv, 8 * np.cos(x) ** 2 * v.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(gw, np.sum((np.cos(x) * v.numpy()) ** 2), rtol=1e-5)

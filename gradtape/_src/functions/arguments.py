@@ -82,6 +82,17 @@ class Parameters:
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
+    @staticmethod
+    def arrays_as_tensors(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments as a trace of their own would see them, for a call that has none."""
+        if not any(isinstance(x, (np.ndarray, np.generic)) for x in nest.flatten((args, kwargs))):
+            return args, kwargs
+        return nest.map_structure(_array_as_tensor, (args, kwargs))
+
+
+def _array_as_tensor(x: Any) -> Any:
+    return conversion.convert(x) if isinstance(x, (np.ndarray, np.generic)) else x
+
 
 class Contents:
     """What the arguments of a call hold, to see afterwards whether the Python function has changed them."""
@@ -181,8 +192,7 @@ class Given:
             x = _core.symbolic(tuple(d or 0 for d in static or ()), x.dtype._code, None)
             self.tensors.append(x)
             return x
-        if isinstance(x, (np.ndarray, np.generic)):
-            x = conversion.convert(x)
+        x = _array_as_tensor(x)
         if isinstance(x, _core.Tensor):
             self.tensors.append(x)
             self.statics.append(x._dims)

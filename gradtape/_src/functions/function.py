@@ -45,7 +45,7 @@ from gradtape._src.tensors.conversion import as_tensor
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
     from gradtape._src.engines import Engine
-    from gradtape._src.functions.recorded import RecordedFunction, SizedFunction
+    from gradtape._src.functions.recorded import SizedFunction
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -172,6 +172,7 @@ class Function(_core.Quick):
                 return trace.call(args)
         given, trace = self._trace_for(self._given(args, kwargs), traces)
         if type(trace) is Eager:
+            args, kwargs = self.parameters.arrays_as_tensors(args, kwargs)
             result = composites.apart(self._python(*args, **kwargs))
             return composites.together(nest.map_structure(self._result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
@@ -341,9 +342,7 @@ class Function(_core.Quick):
             forget_values(stand_ins)
         return self._trace(given, engine, True) if concrete is None else (concrete, trace.created)
 
-    def _record(
-        self, given: Given, statics: list[Static], engine: Engine
-    ) -> tuple[RecordedFunction | SizedFunction, list]:
+    def _record(self, given: Given, statics: list[Static], engine: Engine) -> tuple[Any, list]:
         """A recording for tensors of these shapes, and the variables that it made."""
         from gradtape._src.functions.recorded import RecordedFunction, Recording, SizedFunction
 
@@ -363,10 +362,12 @@ class Function(_core.Quick):
                 contents.check()
                 flat = [self._result(r) for r in nest.flatten(result)]
         except NeedsConstants:
-            raise UnimplementedError(
-                None, None, f"tf.gradients with respect to a number that is made in {self.name}, whose sizes are not known. "
-                "Hint: tf.GradientTape, and tape.watch of the number.",
-            ) from None  # fmt: skip
+            cause = UnimplementedError(
+                None, None, f"tf.gradients by a number that is made in {self.name}, of unknown sizes. Hint: tf.GradientTape."
+            )  # fmt: skip
+            if not given.has_values:
+                raise cause from None
+            return self._for_each_size(SizedFunction, given, statics, cause, recording)
         except Exception as e:
             annotate(e)
             if recording.refused is e and given.has_values and not is_known(statics):
@@ -386,7 +387,8 @@ class Function(_core.Quick):
             first, created = self._trace(given, refused.engine)
         except Exception:
             raise cause from None
-        log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
+        if not is_known(statics):
+            log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
         sizeless = given.without_values()
 
         def trace(tensors: Sequence[Any]) -> TracedFunction:
@@ -420,6 +422,8 @@ class Function(_core.Quick):
             return self.python_function(*args, **kwargs)
         if self.input_signature is not None:
             args, kwargs = self._declared_type().bound(args, kwargs)
+        else:
+            args, kwargs = self.parameters.arrays_as_tensors(args, kwargs)
         if self.jit_compile and isinstance(trace, Trace):
             trace.run_on(engines.jit())
         return self._traceable()(*args, **kwargs)

@@ -18,7 +18,6 @@ from gradtape._src.ops.indexed import gather
 from gradtape._src.ops.join import concat
 from gradtape._src.ops.movement import reshape
 from gradtape._src.ops.samples import call, ints
-from gradtape._src.ops.selection import boolean_mask
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.table import NUMBER, REAL, composite, indexed
 from gradtape._src.tensors import conversion
@@ -240,9 +239,8 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
             f"dynamic_partition: partitions[{at_}] = {values[tuple(wrong[0])]} is not in [0, "
             f"{num_partitions})"
         )
-    if rank == 0:
-        x, values = reshape(x, [1, *x.shape]), values.reshape(1)
-    return [boolean_mask(x, values == i) for i in range(num_partitions)]
+    rows = reshape(x, [values.size, *tuple(x.shape)[rank:]])
+    return [gather(rows, np.flatnonzero(values == i)) for i in range(num_partitions)]
 
 
 @composite("dynamic_stitch")
