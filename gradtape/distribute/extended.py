@@ -26,6 +26,10 @@ class StrategyExtended:
     experimental_require_static_shapes = False
     experimental_between_graph = False
 
+    def _in_multi_worker_mode(self) -> bool:
+        """Whether there are other processes; packages ask for it by this name."""
+        return self._strategy._group.size > 1
+
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """The devices of the replicas of this process."""

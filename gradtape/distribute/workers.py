@@ -125,9 +125,6 @@ class WorkersExtended(StrategyExtended):
         """Whether this worker writes summaries: the chief does."""
         return self._strategy._group.rank == 0
 
-    def _in_multi_worker_mode(self) -> bool:
-        return self._strategy._group.size > 1
-
 
 class MultiWorkerMirroredStrategy(Strategy):
     """Replicas in several processes: each has its own copy of the variables, with the same values.

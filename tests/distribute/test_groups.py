@@ -39,6 +39,8 @@ def described(monkeypatch, cluster, task=None, **more):
 def test_one_process_is_enough(monkeypatch):
     strategy = D.MultiWorkerMirroredStrategy()
     assert strategy.num_replicas_in_sync == 1 and strategy.extended.should_checkpoint
+    assert not strategy.extended._in_multi_worker_mode()  # libraries ask for it
+    assert not tf.distribute.get_strategy().extended._in_multi_worker_mode()
     described(monkeypatch, {"worker": ["a:1"]}, {"type": "worker", "index": 0})
     assert D.MultiWorkerMirroredStrategy().num_replicas_in_sync == 1
     described(monkeypatch, TWO | {"evaluator": ["c:1"]}, {"type": "evaluator", "index": 0})
