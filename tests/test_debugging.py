@@ -254,7 +254,10 @@ def test_print_options(tmp_path, capsys, caplog):
     assert (tmp_path / "log.txt").read_text() == "[1 2 3]\n[1 2 3]\n"
     with caplog.at_level(logging.WARNING, "gradtape"):
         tf.print("hello", output_stream="logging.warning")
-    assert "hello" in caplog.text
+        tf.print("by Python's number", output_stream=logging.WARNING)
+        tf.print("by absl's number", output_stream=-1)
+        tf.print("not told", output_stream=0)  # absl's INFO
+    assert [r.message for r in caplog.records] == ["hello", "by Python's number", "by absl's number"]
     with pytest.raises(ValueError, match="Unrecognized keyword"):
         tf.print("x", foo=1)
     with pytest.raises(ValueError, match="Unsupported output stream"):

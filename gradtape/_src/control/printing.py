@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import logging
 
 _LEVELS = {"logging.info": log.INFO, "logging.warning": log.WARNING, "logging.error": log.ERROR}
+# Those of Python's logging, and those of absl's.
+_NUMBERS = {level: level for level in _LEVELS.values()} | {0: log.INFO, -1: log.WARNING, -2: log.ERROR}
 _ALLOWED = frozenset(("output_stream", "summarize", "sep", "end", "name"))
 
 
@@ -40,7 +42,7 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
     Args:
       *inputs: what to print, with `sep` (a space) between.
       output_stream: `sys.stderr` (the default), `sys.stdout`, any object with `write`, "file://path"
-        to append to a file, or a level of logging such as "logging.info".
+        to append to a file, or a level of logging such as "logging.info", `logging.INFO` or absl's.
       summarize: how many elements to show at both ends of each axis; 3 by default, -1 for all.
       end: what to print last, a new line by default.
 
@@ -77,8 +79,8 @@ def _write(text: str, stream: Any) -> None:
             file.write(text)
     elif isinstance(stream, str) and stream in _LEVELS:
         log.log(_LEVELS[stream], "%s", text.rstrip("\n"))
-    elif isinstance(stream, int) and stream in _LEVELS.values():
-        log.log(stream, "%s", text.rstrip("\n"))
+    elif isinstance(stream, int) and stream in _NUMBERS:
+        log.log(_NUMBERS[stream], "%s", text.rstrip("\n"))
     else:
         raise ValueError(
             f"Unsupported output stream, logging level, or file. {stream!r}. Supported streams are sys.stdout, "
