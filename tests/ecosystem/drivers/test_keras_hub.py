@@ -1,6 +1,6 @@
 """keras-hub as its users write: small models, by the checks that it ships for its own tests; layers, samplers, metrics.
 
-What needs tensorflow-text (tokenizers in graphs, packers, preprocessors of text) is left out: it is compiled for TensorFlow.
+Tokenizers inside of graphs need tensorflow-text, which is compiled for TensorFlow: they are left out.
 """
 
 import keras
@@ -288,6 +288,28 @@ def test_images_and_words():
     assert next(iter(data)).shape == (2, 8, 8, 3)
     boxes = keras_hub.layers.AnchorGenerator("yxyx", 3, 4, 1, [0.5, 1.0, 2.0], 4.0)(IMAGES)
     assert {k: v.shape[-1] for k, v in boxes.items()} == {"P3": 4, "P4": 4}
+
+
+def test_tokenizers_and_packers():
+    words = ["[UNK]", "the", "qu", "##ick", "br", "##own", "fox", "."]
+    pieces = keras_hub.tokenizers.WordPieceTokenizer(vocabulary=words, lowercase=True)
+    assert list(pieces("The quick brown fox.")) == [1, 2, 3, 4, 5, 6, 7]
+    assert pieces.detokenize([1, 2, 3]) == "the quick"
+    assert np.array_equal(
+        keras_hub.tokenizers.ByteTokenizer(sequence_length=4)(["hello", "a"]),
+        [[104, 101, 108, 108], [97, 0, 0, 0]],
+    )
+    assert list(keras_hub.tokenizers.UnicodeCodepointTokenizer()("ünö")) == [252, 110, 246]
+    packer = keras_hub.layers.StartEndPacker(sequence_length=5, start_value=1, end_value=2)
+    assert np.array_equal(packer([[5, 6], [7]]), [[1, 5, 6, 2, 0], [1, 7, 2, 0, 0]])
+    data = tf.data.Dataset.from_tensor_slices(np.array([[5, 6], [7, 8]])).map(packer)
+    assert np.array_equal(list(data.as_numpy_iterator()), [[1, 5, 6, 2, 0], [1, 7, 8, 2, 0]])
+    ids, segments = keras_hub.layers.MultiSegmentPacker(sequence_length=6, start_value=1, end_value=2)(
+        (np.array([5, 6]), np.array([7]))
+    )
+    assert np.array_equal(ids, [1, 5, 6, 2, 7, 2]) and np.array_equal(segments, [0, 0, 0, 0, 1, 1])
+    masked = keras_hub.layers.MaskedLMMaskGenerator(10, 1.0, mask_token_id=0, mask_selection_length=4)(IDS)
+    assert masked["mask_positions"].shape == (2, 4) and np.isfinite(masked["mask_weights"]).all()
 
 
 def test_keras_nlp_is_keras_hub():
