@@ -4,6 +4,7 @@ What it has in common with TensorFlow is in tests/semantics/test_custom_gradient
 """
 
 import gc
+import math
 
 import numpy as np
 import pytest
@@ -168,3 +169,36 @@ def test_a_variable_has_words_while_a_function_is_traced():
     seen = []
     tf.function(lambda: seen.append(repr(v)))()
     assert seen == ["<tf.Variable 'v:0' shape=() dtype=float32>"]
+
+
+def test_gradients_that_call_their_function_are_traced_twice():
+    @tf.custom_gradient
+    def wave(x):
+        return tf.sin(x), lambda g: -g * wave(x - math.pi / 2)  # the cosine is minus the sine a quarter back
+
+    x = tf.constant(0.7)
+
+    @tf.function
+    def f(x):
+        return wave(x)
+
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        first = inner.gradient(y, x)
+    second = outer.gradient(first, x)
+    np.testing.assert_allclose([y, first, second], [math.sin(0.7), math.cos(0.7), -math.sin(0.7)], rtol=1e-5)
+    with (
+        pytest.raises(tf.errors.UnimplementedError, match="can be differentiated 2 times"),
+        tf.GradientTape() as third,
+    ):
+        third.watch(x)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            first = inner.gradient(y, x)
+        outer.gradient(first, x)

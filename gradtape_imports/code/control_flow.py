@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -40,3 +41,29 @@ def for_loop(
 def get_enclosing_xla_context() -> None:
     """The context of XLA that operations are made in: none."""
     return
+
+
+def _case_helper(
+    cond_fn: Callable,
+    pred_fn_pairs: Any,
+    default: Callable | None,
+    exclusive: bool,
+    name: str | None,
+    allow_python_preds: bool = False,
+    **cond_kwargs: Any,
+) -> Any:
+    """`tf.case` by another `tf.cond`: the function of the first condition that holds, or the last one.
+
+    Raises:
+      InvalidArgumentError: if `exclusive`, and several hold.
+    """
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if exclusive:
+        hold = [tf.cast(condition, tf.int32) for condition, _ in pairs]
+        tf.debugging.assert_less_equal(tf.add_n(hold), 1, "Input error: exclusive=True")
+    if default is None:
+        default = pairs.pop()[1]
+    chosen = default
+    for condition, function in reversed(pairs):
+        chosen = functools.partial(cond_fn, condition, true_fn=function, false_fn=chosen, **cond_kwargs)
+    return chosen()

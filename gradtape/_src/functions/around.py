@@ -35,3 +35,20 @@ def spec_of_symbol(value: Any) -> Any:
     """The spec of a tensor that another function is traced with, which has no value; anything else as it is."""
     is_symbol = isinstance(value, _core.Tensor) and value._symbol is not None
     return TensorSpec(value._dims, value.dtype) if is_symbol else value
+
+
+class Eager:
+    """Stands in place of a trace for calls that cannot be traced: the Python function runs."""
+
+    captured_ids: frozenset[int] = frozenset()
+
+    def __init__(self, why: str) -> None:
+        self.why = why  # in words, with the line
+
+    # As concrete functions have them.
+
+    def add_to_graph(self, g: Any = None, overwrite: bool = False) -> None:
+        """Nothing to do."""
+
+    def add_gradient_functions_to_graph(self, g: Any = None) -> None:
+        """Nothing to do."""

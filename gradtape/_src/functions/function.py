@@ -14,6 +14,7 @@ import pickle
 import sys
 import types
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gradtape import _core
@@ -32,7 +33,7 @@ from gradtape._src.base.errors import (
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import Contents, FunctionType, Given, Kinds, Parameters
-from gradtape._src.functions.around import Bound, show_attributes, spec_of_symbol
+from gradtape._src.functions.around import Bound, Eager, show_attributes, spec_of_symbol
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
@@ -59,15 +60,6 @@ _ATTRIBUTES = frozenset(
         "function_runs_at_most_once", "go_backwards", "runtime_constant_optimization", "time_major",
     )
 )  # fmt: skip
-
-
-class Eager:
-    """Stands in place of a trace for calls that cannot be traced: the Python function runs."""
-
-    captured_ids: frozenset[int] = frozenset()
-
-    def __init__(self, why: str) -> None:
-        self.why = why  # in words, with the line
 
 
 # Stands in place of a trace where the variables among the arguments have to be the ones of the trace.
@@ -438,12 +430,12 @@ class Function(_core.Quick):
         """
         if self.input_signature is not None and not args and not kwargs:
             args, kwargs = self._declared_type().example()
-        if _core.current_trace() is not None:  # of tensors of another function, which have no values
+        inside = _core.current_trace() is not None
+        if inside:  # of tensors of another function, which have no values
             args, kwargs = nest.map_structure(spec_of_symbol, (args, kwargs))
-            with aside():
-                return self.get_concrete_function(*args, **kwargs)
-        _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
-        if type(trace) is Eager:
+        with aside() if inside else nullcontext():
+            _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
+        if type(trace) is Eager and not inside:  # a function that is traced only registers it
             raise TypeError(
                 f"get_concrete_function: {self.name} cannot be traced, so it runs eagerly and has no concrete function. "
                 f"{trace.why}." + more("traced-values")

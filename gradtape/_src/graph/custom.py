@@ -20,7 +20,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base.contexts import aside
-from gradtape._src.base.errors import SIGNALS
+from gradtape._src.base.errors import SIGNALS, UnimplementedError
 from gradtape._src.base.replicas import NeedsOthers
 from gradtape._src.graph.callable import GraphFunction, pack, unpack
 from gradtape._src.graph.ir import Callback, symbolic
@@ -100,10 +100,13 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     sub = Trace(outer=trace)
     wanted = [k for k, y in enumerate(outputs) if y.dtype.is_floating or y.dtype.is_complex]
     seeds = {k: symbolic(sub.input(tuple(outputs[k].shape), outputs[k].dtype._code)) for k in wanted}
-    error: Exception | None = None
+    sub.gradient_of = getattr(getattr(gradients, "f", None), "__code__", None)
+    error: Exception | None = _too_often(sub)
     with aside(sub):
         try:
-            given = gradients(*(seeds.get(k) for k in range(len(outputs))))
+            given = [None for _ in inputs]
+            if error is None:
+                given = gradients(*(seeds.get(k) for k in range(len(outputs))))
         except (*SIGNALS, NeedsOthers):
             raise
         except Exception as e:  # nobody may ever ask for the gradient
@@ -130,6 +133,25 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     # A tape inside the function follows the user's own code, on the tensors it knows.
     _core.record(tuple(results), tuple(reads), gradients)
     return results
+
+
+def _too_often(sub: Any) -> Exception | None:
+    """Ends functions whose gradients call them: what is traced is the gradient of the gradient, and so on without end."""
+    if sub.gradient_of is None:
+        return None
+    depth, trace = 0, sub.outer
+    while trace is not None:
+        depth += getattr(trace, "gradient_of", None) is sub.gradient_of
+        trace = getattr(trace, "outer", None)
+    if depth < _MOST_ORDERS:
+        return None
+    return UnimplementedError(
+        f"In a function, {sub.gradient_of.co_qualname} can be differentiated {_MOST_ORDERS} times: its gradient calls it "
+        "again. Hint: differentiate outside of tf.function, or with a tape inside of it."
+    )
+
+
+_MOST_ORDERS = 2
 
 
 def _tensor(g: Any, x: Any) -> Any:

@@ -73,6 +73,7 @@ class Trace(Graph):
 
     __slots__ = (
         "outer",
+        "gradient_of",
         "externals",
         "state",
         "_first",
@@ -98,6 +99,7 @@ class Trace(Graph):
     ) -> None:
         super().__init__()
         self.outer = outer
+        self.gradient_of: Any = None  # the code of the function whose gradient is traced: custom.py
         self.engine: Engine = engine if outer is None else outer.engine  # that will run it
         # Whether it is run whatever variables hold then, so that all of them must have one shape.
         self.is_kept: bool = is_kept if outer is None else outer.is_kept
