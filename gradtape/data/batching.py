@@ -66,6 +66,7 @@ class Batches(Unary):
     def __init__(self, source: Any, batch_size: Any, drop_remainder: Any) -> None:
         super().__init__(source)
         self._count = batch_size_of(batch_size, self._op)
+        self._batch_size = self._count  # packages ask for it, to know whether elements are batches
         self._drop = bool(drop_remainder)
 
     def _size(self) -> int:

@@ -286,3 +286,11 @@ def test_sample_from_datasets():
         random._seeds.given = before
     with pytest.raises(ValueError, match="should have the same length as `datasets`"):
         Dataset.sample_from_datasets(two, weights=[1.0])
+
+
+def test_batches_say_how_large_they_are():
+    """Packages ask a dataset for it, to know whether its elements are batches."""
+    data = tf.data.Dataset.range(5)
+    assert data.batch(2)._batch_size == 2
+    assert data.padded_batch(3)._batch_size == 3
+    assert not hasattr(data, "_batch_size")
