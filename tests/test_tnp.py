@@ -162,3 +162,13 @@ def test_texts_of_tensor_protos(args, text, value):
 def test_tensor_protos_that_are_refused(args, error, text):
     with pytest.raises(error, match=text):
         tf.make_tensor_proto(*args)
+
+
+def test_operands_by_name():
+    assert (
+        tf.experimental.numpy.exp(x=0.0) == 1.0
+        and tf.experimental.numpy.add(x1=1.0, x2=2.0) == 3.0
+        and tf.experimental.numpy.add(1.0, x2=2.0) == 3.0
+    )
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
+        tf.experimental.numpy.exp(y=0.0)

@@ -1,5 +1,6 @@
 """tf.Variable beyond TensorFlow's own description of it (tests/semantics): memory, reads, creators."""
 
+import abc
 import copy
 import gc
 import pickle
@@ -340,3 +341,17 @@ def test_synchronization_and_aggregation():
         tf.Variable(1.0, aggregation="foo")
     with pytest.raises(ValueError, match="mutually exclusive"):
         tf.Variable(1.0, variable_def=3)
+
+
+def test_a_class_may_be_a_variable_and_an_abstract_class():
+    class Named(abc.ABC):
+        @abc.abstractmethod
+        def label(self): ...
+
+    class Both(tf.Variable, Named):
+        def label(self):
+            return "both"
+
+    v = Both(2.0)
+    assert isinstance(v, tf.Variable) and isinstance(v, Named) and v.label() == "both" and v + 1.0 == 3.0
+    assert not isinstance(tf.constant(1.0), tf.Variable)

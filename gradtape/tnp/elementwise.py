@@ -16,12 +16,24 @@ tf: Any = _tf  # the names of ops are read as values, in whatever order type che
 # ---- families of one-line functions ----------------------------------------------------------------
 
 
+def in_order(name: str, named: dict[str, Any]) -> list:
+    """Operands that were given by NumPy's names of them: `x`, or `x1` and `x2`.
+
+    Raises:
+      TypeError: if there are others.
+    """
+    found = [named.pop(k) for k in ("x", "x1", "x2") if k in named]
+    if named:
+        raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
+    return found
+
+
 def _each(prepare: Callable, names: dict[str, Any]) -> None:
     """Element-wise functions of any number of operands."""
 
     def make(name: str, op: Any) -> Callable:
-        def function(*args: Any) -> Any:
-            return op(*prepare(*args))
+        def function(*args: Any, **named: Any) -> Any:
+            return op(*prepare(*args, *in_order(name, named)))
 
         function.__name__ = function.__qualname__ = name
         function.__doc__ = f"NumPy's `{name}`, element by element."

@@ -8,6 +8,7 @@ and what Python expects of an object; `scatters.py` changes of parts of the valu
 
 from __future__ import annotations
 
+import abc
 import enum
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -45,8 +46,14 @@ class VariableAggregation(enum.Enum):
         return hash(self.value)
 
 
-class _VariableType(type(_core.Variable)):  # type: ignore[misc]
-    """Routes `Variable(...)` through the open `tf.variable_creator_scope`s."""
+class _VariableType(abc.ABCMeta):
+    """Routes `Variable(...)` through the open `tf.variable_creator_scope`s.
+
+    It is abstract classes' metaclass, as TensorFlow's, so that a class may inherit from both; nothing is registered with it.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Variable and scopes.creators.now():
