@@ -115,11 +115,13 @@ class LinearOperator(Module, CompositeTensor):
 
     def shape_tensor(self, name: str = "shape_tensor") -> Any:
         """The shape as an integer tensor."""
-        return ops.constant(self._shape(), dtypes.int32)
+        sizes = self._shape()
+        # Sizes are unknown only while a function is recorded; of the dense version its program needs no more than them.
+        return ops.shape(self.to_dense()) if None in sizes else ops.constant(sizes, dtypes.int32)
 
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Any:
         """The batch dimensions as an integer tensor."""
-        return ops.constant(self._shape()[:-2], dtypes.int32)
+        return self.shape_tensor()[:-2]
 
     def tensor_rank_tensor(self, name: str = "tensor_rank_tensor") -> Any:
         """The rank as an integer tensor."""
@@ -127,11 +129,11 @@ class LinearOperator(Module, CompositeTensor):
 
     def domain_dimension_tensor(self, name: str = "domain_dimension_tensor") -> Any:
         """The number of columns as an integer tensor."""
-        return ops.constant(self._shape()[-1], dtypes.int32)
+        return self.shape_tensor()[-1]
 
     def range_dimension_tensor(self, name: str = "range_dimension_tensor") -> Any:
         """The number of rows as an integer tensor."""
-        return ops.constant(self._shape()[-2], dtypes.int32)
+        return self.shape_tensor()[-2]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {self._dtype.name}{self._shape()}>"

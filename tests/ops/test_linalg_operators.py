@@ -283,3 +283,19 @@ def test_products_of_triangles_and_diagonals_are_triangles():
     ):
         assert isinstance(product, tf.linalg.LinearOperatorLowerTriangular)
         np.testing.assert_allclose(product.to_dense(), expected)
+
+
+def test_shapes_of_operators_of_unknown_sizes():
+    """TensorFlow Probability asks for them while Keras 2 writes a graph of unknown batches."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2, 3])])
+    def sizes(diag):
+        operator = tf.linalg.LinearOperatorDiag(diag)
+        return (
+            operator.shape_tensor(), operator.batch_shape_tensor(), operator.tensor_rank_tensor(),
+            operator.domain_dimension_tensor(), operator.range_dimension_tensor(),
+        )  # fmt: skip
+
+    for n in (1, 5):
+        found = [t.numpy().tolist() for t in sizes(tf.ones([n, 2, 3]))]
+        assert found == [[n, 2, 3, 3], [n, 2], 4, 3, 3]
