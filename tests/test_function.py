@@ -633,3 +633,19 @@ def test_gradients_of_an_array_beside_partitions_that_are_known():
         gv, gw = loss(tf.constant([1.0, 2.0, 3.0, 4.0]))
         np.testing.assert_allclose(gv, 8 * np.cos(x) ** 2 * v.numpy(), rtol=1e-5)
         np.testing.assert_allclose(gw, np.sum((np.cos(x) * v.numpy()) ** 2), rtol=1e-5)
+
+
+def test_what_an_object_is_can_be_asked_of_a_tensor_of_another_function():
+    kept = []
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def keeps(x):
+        kept.append(x * 2.0)
+        return x
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def asks(x):
+        return x * (2.0 if tf.is_tensor(kept[0]) and tf.is_symbolic_tensor(kept[0]) else 1.0)
+
+    keeps(tf.ones([3]))
+    np.testing.assert_array_equal(asks(tf.ones([2])), [2.0, 2.0])

@@ -142,7 +142,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     return _from_value(value, dtype)
 
 
-@composite("is_tensor")
+@composite("is_tensor", noted=False)
 def is_tensor(x):
     """Whether `x` is a tensor, a variable, or a tensor in another form: sparse, ragged."""
     if isinstance(x, CompositeTensor):
@@ -150,7 +150,7 @@ def is_tensor(x):
     return isinstance(x, (_core.Tensor, _core.Variable)) or hasattr(type(x), "__tf_tensor__")
 
 
-@composite("is_symbolic_tensor")
+@composite("is_symbolic_tensor", noted=False)
 def is_symbolic_tensor(tensor):
     """Whether `tensor` has no value, as while a function is traced."""
     return isinstance(tensor, _core.Tensor) and tensor._symbol is not None

@@ -392,8 +392,10 @@ def opaque(name: str, dtypes: int, args: str, **row: Any) -> Any:
     return _general("opaque", name, dtypes, args, **row)
 
 
-def composite(names: str) -> Callable:
+def composite(names: str, noted: bool = True) -> Callable:
     """Enters a plain Python function over ops under its public names: it needs no rule.
+
+    Recordings take note of its calls; of one that asks only what an object is, they need not (`noted=False`).
 
     Example:
       >>> @composite("math.cube")
@@ -402,7 +404,7 @@ def composite(names: str) -> Callable:
     """
 
     def enter(function: Callable) -> Callable:
-        composite = one_call(function) if isinstance(function, FunctionType) else function
+        composite = one_call(function) if noted and isinstance(function, FunctionType) else function
         for name in names.split():
             PUBLIC[name] = composite
         return composite
