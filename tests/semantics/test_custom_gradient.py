@@ -570,3 +570,14 @@ def test_C13_hessians():
 @differs_on_tensorflow("a linear function has no Hessian there", raises=ValueError)
 def test_C13_hessians_of_linear_functions_are_zero():
     assert symbolic(lambda x: tf.hessians(tf.reduce_sum(x), [x]), [2.0, 3.0]) == [[[0.0, 0.0], [0.0, 0.0]]]
+
+
+def test_the_function_under_the_decorator():
+    @tf.custom_gradient
+    def f(x):
+        return x * 2.0, lambda g: g * 5.0
+
+    value, rule = f.__original_wrapped__(tf.constant(3.0))
+    assert_close(value, 6.0)
+    assert_close(rule(tf.constant(1.0)), 5.0)
+    assert f.__wrapped__ is f.__original_wrapped__

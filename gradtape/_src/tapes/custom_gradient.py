@@ -84,6 +84,7 @@ class _CustomGradient:
     def __init__(self, f: Callable) -> None:
         functools.update_wrapper(self, f)
         self._f = f
+        self.__original_wrapped__ = f  # as TensorFlow's decorators say it: GPflow tests its functions so
 
     def __get__(self, instance: Any, owner: type | None = None) -> _CustomGradient:
         return self if instance is None else _CustomGradient(self._f.__get__(instance, owner))
