@@ -117,6 +117,10 @@ _TABLE: dict[str, str] = {
     "CudnnRNN": (
         "raw_ops._cudnn_rnn input input_h input_c params rnn_mode input_mode direction dropout seed seed2 is_training"
     ),
+    "CudnnRNNV3": (
+        "raw_ops._cudnn_rnn_v3 input input_h input_c params sequence_lengths rnn_mode input_mode direction dropout seed "
+        "seed2 num_proj is_training time_major"
+    ),
     "MaxPool": f"nn.max_pool2d input {_WINDOW}", "AvgPool": f"nn.avg_pool2d value>input {_WINDOW}",
     "MaxPool3D": f"nn.max_pool3d input {_WINDOW}", "AvgPool3D": f"nn.avg_pool3d input {_WINDOW}",
     "LRN": "nn.local_response_normalization input depth_radius bias alpha beta",
@@ -199,8 +203,16 @@ class _CudnnRNN(_NamedTuple):
     reserve_space: _Any
 
 
+class _CudnnRNNV3(_NamedTuple):
+    output: _Any
+    output_h: _Any
+    output_c: _Any
+    reserve_space: _Any
+    host_reserved: _Any
+
+
 def _cudnn_rnn(
-    input: _Any, input_h: _Any, input_c: _Any, params: _Any, rnn_mode: str = "lstm", input_mode: str = "linear_input",  # noqa: A002
+    input: _Any, input_h: _Any, input_c: _Any, params: _Any, rnn_mode: str = "lstm", input_mode: str = "linear_input",
     direction: str = "unidirectional", dropout: float = 0, seed: int = 0, seed2: int = 0, is_training: bool = True,
 ) -> _CudnnRNN:  # fmt: skip
     """A network of cuDNN: functions are written with it beside what runs elsewhere, so it has shapes, but never values."""
@@ -214,11 +226,20 @@ def _cudnn_rnn(
     if _tf.executing_eagerly():
         run()
     out = _tf.numpy_function(run, [x, h, c, params], [x.dtype] * 4, stateful=False)
-    directions = 1 if direction == "unidirectional" else 2
-    width = None if h.shape[-1] is None else directions * h.shape[-1]
+    width = None if h.shape[-1] is None else h.shape[-1] * (1 if direction == "unidirectional" else 2)
     for tensor, shape in zip(out, ([*x.shape[:2], width], h.shape, c.shape, [None]), strict=True):
         tensor.set_shape(shape)
     return _CudnnRNN(*out)
+
+
+def _cudnn_rnn_v3(
+    input: _Any, input_h: _Any, input_c: _Any, params: _Any, sequence_lengths: _Any, rnn_mode: str = "lstm",
+    input_mode: str = "linear_input", direction: str = "unidirectional", dropout: float = 0, seed: int = 0,
+    seed2: int = 0, num_proj: int = 0, is_training: bool = True, time_major: bool = True,
+) -> _CudnnRNNV3:  # fmt: skip
+    """The same for sequences of several lengths."""
+    out = _cudnn_rnn(input, input_h, input_c, params, rnn_mode, input_mode, direction)
+    return _CudnnRNNV3(*out, _tf.zeros([0], _tf.int8))
 
 
 def _make(name: str, row: str) -> _Callable:

@@ -58,7 +58,9 @@ cluster_resolver = _namespace(
     TFConfigClusterResolver=_cluster.TFConfigClusterResolver,
     TPUClusterResolver=_cluster.TPUClusterResolver,
 )
-coordinator = _namespace("coordinator", ClusterCoordinator=_cluster.ClusterCoordinator)
+coordinator = _namespace(
+    "coordinator", ClusterCoordinator=_cluster.ClusterCoordinator, RemoteValue=_cluster.RemoteValue
+)
 experimental = _namespace(
     "experimental",
     CentralStorageStrategy=_strategy.CentralStorageStrategy,

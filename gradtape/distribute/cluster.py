@@ -322,6 +322,10 @@ class ParameterServerStrategy(Strategy):
         raise refuse("ParameterServerStrategy", _NO_SERVERS, _WORKERS)
 
 
+class RemoteValue:
+    """What a ClusterCoordinator would give: a name for `isinstance`."""
+
+
 class ClusterCoordinator:
     """Refused: it hands out work to workers of a ParameterServerStrategy."""
 

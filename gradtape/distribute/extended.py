@@ -25,6 +25,10 @@ class StrategyExtended:
     should_checkpoint = should_save_summary = True
     experimental_require_static_shapes = False
     experimental_between_graph = False
+    _global_batch_size = True  # a dataset of Keras 2 has batches for all replicas
+
+    def _in_multi_worker_mode(self) -> bool:
+        return False
 
     def _in_multi_worker_mode(self) -> bool:
         """Whether there are other processes; packages ask for it by this name."""

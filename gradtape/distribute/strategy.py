@@ -71,6 +71,8 @@ class Strategy:
         self._unsettled = False  # whether processes have set variables that they have not compared
         self._lock = Lock()  # one run at a time: values of replicas take turns in variables
 
+    _should_use_with_coordinator = False  # as Keras 2 asks: there are no parameter servers
+
     @property
     def extended(self) -> Any:
         """What libraries ask of it."""

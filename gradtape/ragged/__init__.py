@@ -17,6 +17,7 @@ from gradtape.ragged.functional import range_ as range  # noqa: F401
 from gradtape.ragged.functional import row_splits_to_segment_ids as row_splits_to_segment_ids
 from gradtape.ragged.functional import segment_ids_to_row_splits as segment_ids_to_row_splits
 from gradtape.ragged.joining import stack as stack
+from gradtape.ragged.value import RaggedTensorValue as RaggedTensorValue
 
 for _cls, _handler in _dispatching.CLASSES.items():
     _dispatch.register(_cls, _handler)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import weakref
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gradtape.train.restoration import InitializationOnlyStatus, LoadStatus, Res
 
 _COUNTER = "save_counter"
 # Attributes of a checkpoint that are not given to it to be saved.
-_OWN = frozenset(("_checkpoint_root", "_save_counter", "_restorations", late.WAITING))
+_OWN = frozenset(("_root", "_save_counter", "_restorations", late.WAITING))
 
 
 class CheckpointOptions:
@@ -52,7 +53,7 @@ class Checkpoint:
     beside its place and then moved there, so a crash leaves the last good one.
 
     Args:
-      root: an object whose parts are saved as if they were given by name.
+      root: an object whose parts are saved as if they were given by name, or a weak reference to it.
       **kwargs: objects by name; they become attributes.
 
     >>> import tempfile
@@ -66,15 +67,16 @@ class Checkpoint:
     array([1., 2.], dtype=float32)
     """
 
-    _checkpoint_root: Any
+    _root: Any  # or a weak reference to it
     _save_counter: Any
     _restorations: list[Restoration]
     _checkpoint_late = True  # its own `__setattr__` looks at what comes later
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
-        self.__dict__["_checkpoint_root"] = root
+        self.__dict__["_root"] = root
         self.__dict__["_save_counter"] = None
         self.__dict__["_restorations"] = []
+        root = self._checkpoint_root
         if root is not None:
             trackable.require_trackable("root", root)
         for name, value in kwargs.items():
@@ -85,6 +87,10 @@ class Checkpoint:
                     f"different objects. Hint: choose another name for the argument."
                 )
             setattr(self, name, value)
+
+    @property
+    def _checkpoint_root(self) -> Any:
+        return self._root() if isinstance(self._root, weakref.ref) else self._root
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

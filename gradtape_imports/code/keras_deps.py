@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradtape_imports.code.func_graph import FuncGraph as FuncGraph
+
 registered: dict[str, Any] = {}
 
 

@@ -1,6 +1,11 @@
-"""`tf.__internal__.train`: what Keras 2 says about mixed precision."""
+"""`tf.__internal__.train`: what Keras 2 says about mixed precision, and how it notes the checkpoint that it wrote."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape.train import files
 
 _used = [False]
 
@@ -13,3 +18,14 @@ def is_mixed_precision_graph_rewrite_enabled() -> bool:
 def set_using_mixed_precision_policy(is_using: bool) -> None:
     """Notes that a policy is in use."""
     _used[0] = is_using
+
+
+def update_checkpoint_state(
+    save_dir: str,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    **kwargs: Any,
+) -> None:
+    """Writes which checkpoint of a folder is the newest."""
+    files.update_state(save_dir, model_checkpoint_path, all_model_checkpoint_paths, filename=latest_filename)

@@ -1,4 +1,7 @@
-"""`tensorflow.python.util.tf_export`: the public name of something."""
+"""`tensorflow.python.util.tf_export`: the public names of functions and classes.
+
+Keras 2 finds what is stored in its files by these names, so those that it gives are noted.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ from typing import Any
 
 import gradtape as tf
 
+_NAMES = "_keras_api_names"
+_symbols: dict[str, Any] = {}
+
 
 def get_canonical_name_for_symbol(
     symbol: Any, api_name: str = "tensorflow", add_prefix_to_v1_names: bool = False
 ) -> Any:
-    """The name under which TensorFlow shows something: its own."""
+    """The name under which Keras or TensorFlow shows something; of Keras, None if it shows no such thing."""
+    if api_name == "keras":
+        return vars(symbol).get(_NAMES, [None])[0] if hasattr(symbol, "__dict__") else None
     return getattr(symbol, "__name__", None)
 
 
@@ -27,11 +35,25 @@ class tf_export:
         """The same for a constant of a module."""
 
 
-keras_export = tf_export
+class keras_export(tf_export):
+    """A decorator that notes under which names Keras 2 shows something."""
+
+    def __init__(self, *names: str, v1: Any = None, **kwargs: Any) -> None:
+        super().__init__(*names)
+        self._old = v1 or ()
+
+    def __call__(self, symbol: Any) -> Any:
+        _symbols.update(dict.fromkeys(self.names, symbol))
+        _symbols.update((f"compat.v1.{name}", symbol) for name in self._old)
+        if self.names:
+            setattr(symbol, _NAMES, list(self.names))
+        return symbol
 
 
 def get_symbol_from_name(name: str) -> Any:
-    """What TensorFlow shows under a name, `math.add`; None if there is nothing."""
+    """What Keras or TensorFlow shows under a name, `keras.layers.Dense` or `math.add`; None if there is nothing."""
+    if name in _symbols or "keras." in name:
+        return _symbols.get(name)
     found: Any = tf
     for part in name.removeprefix("tf.").split("."):
         found = getattr(found, part, None)

@@ -1,19 +1,20 @@
 """`tf.__internal__.tracking`: what TensorFlow's checkpoints ask of objects.
 
 Checkpoints of gradtape look for state in the attributes of objects when they save (`gradtape/train/trackable.py`), so
-nothing has to be noted when an attribute is set.
+nothing has to be noted when an attribute is set. Layers of Keras 2 do take note.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import gradtape as tf
 from gradtape._src.base.trackable import AutoTrackable as AutoTrackable
 from gradtape._src.base.trackable import Trackable as Trackable
 from gradtape.train.trackable import children
 from gradtape_imports.code.keras_deps import register_session_provider as register_session_provider
-
-T = TypeVar("T")
 
 
 class TrackableReference(NamedTuple):
@@ -24,7 +25,52 @@ class TrackableReference(NamedTuple):
 
 
 class TrackableDataStructure(Trackable):
-    """TensorFlow's wrapper of lists and dictionaries: none are wrapped here."""
+    """A list, tuple or dictionary that layers of Keras 2 look into for layers and variables."""
+
+    @property
+    def _values(self) -> list:
+        return list(self.values() if isinstance(self, dict) else self)  # type: ignore[call-overload]
+
+    @property
+    def trainable_weights(self) -> list:
+        """Of the layers in it, and variables that are trainable."""
+        return self._weights("trainable_weights", lambda v: v.trainable)
+
+    @property
+    def non_trainable_weights(self) -> list:
+        """Of the layers in it, and variables that are not trainable."""
+        return self._weights("non_trainable_weights", lambda v: not v.trainable)
+
+    @property
+    def weights(self) -> list:
+        """All of them."""
+        return self.trainable_weights + self.non_trainable_weights
+
+    trainable_variables, non_trainable_variables, variables = (
+        trainable_weights,
+        non_trainable_weights,
+        weights,
+    )
+
+    def _weights(self, kind: str, mine: Callable[[Any], bool]) -> list:
+        found = [v for v in self._values if isinstance(v, tf.Variable) and mine(v)]
+        return found + [w for v in self._values for w in getattr(v, kind, ())]
+
+    def __reduce__(self) -> Any:
+        plain = next(kind for kind in (list, tuple, dict) if isinstance(self, kind))
+        return type(self), (plain(self),)  # type: ignore[call-overload]
+
+
+class ListWrapper(list, TrackableDataStructure):
+    """A list that is an attribute."""
+
+
+class _TupleWrapper(tuple, TrackableDataStructure):
+    """A tuple that is an attribute."""
+
+
+class _DictWrapper(dict, TrackableDataStructure):
+    """A dictionary that is an attribute."""
 
 
 class DelegatingTrackableMixin:
@@ -49,19 +95,33 @@ class ObjectGraphView:
         return children(obj)
 
 
-def no_automatic_dependency_tracking(method: T) -> T:
-    """A decorator of methods that set attributes that are not for checkpoints: here a checkpoint looks later."""
-    return method
+def no_automatic_dependency_tracking(method: Callable) -> Callable:
+    """A decorator of methods that set attributes which the object itself takes no note of (`_self_setattr_tracking`)."""
+
+    @functools.wraps(method)
+    def untracked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = getattr(self, "_self_setattr_tracking", True)
+        self._self_setattr_tracking = False
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._self_setattr_tracking = before
+
+    return untracked
 
 
-def sticky_attribute_assignment(trackable: Any, name: str, value: T) -> T:
-    """The value to be set: as it is."""
-    return value
+def sticky_attribute_assignment(trackable: Any, name: str, value: Any) -> Any:
+    """The value to be set: lists and dictionaries such that layers see what is in them."""
+    return wrap(value)
 
 
-def wrap(value: T) -> T:
-    """A list or dictionary that checkpoints see: as it is."""
-    return value
+def wrap(value: Any) -> Any:
+    """Lists, tuples and dictionaries such that layers see what is in them; anything else as it is."""
+    if type(value) is list:
+        return ListWrapper(map(wrap, value))
+    if type(value) is tuple and any(isinstance(v, (Trackable, list, tuple, dict)) for v in value):
+        return _TupleWrapper(map(wrap, value))
+    return _DictWrapper((k, wrap(v)) for k, v in value.items()) if type(value) is dict else value
 
 
 class CheckpointInitialValueCallable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections import namedtuple
 
@@ -12,10 +13,13 @@ import gradtape as tf
 from gradtape_imports import internals
 from gradtape_imports.code import (
     dispatch,
+    func_graph,
     nest,
     operator_addition,
     smart_cond,
+    tf_export,
     tf_inspect,
+    tracking,
     type_specs,
     weights,
 )
@@ -158,3 +162,55 @@ def test_a_function_asks_for_values_of_other_classes():
     assert double(Length(3)).metres == 6 and double(3) == 6
     with pytest.raises((TypeError, ValueError)):
         double(object())
+
+
+def test_keras_finds_what_it_shows_by_name():
+    def thing():
+        return 1
+
+    assert tf_export.keras_export("keras.somewhere.thing", v1=["keras.thing"])(thing) is thing
+    assert tf_export.get_symbol_from_name("keras.somewhere.thing") is thing
+    assert tf_export.get_symbol_from_name("compat.v1.keras.thing") is thing
+    assert tf_export.get_symbol_from_name("keras.thing") is None
+    assert tf_export.get_canonical_name_for_symbol(thing, api_name="keras") == "keras.somewhere.thing"
+    assert tf_export.get_canonical_name_for_symbol(int, api_name="keras") is None
+
+
+def test_lists_of_variables_and_modules_are_looked_into():
+    v, w = tf.Variable(1.0), tf.Variable(2.0, trainable=False)
+    wrapped = tracking.wrap({"a": [v, 3], "b": (w, [])})
+    assert isinstance(wrapped["a"], list) and isinstance(wrapped["b"], tuple)
+    assert wrapped.trainable_weights == [v] and wrapped.non_trainable_variables == [w]
+    wrapped["a"].append(w)
+    assert wrapped.weights == [v, w, w] and type(copy.deepcopy(wrapped)) is type(wrapped)
+    assert tracking.wrap("text") == "text" and type(tracking.wrap((1, 2))) is tuple
+
+
+def test_methods_that_set_attributes_unnoticed():
+    class Noting:
+        noted = ()
+
+        def __setattr__(self, name, value):
+            if not name.startswith("_self") and getattr(self, "_self_setattr_tracking", True):
+                object.__setattr__(self, "noted", (*self.noted, name))
+            object.__setattr__(self, name, value)
+
+        @tracking.no_automatic_dependency_tracking
+        def quietly(self):
+            self.a = 1
+
+    x = Noting()
+    x.quietly()
+    x.b = 2
+    assert x.noted == ("b",) and x.a == 1
+
+
+def test_a_graph_that_is_written_for_shapes():
+    graph = func_graph.FuncGraph("scratch")
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3])
+        y = tf.matmul(x, tf.ones([3, 2]))
+        assert not tf.executing_eagerly() and y.shape.as_list() == [None, 2]
+    assert tf.executing_eagerly()
+    with pytest.raises(RuntimeError, match="not compatible with eager execution"):
+        tf.compat.v1.placeholder(tf.float32, [None, 3])

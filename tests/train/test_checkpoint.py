@@ -1,6 +1,7 @@
 """tf.train.Checkpoint: what is saved under which name, what is restored, and the words of errors."""
 
 import logging
+import weakref
 
 import numpy as np
 import pytest
@@ -505,3 +506,20 @@ def test_objects_of_another_library(tmp_path, late):
     status.assert_consumed()
     assert fresh.kernel.numpy() == 3.0 and [v.numpy().item() for v in other.variables] == [1.0, 2.0]
     assert type(fresh) is Layer and type(other) is ForeignOptimizer
+
+
+def test_the_root_may_be_a_weak_reference(tmp_path):
+    module = tf.Module()
+    module.v = tf.Variable(1.0)
+    checkpoint = tf.train.Checkpoint(root=weakref.ref(module))
+    path = checkpoint.write(str(tmp_path / "ckpt"))
+    module.v.assign(2.0)
+    checkpoint.read(path).assert_consumed()
+    assert module.v == 1.0
+    other = Root()
+    with pytest.raises(ValueError, match="expecting root to be a trackable"):
+        tf.train.Checkpoint(root=weakref.ref(other))
+
+
+class Root:
+    """Nothing that a checkpoint takes."""

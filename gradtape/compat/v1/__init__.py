@@ -14,6 +14,7 @@ from contextlib import contextmanager as _contextmanager
 from typing import Any as _Any
 
 import gradtape as _tf
+from gradtape import _core
 from gradtape._src.base.dimension import Dimension as Dimension
 from gradtape._src.ops import PUBLIC as _PUBLIC
 from gradtape._src.public import absent as _absent
@@ -150,7 +151,11 @@ class InteractiveSession(Session):
 
 
 def placeholder(dtype: _Any, shape: _Any = None, name: str | None = None) -> _Any:
-    """Raises RuntimeError, as TensorFlow does in eager mode."""
+    """Raises RuntimeError, as TensorFlow does in eager mode; an argument of the graph that Keras 2 writes for shapes."""
+    trace: _Any = _core.current_trace()
+    if getattr(trace, "takes_placeholders", False):
+        known = _tf.TensorShape(shape)
+        return trace.argument(None if known.rank is None else tuple(known), _tf.as_dtype(dtype)._code)
     raise RuntimeError(f"tf.placeholder() is not compatible with eager execution: {_NO_GRAPHS}")
 
 
@@ -178,6 +183,18 @@ class _DefaultGraph:
     def get_name_scope(self) -> str:
         """The scope of the block."""
         return _tf.get_current_name_scope()
+
+    @_contextmanager
+    def as_default(self) -> _Iterator[_Any]:
+        """A block that changes nothing: it is the default."""
+        yield self
+
+    def get_operations(self) -> list:
+        """One operation, which stands for all so far: they run in order, so nothing needs to wait for any of them."""
+        return [_tf.no_op()]
+
+    def _get_control_flow_context(self) -> None:
+        """None: branches and loops have no contexts of TensorFlow 1."""
 
     def __getattr__(self, name: str) -> _Any:
         raise AttributeError(f"get_default_graph().{name}: {_NO_GRAPHS}")

@@ -264,6 +264,11 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
     return int(global_step_tensor)
 
 
+def NewCheckpointReader(filepattern: Any) -> Any:
+    """As `tf.train.load_checkpoint`."""
+    return _tf.train.load_checkpoint(filepattern)
+
+
 def __getattr__(name: str) -> Any:
     if _absent.is_known("compat.v1.train", name):
         return _absent.lookup_in("compat.v1.train", name)
