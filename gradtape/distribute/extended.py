@@ -28,9 +28,6 @@ class StrategyExtended:
     _global_batch_size = True  # a dataset of Keras 2 has batches for all replicas
 
     def _in_multi_worker_mode(self) -> bool:
-        return False
-
-    def _in_multi_worker_mode(self) -> bool:
         """Whether there are other processes; packages ask for it by this name."""
         return self._strategy._group.size > 1
 

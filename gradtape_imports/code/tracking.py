@@ -29,7 +29,8 @@ class TrackableDataStructure(Trackable):
 
     @property
     def _values(self) -> list:
-        return list(self.values() if isinstance(self, dict) else self)  # type: ignore[call-overload]
+        held: Any = self
+        return list(held.values() if isinstance(held, dict) else held)
 
     @property
     def trainable_weights(self) -> list:
@@ -57,8 +58,9 @@ class TrackableDataStructure(Trackable):
         return found + [w for v in self._values for w in getattr(v, kind, ())]
 
     def __reduce__(self) -> Any:
-        plain = next(kind for kind in (list, tuple, dict) if isinstance(self, kind))
-        return type(self), (plain(self),)  # type: ignore[call-overload]
+        held: Any = self
+        plain: Any = next(kind for kind in (list, tuple, dict) if isinstance(held, kind))
+        return type(self), (plain(held),)
 
 
 class ListWrapper(list, TrackableDataStructure):

@@ -191,7 +191,7 @@ class _DefaultGraph:
 
     def get_operations(self) -> list:
         """One operation, which stands for all so far: they run in order, so nothing needs to wait for any of them."""
-        return [_tf.no_op()]
+        return [None]
 
     def _get_control_flow_context(self) -> None:
         """None: branches and loops have no contexts of TensorFlow 1."""
