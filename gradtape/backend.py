@@ -19,6 +19,7 @@ these names. They change only with a line in the changelog; everything else belo
 
 - `BY_CODE`: the element types, by their numbers: `BY_CODE[x.dtype._code] is x.dtype`.
 - `CompositeTensor`: the base of values that are made of tensors: ragged, sparse, `tf.IndexedSlices`.
+- `NativeVariable`: the base of `tf.Variable`, which `isinstance` compares faster than a class with a metaclass.
 - `read(x)`: the value of a variable, on tapes; anything else as it is.
 - `array_of(x)`: the elements, for results whose shape depends on them; `Untraceable` for a symbol.
 - `from_buffer(array, code)`: a tensor of a contiguous array whose type has that number, unchecked otherwise.
@@ -99,6 +100,7 @@ from typing import Any
 
 from gradtape._core import Composite as OneCall
 from gradtape._core import Setting, assign_tracker, current_trace, from_buffer, take_calls
+from gradtape._core import Variable as NativeVariable
 from gradtape._src.autograph.conversion import conv as with_autograph
 from gradtape._src.autograph.conversion import is_library
 from gradtape._src.base.calls import one_call, one_call_each
@@ -149,7 +151,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "BY_CODE", "CompositeTensor", "Function", "OneCall", "PUBLIC", "Seeds", "Setting", "Trace", "Untraceable", "array_of",
+    "BY_CODE", "CompositeTensor", "Function", "NativeVariable", "OneCall", "PUBLIC", "Seeds", "Setting", "Trace",
+    "Untraceable", "array_of",
     "aside", "assign_tracker", "between_replicas", "current_replica", "current_trace", "from_buffer", "from_strings",
     "is_library", "is_symbolic", "isolated", "isolated_seeds", "need_jax", "one_call", "one_call_each", "op", "read",
     "seed_initializers_by", "strategy_is_set", "strings_of", "symbolic", "take_calls", "to_first", "to_last",

@@ -18,6 +18,7 @@ import gradtape as tf
 from gradtape.backend import (
     BY_CODE,
     CompositeTensor,
+    NativeVariable,
     Trace,
     Untraceable,
     aside,
@@ -157,7 +158,7 @@ def _from_anything(x: Any, dtype: Any) -> Any:
         x = x.value
         if type(x) is Tensor:
             return x
-    if isinstance(x, tf.Variable):
+    if isinstance(x, NativeVariable):
         return x._read()
     if type(x) in (bool, int, float):
         kind = dtype_of(result_type(type(x)) if dtype is None else dtype)
@@ -190,7 +191,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
 
 
 def _is_ours(x: Any) -> bool:
-    return isinstance(x, (Tensor, tf.Variable, KerasVariable))
+    return isinstance(x, (Tensor, NativeVariable, KerasVariable))
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
@@ -206,13 +207,13 @@ def convert_to_numpy(x: Any) -> np.ndarray:
         return x._numpy()
     if isinstance(x, Tensor) and x._symbol is not None:
         raise Untraceable("a layer or metric reads the values of a tensor (keras.ops.convert_to_numpy)")
-    if isinstance(x, (Tensor, tf.Variable, float8.Float8)):
+    if isinstance(x, (Tensor, NativeVariable, float8.Float8)):
         return np.array(x.numpy())
     return np.array(x)
 
 
 def is_tensor(x: Any) -> bool:
-    return isinstance(x, (Tensor, tf.Variable, float8.Float8, SparseTensor)) or is_ragged(x)
+    return isinstance(x, (Tensor, NativeVariable, float8.Float8, SparseTensor)) or is_ragged(x)
 
 
 def is_ragged(x: Any) -> bool:
@@ -314,7 +315,7 @@ def _tensors(x: Any) -> Any:
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
-    if isinstance(pred, (KerasVariable, tf.Variable)):
+    if isinstance(pred, (KerasVariable, NativeVariable)):
         pred = convert_to_tensor(pred)
     if isinstance(pred, Tensor) and pred._symbol is not None:
         return tf.cond(convert_to_tensor(pred, "bool"), true_fn, false_fn)
