@@ -14,7 +14,6 @@ from gradtape.extension_type.specs import ExtensionTypeBatchEncoder as Extension
 from gradtape.extension_type.specs import ExtensionTypeSpec as ExtensionTypeSpec
 from gradtape.ragged.partitions import RowPartition as RowPartition
 from gradtape.ragged.shapes import DynamicRaggedShape as DynamicRaggedShape
-from gradtape_imports.code import dtensor as dtensor
 
 class dlpack:
     @staticmethod

@@ -44,6 +44,5 @@ REFUSALS = {
     "tf.distribute.coordinator.ClusterCoordinator": "there are no parameter servers",
     "tf.compat.v1.placeholder": "RuntimeError, as in eager mode there",
     "tf.compat.v1.get_default_graph": "no graphs of TensorFlow 1",
-    "tf.experimental.dtensor.DVariable": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
     "tf.compat.v1.data.make_initializable_iterator": "RuntimeError, as in eager mode there",
 }

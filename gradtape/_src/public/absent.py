@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 # Parts of the package that are imported when they are first used.
@@ -35,7 +36,6 @@ _ELSEWHERE = {
     "experimental.ExtensionTypeSpec": "gradtape.extension_type.specs:ExtensionTypeSpec",
     "experimental.extension_type": "gradtape.extension_type",
     "as_string": "gradtape.strings:as_string",
-    "experimental.dtensor": "gradtape_imports.code.dtensor",
     "experimental.numpy": "gradtape.tnp",
     "RaggedTensor": "gradtape.ragged.tensor:RaggedTensor",
     "RaggedTensorSpec": "gradtape.ragged.spec:RaggedTensorSpec",
@@ -76,6 +76,9 @@ _NO_ESTIMATORS = (
 )
 _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 
+# Modules of which there is nothing, but for names that packages ask for as they are imported.
+_UNDER_THE_ALIAS = {"experimental.dtensor": "gradtape_imports.code.dtensor"}
+
 _WORDS = {
     "string_to_hash_bucket": _V1_ONLY.format("tf.strings.to_hash_bucket"),
     "feature_column": (
@@ -84,6 +87,7 @@ _WORDS = {
     ),
     "queue": "gradtape has no queues. Hint: queue.Queue of Python, or tf.data.",
     "estimator": _NO_ESTIMATORS,
+    "experimental.dtensor": "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on.",
     "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
     "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
@@ -161,6 +165,8 @@ def lookup_in(space: str, name: str) -> Any:
         module, _, attribute = _ELSEWHERE[full].partition(":")
         found: Any = importlib.import_module(module)
         return getattr(found, attribute) if attribute else found
+    if full in _UNDER_THE_ALIAS and "tensorflow" in sys.modules:
+        return importlib.import_module(_UNDER_THE_ALIAS[full])
     words = _WORDS.get(full) or _WORDS.get(space)
     where = f"gradtape.{space}" if space else "gradtape"
     raise AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {words}" if words else ""))
