@@ -388,3 +388,12 @@ def test_they_are_no_tensors():
     assert not tf.is_tensor(masked())
     with pytest.raises((TypeError, ValueError), match="Attempt to convert a value"):
         tf.convert_to_tensor(masked())
+
+
+def test_objects_that_say_they_are_like_tensors():
+    """As the variables of TensorFlow Probability that are transformed, and GPflow's parameters."""
+
+    class Like:
+        is_tensor_like = True
+
+    assert tf.is_tensor(Like()) and not tf.is_tensor(object()) and not tf.is_tensor([1.0])

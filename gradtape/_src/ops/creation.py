@@ -144,10 +144,11 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
 
 @composite("is_tensor", noted=False)
 def is_tensor(x):
-    """Whether `x` is a tensor, a variable, or a tensor in another form: sparse, ragged."""
-    if isinstance(x, CompositeTensor):
-        return x._is_tensor
-    return isinstance(x, (_core.Tensor, _core.Variable)) or hasattr(type(x), "__tf_tensor__")
+    """Whether `x` is a tensor, a variable, a tensor in another form (sparse, ragged), or says `is_tensor_like`."""
+    if isinstance(x, (_core.Tensor, _core.Variable)):
+        return True
+    known = x._is_tensor if isinstance(x, CompositeTensor) else hasattr(type(x), "__tf_tensor__")
+    return known or hasattr(x, "is_tensor_like")
 
 
 @composite("is_symbolic_tensor", noted=False)
