@@ -66,6 +66,7 @@ NAMESPACES = {
     "nest": "Structures of tensors: lists, tuples, dicts.",
     "autograph": "How `if`, `while` and `for` become part of a graph.",
     "autograph.experimental": "Settings of single functions and loops.",
+    "xla.experimental": "Scopes for XLA.",
     "distribute": "Strategies: replicas on several devices, and in several processes.",
     "distribute.experimental": "Further strategies.",
     "distribute.experimental.partitioners": "Cuts of large variables.",

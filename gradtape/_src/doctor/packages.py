@@ -34,13 +34,14 @@ _NATIVE = "it calls TensorFlow's own compiled code."
 
 # By the name that is imported.
 KNOWN = {
-    "alibi": Package("alibi", True),
+    "alibi": Package("alibi", True, "the explainers that use tapes; those on TensorFlow 1 do not."),
     "art": Package("adversarial-robustness-toolbox", True),
     "bayesflow": Package("bayesflow", True),
     "deepxde": Package("deepxde", True, "set DDE_BACKEND=tensorflow."),
     "einops": Package("einops", True),
     "gpflow": Package("gpflow", True),
-    "gpflux": Package("gpflux", True),
+    "gpflux": Package("gpflux", True, "models of one layer."),
+    "keras_cv": Package("keras-cv", True),
     "keras_hub": Package("keras-hub", True, "what needs tensorflow-text does not."),
     "keras_tuner": Package("keras-tuner", True),
     "sonnet": Package("dm-sonnet", True),
@@ -53,13 +54,13 @@ KNOWN = {
     "tensorflow_text": Package("tensorflow-text", False, _NATIVE),
     "tensorflow_transform": Package("tensorflow-transform", False, "it runs graphs of TensorFlow 1."),
     "tensorflowjs": Package("tensorflowjs", False, "it converts TensorFlow's files."),
-    "tf_agents": Package("tf-agents", False, "it needs graphs and variables of TensorFlow 1."),
-    "tf_keras": Package("tf_keras", True),
+    "tf_agents": Package("tf-agents", False, "it was not tried: it stands on Keras 2 as tf.keras, and on packages of 2023."),
+    "tf_keras": Package("tf_keras", True, "functions of TensorFlow on symbolic inputs need a Lambda layer."),
     "tf_keras_vis": Package("tf-keras-vis", True),
-    "tf_slim": Package("tf-slim", False, "it needs variable scopes of TensorFlow 1."),
+    "tf_slim": Package("tf-slim", False, "it stands on graphs, collections and sessions of TensorFlow 1."),
     "trieste": Package("trieste", True),
     "xplique": Package("xplique", True),
-    "zfit": Package("zfit", True),
+    "zfit": Package("zfit", False, "sums of densities have parameters that are variables without a value."),
 }  # fmt: skip
 
 NAMES = {package.name.lower().replace("_", "-"): package for package in KNOWN.values()}
