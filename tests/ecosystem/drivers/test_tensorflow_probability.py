@@ -203,7 +203,7 @@ NO_GRADIENT = {
     "VonMises",
     "Skellam",
     "NoncentralChi2",
-}  # checked below, or of a parameter that has none
+}  # of these the density and samples are checked, and no gradient
 
 # name: (the distribution, the logarithm of SciPy's density, where)
 VECTORS = {
