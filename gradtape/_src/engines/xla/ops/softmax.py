@@ -12,9 +12,10 @@ from gradtape._src.engines.xla.ops.indexed import inside
 
 
 def softmax(x: Array) -> Array:
-    """`exp(x) / Σ exp(x)`."""
+    """`exp(x) / Σ exp(x)`; a row of float32 with +inf in it is NaN there and 0 elsewhere, as natively."""
     e, _ = _exponentials(_wide(x))
-    return e / _sum(e)
+    total = _sum(e)
+    return jnp.where(jnp.isnan(total), e, e / total) if e.dtype == jnp.float32 else e / total
 
 
 def log_softmax(x: Array) -> Array:
