@@ -9,12 +9,12 @@ import numpy as np
 import gradtape as tf
 from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.hashes import fingerprint
 from gradtape.ragged import rows
 from gradtape.ragged.conversion import from_sparse
 from gradtape.ragged.making import as_values
 from gradtape.ragged.moving import as_ragged
 from gradtape.ragged.tensor import RaggedTensor, make
-from gradtape.strings.hashing import fingerprint
 
 _HASH_KEY = 956888297470
 _FACTOR = np.uint64(0xC6A4A7935BD1E995)

@@ -10,12 +10,12 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
+from gradtape._src.base.hashes import fingerprint
 from gradtape._src.ops.casting import cast
 from gradtape._src.ops.creation import constant
 from gradtape._src.ops.static import array_of
 from gradtape.sparse.ordering import check_inside
 from gradtape.sparse.tensor import SparseTensor, made, places_of, sizes_of
-from gradtape.strings.hashing import fingerprint
 
 _MASK = 2**64 - 1
 _MULTIPLIER = 0xC6A4A7935BD1E995
