@@ -28,6 +28,11 @@ PLACE = ROOT / "tests" / "ecosystem"
 RESULTS = PLACE / "results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
 TOOLS = ("pytest", "pytest-timeout", "numpy", "scipy-openblas32")
+# What TensorFlow brings along, and packages that need it take for granted.
+BROUGHT = (
+    "absl-py", "h5py", "keras>=3.15,<3.17", "packaging", "protobuf", "requests", "six", "termcolor", "typing-extensions",
+    "wrapt",
+)  # fmt: skip
 LIBRARIES = ("gradtape", "tensorflow")
 
 # Prints the requirements of an installed package that hold here, one a line.
@@ -57,7 +62,8 @@ def environment(package: dict[str, Any]) -> Path:
     """The interpreter of a package's environment, which is made if it is not there."""
     place = HOME / package["name"]
     python = place / "env" / "bin" / "python"
-    wanted = json.dumps([package.get(k) for k in ("requirement", "without", "bare", "extra")])
+    brought = BROUGHT if "tensorflow" in package.get("without", ()) else ()
+    wanted = json.dumps([brought, *(package.get(k) for k in ("requirement", "without", "bare", "extra"))])
     done = place / "done"
     if done.exists() and done.read_text() == wanted:
         return python
@@ -68,7 +74,7 @@ def environment(package: dict[str, Any]) -> Path:
         subprocess.run([python, "-m", "pip", "install", "-q", *arguments], check=True)
 
     needed = _install_without(python, pip, package)
-    pip(*TOOLS, *needed, *package.get("extra", ()))
+    pip(*TOOLS, *brought, *needed, *package.get("extra", ()))
     done.write_text(wanted)
     return python
 
