@@ -30,8 +30,8 @@ PAGE = ROOT / "docs" / "ecosystem.md"
 TOOLS = ("pytest", "pytest-timeout", "numpy", "scipy-openblas32")
 # What TensorFlow brings along, and packages that need it take for granted.
 BROUGHT = (
-    "absl-py", "h5py", "keras>=3.15,<3.17", "packaging", "protobuf", "requests", "six", "termcolor", "typing-extensions",
-    "wrapt",
+    "absl-py", "gast", "h5py", "keras>=3.15,<3.17", "ml-dtypes", "opt-einsum", "packaging", "protobuf", "requests", "six",
+    "termcolor", "typing-extensions", "wrapt",
 )  # fmt: skip
 LIBRARIES = ("gradtape", "tensorflow")
 
