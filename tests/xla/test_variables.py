@@ -315,8 +315,8 @@ thread.start()
 for k in range(60):
     x = tf.constant(1.0)
     try:
-        armed = True
         while True:
+            armed = True  # again: what is raised in a callback of the garbage collector, as JAX has one, is lost
             step(x)
             x = x + 0.0 if k % 2 else x  # a new argument is not on the device
     except KeyboardInterrupt:
