@@ -111,8 +111,9 @@ def deprecated_argument_lookup(new_name: str, new_value: Any, old_name: str, old
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """A block without such warnings."""
-    before, _silent[0] = _silent[0], True
+    before = _silent[0]
     try:
+        _silent[0] = True
         yield
     finally:
         _silent[0] = before
