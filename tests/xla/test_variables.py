@@ -337,6 +337,34 @@ def test_interrupts_leave_variables_whole():
     assert done.stdout == "whole\n", done.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends itself signals")
+def test_an_interrupt_inside_jax_waits_until_variables_have_their_values(monkeypatch):
+    from jax._src import stages
+
+    real, sent = stages.Compiled.call, []
+
+    def call(*args, **kwargs):
+        results = real(*args, **kwargs)  # the arrays of the variables are given up
+        sent.append(1)
+        signal.raise_signal(signal.SIGINT)
+        return results
+
+    v = tf.Variable(np.zeros(N, np.float32))
+    step = jit(lambda x: v.assign_add(x))
+    monkeypatch.setattr(stages.Compiled, "call", staticmethod(call))
+    handler = signal.getsignal(signal.SIGINT)
+    interrupted = 0
+    x = tf.ones([N])
+    for k, given in enumerate([tf.ones([N]), x, x, x], 1):  # on the host, and on the device as it comes again
+        try:
+            step(given)
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert v.numpy()[0] == k
+        assert signal.getsignal(signal.SIGINT) is handler
+    assert interrupted == len(sent) >= 2
+
+
 FORKS = """
 import os, warnings
 warnings.simplefilter("ignore")

@@ -12,6 +12,7 @@ for (the program is compiled again with twice the room).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import starmap
 from typing import Any, NoReturn
@@ -25,6 +26,7 @@ from gradtape._src import ops
 from gradtape._src.base import errors
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import int64
+from gradtape._src.base.interrupts import Postponed
 from gradtape._src.base.locks import Lock
 from gradtape._src.engines import NATIVE
 from gradtape._src.engines.xla.host import HostRun, array_of, tensor_of
@@ -44,7 +46,7 @@ _SEEN = np.empty(0)  # in place of the array of a tensor that was an input once,
 class _Compiled:
     """A program for one amount of room for residuals."""
 
-    __slots__ = ("call", "room", "has_status", "structures", "given_up")
+    __slots__ = ("call", "room", "has_status", "structures", "given_up", "is_plain", "met")
 
     def __init__(self, call: Any, room: int, has_status: bool, structures: list[Any]) -> None:
         self.call = call
@@ -54,6 +56,8 @@ class _Compiled:
         # Variables whose arrays are written over: which input, where it is among the arrays that go in, and where
         # its new value is among those that come out.
         self.given_up: list[tuple[int, int, int]] = []
+        self.is_plain = False  # whether a run is no more than the call
+        self.met: set[Any] = set()  # kinds of arguments that the call has had
 
 
 class XlaProgram:
@@ -141,6 +145,9 @@ class XlaProgram:
             given = tuple((inputs[i], at, k) for i, at, k in compiled.given_up) if variables else ()
             for _, at, _ in () if variables else compiled.given_up:
                 arrays[at] = arrays[at].copy()
+            # JAX looks in Python at a kind of arguments that it has not met, after it has given up the arrays of variables.
+            kind = (wide, *map(type, arrays))
+            postponed = nullcontext() if kind in compiled.met else Postponed()
             run = starmap(_core.call_on_device, ((compiled.call, arrays, given),))
             del arrays  # who holds no array does not have it copied
             found: list[Any] = []
@@ -148,14 +155,17 @@ class XlaProgram:
                 # In one step, so that no interrupt comes between a run and its results.
                 if host is not None:
                     found += host.serve(partial(_to_the_end, run))
-                elif wide:
-                    with enable_x64(True):
-                        found += run
                 else:
-                    found += run
+                    with postponed, enable_x64(True) if wide else nullcontext():
+                        found += run
                 if found[0] is NotImplemented:
                     continue  # another thread has changed a variable
                 status, outputs = self._finished(found[0], compiled, variables)
+                compiled.met.add(kind)
+                if compiled.is_plain and not wide and np.ndarray not in kind:
+                    # From now on a run is one native call, unless a value has to be put on the device first.
+                    quick = _core.DeviceCall(compiled.call, self._update, self._donated, self._kinds)
+                    self.update = quick.update  # type: ignore[method-assign, assignment]
             except JaxRuntimeError as e:
                 self._raise(e, host)
             except BaseException:
@@ -307,10 +317,7 @@ class XlaProgram:
         places = {i: sum(sizes[:k]) for k, i in enumerate(self._updates)}
         compiled.given_up = [(i, starts[i], places[i]) for i in self._donated]
         plain = not (tokens or self._draws or self.translation.on_host or compiled.has_status)
-        if plain and not any(structures) and jax.local_device_count() == 1:
-            # From now on a run is one native call, unless a value has to be put on the device first.
-            quick = _core.DeviceCall(call, self._update, self._donated, self._kinds)
-            self.update = quick.update  # type: ignore[method-assign, assignment]
+        compiled.is_plain = plain and not any(structures) and jax.local_device_count() == 1
         return compiled
 
     def _taken(self, tokens: dict[int, Residuals]) -> Any:
