@@ -4,20 +4,27 @@ Each file of `tests/ecosystem/packages` is a package of PyPI: what to install, w
 out and why. A package gets an environment of its own in `~/.cache/gradtape-ecosystem` (`GRADTAPE_ECOSYSTEM` names
 another place), with its real dependencies, TensorFlow excepted. Its own tests, where it ships them, and our driver
 (`tests/ecosystem/drivers/test_<package>.py`, written as its users write) run twice: under the alias (`python -m gradtape
-run`), and, if the environment of `make parity` is there, on TensorFlow. A case counts if it passes on TensorFlow. The
-figures go to `tests/ecosystem/results.json`; the page `docs/ecosystem.md` is made of them (`--page`: the page alone).
+run`), and, if the environment of `make parity` is there, on TensorFlow. A case counts if it passes on TensorFlow.
+
+How a file of tests ended is kept beside the environment, and used as long as nothing changed that it depends on: the
+file, what is installed, TensorFlow's version there, gradtape's code here. So TensorFlow's side, which takes most of the
+time, runs once, and a run that was stopped goes on where it was; `--again` forgets what is kept. The figures go to
+`tests/ecosystem/results.json`; the page `docs/ecosystem.md` is made of them (`--page`: the page alone).
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import functools
+import hashlib
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as xml
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +56,31 @@ for text in importlib.metadata.requires(sys.argv[1]) or ():
 
 def packages(names: list[str]) -> list[dict[str, Any]]:
     """The files of packages, in the order of their names; a name that has none ends the program."""
-    found = {
-        json.loads(path.read_text())["name"]: path for path in sorted((PLACE / "packages").glob("*.json"))
-    }
+    found = {}
+    for path in sorted((PLACE / "packages").glob("*.json")):
+        try:
+            package = json.loads(path.read_text())
+            found[_plain(package["name"])] = package
+        except (ValueError, KeyError, TypeError) as error:
+            sys.exit(f"ecosystem: {path} is not the description of a package: {error!r}")
     for name in names:
-        if name not in found:
+        if _plain(name) not in found:
             sys.exit(f"ecosystem: there is no package {name!r}; there are {', '.join(found)}")
-    return [json.loads(path.read_text()) for name, path in found.items() if not names or name in names]
+    asked = {_plain(name) for name in names or found}
+    return [package for name, package in found.items() if name in asked]
+
+
+def _wanted(package: dict[str, Any]) -> str:
+    """What the environment of a package is made of."""
+    brought = BROUGHT if "tensorflow" in package.get("without", ()) else ()
+    return json.dumps([brought, *(package.get(k) for k in ("requirement", "without", "bare", "extra"))])
 
 
 def environment(package: dict[str, Any]) -> Path:
     """The interpreter of a package's environment, which is made if it is not there."""
     place = HOME / package["name"]
     python = place / "env" / "bin" / "python"
-    brought = BROUGHT if "tensorflow" in package.get("without", ()) else ()
-    wanted = json.dumps([brought, *(package.get(k) for k in ("requirement", "without", "bare", "extra"))])
+    wanted = _wanted(package)
     done = place / "done"
     if done.exists() and done.read_text() == wanted:
         return python
@@ -73,6 +90,7 @@ def environment(package: dict[str, Any]) -> Path:
     def pip(*arguments: str) -> None:
         subprocess.run([python, "-m", "pip", "install", "-q", *arguments], check=True)
 
+    brought = BROUGHT if "tensorflow" in package.get("without", ()) else ()
     needed = _install_without(python, pip, package)
     pip(*TOOLS, *brought, *needed, *package.get("extra", ()))
     done.write_text(wanted)
@@ -99,95 +117,149 @@ def _plain(requirement: str) -> str:
     return requirement[:cut].lower().replace("_", "-")
 
 
+def _drivers(package: dict[str, Any]) -> list[Path]:
+    """Our driver for a package, if there is one."""
+    path = PLACE / "drivers" / f"test_{package['name'].replace('-', '_')}.py"
+    return [path] if path.exists() else []
+
+
 def files(package: dict[str, Any], site: Path) -> list[Path]:
     """What is run: our driver and the tests of the package."""
-    driver = PLACE / "drivers" / f"test_{package['name'].replace('-', '_')}.py"
     own = [path for pattern in package.get("tests", ()) for path in sorted(site.glob(pattern))]
     left_out = {name for name in package.get("excluded", {}) if name.endswith(".py")}
-    return [p for p in [driver] if p.exists()] + [
-        p for p in own if p.relative_to(site).as_posix() not in left_out
-    ]
+    return _drivers(package) + [p for p in own if p.relative_to(site).as_posix() not in left_out]
 
 
-def run(library: str, python: Path, site: Path, path: Path, place: Path, seconds: float) -> dict[str, str]:
-    """One file of tests on one library: how each of its cases ended."""
-    report = place / f"{library}-{path.stem}.xml"
-    report.unlink(missing_ok=True)
-    start = [python, "-m", "gradtape", "run"] if library == "gradtape" else [PARITY / "bin" / "python"]
+@functools.cache
+def _version(library: str) -> str:
+    """What the results on a library depend on: the code of this folder, or TensorFlow's version."""
+    if library == "tensorflow":
+        return " ".join(p.name for p in (PARITY / "lib").glob("python*/site-packages/tensorflow*.dist-info"))
+    code = hashlib.sha256()
+    for folder in ("gradtape", "gradtape_imports", "keras_gradtape"):
+        for path in sorted(p for end in ("py", "so") for p in (ROOT / folder).rglob(f"*.{end}")):
+            code.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return code.hexdigest()
+
+
+def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Namespace) -> dict[str, Any]:
+    """One file of tests on one library: how each case ended, and seconds; of before, if nothing changed."""
+    place = HOME / package["name"]
+    ours = path.parent == PLACE / "drivers"
+    sample = {} if ours else package.get("sample", {})
+    parts = [_version(library), _wanted(package), sample, hashlib.sha256(path.read_bytes()).hexdigest()]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    name = f"{library}-{path.relative_to(PLACE if ours else place / 'env').as_posix().replace('/', '.')}"
+    kept = place / f"{name}.json"
+    if kept.exists() and not asked.again:
+        found: dict[str, Any] = json.loads(kept.read_text())
+        if found["key"] == key:
+            return found
+    cases = place / f"{name}.cases"
+    cases.unlink(missing_ok=True)
+    start = [place / "env" / "bin" / "python", "-m", "gradtape", "run"]
     command = [
-        *start, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "python_files=*.py",
-        "-o", "filterwarnings=", "--timeout=300", f"--rootdir={place}", f"--junitxml={report}", path,
-        *(("--noconftest",) if path.parent == PLACE / "drivers" else ()),  # ours is for gradtape's own tests
+        *(start if library == "gradtape" else [PARITY / "bin" / "python"]), "-m", "pytest", "-q", "-p", "cases", "-p",
+        "no:cacheprovider", "-o", "addopts=", "-o", "filterwarnings=",
+        f"--timeout={asked.timeout:g}", f"--rootdir={place}", path,
+        *(("--noconftest",) if ours else ()),  # ours is for gradtape's own tests
     ]  # fmt: skip
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("GRADTAPE_", "KERAS_"))}
-    search = ROOT if library == "gradtape" else site
+    search = ROOT if library == "gradtape" else _site(package)
     settings = {
-        "PYTHONPATH": str(search),
+        "PYTHONPATH": os.pathsep.join((str(search), str(PLACE))),
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "CUDA_VISIBLE_DEVICES": "",
         "MPLBACKEND": "agg",
+        "ECOSYSTEM_CASES": str(cases),
+        "ECOSYSTEM_SAMPLE": f"{sample.get('every', 1)} {sample.get('seed', 0)}",
     }
-    with report.with_suffix(".log").open("w") as log:
-        try:
-            subprocess.run(
-                command,
-                cwd=place,
-                env=clean | settings,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                timeout=seconds,
-            )
-        except subprocess.TimeoutExpired:
-            return {path.name: f"not done after {seconds:.0f} s"}
-    return (
-        _cases(report)
-        if report.exists()
-        else {path.name: f"ended without a report: see {report.with_suffix('.log')}"}
-    )
-
-
-def _cases(report: Path) -> dict[str, str]:
-    found = {}
-    for case in xml.parse(report).getroot().iter("testcase"):
-        bad = next((c for c in case if c.tag in ("failure", "error", "skipped")), None)
-        how = (
-            "passed" if bad is None else bad.tag if bad.tag == "skipped" else (bad.get("message") or "failed")
+    dropped = ("GRADTAPE_", "KERAS_", "PYTHONDONTWRITEBYTECODE")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    with cases.with_suffix(".log").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=place, env=clean | settings, stdout=log, stderr=log, start_new_session=True
         )
-        found[f"{str(case.get('classname')).rpartition('.')[2]}.{case.get('name')}"] = how.strip().split(
-            "\n"
-        )[0][:200]
+        ended = _watched(process, name, cases, asked.seconds)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds = time.perf_counter() - begun
+    found = {
+        "key": key,
+        "cases": _cases(cases, ended),
+        "seconds": round(seconds, 1),
+        "processor": round(used, 1),
+    }
+    kept.write_text(json.dumps(found, indent=0) + "\n")
     return found
 
 
-def measured(package: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _watched(process: subprocess.Popen[bytes], name: str, cases: Path, seconds: float) -> str:
+    """Waits for a process, and says every half a minute how far it is; how it ended, if not by itself."""
+    begun = time.perf_counter()
+    try:
+        while (passed := time.perf_counter() - begun) < seconds:
+            try:
+                code = process.wait(min(30, seconds - passed))
+                return f"ended by signal {-code}: see {name}.log" if code < 0 else ""
+            except subprocess.TimeoutExpired:
+                at = cases.read_text().splitlines() if cases.exists() else []
+                last = json.loads(at[-1])[0].rpartition("/")[2] if at else "its imports"
+                print(f"    {name}: {len(at) // 2} cases in {passed + 30:.0f} s, at {last}", flush=True)
+        return f"not done after {seconds:.0f} s"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _cases(lines: Path, ended: str) -> dict[str, str]:
+    """How each case ended: its first failure, or its last word; the one within which a process died, as that did."""
+    found: dict[str, str] = {}
+    for line in lines.read_text().splitlines() if lines.exists() else ():
+        nodeid, how = json.loads(line)
+        case = nodeid.partition("::")[2]
+        if found.get(case, "") in ("", "passed", "skipped"):
+            found[case] = how or ""
+    if not found:
+        found["collection"] = ended or "no case was found: see its log"
+    return {case: how or ended or "its process ended within it" for case, how in found.items()}
+
+
+def _site(package: dict[str, Any]) -> Path:
+    """Where the package is installed."""
+    return next((HOME / package["name"] / "env" / "lib").glob("python*")) / "site-packages"
+
+
+def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
     """A package on both libraries: figures, and what fails here and not there."""
-    place = HOME / package["name"]
-    python = environment(package)
-    site = next((place / "env" / "lib").glob("python*")) / "site-packages"
+    environment(package)
     both = [library for library in LIBRARIES if library == "gradtape" or (PARITY / "bin" / "python").exists()]
     passed = dict.fromkeys(LIBRARIES, 0)
-    took = dict.fromkeys(LIBRARIES, 0.0)
+    seconds, processor = dict.fromkeys(both, 0.0), dict.fromkeys(both, 0.0)
     agreed, failures = 0, {}
-    for path in files(package, site):
+    for path in files(package, _site(package)):
         cases: dict[str, dict[str, str]] = {}
         for library in both:
-            begun = time.perf_counter()
-            cases[library] = run(library, python, site, path, place, seconds)
-            took[library] += time.perf_counter() - begun
+            found = ran(library, package, path, asked)
+            cases[library] = found["cases"]
+            seconds[library] += found["seconds"]
+            processor[library] += found["processor"]
             passed[library] += sum(how == "passed" for how in cases[library].values())
         there = cases.get("tensorflow", cases["gradtape"])
         counted = [case for case, how in there.items() if how == "passed"]
         agreed += sum(cases["gradtape"].get(case) == "passed" for case in counted)
         failures |= {
-            f"{path.stem}: {case}": how
-            for case, how in cases["gradtape"].items()
-            if how not in ("passed", "skipped") and (case in counted or case not in there)
+            f"{path.stem}: {case}": cases["gradtape"].get(case, "is not found here")
+            for case in dict.fromkeys((*counted, *(c for c in cases["gradtape"] if c not in there)))
+            if cases["gradtape"].get(case) not in ("passed", "skipped")
         }
         print(f"  {path.name:48} here {agreed:5} of there {passed['tensorflow']:5}", flush=True)
     return {
         "here": agreed, "there": passed["tensorflow"] or None, "passed_here": passed["gradtape"],
-        "seconds": {library: round(took[library], 1) for library in both}, "failures": failures,
-        "date": datetime.date.today().isoformat(),
+        "seconds": {library: round(seconds[library], 1) for library in both},
+        "processor": {library: round(processor[library], 1) for library in both},
+        "failures": failures, "date": datetime.date.today().isoformat(),
     }  # fmt: skip
 
 
@@ -223,6 +295,10 @@ def page() -> str:
         numbers = [f"{n:,}" if n else "" for n in (there, here)]
         rows.append(f"| {' | '.join([package['requirement'], *numbers, share, ratio, tests])} |")
         words = [f"- {line}" for line in package.get("why_not", ())]
+        if sample := package.get("sample"):
+            words.append(
+                f"- Of its own cases every {sample['every']}th is run, by a hash of its name. {sample['why']}"
+            )
         words += [f"- Left out: `{test}`: {why}" for test, why in package.get("excluded", {}).items()]
         if words:
             notes += [f"\n### {name}\n", *words]
@@ -237,20 +313,36 @@ def _figures(package: dict[str, Any], found: dict[str, Any] | None) -> tuple[int
     return here[0], there[0], {}, f"by hand {package.get('date', '')}".strip()
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError("a number of seconds above 0")
+    return value
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="packages; all of them if none is named")
     parser.add_argument(
-        "--page", action="store_true", help="write docs/ecosystem.md of the figures that are there"
+        "--page", action="store_true", help="write docs/ecosystem.md of the figures there are"
     )
     parser.add_argument(
-        "--seconds", type=float, default=1800, help="the limit for one file of tests (%(default)s)"
+        "--again", action="store_true", help="run what is kept of earlier runs too, on both sides"
     )
+    parser.add_argument("--seconds", type=_seconds, default=1800, help="the limit of a file (%(default)s)")
+    parser.add_argument("--timeout", type=_seconds, default=300, help="the limit of a case (%(default)s)")
     asked = parser.parse_args()
     failed = 0
-    for package in [] if asked.page else packages(asked.names):
+    for package in packages(asked.names):
+        if asked.page or not (_drivers(package) or package.get("tests")):
+            continue
         print(package["requirement"], flush=True)
-        found = measured(package, asked.seconds)
+        try:
+            found = measured(package, asked)
+        except subprocess.CalledProcessError as error:
+            print(f"  its environment cannot be made: {error}", flush=True)
+            failed += 1
+            continue
         for case, how in found["failures"].items():
             print(f"    {case}\n        {how}", flush=True)
         failed += len(found["failures"])
