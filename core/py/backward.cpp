@@ -171,9 +171,8 @@ constexpr int64_t kMostOnes = 64;
 
 bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<End>& to, PyObject* cotangents,
                   std::vector<Ref<>>& gradients) {
-  if (pass.size() > kMostRecords) return false;
   Structure s;
-  s.query.words.reserve(256);
+  s.query.words.reserve(std::min<size_t>(16 * pass.size(), 4096));
   // The counts come first, so that no two structures have the same words.
   s.query.add(uint64_t(from.size()) << 32 | to.size());
   if (!pass.describe(s)) return false;
@@ -213,7 +212,6 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   const std::shared_ptr<const Plan> plan = c->plan;
   std::vector<Ref<>> tensors =
       s.followed ? call_followed(plan->function.get(), s) : call_program(plan->program.get(), s);
-  pass.leave();
   for (const GradientPlace& p : plan->places) {
     if (p.tensor < 0) {
       gradients.push_back(p.tensor == GradientPlace::kZero ? zero_gradient() : Ref<>());
@@ -226,6 +224,41 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     }
   }
   return true;
+}
+
+// A pass over more records than are compiled at once: part by part. What goes from one to the next are the
+// cotangents of the records that a part reads elsewhere.
+void run_in_parts(Pass& pass) {
+  for (size_t begin = 0, end; begin < pass.size(); begin = end) {
+    end = pass.end_of_part(begin, kMostRecords);
+    Pass part(pass, begin, end);
+    std::vector<End> from, to;
+    Ref<> cotangents(checked(PyList_New(0)));
+    bool whole = true;  // whether all cotangents are tensors
+    for (const Visit& v : part.visits())
+      for (int k = 0; k < v.node->n_out; ++k) {
+        if (v.source) to.push_back({nullptr, v.node, uint32_t(k)});
+        PyObject* g = v.beyond ? nullptr : pass.cotangent(*pass.visit(v.node), k).get();
+        if (!g) continue;
+        whole &= is_tensor(g);
+        from.push_back({g, v.node, uint32_t(k)});
+        if (PyList_Append(cotangents.get(), g)) throw PythonError{};
+      }
+    std::vector<Ref<>> gradients;
+    if (from.empty()) {
+    } else if (whole && run_compiled(part, from, to, cotangents.get(), gradients)) {
+      for (size_t i = 0; i < to.size(); ++i) {
+        const bool beyond = part.visit(to[i].node)->beyond;
+        if (!beyond)  // what came in from before is in it
+          pass.cotangent(*pass.visit(to[i].node), int(to[i].output)) = std::move(gradients[i]);
+        else if (gradients[i])
+          pass.add(to[i].node, to[i].output, std::move(gradients[i]));
+      }
+    } else {
+      pass.run(begin, end);
+    }
+    pass.drop(begin, end);
+  }
 }
 
 // A pass from the targets to the sources, with everything it visits.
@@ -316,10 +349,16 @@ Ref<> backward(Tape* tape, PyObject* targets, PyObject* cotangents, PyObject* so
     return traced ? symbolic_ones(trace, target) : ones(target);
   };
   std::vector<Ref<>> gradients;
-  if (!compiles() || !run_compiled(pass, from, to, cotangents, gradients)) {
+  const bool fits = pass.size() <= kMostRecords;
+  if (compiles() && fits && run_compiled(pass, from, to, cotangents, gradients)) {
+    pass.leave();
+  } else {
     for (Py_ssize_t i = 0; i < n_targets; ++i)
       if (pass.visit(from[i].node)) pass.add(from[i].node, from[i].output, cotangent(i));
-    pass.run();
+    if (compiles() && !fits)
+      run_in_parts(pass);
+    else
+      pass.run();
     for (End& s : to)
       gradients.push_back(pass.visit(s.node) ? Ref<>::borrow(pass.cotangent(s.node, s.output)) : Ref<>());
   }

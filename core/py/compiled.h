@@ -54,8 +54,9 @@ std::shared_ptr<Compiled> remember(const Structure& s);
 bool worth_compiling(const Compiled& c);
 // How often a structure of this many records must be seen before it is compiled.
 int64_t sightings_needed(size_t records);
-// A pass over more records is not compiled at all: its program would fill most of the cache.
-constexpr size_t kMostRecords = size_t(1) << 17;
+// A pass over more records is made in parts of at most this many, each compiled on its own: memory and time
+// of the compiler do not grow with the length of a tape, and parts that are alike share a program.
+constexpr size_t kMostRecords = 4096;
 // Call when an entry was given a program or a function, or could not be.
 void note_compiled(Compiled& c, bool success);
 

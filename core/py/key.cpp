@@ -77,8 +77,8 @@ bool is_constant(PyObject* o) {
   return Py_TYPE(o)->tp_hash != PyBaseObject_Type.tp_hash && is_hashable(o);
 }
 
-void Query::add(const Tensor& t) {
-  words.push_back(uint64_t(t.dtype) << 32 | uint64_t(uint8_t(t.shape.rank)));
+void Query::add(const Tensor& t, uint32_t number) {
+  words.push_back(uint64_t(t.dtype) << 48 | uint64_t(uint8_t(t.shape.rank)) << 32 | number);
   for (int i = 0; i < t.shape.rank; ++i) words.push_back(uint64_t(t.shape[i]));
 }
 

@@ -20,9 +20,9 @@ struct Query {
   std::vector<PyObject*> objects;
 
   void add(uint64_t word) { words.push_back(word); }
-  void add(const Tensor& t);     // type and shape
-  void add_object(PyObject* o);  // a value or an object; adds what it hashes to
-  void add_nest(PyObject* o);    // lists, tuples and dicts of such, and of tensors
+  void add(const Tensor& t, uint32_t number = 0);  // type and shape, and a number beside them
+  void add_object(PyObject* o);                    // a value or an object; adds what it hashes to
+  void add_nest(PyObject* o);                      // lists, tuples and dicts of such, and of tensors
   uint64_t hash() const;
 };
 

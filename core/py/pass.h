@@ -4,18 +4,20 @@
 #pragma once
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
+#include <utility>
 
 #include "compiled.h"
 
 namespace gt {
 
 struct Visit {
-  Node* node;
-  bool needed = false;  // leads to a source
-  bool source = false;
-  size_t residuals = 0;  // where the inputs that stand for its values are listed
-  size_t first = 0;      // index of its first cotangent
+  Node* node;              // nullptr once the pass has let go of it
+  uint32_t residuals = 0;  // where the inputs that stand for its values are listed
+  uint32_t first = 0;      // index of its first cotangent
+  bool needed = false;     // leads to a source
+  bool source = false;     // its cotangent is kept
+  bool beyond = false;     // belongs to another part of a long pass
+  bool steps() const { return needed && !beyond && node->n_in; }
 };
 
 // Python's 0 stands for a gradient that is zero whatever the values are. Nothing is computed
@@ -23,53 +25,66 @@ struct Visit {
 inline Ref<> zero_gradient() { return Ref<>(checked(PyLong_FromLong(0))); }
 inline bool is_zero(PyObject* g) { return PyLong_CheckExact(g) && PyObject_Not(g) == 1; }
 
-// Elements, and the result of a record they are.
-struct Source {
-  const void* data;
-  const Node* node;
-  uint32_t output;
-  bool operator==(const Source&) const = default;
-};
-struct SourceHash {
-  size_t operator()(const Source& s) const {
-    return (reinterpret_cast<uintptr_t>(s.data) >> 6) * 0x9e3779b97f4a7c15ull ^
-           reinterpret_cast<uintptr_t>(s.node) >> 5 ^ s.output;
-  }
-};
-
-// Where each node stands in the list of visits. Kept outside the nodes, because rules run
-// Python, which may start another backward pass over the same nodes.
-class Places {
+// Numbers of things, found by what they are. Their hashes are spread over few bits, and neighbours are
+// neighbours: a pass looks its records up in the order in which they were made.
+template <class K> class Numbers {
  public:
-  Places() : slots_(64) {}
-  uint32_t* find(const Node* n) {  // nullptr when unknown
-    Slot& s = slots_[probe(n)];
-    return s.node ? &s.place : nullptr;
+  Numbers() : slots_(64) {}
+  // Where the number of a thing is; nullptr when it is unknown.
+  uint32_t* find(const K& k) {
+    Slot& s = slots_[probe(k)];
+    return s.used ? &s.number : nullptr;
   }
-  void add(const Node* n, uint32_t place) {
-    if (2 * ++size_ > slots_.size()) grow();
-    slots_[probe(n)] = {n, place};
+  // The same; a thing that is unknown gets this number.
+  std::pair<uint32_t*, bool> add(const K& k, uint32_t number) {
+    if (2 * size_ >= slots_.size()) grow();
+    Slot& s = slots_[probe(k)];
+    if (s.used) return {&s.number, false};
+    s = {k, number, true};
+    ++size_;
+    return {&s.number, true};
   }
 
  private:
   struct Slot {
-    const Node* node = nullptr;
-    uint32_t place = 0;
+    K key{};
+    uint32_t number = 0;
+    bool used = false;
   };
-  size_t probe(const Node* n) const {
-    size_t mask = slots_.size() - 1,
-           i = (reinterpret_cast<uintptr_t>(n) >> 5) * 0x9e3779b97f4a7c15ull >> 20 & mask;
-    while (slots_[i].node && slots_[i].node != n) i = (i + 1) & mask;
+  size_t probe(const K& k) const {
+    size_t mask = slots_.size() - 1, i = k.hash() & mask;
+    while (slots_[i].used && !(slots_[i].key == k)) i = (i + 1) & mask;
     return i;
   }
   void grow() {
     std::vector<Slot> before(4 * slots_.size());
     before.swap(slots_);
     for (Slot& s : before)
-      if (s.node) slots_[probe(s.node)] = s;
+      if (s.used) slots_[probe(s.key)] = s;
   }
   std::vector<Slot> slots_;
   size_t size_ = 0;
+};
+
+// A record, to find its place in the list of visits. Places are kept outside the nodes, because rules run
+// Python, which may start another backward pass over the same nodes.
+struct Record {
+  const Node* node = nullptr;
+  size_t hash() const { return size_t(node->seq); }
+  bool operator==(const Record& o) const { return node == o.node; }
+};
+
+// Elements, and the result of a record they are.
+struct Origin {
+  const void* data = nullptr;
+  const Node* node = nullptr;
+  uint32_t output = 0;
+  size_t hash() const {
+    return (reinterpret_cast<uintptr_t>(data) ^ reinterpret_cast<uintptr_t>(node)) * 0x9e3779b97f4a7c15ull >>
+               32 ^
+           output;
+  }
+  bool operator==(const Origin&) const = default;
 };
 
 // Which record's rule is running: for watchers, who want to know what a backward op belongs to.
@@ -87,6 +102,26 @@ class Pass {
     for (Visit& v : visits_) unref(v.node);
   }
 
+  // Part of a long pass: some of its visits, those that are needed, and after them what they read elsewhere.
+  Pass(Pass& whole, size_t begin, size_t end) : tape_(whole.tape_) {
+    for (size_t i = begin; i < end; ++i) {
+      const Visit& v = whole.visits_[i];
+      if (!v.needed) continue;
+      places_.add({v.node}, uint32_t(visits_.size()));
+      visits_.push_back(v);
+      ref(v.node);
+    }
+    const size_t own = visits_.size();
+    for (size_t i = 0; i < own; ++i)
+      for (int k = 0; k < visits_[i].node->n_in; ++k) {
+        Node* from = visits_[i].node->edges()[k].node;
+        if (!whole.needs({from, 0}) || !places_.add({from}, uint32_t(visits_.size())).second) continue;
+        visits_.push_back({ref(from)});
+        visits_.back().needed = visits_.back().source = visits_.back().beyond = true;
+      }
+    count_cotangents();
+  }
+
   void add_target(Node* n) { push(n); }
 
   // Collects everything the targets depend on, youngest first.
@@ -96,23 +131,36 @@ class Pass {
       for (int k = 0; k < n->n_in; ++k)
         if (Node* from = n->edges()[k].node) push(from);
     }
-    std::sort(visits_.begin(), visits_.end(),
-              [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; });
-    size_t cotangents = 0;
-    for (size_t i = 0; i < visits_.size(); ++i) {
-      *places_.find(visits_[i].node) = uint32_t(i);
-      visits_[i].first = cotangents;
-      cotangents += visits_[i].node->n_out;
+    auto younger = [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; };
+    if (!std::is_sorted(visits_.begin(), visits_.end(), younger)) {
+      std::sort(visits_.begin(), visits_.end(), younger);
+      for (size_t i = 0; i < visits_.size(); ++i) *places_.find({visits_[i].node}) = uint32_t(i);
     }
-    cotangents_.resize(cotangents);
+    count_cotangents();
   }
 
   Visit* visit(const Node* n) {  // nullptr when the targets do not depend on it
-    uint32_t* place = n ? places_.find(n) : nullptr;
+    uint32_t* place = n ? places_.find({n}) : nullptr;
     return place ? &visits_[*place] : nullptr;
   }
 
   size_t size() const { return visits_.size(); }
+  std::vector<Visit>& visits() { return visits_; }
+  Ref<>& cotangent(const Visit& v, int output) { return cotangents_[v.first + size_t(output)]; }
+
+  // Where the part of a long pass that begins at `begin` should end: where what it begins with begins again,
+  // so that the iterations of a loop come in equal parts, which share a program.
+  size_t end_of_part(size_t begin, size_t most) const {
+    constexpr size_t kAlike = 64;
+    auto op = [&](size_t i) { return static_cast<const void*>(visits_[i].node->op); };
+    if (visits_.size() - begin <= most) return visits_.size();
+    for (size_t end = begin + most; end > begin + most / 2 && end + kAlike < visits_.size(); --end) {
+      size_t k = 0;
+      while (k < kAlike && op(begin + k) == op(end + k)) ++k;
+      if (k == kAlike) return end;
+    }
+    return begin + most;
+  }
 
   void mark_source(Node* n) {
     if (Visit* v = visit(n)) v->source = true;
@@ -142,12 +190,13 @@ class Pass {
 
   PyObject* cotangent(Node* n, uint32_t output) { return cotangents_[visit(n)->first + output].get(); }
 
-  void run() {
-    for (size_t i = 0; i < visits_.size(); ++i) {
+  void run() { run(0, visits_.size()); }
+  void run(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
       Visit& v = visits_[i];
       bool reached = false;
       for (int k = 0; k < v.node->n_out; ++k) reached |= bool(cotangents_[v.first + k]);
-      if (reached && v.needed && v.node->n_in) step(v);
+      if (reached && v.steps()) step(v);
       if (!v.source)
         for (int k = 0; k < v.node->n_out; ++k) cotangents_[v.first + k] = Ref<>();
       if (!symbolic_ && !tape_->persistent) leave_tape(v.node, tape_);
@@ -184,53 +233,66 @@ class Pass {
       for (Visit& v : visits_) leave_tape(v.node, tape_);
   }
 
+  // Lets go of what a part was, after its visits.
+  void drop(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      Visit& v = visits_[i];
+      if (!tape_->persistent) leave_tape(v.node, tape_);
+      if (v.source) continue;
+      for (int k = 0; k < v.node->n_out; ++k) cotangents_[v.first + size_t(k)] = Ref<>();
+      unref(std::exchange(v.node, nullptr));
+    }
+  }
+
   // Writes down what this pass will compute. False when it cannot be compiled: a custom
   // gradient, or a record of a trace.
   bool describe(Structure& s) {
-    std::unordered_map<Source, uint32_t, SourceHash> classes;
+    Numbers<Origin> origins;
     residuals_.clear();
     for (Visit& v : visits_) {
       Node* n = v.node;
       if (!v.needed) continue;
-      for (Tape* t : active_tapes()) s.followed |= on_tape(n, t);
-      if (!n->n_in) {
-        s.query.add(~0ull);
+      if (!v.steps()) {
+        s.query.add(~0ull - uint64_t(n->n_out));
         continue;
       }
+      for (Tape* t : active_tapes()) s.followed |= on_tape(n, t);
       if (n->symbols || (n->closure && !n->explicit_values)) return false;
       ++s.records;
+      // No two structures have the same words: each says how many follow.
+      s.query.add(uint64_t(n->n_in) << 32 | uint64_t(n->n_out) << 1 | bool(n->attrs));
       if (n->closure)
         s.query.add_object(n->closure);
       else if (!n->op->kernel && !n->op->impl)
         s.query.add_object(reinterpret_cast<PyObject*>(n->op));  // a user-defined op may die
       else
         s.query.add(reinterpret_cast<uintptr_t>(n->op));
-      s.query.add(uint64_t(n->n_in) << 32 | n->n_out);
       if (n->attrs && !describe(s, n->attrs->values)) return false;
       for (int i = 0; i < n->n_in; ++i) {
         Visit* from = visit(n->edges()[i].node);
         s.query.add(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output
                                          : ~0ull);
       }
-      v.residuals = residuals_.size();
+      v.residuals = uint32_t(residuals_.size());
       for (int k = 0; k < n->n_in + n->n_out; ++k) {
         const Tensor& t = n->values()[k];
-        s.query.add(t);
         uint32_t which = ~0u;
         if (t.has_value()) {
           // The same elements of the same origin are one input.
           Node* owner = k < n->n_in ? n->edges()[k].node : n;
           uint32_t output = k < n->n_in ? n->edges()[k].output : uint32_t(k - n->n_in);
-          auto [it, fresh] = classes.try_emplace(Source{t.data, owner, output}, uint32_t(s.inputs.size()));
-          bool same =
-              fresh || (s.inputs[it->second]->shape == t.shape && s.inputs[it->second]->dtype == t.dtype);
-          which = same ? it->second : uint32_t(s.inputs.size());
-          if (fresh || !same) {
+          auto [number, fresh] = origins.add({t.data, owner, output}, uint32_t(s.inputs.size()));
+          which = *number;
+          if (!fresh && !(s.inputs[which]->shape == t.shape && s.inputs[which]->dtype == t.dtype)) {
+            which = uint32_t(s.inputs.size());
+            fresh = true;
+          }
+          if (fresh) {
             s.inputs.push_back(&t);
             s.owners.emplace_back(owner, output);
           }
         }
-        s.query.add(which);
+        s.query.add(t, which);
         residuals_.push_back(which);
       }
     }
@@ -264,9 +326,15 @@ class Pass {
 
  private:
   void push(Node* n) {
-    if (!on_tape(n, tape_) || places_.find(n)) return;
-    places_.add(n, uint32_t(visits_.size()));
-    visits_.push_back({ref(n)});
+    if (on_tape(n, tape_) && places_.add({n}, uint32_t(visits_.size())).second) visits_.push_back({ref(n)});
+  }
+  void count_cotangents() {
+    uint32_t count = 0;
+    for (Visit& v : visits_) {
+      v.first = count;
+      count += uint32_t(v.node->n_out);
+    }
+    cotangents_.resize(count);
   }
   bool needs(const Edge& e) {
     Visit* v = visit(e.node);
@@ -489,7 +557,7 @@ class Pass {
   }
 
   Tape* tape_;
-  Places places_;
+  Numbers<Record> places_;
   std::vector<Visit> visits_;
   std::vector<Ref<>> cotangents_;
   std::vector<uint32_t> residuals_;

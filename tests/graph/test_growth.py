@@ -283,9 +283,104 @@ def test_long_passes_have_to_come_back_more_often(compiler):
         assert _core.compile_info()["programs"] == (sighting >= 4)
 
 
-def test_passes_too_large_to_compile_are_not_remembered(compiler):
-    _gradient(1 << 17, tf.Variable(0.5))
-    assert _core.compile_info()["structures"] == 0
+def test_parts_of_a_long_pass_share_programs(compiler):
+    x = tf.Variable(0.5)
+    found = []
+    for n in (40_000, 160_000):
+        _core.clear_compiled()
+        _gradient(n, x)
+        found.append(_core.compile_info())
+    assert found[0]["structures"] == found[1]["structures"] <= 3
+    if _core.sightings_needed(0) == 2:  # the first and the last part came once
+        assert found[0]["programs"] == found[1]["programs"] == 1
+
+
+def _loop(w, table, x):
+    """Two states, weights that all iterations read, rows of a table."""
+    a, b = x, tf.ones_like(x)
+    middle = None
+    for k in range(1_500):
+        row = tf.gather(table, [k % 3])[0]
+        a, b = tf.tanh(a * w + row), b + 0.01 * a * row
+        if k == 700:
+            middle = a
+    return tf.reduce_sum(a * b), middle
+
+
+def _several_results(w, table, x):
+    for _ in range(900):
+        p, q, r = tf.unstack(tf.tanh(x * w), axis=0)
+        x = tf.stack([q, r * p, p + 0.5]) + table[0]
+    return tf.reduce_sum(x), x
+
+
+def _zeros_and_python(w, table, x):
+    @tf.custom_gradient
+    def own(v):
+        return v * 2.0, lambda g: g * 3.0
+
+    for k in range(2_500):
+        x = 0.5 * tf.sin(x * w) + tf.round(x) * 1e-3
+        if k == 5:
+            x = own(x) * 0.25
+    return tf.reduce_sum(x * table[1]), x
+
+
+def _complex(w, table, x):
+    z = tf.complex(x, x * 0.5)
+    for _ in range(1_500):
+        z = z * tf.complex(w, 0.1 * w) * 0.9 + tf.complex(table[0], x)
+    return tf.math.real(tf.reduce_sum(z)), z
+
+
+@pytest.mark.parametrize("program", [_loop, _several_results, _zeros_and_python, _complex])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_pass_in_parts_is_the_pass(compiler, program, persistent):
+    w = tf.Variable([0.3, -0.6, 0.9])
+    table = tf.Variable(np.linspace(-0.5, 0.5, 9, dtype=np.float32).reshape(3, 3))
+    x = tf.constant([0.1, 0.2, -0.4])
+    unused = tf.Variable(1.0)
+
+    def derivatives():
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(x)
+            y, middle = program(w, table, x)
+        sources = [w, table, x, unused, middle]
+        gradients = tape.gradient(y, sources)
+        if persistent:
+            gradients += tape.gradient(
+                [y, middle], sources, output_gradients=[tf.constant(2.0), tf.ones_like(middle)]
+            )
+        return [None if g is None else tf.convert_to_tensor(g).numpy() for g in gradients]
+
+    _core.set_compile(False)
+    expected = derivatives()
+    _core.set_compile(True)
+    for _ in range(5):
+        for got, wanted in zip(derivatives(), expected, strict=True):
+            assert (got is None) == (wanted is None)
+            if wanted is not None:
+                np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=1e-6)
+    assert _core.compile_info()["programs"] > 0
+
+
+def test_a_pass_in_parts_is_followed_by_outer_tapes(compiler):
+    x = tf.Variable([0.3, 0.7], dtype=tf.float64)
+
+    def second():
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                y = x * 1.0
+                for _ in range(3_000):
+                    y = y + 1e-3 * tf.sin(y)
+            g = inner.gradient(y, x)
+        return outer.gradient(g, x).numpy()
+
+    _core.set_compile(False)
+    expected = second()
+    _core.set_compile(True)
+    for _ in range(5):
+        np.testing.assert_allclose(second(), expected, rtol=1e-9)
 
 
 _CHILD = """
