@@ -75,6 +75,10 @@ these names. They change only with a line in the changelog; everything else belo
 - `made(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and the arrays of one.
 - `keys_of(places, sizes)`, `places_at(keys, sizes)`: places as single numbers in row-major order, and back.
 - `resized(images, height, width, method, antialias)`, `nearest(images, height, width)`: images in another size.
+- `read_between(pixels, sizes, places, order, mode, fill, start=None)`: arrays read between their elements.
+- `read_planes(planes, rows, columns, order, mode, fill)`: the same for planes of images.
+- `projected(transform, batch, height, width)`, `pixel_grid(height, width, dtype)`: where pixels come from under
+  projections; where they are.
 - `hue_and_range(rgb)`, `saturation_of(least, most)`, `coloured_with(hue, chroma, least)`: the steps between RGB and HSV.
 
 **Files**
@@ -135,6 +139,7 @@ _LATE = {
     "gradtape.distribute.replicas": "carriers",
     "gradtape.distribute.variables": "settling",
     "gradtape.image.colour": "coloured_with hue_and_range saturation_of",
+    "gradtape.image.projection": "pixel_grid projected read_between read_planes",
     "gradtape.image.resampling": "resized",
     "gradtape.image.resize": "nearest",
     "gradtape.io.framing": "crc32c",

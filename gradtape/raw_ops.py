@@ -17,6 +17,7 @@ import gradtape as _tf
 _REDUCED = "input>input_tensor axis keep_dims>keepdims"
 _SEGMENTS = "data segment_ids"
 _NORM = "x scale offset mean variance epsilon exponential_avg_factor data_format is_training"
+_PROJECTION = "images transforms output_shape interpolation fill_mode"
 _WINDOW = "ksize strides padding data_format"
 
 _TABLE: dict[str, str] = {
@@ -125,7 +126,11 @@ _TABLE: dict[str, str] = {
     "MaxPool3D": f"nn.max_pool3d input {_WINDOW}", "AvgPool3D": f"nn.avg_pool3d input {_WINDOW}",
     "LRN": "nn.local_response_normalization input depth_radius bias alpha beta",
     "InTopKV2": "math.in_top_k targets predictions k",
+    # images
+    "ImageProjectiveTransformV2": f"image.projection.projective_transform {_PROJECTION}",
+    "ImageProjectiveTransformV3": f"image.projection.projective_transform {_PROJECTION} fill_value",
 }  # fmt: skip
+__all__ = sorted(_TABLE)  # made when they are asked for
 
 
 def _axes_of_sums(s0: _Any, s1: _Any) -> tuple[_Any, _Any]:
@@ -283,4 +288,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_TABLE)
+    return __all__

@@ -56,8 +56,8 @@ def test_wrong_calls():
         tf.raw_ops.Add(1.0, 2.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
         tf.raw_ops.Add(x=1.0, z=2.0)
-    with pytest.raises(AttributeError, match="has no attribute 'ImageProjectiveTransformV3'"):
-        tf.raw_ops.ImageProjectiveTransformV3  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'ImageProjectiveTransform'"):
+        tf.raw_ops.ImageProjectiveTransform  # noqa: B018
 
 
 def test_gradients():

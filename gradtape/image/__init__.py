@@ -1,13 +1,14 @@
 """`tf.image`: resizing, cropping, colours, augmentation, measures of quality, boxes.
 
 In reading order: `geometry` (moving pixels), `filters`, `resampling` and `resize` (every way to resize is a
-product with two band matrices), `crops`, `colour`, `adjust`, `augment` and `distort` (random changes),
-`quality`, `boxes`. Image files are read in `gradtape/io/images.py`.
+product with two band matrices), `projection` (reading between pixels), `crops`, `colour`,
+`adjust`, `augment` and `distort` (random changes), `quality`, `boxes`. Image files are read in `gradtape/io/images.py`.
 """
 
 from __future__ import annotations
 
 from gradtape._src.base.calls import one_call_each
+from gradtape.image import projection as projection  # for `tf.raw_ops`
 from gradtape.image.adjust import (
     adjust_brightness,
     adjust_contrast,

@@ -1,78 +1,21 @@
-"""Images read between their pixels: `map_coordinates`, and the transforms of planes that use it."""
+"""Images read between their pixels: `map_coordinates`, and the transforms of planes.
+
+How they are read is `gradtape/image/projection.py`.
+"""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from keras.src.random.seed_generator import draw_seed
 
 import gradtape as tf
+from gradtape.backend import pixel_grid, projected, read_between, read_planes
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.image_layout import Layout, converted, exact, want_one_of, wide
 
 AFFINE_TRANSFORM_INTERPOLATIONS = {"nearest": 0, "bilinear": 1}
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
-
-# ---- values between pixels ----------------------------------------------------------------------
-
-
-def _index(place: Any, size: int, mode: str) -> tuple[Any, Any]:
-    """The pixel that stands at a whole number, and whether there is one (None if always)."""
-    if mode == "constant":
-        inside = tf.logical_and(place >= 0, place <= size - 1)
-        return tf.cast(tf.where(inside, place, tf.zeros_like(place)), tf.int32), inside
-    if mode == "nearest":
-        place = tf.clip_by_value(place, 0, size - 1)
-    elif mode == "wrap":
-        place = tf.math.floormod(place, size)
-    elif mode == "reflect":  # d c b a | a b c d | d c b a
-        place = tf.math.floormod(place, 2 * size)
-        place = tf.minimum(place, 2 * size - 1 - place)
-    else:  # mirror: d c b | a b c d | c b a
-        turn = max(2 * (size - 1), 1)
-        place = tf.math.floormod(place, turn)
-        place = tf.minimum(place, turn - place) if size > 1 else tf.zeros_like(place)
-    return tf.cast(place, tf.int32), None
-
-
-def _neighbours(place: Any, size: int, order: int, mode: str) -> list[tuple]:
-    """The pixels along an axis that make a value: index, whether there is one, weight."""
-    if order == 0:
-        return [(*_index(tf.floor(place + 0.5), size, mode), None)]
-    low = tf.floor(place)
-    part = place - low
-    return [(*_index(low, size, mode), 1 - part), (*_index(low + 1, size, mode), part)]
-
-
-def _read(pixels: Any, sizes: Any, places: list, order: int, mode: str, fill: Any, start: Any = None) -> Any:
-    """Values of `pixels` at `places`.
-
-    Args:
-      pixels: floats `[..., number of pixels]`: the pixels of arrays of the shape `sizes`, one array after
-        the other.
-      places: for each axis where to read, in pixels; all of one shape, which the result has after `...`.
-      start: the number of the first pixel of the array to read, for each place.
-    """
-    # NaN lies outside.
-    places = [tf.where(tf.math.is_finite(p), p, tf.constant(-2, p.dtype)) for p in places]
-    axes = [_neighbours(p, n, order, mode) for p, n in zip(places, sizes, strict=True)]
-    out = None
-    for corner in itertools.product(*axes):
-        index, there, weight = None, None, None
-        for (at, inside, part), size in zip(corner, sizes, strict=True):
-            index = at if index is None else index * size + at
-            if inside is not None:
-                there = inside if there is None else tf.logical_and(there, inside)
-            if part is not None:
-                weight = part if weight is None else weight * part
-        value = tf.gather(pixels, index if start is None else index + start, axis=pixels.ndim - 1)
-        if there is not None:
-            value = tf.where(there, value, fill)
-        if weight is not None:
-            value = value * weight
-        out = value if out is None else out + value
-    return out
 
 
 def _as_before(y: Any, dtype: Any) -> Any:
@@ -104,38 +47,19 @@ def map_coordinates(
     y = exact(x)
     places = tf.unstack(tf.cast(at, y.dtype))
     fill = convert_to_tensor(fill_value, y.dtype.name)
-    return _as_before(_read(tf.reshape(y, [-1]), x.shape, places, order, fill_mode, fill), x.dtype)
+    return _as_before(read_between(tf.reshape(y, [-1]), x.shape, places, order, fill_mode, fill), x.dtype)
 
 
 def _planes(images: Any, ys: Any, xs: Any, interpolation: str, mode: str, fill_value: Any) -> Any:
     """Images `[channels, batch, height, width]` read at places `[batch, ...]`."""
     x = exact(images)
-    channels, batch, height, width = x.shape
-    start = tf.reshape(tf.range(batch) * (height * width), [batch, *[1] * (ys.ndim - 1)])
-    pixels = tf.reshape(x, [channels, batch * height * width])
     fill = convert_to_tensor(fill_value, x.dtype.name)
-    places = [tf.cast(ys, x.dtype), tf.cast(xs, x.dtype)]
     order = AFFINE_TRANSFORM_INTERPOLATIONS[interpolation]
-    return _as_before(_read(pixels, (height, width), places, order, mode, fill, start), images.dtype)
-
-
-def _grid(height: int, width: int, dtype: Any) -> tuple[Any, Any]:
-    """The rows `[height, 1]` and columns `[1, width]` of pixels."""
-    return tf.range(height, dtype=dtype)[:, None], tf.range(width, dtype=dtype)[None]
+    y = read_planes(x, tf.cast(ys, x.dtype), tf.cast(xs, x.dtype), order, mode, fill)
+    return _as_before(y, images.dtype)
 
 
 # ---- transforms of planes -----------------------------------------------------------------------
-
-
-def _projected(transform: Any, batch: int, height: int, width: int) -> tuple[Any, Any]:
-    """Where the pixels come from under transforms `[batch or 1, 8]`, as rows and columns."""
-    y, x = _grid(height, width, transform.dtype)
-    a0, a1, a2, b0, b1, b2, c0, c1 = (v[:, None, None] for v in tf.unstack(transform, num=8, axis=1))
-    scale = c0 * x + c1 * y + 1
-    shape = [batch, height, width]
-    rows = (b0 * x + b1 * y + b2) / scale
-    columns = (a0 * x + a1 * y + a2) / scale
-    return tf.broadcast_to(rows, shape), tf.broadcast_to(columns, shape)
 
 
 def affine_transform(
@@ -158,7 +82,7 @@ def affine_transform(
     layout = Layout(images, data_format)
     x = layout.planes(images)
     transform = wide(tf.reshape(transform, [-1, transform.shape[-1]]))
-    rows, columns = _projected(transform, *x.shape[1:])
+    rows, columns = projected(transform, *x.shape[1:])
     return layout.from_planes(_planes(x, rows, columns, interpolation, fill_mode, fill_value))
 
 
@@ -188,7 +112,7 @@ def perspective_transform(
     layout = Layout(images, data_format)
     x = layout.planes(images)
     points = [tf.reshape(p, [-1, 4, 2]) for p in (start, end)]
-    rows, columns = _projected(compute_homography_matrix(*points), *x.shape[1:])
+    rows, columns = projected(compute_homography_matrix(*points), *x.shape[1:])
     return layout.from_planes(_planes(x, rows, columns, interpolation, "constant", fill_value))
 
 
@@ -229,7 +153,7 @@ def elastic_transform(
     numbers = tf.bitcast(convert_to_tensor(draw_seed(seed), "uint32"), tf.int32)
     noise = tf.cast(tf.random.stateless_normal([2, batch, height, width], numbers), dtype) * sigma
     moved = alpha * tf.matmul(tf.matmul(_smoothing(height, sigma), noise), _smoothing(width, sigma))
-    rows, columns = _grid(height, width, dtype)
+    rows, columns = pixel_grid(height, width, dtype)
     return layout.from_planes(
         _planes(x, rows + moved[1], columns + moved[0], interpolation, fill_mode, fill_value)
     )

@@ -16,6 +16,7 @@ from art.estimators.classification import (  # noqa: E402
     KerasClassifier,
     TensorFlowV2Classifier,
 )
+from art.preprocessing.expectation_over_transformation import EoTImageRotationTensorFlow  # noqa: E402
 
 PIXELS, CLASSES = 8, 4
 
@@ -112,7 +113,11 @@ ATTACKS = {
     "spatial": lambda c: evasion.SpatialTransformation(
         c, max_translation=10, num_translations=2, max_rotation=20, num_rotations=2, **QUIET
     ),
-}
+    "wasserstein": lambda c: evasion.Wasserstein(
+        c, eps=0.3, eps_step=0.1, max_iter=3, conjugate_sinkhorn_max_iter=20, projected_sinkhorn_max_iter=20,
+        regularization=100, batch_size=3, **QUIET,
+    ),
+}  # fmt: skip
 BY_QUERIES = {
     "boundary": "tape",
     "hop_skip_jump": "tape",
@@ -150,6 +155,25 @@ def test_attacks_that_draw_anew_each_time(attack):
     there = np.abs(found - x).max(axis=(1, 2, 3)) > 1e-6
     assert there.any()
     assert np.all((c.predict(found).argmax(1) != c.predict(x).argmax(1))[there])
+
+
+@pytest.mark.parametrize("rotation", [0.0, 22.5])
+def test_adversarial_patch(rotation):
+    x, y = images(), np.eye(CLASSES)[[0] * 6]
+    attack = evasion.AdversarialPatch(
+        with_tape(), rotation_max=rotation, scale_min=0.3, scale_max=0.9, learning_rate=0.5, max_iter=8, batch_size=6,
+        patch_shape=(PIXELS, PIXELS, 1), verbose=False,
+    )  # fmt: skip
+    patch, mask = attack.generate(x, y)
+    there = attack.apply_patch(x, scale=0.5, patch_external=patch)
+    agree(f"patch {rotation}", [*moved(0.5, patch), mask.sum(), *moved(x, there)])
+
+
+def test_expectation_over_rotations():
+    turned, _ = EoTImageRotationTensorFlow(nb_samples=2, clip_values=(0, 1), angles=20.0).forward(
+        tf.constant(images(2)), None
+    )
+    agree("turned", moved(np.repeat(images(2), 2, axis=0), turned))
 
 
 def test_targeted_attacks():
@@ -259,6 +283,8 @@ def test_metrics():
     c = with_tape()
     x = images()
     agree("loss_sensitivity", metrics.loss_sensitivity(c, x, np.eye(CLASSES)[[0] * 6]))
+    agree("clever_u", metrics.clever_u(with_keras(), x[0], 3, 4, 5.0, norm=2, pool_factor=3, verbose=False))
+    agree("clever_t", metrics.clever_t(with_keras(), x[0], 1, 3, 4, 5.0, norm=2, pool_factor=3))
     agree("robustness", metrics.empirical_robustness(c, x, "fgsm", {"eps_step": 0.1, "eps": 1.0}))
 
 
@@ -287,6 +313,8 @@ EXPECTED = {
     "class_gradient-tape": [143.7345, 169.9877, 122.9118, 177.7572],
     "class_gradient_1-keras": [1.537914],
     "class_gradient_1-tape": [169.9877],
+    "clever_t": [0.4738577],
+    "clever_u": [0.1890274],
     "deepfool-keras": [0.4351293, 9.943077, 0.0816651],
     "deepfool-tape": [0.2067066, 5.626245, -0.0296405],
     "distilled": [0.06331135, 0.9212373, 0.01544013, 1.122469e-05, 0.1424777, 0.7704706, 0.08677302, 0.0002786718],
@@ -314,6 +342,8 @@ EXPECTED = {
     "momentum-keras": [0.1, 15.75217, 0.211842],
     "newtonfool-keras": [0.0576171, 2.002439, 0.0409556],
     "newtonfool-tape": [0.0549315, 2.096379, 0.0953036],
+    "patch 0.0": [0.5, 29.56815, 15.10785, 32, 0.9477769, 76.5666, 2.324746],
+    "patch 22.5": [0.5, 29.2355, 14.25089, 32, 0.9249525, 75.97369, 3.423674],
     "pgd-keras": [0.1, 14.87217, -0.1125556],
     "pgd-tape": [0.1, 14.87217, -0.1125556],
     "pgd_l2_numpy-keras": [0.3847844, 12.68819, 0.0266223],
@@ -338,7 +368,10 @@ EXPECTED = {
     "targeted_pgd": [0.2, 50.63288, -0.2110596],
     "thermometer": [936],
     "trainer": [2.387755, 0.684719, 3.611674, 2.199645, 3.466675, 0.3598824, 4.347947, 1.230131],
+    "turned": [0.9374745, 34.2227, -3.454761],
     "universal-keras": [0.3, 42.06647, -0.74123],
     "universal-tape": [0.3, 42.06647, -0.74123],
     "virtual-keras": [0.1416547, 4.746017, 0.0707918],
+    "wasserstein-keras": [0.8660458, 26.13118, 0.9815642],
+    "wasserstein-tape": [0.572454, 15.63645, 0.1664898],
 }  # fmt: skip
