@@ -472,7 +472,7 @@ class _Reader:
         key = content["key"]
         if key not in self._variables:
             made = Variable(self._tensor(key), trainable=expect(content["trainable"], bool))
-            made._name = expect(content["name"], str)
+            made._handle_name = expect(content["name"], str)
             self._variables[key] = made
         return self._variables[key]
 

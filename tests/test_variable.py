@@ -298,7 +298,7 @@ def test_methods_of_version_1():
     with pytest.raises(tf.errors.OutOfRangeError, match="Reached limit of 2"):
         v.count_up_to(2)
     v.load(7)
-    assert int(v) == 7 and v.name == "n:0" and type(v) is tf.Variable
+    assert int(v) == 7 and v.name == "n:0" and type(v) is type(tf.Variable(0))
     assert isinstance(v, tf.compat.v1.Variable) and not isinstance(1, tf.compat.v1.Variable)
     for method in (v.eval, v.to_proto):
         with pytest.raises(RuntimeError, match="not supported when eager execution is enabled"):
@@ -348,10 +348,107 @@ def test_a_class_may_be_a_variable_and_an_abstract_class():
         @abc.abstractmethod
         def label(self): ...
 
-    class Both(tf.Variable, Named):
+    class Both(type(tf.Variable(0.0)), Named):
         def label(self):
             return "both"
 
     v = Both(2.0)
     assert isinstance(v, tf.Variable) and isinstance(v, Named) and v.label() == "both" and v + 1.0 == 3.0
     assert not isinstance(tf.constant(1.0), tf.Variable)
+
+
+class Composed(tf.Variable):
+    """A variable without a value of its own, as classes that derive from tf.Variable are in TensorFlow."""
+
+    shape, dtype, trainable, name = tf.TensorShape([2]), tf.float64, True, "composed"
+
+    def __init__(self, part):
+        self.part = part  # without the constructor of tf.Variable
+
+    def value(self):
+        return 1.0 - self.part
+
+
+def test_a_subclass_of_variables_has_the_value_it_computes():
+    part = tf.Variable([0.25, 0.5], dtype=tf.float64)
+    v = Composed(part)
+    assert isinstance(v, tf.Variable) and not isinstance(v, type(part))
+    x = tf.constant([2.0, 4.0], tf.float64)
+    for got, expected in [
+        (v + 1, [1.75, 1.5]), (1 - v, [0.25, 0.5]), (x * v, [1.5, 2.0]), (v * x, [1.5, 2.0]), (-v, [-0.75, -0.5]),
+        (v[0], 0.75), (v / v, [1, 1]), (v > 0.6, [True, False]), (v == 0.75, [True, False]), (tf.sqrt(v * v), [0.75, 0.5]),
+        (tf.add(v, v), [1.5, 1.0]), (tf.stack([v, x]), [[0.75, 0.5], [2, 4]]), (tf.convert_to_tensor(v), [0.75, 0.5]),
+        (tf.reduce_sum(v), 1.25), (v.read_value(), [0.75, 0.5]), (v.numpy(), [0.75, 0.5]), (v[None] @ x[:, None], [[3.5]]),
+        (tf.convert_to_tensor([v[0], 2.0]), [0.75, 2.0]), (tf.experimental.numpy.asarray(v), [0.75, 0.5]),
+    ]:  # fmt: skip
+        np.testing.assert_array_equal(got, expected)
+    assert tf.add(v, v).dtype is tf.float64 and v.get_shape() == [2] and "composed" in repr(v)
+    part.assign([0.0, 1.0])
+    np.testing.assert_array_equal(v + 0, [1.0, 0.0])
+    with pytest.raises(ValueError, match="float32"):
+        tf.convert_to_tensor(v, tf.float32)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(v)
+    assert v.ref() in {v.ref()}
+
+
+def test_gradients_reach_what_a_subclass_of_variables_is_computed_of():
+    part = tf.Variable([0.25, 0.5], dtype=tf.float64)
+    v = Composed(part)
+
+    def square(x):
+        return tf.reduce_sum(v * v * x)
+
+    for f in (square, tf.function(square)):
+        for _ in range(3):
+            with tf.GradientTape() as tape:
+                y = f(tf.constant(3.0, tf.float64))
+            assert [w is part for w in tape.watched_variables()] == [True]
+            np.testing.assert_allclose(tape.gradient(y, part), [-4.5, -3.0])
+        part.assign([0.0, 0.0])
+        np.testing.assert_allclose(f(tf.constant(1.0, tf.float64)), 2.0)
+        part.assign([0.25, 0.5])
+
+
+def test_a_subclass_of_variables_without_methods_of_its_own_is_abstract():
+    class Empty(tf.Variable):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Empty has no value of its own"):
+        Empty(2.0)
+    with pytest.raises(NotImplementedError):
+        Empty(name="v")
+    made = Empty.__new__(Empty)
+    for use in (lambda: made.value(), lambda: made.assign(1.0), lambda: made.shape, lambda: made + 1.0):
+        with pytest.raises(NotImplementedError):
+            use()
+
+
+def test_subclasses_of_variables_in_modules_and_creator_scopes():
+    class Held(tf.Variable):
+        def __init__(self, value, trainable, name):
+            self.tensor = tf.convert_to_tensor(value)
+            self._trainable, self._name = trainable, name
+
+        shape = property(lambda self: self.tensor.shape)
+        dtype = property(lambda self: self.tensor.dtype)
+        trainable = property(lambda self: self._trainable)
+        name = property(lambda self: self._name)
+
+        def value(self):
+            return self.tensor
+
+        def assign(self, value):
+            self.tensor = tf.convert_to_tensor(value, self.dtype)
+
+    def make(next_creator, **kwargs):
+        return Held(kwargs["initial_value"], kwargs["trainable"] is not False, kwargs["name"])
+
+    module = tf.Module()
+    with tf.variable_creator_scope(make):
+        module.w = tf.Variable([1.0, 2.0], name="w")
+        module.n = tf.Variable(1.0, trainable=False, name="n")
+    assert type(module.w) is Held and [v.name for v in module.variables] == ["n", "w"]
+    assert [v.name for v in module.trainable_variables] == ["w"]
+    module.w.assign([3.0, 4.0])
+    np.testing.assert_array_equal(module.w * module.n, [3.0, 4.0])

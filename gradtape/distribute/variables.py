@@ -18,7 +18,13 @@ from gradtape._src.base.contexts import aside, unrecorded
 from gradtape._src.control import collective, replicated
 from gradtape._src.graph.trace import Trace
 from gradtape._src.state import scatters
-from gradtape._src.state.variable import Variable, VariableAggregation, VariableSynchronization, rebuild
+from gradtape._src.state.variable import (
+    ResourceVariable,
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+    rebuild,
+)
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 from gradtape.distribute import reductions
 from gradtape.distribute.reductions import ReduceOp
@@ -62,7 +68,7 @@ def _made_once(strategy: Strategy, next_creator: Callable, given: Sequence[dict]
 def adopt(strategy: Strategy, variable: Any) -> Any:
     """Makes a variable one of the strategy's."""
     variable._distribute_strategy = strategy
-    if strategy.num_replicas_in_sync == 1 or variable.__class__ is not Variable:
+    if strategy.num_replicas_in_sync == 1 or variable.__class__ is not ResourceVariable:
         return variable
     if strategy._group.size > 1:
         with aside():
@@ -86,7 +92,7 @@ def _with_copies(variable: Any, kind: type[SyncOnReadVariable]) -> Any:
     return variable
 
 
-class DistributedVariable(Variable):
+class DistributedVariable(ResourceVariable):
     """A variable of a strategy with several replicas."""
 
     _distribute_strategy: Any

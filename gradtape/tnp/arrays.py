@@ -36,20 +36,23 @@ def _dtype(x: Any) -> np.dtype:
     return np.dtype(dtypes.as_dtype(x.dtype).as_numpy_dtype)
 
 
+def _is_tensor(x: Any) -> bool:
+    """Whether a value is a tensor, or says itself which one it is."""
+    return isinstance(x, (_core.Tensor, _core.Variable)) or hasattr(type(x), "__tf_tensor__")
+
+
 def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
     """The type in which values meet."""
-    known = (_dtype(a) if isinstance(a, (_core.Tensor, _core.Variable)) else a for a in arrays_and_dtypes)
+    known = (_dtype(array(a)) if _is_tensor(a) else a for a in arrays_and_dtypes)
     known = (a.as_numpy_dtype if isinstance(a, dtypes.DType) else a for a in known)
     return dtypes.from_numpy(np.result_type(*known))
 
 
 def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
     """A tensor: of floats float64, of integers int64, unless it has a type already."""
-    if isinstance(val, (_core.Tensor, _core.Variable)):
+    if _is_tensor(val):
         out = tf.convert_to_tensor(val)
-    elif isinstance(val, (list, tuple)) and builtins.any(
-        isinstance(v, (_core.Tensor, _core.Variable)) for v in tf.nest.flatten(val)
-    ):
+    elif isinstance(val, (list, tuple)) and builtins.any(map(_is_tensor, tf.nest.flatten(val))):
         out = tf.stack(meet(*map(array, val)))
     else:
         plain = np.asarray(val)

@@ -59,12 +59,11 @@ def _item(native: Callable) -> Callable:
     return method
 
 
-def _rows(native: Callable | None, item: Callable) -> Callable:
+def _rows(native: Callable, item: Callable) -> Callable:
     """`iter(x)`: Python's own would ask `x[key]` for rows until there is an IndexError, which is another error there."""
 
     def method(self: Any) -> Any:
-        if native is not None:
-            native(self)  # refuses scalars, and tensors of a trace
+        native(self)  # refuses scalars, and tensors of a trace
         return (item(self, i) for i in range(len(self)))
 
     return method
@@ -139,5 +138,6 @@ def _take_over(kind: Any) -> None:
     for name, function in _COMPARISONS.items():
         special = f"__{name}__"
         setattr(kind, special, _operator(_FUNCTIONS[function], getattr(kind, special), False))
-    kind.__iter__ = _rows(getattr(kind, "__iter__", None), kind.__getitem__)
+    if kind is not _core.Variable:  # a variable goes through the rows of its value
+        kind.__iter__ = _rows(kind.__iter__, kind.__getitem__)
     kind.__getitem__ = _item(kind.__getitem__)

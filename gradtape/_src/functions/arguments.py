@@ -22,7 +22,7 @@ from gradtape._src.base.shape import TensorSpec
 from gradtape._src.functions import kinds
 from gradtape._src.functions.kinds import CastError, Source, VariableSpec
 from gradtape._src.graph.calls import Static
-from gradtape._src.state.variable import Variable
+from gradtape._src.state.variable import ResourceVariable
 from gradtape._src.tensors import conversion
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -201,7 +201,7 @@ class Given:
     def _part(self, x: Any, pinned: Sequence[Any]) -> Any:
         if isinstance(x, _core.Tensor):
             return "tensor", x.dtype._code
-        if type(x) is Variable and not any(x is p for p in pinned):
+        if type(x) is ResourceVariable and not any(x is p for p in pinned):
             k = self.number_of(x)
             if k is None:
                 k = len(self.variables)

@@ -1,9 +1,12 @@
 """`Variable`: a value that programs change and tapes watch.
 
-Its native part (`core/py/variable_type.cpp`) holds the value, reads it for the tape and changes
-it in place where nothing else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`, `shape`,
-`dtype`, `trainable` and all operators are there. This file holds construction, text
-and what Python expects of an object; `scatters.py` changes of parts of the value.
+`tf.Variable(...)` makes a `ResourceVariable`. Its native part (`core/py/variable_type.cpp`) holds the value, reads it
+for the tape and changes it in place where nothing else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`,
+`shape`, `dtype`, `trainable` and all operators are there. `Variable` is what there is besides: construction, text and
+what Python expects of an object; `scatters.py` has changes of parts of the value.
+
+A class that derives from `Variable` itself has no native part, as in TensorFlow: its objects are variables by name
+and say themselves what their value is (`value`), where they are used as tensors.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,13 +59,41 @@ class _VariableType(abc.ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is Variable and scopes.creators.now():
+        if cls is not Variable:
+            return type.__call__(cls, *args, **kwargs)
+        if scopes.creators.now():
             kwargs = dict(_DEFAULTS, **dict(zip(_DEFAULTS, args, strict=False)), **kwargs)
-            return scopes.create_variable(super().__call__, **kwargs)
-        return super().__call__(*args, **kwargs)
+            return scopes.create_variable(ResourceVariable, **kwargs)
+        return type.__call__(ResourceVariable, *args, **kwargs)
 
 
-class Variable(Scatters, _core.Variable, metaclass=_VariableType):
+def _of_subclass(self: Any) -> Any:
+    raise NotImplementedError(
+        f"{type(self).__name__} has no value of its own: it is a subclass of tf.Variable, which is abstract. Hint: define "
+        "value(), shape, dtype and what else is used of it, or let the class have a tf.Variable."
+    )
+
+
+def _abstract(name: str) -> Any:
+    """What the native part has by this name, for a class that has none: it says so."""
+    native = getattr(_core.Variable, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _of_subclass(self)
+
+    method.__name__, method.__doc__ = name, native.__doc__
+    return method if callable(native) else property(method, doc=native.__doc__)
+
+
+# Type checkers take every variable for one with a native part.
+if TYPE_CHECKING:
+    _Base = _core.Variable
+    _Native: Any
+else:
+    _Base, _Native = object, _core.Variable
+
+
+class Variable(Scatters, _Base, metaclass=_VariableType):
     """A tensor whose value can be changed; trainable ones are watched by every tape.
 
     >>> import gradtape as tf
@@ -89,9 +120,8 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
       ValueError: if there is no initial value, or it does not fit `dtype` or `shape`.
     """
 
+    __slots__ = ()
     __array_priority__ = 100
-    # `trainable` cannot be set in TensorFlow, so programs that freeze variables set what is behind it there.
-    _trainable = _core.Variable.trainable
 
     def __init__(
         self,
@@ -115,6 +145,8 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
                 f"variable_def={variable_def!r},\ninitial_value={initial_value!r}. Hint: gradtape reads no VariableDefs."
             )
         if initial_value is None:
+            if not isinstance(self, ResourceVariable):
+                _of_subclass(self)
             raise ValueError(
                 "The `initial_value` arg to `tf.Variable` must be specified except when you are not "
                 "providing a "
@@ -140,7 +172,7 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
         if shape is not None:
             self._declare(shape)
         self.trainable = True if trainable is None else trainable
-        self._name = f"{scopes.current_scope()}{'Variable' if name is None else name}:0"
+        self._handle_name = f"{scopes.current_scope()}{'Variable' if name is None else name}:0"
         if constraint is not None:
             self._constraint = constraint
         if synchronization is not VariableSynchronization.AUTO:
@@ -170,7 +202,7 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
     @property
     def name(self) -> str:
         """The name with its scopes, `"scope/name:0"`."""
-        return self._name
+        return self._handle_name
 
     @property
     def constraint(self) -> Callable | None:
@@ -224,7 +256,7 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
 
     @property
     def _shared_name(self) -> str:
-        return self._name[:-2]
+        return self._handle_name[:-2]
 
     @property
     def _unique_id(self) -> str:
@@ -259,9 +291,7 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
     def value(self) -> _core.Tensor:
         """The current value as a new tensor: gradients reach the variable through it, and
         can be asked for with respect to it."""
-        if not _core.is_recording():
-            return self._read()
-        return ops.identity(self._read())
+        return _of_subclass(self)
 
     def read_value(self) -> _core.Tensor:
         """As `value`."""
@@ -319,10 +349,39 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
         return iter(self._read())
 
     def __repr__(self) -> str:
-        start = f"<tf.Variable '{self._name}' shape={self.shape} dtype={self.dtype.name}"
+        start = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}"
         if self.is_stand_in or _core.current_trace() is not None:
             return start + ">"
         return f"{start}, numpy={numpy_text(self._read(), True)}>"
+
+    # What the native part has; the rest is up to a class without it.
+
+    if not TYPE_CHECKING:
+        assign, assign_add, assign_sub = map(_abstract, ("assign", "assign_add", "assign_sub"))
+        shape, dtype, trainable = map(_abstract, ("shape", "dtype", "trainable"))
+        _set, _put, _scatter, _update = map(_abstract, ("_set", "_put", "_scatter", "_update"))
+        _value_shape = property(lambda self: self.shape)
+        _declared = None
+        _uid = property(id)
+
+        def __hash__(self) -> int:
+            raise TypeError("Variable is unhashable. Instead, use variable.ref() as the key.")
+
+        def numpy(self) -> Any:
+            """The value as a NumPy array (a copy) or NumPy scalar."""
+            return self._read().numpy()
+
+        def _read(self) -> _core.Tensor:
+            return conversion.as_tensor(self.value())
+
+        _peek = _read
+
+        def _touch(self) -> None:
+            pass
+
+        def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> _core.Tensor:
+            t = self._read()
+            return t if dtype is None or t.dtype is dtype else conversion.convert(t, dtype._code)
 
     # ---- changing -----------------------------------------------------------------------------
 
@@ -342,7 +401,7 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
             )
         if not self.shape.is_compatible_with(value.shape):
             raise ValueError(
-                f"Cannot assign value to variable '{self._name}': Shape mismatch. The variable shape "
+                f"Cannot assign value to variable '{self._handle_name}': Shape mismatch. The variable shape "
                 f"{self.shape}, and the "
                 f"assigned value shape {value.shape} are incompatible."
             )
@@ -388,7 +447,7 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
     def _state(self) -> tuple[Any, ...]:
         declared = None if self._declared is None else self._declared
         return (
-            self._name,
+            self._handle_name,
             self.trainable,
             declared,
             self._constraint,
@@ -398,6 +457,31 @@ class Variable(Scatters, _core.Variable, metaclass=_VariableType):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuild, (type(self), self._peek(), *self._state())
+
+
+def _operator(name: str) -> Callable:
+    def operator(self: Any, *args: Any) -> Any:
+        return getattr(_core.Tensor, name)(self._read(), *args)
+
+    operator.__name__ = name
+    return operator
+
+
+for _name in _core.Tensor.OVERLOADABLE_OPERATORS:
+    setattr(Variable, _name, _operator(_name))
+
+
+# The native part comes first: of what both have, it is its part that counts, and Python calls it without a frame.
+class ResourceVariable(_Native, Variable):
+    """A variable with a value: what `tf.Variable(...)` makes."""
+
+    # `trainable` cannot be set in TensorFlow, so programs that freeze variables set what is behind it there.
+    _trainable = _core.Variable.trainable
+
+    def value(self) -> _core.Tensor:
+        if not _core.is_recording():
+            return self._read()
+        return ops.identity(self._read())
 
 
 # The arguments in TensorFlow's order, as `variable_creator_scope` hands them on.
@@ -429,9 +513,10 @@ def rebuild(
     aggregation: VariableAggregation,
 ) -> Variable:
     """A variable from its parts: without constructor, which would add the open scope to the name."""
+    cls = ResourceVariable if cls is Variable else cls
     v = cls.__new__(cls)
     v._set(value)
-    v._name, v.trainable, v._declared = name, trainable, declared
+    v._handle_name, v.trainable, v._declared = name, trainable, declared
     v._constraint, v._synchronization, v._aggregation = constraint, synchronization, aggregation
     return v
 
@@ -441,9 +526,13 @@ def stand_in(variable: Variable) -> Variable:
 
     It has the value of the other one until `forget_values`: what is made while tracing may begin with it.
     """
-    made: Any = Variable.__new__(Variable)
+    made: Any = ResourceVariable.__new__(ResourceVariable)
     made._set(variable._peek())
-    made._name, made.trainable, made._declared = variable._name, variable.trainable, variable._declared
+    made._handle_name, made.trainable, made._declared = (
+        variable._handle_name,
+        variable.trainable,
+        variable._declared,
+    )
     made.is_stand_in = True
     for attribute in ("_constraint", "_synchronization", "_aggregation"):
         if attribute in vars(variable):
