@@ -34,7 +34,7 @@ MODULES = {
     "__internal__.tracking": "code tracking",
     "__internal__.train": "code mixed_precision",
     "__internal__.types": "code core_types",
-    "__operators__": "getitem=Tensor.__getitem__ ragged_getitem=RaggedTensor.__getitem__",
+    "__operators__": "code operators; ragged_getitem=RaggedTensor.__getitem__",
     "compiler.tf2xla.python.xla": "code xla",
     "core.framework.attr_value_pb2": "",
     "core.protobuf.cluster_pb2": "in train",

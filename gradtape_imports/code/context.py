@@ -28,6 +28,9 @@ class _Context:
     def ensure_initialized(self) -> None:
         """Nothing to do."""
 
+    def clear_kernel_cache(self) -> None:
+        """Nothing to do: programs go with what they were made for."""
+
 
 _context = _Context()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gradtape import _core
+from gradtape_imports.code.operators import give_operators
 
 T = TypeVar("T", bound=Callable)
 _everywhere: list[GlobalOpDispatcher] = []
@@ -35,13 +37,17 @@ class GlobalOpDispatcher:
         return self.NOT_SUPPORTED
 
     def register(self) -> None:
-        """From now on."""
+        """From now on.
+
+        TensorFlow asks dispatchers when a function has failed. Here functions look for instances of known classes
+        (`tensors/dispatch.py`), so that calls on tensors cost nothing: those of Keras 2, whose dispatcher is the only one
+        of this kind that was seen, are its symbolic inputs.
+        """
         _everywhere.append(self)
-
-
-def taken_by(cls: type) -> None:
-    """Calls of public functions with instances of `cls` among their arguments ask the dispatchers."""
-    _core.take_calls(cls, _handled)
+        symbols = getattr(sys.modules[type(self).__module__], "keras_tensor", None)
+        if symbols is not None:
+            _core.take_calls(symbols.KerasTensor, _handled)
+            give_operators(symbols.KerasTensor, _handled)
 
 
 def _handled(op: Any, args: tuple, kwargs: dict) -> Any:

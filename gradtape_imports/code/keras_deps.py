@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape_imports.code.func_graph import FuncGraph as FuncGraph
@@ -38,3 +39,9 @@ def register_load_model_function(function: Callable) -> None:
 def register_loss_scale_wrapper(optimizer: type, wrapper: Callable, wrapped: type | None = None) -> None:
     """Notes how optimizers of Keras 2 are wrapped for mixed precision."""
     registered["loss_scale"] = (optimizer, wrapper, wrapped)
+
+
+@contextlib.contextmanager
+def load_context(options: Any) -> Iterator[None]:
+    """A block in which a model is read with some options: files are read one way here."""
+    yield

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from gradtape.backend import OneCall
+
 
 class TFDecorator:
     """What is noted about a decorated function."""
@@ -40,7 +42,7 @@ def unwrap(maybe: Any) -> tuple[list[TFDecorator], Any]:
     while True:
         noted = getattr(maybe, "_tf_decorator", None)
         if not isinstance(noted, TFDecorator):
-            return decorators, maybe
+            return decorators, maybe.__wrapped__ if isinstance(maybe, OneCall) else maybe
         decorators.append(noted)
         maybe = noted.decorated_target
 

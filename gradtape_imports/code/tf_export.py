@@ -5,9 +5,12 @@ Keras 2 finds what is stored in its files by these names, so those that it gives
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gradtape as tf
+from gradtape._src import ops
+from gradtape_imports.code import operators
 
 _NAMES = "_keras_api_names"
 _symbols: dict[str, Any] = {}
@@ -16,10 +19,35 @@ _symbols: dict[str, Any] = {}
 def get_canonical_name_for_symbol(
     symbol: Any, api_name: str = "tensorflow", add_prefix_to_v1_names: bool = False
 ) -> Any:
-    """The name under which Keras or TensorFlow shows something; of Keras, None if it shows no such thing."""
+    """The name under which Keras or TensorFlow shows something; None if it shows no such thing."""
     if api_name == "keras":
         return vars(symbol).get(_NAMES, [None])[0] if hasattr(symbol, "__dict__") else None
-    return getattr(symbol, "__name__", None)
+    return _names_of_ops().get(id(symbol)) or _name_in_namespace(symbol)
+
+
+@functools.cache
+def _names_of_ops() -> dict[int, str]:
+    """The names of public functions by their ids; of several, that in a mathematical namespace, as in TensorFlow."""
+    spaces = ("math", "nn", "linalg")
+
+    def order(name: str) -> tuple[int, int]:
+        space = name.rpartition(".")[0]
+        return spaces.index(space) if space in spaces else len(spaces), len(name)
+
+    found: dict[int, str] = {}
+    for name in sorted(ops.PUBLIC, key=order):
+        found.setdefault(id(ops.PUBLIC[name]), name)
+    return found
+
+
+def _name_in_namespace(symbol: Any) -> str | None:
+    """The name of a function of Python: `image.resize`, `__operators__.add`."""
+    home, name = (getattr(symbol, key, None) or "" for key in ("__module__", "__name__"))
+    space = "__operators__" if home == operators.__name__ else home.partition(".")[2].partition(".")[0]
+    for full in (f"{space}.{name}", name, f"debugging.{name}"):
+        if name and get_symbol_from_name(full) is symbol:
+            return full
+    return None
 
 
 class tf_export:
@@ -54,7 +82,7 @@ def get_symbol_from_name(name: str) -> Any:
     """What Keras or TensorFlow shows under a name, `keras.layers.Dense` or `math.add`; None if there is nothing."""
     if name in _symbols or "keras." in name:
         return _symbols.get(name)
-    found: Any = tf
-    for part in name.removeprefix("tf.").split("."):
+    found: Any = operators if name.startswith("__operators__.") else tf
+    for part in name.removeprefix("tf.").removeprefix("__operators__.").split("."):
         found = getattr(found, part, None)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import types
 from collections import namedtuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from gradtape_imports.code import (
     func_graph,
     nest,
     operator_addition,
+    operators,
     smart_cond,
     tf_export,
     tf_inspect,
@@ -162,6 +164,57 @@ def test_a_function_asks_for_values_of_other_classes():
     assert double(Length(3)).metres == 6 and double(3) == 6
     with pytest.raises((TypeError, ValueError)):
         double(object())
+
+
+class Symbol:
+    """What stands for a tensor in models of Keras 2; this module has it where theirs has it."""
+
+    def __init__(self, dtype=tf.float32):
+        self.dtype = dtype
+
+
+keras_tensor = types.SimpleNamespace(KerasTensor=Symbol)
+
+
+def test_functions_and_operators_ask_the_dispatcher_of_keras_2():
+    class Dispatcher(dispatch.GlobalOpDispatcher):
+        def handle(self, op, args, kwargs):
+            if any(isinstance(a, Symbol) for a in (*args, *kwargs.values())):
+                name = tf_export.get_canonical_name_for_symbol(op)
+                assert tf_export.get_symbol_from_name(name) is op
+                return name
+            return self.NOT_SUPPORTED
+
+    Dispatcher().register()
+    x, bits, truth = Symbol(), Symbol(tf.int32), Symbol(tf.bool)
+    found = [
+        tf.nn.relu(x),
+        tf.reduce_sum(input_tensor=x),
+        tf.image.flip_up_down(x),
+        tf.debugging.check_numerics(x, ""),
+    ]
+    assert found == ["nn.relu", "math.reduce_sum", "image.flip_up_down", "debugging.check_numerics"]
+    assert [x + 1, 1 + x, x[0], tf.ones(2) * x] == ["__operators__.add"] * 2 + [
+        "__operators__.getitem",
+        "math.multiply",
+    ]
+    assert [-x, x < 1, x == 1, x.__eq__(None), x.__ne__(None)] == [
+        "math.negative",
+        "math.less",
+        "math.equal",
+        False,
+        True,
+    ]
+    assert [bits & 1, truth & True, ~bits, ~truth] == [
+        "bitwise.bitwise_and", "math.logical_and", "bitwise.invert", "math.logical_not",
+    ]  # fmt: skip
+    assert float(tf.reduce_sum([1.0, 2.0])) == 3
+
+
+def test_operators_under_their_names():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert operators.add(x, 1.0)[0, 0] == 2 and operators.getitem(x, [slice(None), 1])[1] == 4
+    assert tf_export.get_canonical_name_for_symbol(test_operators_under_their_names) is None
 
 
 def test_keras_finds_what_it_shows_by_name():

@@ -122,3 +122,96 @@ def test_models_are_saved(tmp_path):
     other = cnn()
     other.load_weights(str(tmp_path / "weights.h5"))
     np.testing.assert_allclose(other(IMAGES), model(IMAGES), rtol=1e-6)
+
+
+# Functions of TensorFlow on symbolic inputs, which become layers.
+OF_ROWS = {
+    "2 * x + 1": (lambda x: 2 * x + 1, lambda x: 2 * x + 1),
+    "1 - x / 3": (lambda x: 1 - x / 3, lambda x: 1 - x / 3),
+    "-abs(x) ** 2": (lambda x: -(abs(x) ** 2), lambda x: -(x**2)),
+    "x // 2 % 3": (lambda x: x // 2.0 % 3.0, lambda x: x // 2 % 3),
+    "an array on the left": (lambda x: np.ones(8, np.float32) * x, lambda x: x),
+    "a tensor on the left": (lambda x: tf.ones(8) - x, lambda x: 1 - x),
+    "comparisons": (lambda x: (x > -1) & ~(x >= 1), lambda x: (x > -1) & ~(x >= 1)),
+    "where": (lambda x: tf.where(x > 0, x, tf.zeros_like(x)), lambda x: np.maximum(x, 0)),
+    "reduce_sum": (lambda x: tf.reduce_sum(x, axis=-1, keepdims=True), lambda x: x.sum(-1, keepdims=True)),
+    "concat": (lambda x: tf.concat([x, tf.nn.relu(x)], -1), lambda x: np.concatenate([x, np.maximum(x, 0)], -1)),
+    "matmul": (lambda x: x @ tf.transpose(x), lambda x: x @ x.T),
+    "slices": (lambda x: x[:, 1:-1:2][..., tf.newaxis], lambda x: x[:, 1:-1:2, None]),
+    "an index": (lambda x: x[:, 3], lambda x: x[:, 3]),
+    "sizes": (lambda x: tf.reshape(x, [tf.shape(x)[0], 2, 4]), lambda x: x.reshape(-1, 2, 4)),
+    "cast": (lambda x: tf.cast(x, tf.float64), lambda x: x.astype(np.float64)),
+    "norm": (lambda x: tf.linalg.norm(x, axis=1), lambda x: np.linalg.norm(x, axis=1)),
+    "keras.backend": (lambda x: keras.backend.sum(keras.backend.square(x), axis=1), lambda x: (x**2).sum(1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_functions_of_symbolic_inputs(name):
+    function, by_numpy = OF_ROWS[name]
+    x = keras.Input([8])
+    model = keras.Model(x, function(x))
+    again = keras.Model.from_config(model.get_config())
+    for each in (model, again):
+        y = each(FLAT)
+        np.testing.assert_allclose(y, by_numpy(FLAT), rtol=1e-5, atol=1e-6)
+        assert y.dtype == model.output.dtype and model.output.shape.is_compatible_with(y.shape)
+
+
+def test_functions_with_several_results():
+    x = keras.Input([8])
+    model = keras.Model(x, [*tf.split(x, 2, axis=1), *tf.unstack(x, axis=1), tf.math.top_k(x, 2)])
+    halves, rest = model(FLAT)[:2], model(FLAT)[2:]
+    np.testing.assert_array_equal(halves[1], FLAT[:, 4:])
+    np.testing.assert_array_equal(rest[7], FLAT[:, 7])
+    np.testing.assert_array_equal(rest[8].values[:, 0], FLAT.max(1))
+
+
+def test_functions_of_images():
+    image = keras.Input([8, 8, 1])
+    model = keras.Model(
+        image,
+        [
+            tf.image.resize(image, [5, 3]),
+            tf.image.flip_up_down(image),
+            tf.nn.max_pool2d(image, 2, 2, "VALID"),
+        ],
+    )
+    small, turned, pooled = model(IMAGES)
+    np.testing.assert_allclose(tf.reduce_sum(small**2), 190.87341, rtol=1e-5)  # TensorFlow 2.21
+    np.testing.assert_array_equal(turned, IMAGES[:, ::-1])
+    np.testing.assert_array_equal(pooled, IMAGES.reshape(-1, 4, 2, 4, 2, 1).max((2, 4)))
+
+
+def test_a_model_with_functions_is_trained_and_saved(tmp_path):
+    x, y = keras.Input([8]), keras.Input([8])
+    hidden = layers.Dense(3, kernel_initializer=keras.initializers.Constant(0.1))(
+        tf.concat([x * 2.0, tf.nn.relu(y)], axis=-1)
+    )
+    model = keras.Model([x, y], tf.reduce_sum(hidden, axis=-1, keepdims=True))
+    assert [type(layer).__name__ for layer in model.layers[2:]] == ["TFOpLambda"] * 3 + [
+        "Dense",
+        "TFOpLambda",
+    ]
+    model.compile("sgd", "mse")
+    given = [FLAT, FLAT[::-1].copy()]
+    losses = model.fit(given, np.ones([64, 1]), epochs=3, verbose=0, shuffle=False).history["loss"]
+    np.testing.assert_allclose(losses, [2.798645, 0.975028, 0.498377], rtol=1e-5)
+    for name in ("model.keras", "model.h5"):
+        model.save(tmp_path / name)
+        np.testing.assert_allclose(keras.models.load_model(tmp_path / name)(given), model(given), rtol=1e-6)
+    inner = keras.Model(x, tf.square(x))
+    np.testing.assert_allclose(keras.Model(x, inner(x) + 1.0)(FLAT), FLAT**2 + 1, rtol=1e-5)
+
+
+def test_symbolic_inputs_have_no_value():
+    x = keras.Input([8])
+    for wrong in (
+        lambda: np.sum(x),
+        lambda: bool(x),
+        lambda: len(x),
+        lambda: float(x),
+        lambda: tf.function(lambda a: a)(x),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
