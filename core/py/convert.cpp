@@ -201,6 +201,26 @@ static bool integer(PyObject* o, int64_t& out) {
   return true;
 }
 
+// A float tensor among the integers of a list: TensorFlow packs such a list into one tensor of int32, and
+// casts.
+static bool truncated(PyObject* o, int64_t& out) {
+  if (!is_tensor(o) && !is_variable(o)) return false;
+  Ref<TensorObject> x = to_tensor(o);
+  if (!x->value.has_value()) return false;
+  const Tensor& t = on_host(x->value);
+  if (t.shape.rank != 0 || is_held(t.dtype)) return false;
+  return visit(t.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      const T value = t.as<T>()[0];
+      if (!(std::abs(value) < T(1ll << 31))) return false;
+      out = int64_t(value);
+      return true;
+    }
+    return false;
+  });
+}
+
 static bool integers(PyObject* o, std::vector<int64_t>& out) {
   int64_t one;
   if (is_tensor(o) && as_tensor(o)->value.has_value()) {
@@ -224,7 +244,8 @@ static bool integers(PyObject* o, std::vector<int64_t>& out) {
     return false;
   }
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-    if (!integer(PySequence_Fast_GET_ITEM(list.get(), i), one)) return false;
+    PyObject* item = PySequence_Fast_GET_ITEM(list.get(), i);
+    if (!integer(item, one) && !truncated(item, one)) return false;
     out.push_back(one);
   }
   return true;

@@ -240,3 +240,23 @@ def test_T56_a_tape_keeps_no_operand_of_a_movement(name, counted_memory):
         kept = tf.config.memory_info()["live_bytes"] - before
     assert kept < 64 * 64 * 4
     assert tape.gradient(y, x).shape == (64, 64)
+
+
+def test_a_float_tensor_in_a_list_of_sizes_is_cast():
+    """As TensorFlow, which packs the list into one tensor of integers; a tensor or list of floats is refused."""
+    x, two = tf.constant([[1.0, 2.0]]), tf.constant(2.7)
+    assert tf.tile(x, [two, 1]).shape == (2, 2) and tf.tile(x, [1, tf.Variable(2.0)]).shape == (1, 4)
+    assert tf.reshape(x, [two, 1]).shape == (2, 1) and tf.zeros([tf.constant(3.0, tf.float64), 2]).shape == (
+        3,
+        2,
+    )
+    assert tf.function(lambda n: tf.tile(x, [n, 1]))(tf.constant(3.0)).shape == (3, 2)
+    for wrong in (
+        tf.constant([2.0, 1.0]),
+        [2.0, 1.0],
+        [tf.constant([2.0]), 1],
+        [tf.constant(float("nan")), 1],
+        ["2", 1],
+    ):
+        with pytest.raises((TypeError, ValueError, tf.errors.InvalidArgumentError), match="multiples"):
+            tf.tile(x, wrong)
