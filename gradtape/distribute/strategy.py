@@ -110,6 +110,7 @@ class Strategy:
         return len(self._devices) or 1
 
     cluster_resolver: Any = None
+    _mirrors = True  # whether its variables are those of a strategy, though it may have one replica
     _runner: type[Run] = Run  # how the replicas of this process run
 
     def _entered(self, replica: ReplicaContext | None) -> _core.Scope:
@@ -167,7 +168,9 @@ class Strategy:
         self._want_cross_replica()
         args, kwargs = tuple(args), dict(kwargs or {})
         fn = fn if _core.current_trace() is None else conv(fn)
-        with self._on_devices():
+        # A subclass may open more in its scope, and counts on it: dm-sonnet's says how variables are synchronized.
+        scope = self.scope() if type(self).scope is not Strategy.scope else contextlib.nullcontext()
+        with self._on_devices(), scope:
             return self._run_there(fn, args, kwargs)
 
     experimental_run_v2 = run
@@ -451,6 +454,8 @@ def _count(part: Any, axes: Any) -> Any:
 class _DefaultStrategy(Strategy):
     """What a program has that opened none."""
 
+    _mirrors = False
+
 
 contexts._default.append(_DefaultStrategy())
 
@@ -503,6 +508,8 @@ class MirroredStrategy(Strategy):
 
 class OneDeviceStrategy(Strategy):
     """One replica, on one device."""
+
+    _mirrors = False
 
     def __init__(self, device: str) -> None:
         engine = placement.engine_of(device)

@@ -68,7 +68,10 @@ def _made_once(strategy: Strategy, next_creator: Callable, given: Sequence[dict]
 def adopt(strategy: Strategy, variable: Any) -> Any:
     """Makes a variable one of the strategy's."""
     variable._distribute_strategy = strategy
-    if strategy.num_replicas_in_sync == 1 or variable.__class__ is not ResourceVariable:
+    if not strategy._mirrors or variable.__class__ is not ResourceVariable:
+        return variable
+    if strategy.num_replicas_in_sync == 1:
+        variable.__class__ = DistributedVariable
         return variable
     if strategy._group.size > 1:
         with aside():
@@ -101,6 +104,17 @@ class DistributedVariable(ResourceVariable):
     def distribute_strategy(self) -> Any:
         """The strategy in whose scope it was made."""
         return self._distribute_strategy
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The variables of the replicas of this process: this one, if it has one value for all of them."""
+        return (self,) * self._distribute_strategy._local_devices
+
+    _values = values
+
+    @property
+    def _primary(self) -> Any:
+        return self.values[0]
 
     def _replica(self) -> Any:
         """The context of the replica that runs, if it is one of this strategy's."""
@@ -246,12 +260,19 @@ class SyncOnReadVariable(DistributedVariable):
 
     _copies: list[Variable]
 
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The variables of the replicas of this process."""
+        return tuple(self._copies)
+
+    _values = values
+
     def _make_copies(self) -> None:
         n = self._distribute_strategy._local_devices
         with aside():
             self._copies = [
                 rebuild(Variable, self._share(self._peek()), f"{self._shared_name}/replica_{r}:0", False, None,
-                              None, VariableSynchronization.AUTO, NONE)
+                              None, self.synchronization, self.aggregation)
                 for r in range(n)
             ]  # fmt: skip
         on_read = self._distribute_strategy._on_read

@@ -1,5 +1,6 @@
 """Values and variables of replicas: what is reduced, gathered, assigned, read, saved and copied."""
 
+import contextlib
 import copy
 import pickle
 
@@ -388,3 +389,34 @@ def test_losses_are_shared_by_replicas(two):
         np.testing.assert_allclose(got, [[2.0] * 2, [17 / 6] * 2, [1.0] * 2, [3.0] * 2])
     with two.scope(), pytest.raises(RuntimeError, match="expected to be called in replica context"):
         tf.nn.compute_average_loss(tf.ones([2]))
+
+
+def test_variables_know_those_of_the_replicas(two):
+    on_read = {
+        "synchronization": tf.VariableSynchronization.ON_READ,
+        "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA,
+    }
+    for strategy, n in ((D.MirroredStrategy(["CPU:0"]), 1), (two, 2)):
+        with strategy.scope():
+            v, w = tf.Variable(1.0), tf.Variable(2.0, **on_read)
+        assert len(v.values) == len(w.values) == n and v._values is not None and w._primary is w.values[0]
+        assert {x.synchronization for x in w.values} == {tf.VariableSynchronization.ON_READ}
+        strategy.run(lambda v=v, w=w: (v.assign(3.0), w.assign_add(1.0)))
+        assert [float(x.read_value()) for x in (*v._values, *w._values)] == [3.0] * 2 * n
+    with D.OneDeviceStrategy("CPU:0").scope():
+        assert not hasattr(tf.Variable(1.0), "values")
+
+
+def test_a_strategy_may_open_more_in_its_scope():
+    def with_mean(next_creator, **kwargs):
+        return next_creator(**{**kwargs, "aggregation": tf.VariableAggregation.MEAN})
+
+    class Means(D.MirroredStrategy):
+        @contextlib.contextmanager
+        def scope(self):
+            with super().scope(), tf.variable_creator_scope(with_mean):
+                yield
+
+    made = []
+    Means(["CPU:0"]).run(lambda: made.append(tf.Variable(1.0)))
+    assert made[0].aggregation is tf.VariableAggregation.MEAN
