@@ -17,6 +17,7 @@ extern "C" void GT_PASTE(gradtape_kernels_v, GT_ISA_LEVEL)(void* set_) {
   k = 0;
   for (auto rows : {sum_rows(), extremum_rows(), arg_rows()}) set.reductions[k++] = rows;
   set.norms = norm_loops();
+  set.softmax = softmax_loops();
   set.ctc = ctc_loops();
   set.philox = philox_loops();
   set.fft = fft_loops();

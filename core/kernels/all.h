@@ -24,6 +24,7 @@ Rows<Reduction> arg_rows();
 const ConvLoops* conv_loops();
 const PoolLoops* pool_loops();
 const NormLoops* norm_loops();
+const AllSoftmaxLoops* softmax_loops();
 const CtcLoops* ctc_loops();
 const PhiloxLoops* philox_loops();
 const FftLoops* fft_loops();

@@ -45,12 +45,13 @@ template <class Row> struct Rows {
 
 struct ConvLoops;  // conv.h
 struct PoolLoops;
-struct NormLoops;      // norms.h
-struct CtcLoops;       // ctc.h
-struct PhiloxLoops;    // philox.h
-struct FftLoops;       // fft.h
-struct ResampleLoops;  // resample.h
-struct SparseLoops;    // sparse.h
+struct NormLoops;        // norms.h
+struct AllSoftmaxLoops;  // softmax.h
+struct CtcLoops;         // ctc.h
+struct PhiloxLoops;      // philox.h
+struct FftLoops;         // fft.h
+struct ResampleLoops;    // resample.h
+struct SparseLoops;      // sparse.h
 
 // The kernels of one instruction set. Plain pointers: each copy of the kernels has types of its
 // own (see CMakeLists.txt), equal in layout to those above.
@@ -62,7 +63,8 @@ struct KernelSet {
   const ConvLoops* conv;   // of float, of double
   const PoolLoops* pool;   // by type; without the 16-bit floats
   const NormLoops* norms;  // of float, of double
-  const CtcLoops* ctc;     // of float, of double
+  const AllSoftmaxLoops* softmax;
+  const CtcLoops* ctc;  // of float, of double
   const PhiloxLoops* philox;
   const FftLoops* fft;            // of float, of double
   const ResampleLoops* resample;  // of float, of double

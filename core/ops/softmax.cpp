@@ -1,11 +1,11 @@
-// Softmax, its relatives and the cross-entropies made of it, over the last axis. Rows are taken
-// in blocks: what depends on a row is done row by row, exp runs over the block.
+// Softmax, its relatives and the cross-entropies made of it, over the last axis.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
-#include "../kernels/loops.h"
+#include "../kernels/softmax.h"
 #include "elementwise.h"
 #include "indices.h"
 #include "reduction.h"
@@ -14,184 +14,81 @@
 namespace gt {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // elements of a block of rows
-constexpr int64_t kLong = 256;    // from here on the passes over a row are better done together
-constexpr int64_t kShort = 16;    // below this a loop is cheaper than the call of a kernel
-
-template <class T> struct Rows {
-  // The vector loops of one type.
-  Loop exp = find_elementwise("exp")->loop[int(DtypeOf<T>::value)];
-  Loop exp_sub = find_elementwise("exp_sub")->loop[int(DtypeOf<T>::value)];
-  Loop add = find_elementwise("add")->loop[int(DtypeOf<T>::value)];
-  Loop sub = find_elementwise("sub")->loop[int(DtypeOf<T>::value)];
-  Loop mul = find_elementwise("mul")->loop[int(DtypeOf<T>::value)];
-  ReduceLoop max_loop = find_reduction("max")->loop[int(DtypeOf<T>::value)];
-  ReduceLoop sum_loop = find_reduction("sum")->loop[int(DtypeOf<T>::value)];
-  static const Rows& get() {
-    static const Rows rows;
-    return rows;
-  }
-
-  T max(const T* x, int64_t n) const {
-    T m = x[0];
-    if (n < kShort)
-      for (int64_t i = 1; i < n; ++i) m = x[i] > m || x[i] != x[i] ? x[i] : m;
-    else
-      max_loop(&m, x, n, 1);
-    return m;
-  }
-  T sum(const T* x, int64_t n) const {
-    T s = 0;
-    if (n < kShort)
-      for (int64_t i = 0; i < n; ++i) s += x[i];
-    else
-      sum_loop(&s, x, n, 1);
-    return s;
-  }
-  // out = x op y, y a single number.
-  void scalar(Loop f, T* out, const T* x, T y, int64_t n) const {
-    const void* in[2] = {x, &y};
-    const uint8_t step[2] = {1, 0};
-    f(out, in, step, n);
-  }
-  void pair(Loop f, T* out, const T* x, const T* y, int64_t n) const {
-    const void* in[2] = {x, y};
-    const uint8_t step[2] = {1, 1};
-    f(out, in, step, n);
-  }
-  void subtract(T* out, const T* x, T y, int64_t n) const {
-    if (n < kShort)
-      for (int64_t i = 0; i < n; ++i) out[i] = x[i] - y;
-    else
-      scalar(sub, out, x, y, n);
-  }
-  void scale(T* out, const T* x, T y, int64_t n) const {
-    if (n < kShort)
-      for (int64_t i = 0; i < n; ++i) out[i] = x[i] * y;
-    else
-      scalar(mul, out, x, y, n);
-  }
-  void exp_all(T* out, const T* x, int64_t n) const {
-    const void* in[1] = {x};
-    const uint8_t step[1] = {1};
-    exp(out, in, step, n);
-  }
-  // out = exp(x - the largest of its row).
-  void exp_shifted(T* out, const T* x, int64_t rows, int64_t n) const {
-    if (n >= kLong) {
-      for (int64_t r = 0; r < rows; ++r) scalar(exp_sub, out + r * n, x + r * n, max(x + r * n, n), n);
-      return;
-    }
-    for (int64_t r = 0; r < rows; ++r) subtract(out + r * n, x + r * n, max(x + r * n, n), n);
-    exp_all(out, out, rows * n);
-  }
-};
+template <class T> const SoftmaxLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>)
+    return kernels().softmax->f32;
+  else
+    return kernels().softmax->f64;
+}
 
 // Calls f(first row, rows) over blocks of rows, on all threads.
 template <class F> void each_block(int64_t rows, int64_t n, F&& f) {
-  int64_t block = std::max<int64_t>(1, kBlock / std::max<int64_t>(n, 1));
-  each_chunk((rows + block - 1) / block, grain_rows(block * n, 4 * kBlock), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) f(b * block, std::min(block, rows - b * block));
-  });
+  const int64_t block = std::max<int64_t>(1, kSoftmaxBlock / n);
+  each_chunk((rows + block - 1) / block, grain_rows(block * n, 4 * kSoftmaxBlock),
+             [&](int64_t begin, int64_t end) {
+               for (int64_t b = begin; b < end; ++b) f(b * block, std::min(block, rows - b * block));
+             });
 }
 
-// A row of float32 with +inf in it is NaN there and 0 elsewhere, as TensorFlow's; its rows of float64 are all
-// NaN.
-template <class T> void divide_by_sum(const Rows<T>& k, T* o, int64_t n) {
-  const T sum = k.sum(o, n);
-  if (!std::is_same_v<T, float> || sum == sum) k.scale(o, o, 1 / sum, n);
-}
+// What the exponentials of a block of rows were shifted by, and their sums.
+template <class T> struct Block { T largest[kSoftmaxBlock], sum[kSoftmaxBlock]; };
+
 template <class T> void softmax(T* out, const T* x, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    T* o = out + at * n;
-    if (n >= kLong) {  // a row at a time
-      const T* v = x + at * n;
-      for (int64_t r = at; r < at + count; ++r, o += n, v += n) {
-        k.exp_shifted(o, v, 1, n);
-        divide_by_sum(k, o, n);
-      }
-      return;
-    }
-    k.exp_shifted(o, x + at * n, count, n);
-    for (int64_t r = 0; r < count; ++r, o += n) divide_by_sum(k, o, n);
+    Block<T> b;
+    loops<T>().exp(out + at * n, x + at * n, count, n, true, b.largest, b.sum);
   });
 }
 template <class T> void log_softmax(T* out, const T* x, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
-  each_block(rows, n, [&](int64_t at, int64_t count) {
-    T* o = out + at * n;
-    const T* v = x + at * n;
-    k.exp_shifted(o, v, count, n);
-    for (int64_t r = 0; r < count; ++r, o += n, v += n) {
-      T log_sum = std::log(k.sum(o, n));
-      k.subtract(o, v, k.max(v, n), n);
-      k.subtract(o, o, log_sum, n);
-    }
-  });
+  each_block(rows, n,
+             [&](int64_t at, int64_t count) { loops<T>().log_softmax(out + at * n, x + at * n, count, n); });
 }
 template <class T> void softmax_grad(T* out, const T* y, const T* g, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    k.pair(k.mul, out + at * n, g + at * n, y + at * n, count * n);
-    for (int64_t r = at; r < at + count; ++r) k.subtract(out + r * n, g + r * n, k.sum(out + r * n, n), n);
-    k.pair(k.mul, out + at * n, out + at * n, y + at * n, count * n);
+    loops<T>().softmax_grad(out + at * n, y + at * n, g + at * n, count, n);
   });
 }
 template <class T> void log_softmax_grad(T* out, const T* y, const T* g, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    k.exp_all(out + at * n, y + at * n, count * n);
-    for (int64_t r = at; r < at + count; ++r) k.scale(out + r * n, out + r * n, k.sum(g + r * n, n), n);
-    k.pair(k.sub, out + at * n, g + at * n, out + at * n, count * n);
+    loops<T>().log_softmax_grad(out + at * n, y + at * n, g + at * n, count, n);
   });
 }
 template <class T> void xent(T* loss, T* back, const T* x, const T* labels, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    k.exp_shifted(back + at * n, x + at * n, count, n);
-    for (int64_t r = at; r < at + count; ++r) {
-      T *b = back + r * n, sum = k.sum(b, n), log_sum = std::log(sum), m = k.max(x + r * n, n), total = 0;
-      for (int64_t i = 0; i < n; ++i)  // a class of weight 0 costs nothing, even at -inf
-        if (labels[r * n + i] != 0) total += labels[r * n + i] * (log_sum - (x[r * n + i] - m));
-      loss[r] = total;
-      k.scale(b, b, 1 / sum, n);
+    Block<T> b;
+    loops<T>().exp(back + at * n, x + at * n, count, n, true, b.largest, b.sum);
+    for (int64_t r = 0; r < count; ++r) {
+      const T m = b.largest[r], log_sum = std::log(b.sum[r]);
+      T total = 0;
+      for (int64_t i = (at + r) * n; i < (at + r + 1) * n; ++i) {
+        // A class of weight 0 costs nothing, even at -inf.
+        if (labels[i] != 0) total += labels[i] * (log_sum - (x[i] - m));
+        back[i] -= labels[i];
+      }
+      loss[at + r] = total;
     }
-    k.pair(k.sub, back + at * n, back + at * n, labels + at * n, count * n);
   });
 }
 template <class T, class I>
 void sparse_xent(T* loss, T* back, const T* x, const I* labels, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    k.exp_shifted(back + at * n, x + at * n, count, n);
-    for (int64_t r = at; r < at + count; ++r) {
-      T *b = back + r * n, sum = k.sum(b, n);
-      loss[r] = std::log(sum) - (x[r * n + labels[r]] - k.max(x + r * n, n));
-      k.scale(b, b, 1 / sum, n);
-      b[labels[r]] -= 1;
+    Block<T> b;
+    loops<T>().exp(back + at * n, x + at * n, count, n, true, b.largest, b.sum);
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t i = (at + r) * n + labels[at + r];
+      loss[at + r] = std::log(b.sum[r]) - (x[i] - b.largest[r]);
+      back[i] -= 1;
     }
   });
 }
 template <class T> void logsumexp(T* out, const T* x, int64_t rows, int64_t n) {
-  const auto& k = Rows<T>::get();
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    T room[kBlock];
-    if (n <= kBlock) k.exp_shifted(room, x + at * n, count, n);
+    Block<T> b;
+    std::vector<T> room(size_t(count * n));
+    loops<T>().exp(room.data(), x + at * n, count, n, false, b.largest, b.sum);
     for (int64_t r = 0; r < count; ++r) {
-      const T* v = x + (at + r) * n;
-      T m = k.max(v, n), sum = 0;
-      if (n <= kBlock) {
-        sum = k.sum(room + r * n, n);
-      } else {
-        for (int64_t i = 0; i < n; i += kBlock) {
-          int64_t part = std::min(kBlock, n - i);
-          k.subtract(room, v + i, m, part);
-          k.exp_all(room, room, part);
-          sum += k.sum(room, part);
-        }
-      }
-      out[at + r] = std::isfinite(m) ? m + std::log(sum) : m;
+      const T m = b.largest[r];
+      out[at + r] = std::isfinite(m) ? m + std::log(b.sum[r]) : m;
     }
   });
 }
