@@ -91,6 +91,7 @@ from gradtape._src.control.assertions import assert_equal as assert_equal
 from gradtape._src.control.assertions import assert_greater as assert_greater
 from gradtape._src.control.assertions import assert_less as assert_less
 from gradtape._src.control.assertions import assert_rank as assert_rank
+from gradtape._src.control.critical_section import CriticalSection as CriticalSection
 from gradtape._src.control.printing import get_logger as get_logger
 from gradtape._src.control.printing import print_ as _print_
 from gradtape._src.control.tensor_array import TensorArray as TensorArray
@@ -164,7 +165,9 @@ from gradtape._src.tensors.indexed_slices import IndexedSlicesSpec as IndexedSli
 from gradtape._typing import Any as _Any
 from gradtape._typing import Axes as _Axes
 from gradtape._typing import Bool as _Bool
+from gradtape._typing import COMPILER_VERSION as _COMPILER_VERSION
 from gradtape._typing import DTypeLike as _DTypeLike
+from gradtape._typing import GIT_VERSION as _GIT_VERSION
 from gradtape._typing import Int as _Int
 from gradtape._typing import Ints as _Ints
 from gradtape._typing import Name as _Name
@@ -181,6 +184,8 @@ from gradtape.sparse import SparseTensor as SparseTensor
 from gradtape.sparse.sequences import edit_distance as edit_distance
 from gradtape.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gradtape.strings import as_string as as_string
+from gradtape.version import COMPILER_VERSION as _COMPILER_VERSION
+from gradtape.version import GIT_VERSION as _GIT_VERSION
 from gradtape_imports.tensorflow_finder import install as _install
 from gradtape_imports.tensorflow_finder import uninstall as _uninstall
 
@@ -192,6 +197,8 @@ newaxis: None
 keras: _Any  # Keras has no types
 install_as_tensorflow = _install
 uninstall_as_tensorflow = _uninstall
+__git_version__ = _GIT_VERSION
+__compiler_version__ = _COMPILER_VERSION
 losses: _Any
 metrics: _Any
 def abs(x: _TensorLike, name: _Name = ...) -> _Tensor: ...

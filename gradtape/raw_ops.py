@@ -8,6 +8,7 @@ dropped. What is not in the table is not here.
 from __future__ import annotations
 
 import functools as _functools
+import importlib as _importlib
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
 from typing import NamedTuple as _NamedTuple
@@ -132,6 +133,32 @@ _TABLE: dict[str, str] = {
 }  # fmt: skip
 __all__ = sorted(_TABLE)  # made when they are asked for
 
+# Steps of optimizers: the op, its rule, the arguments before `grad`, and after it; those for rows take `indices`, too.
+_STEPS = (
+    "GradientDescent gradient_descent var,alpha,delta ",
+    "Momentum momentum var,accum,lr,grad momentum,use_nesterov",
+    "KerasMomentum keras_momentum var,accum,lr,grad momentum,use_nesterov",
+    "Adam adam var,m,v,beta1_power,beta2_power,lr,beta1,beta2,epsilon,grad use_nesterov",
+    "AdamWithAmsgrad amsgrad var,m,v,vhat,beta1_power,beta2_power,lr,beta1,beta2,epsilon,grad ",
+    "AdaMax adamax var,m,v,beta1_power,lr,beta1,beta2,epsilon,grad ",
+    "RMSProp rmsprop var,ms,mom,lr,rho,momentum,epsilon,grad ",
+    "CenteredRMSProp centered_rmsprop var,mg,ms,mom,lr,rho,momentum,epsilon,grad ",
+    "Adadelta adadelta var,accum,accum_update,lr,rho,epsilon,grad ",
+    "Adagrad adagrad var,accum,lr,grad update_slots",
+    "AdagradV2 adagrad var,accum,lr,epsilon,grad update_slots",
+    "Ftrl ftrl var,accum,linear,grad lr,l1,l2,lr_power",
+    "FtrlV2 ftrl var,accum,linear,grad lr,l1,l2,l2_shrinkage,lr_power",
+)
+for _name, _rule, *_arguments in (row.split() for row in _STEPS):
+    _words = f"_src.state.resource_apply.{_rule} {' '.join(_arguments).replace(',', ' ')} use_locking>"
+    _TABLE[f"ResourceApply{_name}"] = _words
+    if _name not in ("GradientDescent", "Adam", "AdamWithAmsgrad", "AdaMax"):
+        _TABLE[f"ResourceSparseApply{_name}"] = f"{_words} indices multiply_linear_by_lr>"
+for _name in ("Add", "Sub", "Update", "Max", "Min", "Mul", "Div"):
+    _TABLE[f"ResourceScatter{_name}"] = (
+        f"_src.state.resource_apply.scatter_{_name.lower()} resource indices updates"
+    )
+
 
 def _axes_of_sums(s0: _Any, s1: _Any) -> tuple[_Any, _Any]:
     """The axes over which gradients of two operands that are broadcast are added up."""
@@ -251,6 +278,8 @@ def _make(name: str, row: str) -> _Callable:
     where, *arguments = row.split()
     found: _Any = _tf
     for part in where.split("."):
+        if not hasattr(found, part):  # a module that is imported when it is used
+            _importlib.import_module(f"{found.__name__}.{part}")
         found = getattr(found, part)
     renamed = {raw: target if arrow else raw for raw, arrow, target in (a.partition(">") for a in arguments)}
 

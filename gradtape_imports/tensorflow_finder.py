@@ -7,6 +7,7 @@ install the finder in a Python that never needs either.
 from __future__ import annotations
 
 import importlib.abc
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -68,6 +69,11 @@ def _words(name: str, error: AttributeError) -> str:
 def installed() -> Finder | None:
     """The finder, if the alias is in place."""
     return next((finder for finder in sys.meta_path if isinstance(finder, Finder)), None)
+
+
+def wants_keras2() -> bool:
+    """Whether `tf.keras` is to be Keras 2, as TensorFlow's users ask for it; it needs the alias itself."""
+    return installed() is not None and os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
 
 
 def install() -> None:

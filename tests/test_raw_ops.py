@@ -42,6 +42,7 @@ def test_values(name, given, value):
 def test_rows(name):
     where, *arguments = raw_ops._TABLE[name].split()
     function = tf
+    getattr(tf.raw_ops, name)  # imports what is imported late
     for part in where.split("."):
         function = getattr(function, part)
     row = getattr(function, "row", None)
@@ -131,3 +132,96 @@ def test_cudnn_has_shapes_in_functions_and_no_values():
     f.get_concrete_function(tf.TensorSpec([4, 2, 3]))
     with pytest.raises(tf.errors.NotFoundError, match="CudnnRNN"):
         tf.raw_ops.CudnnRNN(**given)
+
+
+# Sums of squares of the variables after a step, measured with TensorFlow 2.21.
+STEPS = {
+    ("ResourceApplyGradientDescent", False): ("var alpha delta", [21.445]),
+    ("ResourceApplyMomentum", False): ("var accum lr grad momentum", [19.731, 34.916]),
+    ("ResourceApplyMomentum", True): ("var accum lr grad momentum", [18.422, 34.916]),
+    ("ResourceSparseApplyMomentum", False): ("var accum lr grad momentum", [21.372, 31.69]),
+    ("ResourceSparseApplyMomentum", True): ("var accum lr grad momentum", [20.943, 31.69]),
+    ("ResourceApplyKerasMomentum", False): ("var accum lr grad momentum", [46.826, 6.6117]),
+    ("ResourceApplyKerasMomentum", True): ("var accum lr grad momentum", [41.205, 6.6117]),
+    ("ResourceSparseApplyKerasMomentum", False): ("var accum lr grad momentum", [39.109, 7.3852]),
+    ("ResourceSparseApplyKerasMomentum", True): ("var accum lr grad momentum", [35.647, 7.3852]),
+    ("ResourceApplyAdam", False): ("var m v beta1_power beta2_power lr beta1 beta2 epsilon grad", [21.334, 8.7097, 6.3774]),
+    ("ResourceApplyAdam", True): ("var m v beta1_power beta2_power lr beta1 beta2 epsilon grad", [21.296, 8.7097, 6.3774]),
+    ("ResourceApplyAdamWithAmsgrad", False): ("var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad",
+        [22.022, 8.7097, 6.3774, 18.316]),
+    ("ResourceApplyAdaMax", False): ("var m v beta1_power lr beta1 beta2 epsilon grad", [15.684, 8.7097, 19.462]),
+    ("ResourceApplyRMSProp", False): ("var ms mom lr rho momentum epsilon grad", [10.112, 10.22, 6.5628]),
+    ("ResourceSparseApplyRMSProp", False): ("var ms mom lr rho momentum epsilon grad", [16.943, 10.968, 6.5273]),
+    ("ResourceApplyCenteredRMSProp", False): ("var mg ms mom lr rho momentum epsilon grad",
+        [7.8334, 0.34916, 33.362, 14.355]),
+    ("ResourceSparseApplyCenteredRMSProp", False): ("var mg ms mom lr rho momentum epsilon grad",
+        [12.91, 0.3169, 35.76, 15.309]),
+    ("ResourceApplyAdadelta", False): ("var accum accum_update lr rho epsilon grad", [21.508, 10.22, 7.7295]),
+    ("ResourceSparseApplyAdadelta", False): ("var accum accum_update lr rho epsilon grad", [22.858, 10.968, 7.0747]),
+    ("ResourceApplyAdagrad", False): ("var accum lr grad", [22.264, 87.776]),
+    ("ResourceSparseApplyAdagrad", False): ("var accum lr grad", [22.963, 83.21]),
+    ("ResourceApplyAdagradV2", False): ("var accum lr epsilon grad", [22.265, 87.776]),
+    ("ResourceSparseApplyAdagradV2", False): ("var accum lr epsilon grad", [22.963, 83.21]),
+    ("ResourceApplyFtrl", False): ("var accum linear grad lr l1 l2 lr_power", [3.9923, 87.776, 1148.8]),
+    ("ResourceSparseApplyFtrl", False): ("var accum linear grad lr l1 l2 lr_power", [9.767, 83.21, 490.11]),
+    ("ResourceApplyFtrlV2", False): ("var accum linear grad lr l1 l2 l2_shrinkage lr_power", [3.97, 87.776, 1143.3]),
+    ("ResourceSparseApplyFtrlV2", False): ("var accum linear grad lr l1 l2 l2_shrinkage lr_power", [9.7553, 83.21, 487.3]),
+}  # fmt: skip
+SCATTERS = {
+    "Add": 57.471,
+    "Sub": 16.916,
+    "Update": 24.797,
+    "Max": 29.599,
+    "Min": 18.697,
+    "Mul": 40.903,
+    "Div": 24.461,
+}
+HYPER = {
+    "lr": 0.1, "alpha": 0.1, "momentum": 0.9, "beta1": 0.9, "beta2": 0.99, "beta1_power": 0.81, "beta2_power": 0.98,
+    "epsilon": 1e-3, "rho": 0.9, "l1": 0.3, "l2": 0.02, "l2_shrinkage": 0.01, "lr_power": -0.5,
+}  # fmt: skip
+
+
+def positive(rng):
+    return tf.Variable(np.abs(rng.randn(4, 3)) + 0.1, dtype=tf.float32)
+
+
+def the_gradient():
+    rng = np.random.RandomState(0)
+    return tf.constant(rng.randn(4, 3), tf.float32)
+
+
+@pytest.mark.parametrize(("name", "nesterov"), STEPS)
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_step_of_an_optimizer(name, nesterov, traced):
+    words, expected = STEPS[name, nesterov]
+    rng, held, given = np.random.RandomState(1), [], {}
+    sparse = "Sparse" in name
+    for word in words.split():
+        if word in ("grad", "delta"):
+            given[word] = the_gradient()[:2] if sparse else the_gradient()
+        elif word in HYPER:
+            given[word] = tf.constant(HYPER[word])
+        else:
+            held.append(positive(rng))
+            given[word] = held[-1].handle
+    if "Centered" in name:  # a variance, above the square of the mean
+        held[1].assign(held[1] * 0.1)
+        held[2].assign(held[2] + 1)
+    given |= {"indices": tf.constant([3, 1])} if sparse else {}
+    given |= {"use_nesterov": True} if nesterov else {}
+    op = getattr(tf.raw_ops, name)
+    if traced:
+        tf.function(lambda: op(use_locking=True, **given))()
+    else:
+        assert op(**given) is None
+    found = [float(tf.reduce_sum(v * v)) for v in held]
+    np.testing.assert_allclose(found, expected, rtol=2e-4)
+
+
+@pytest.mark.parametrize("what", SCATTERS)
+def test_rows_of_a_variable_are_set(what):
+    v = positive(np.random.RandomState(1))
+    op = getattr(tf.raw_ops, f"ResourceScatter{what}")
+    op(resource=v.handle, indices=tf.constant([1, 2]), updates=the_gradient()[:2])
+    np.testing.assert_allclose(tf.reduce_sum(v * v), SCATTERS[what], rtol=1e-4)

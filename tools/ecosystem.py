@@ -147,7 +147,13 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     place = HOME / package["name"]
     ours = path.parent == PLACE / "drivers"
     sample = {} if ours else package.get("sample", {})
-    parts = [_version(library), _wanted(package), sample, hashlib.sha256(path.read_bytes()).hexdigest()]
+    environ = package.get("environ", {})
+    parts = [
+        _version(library),
+        _wanted(package),
+        sample | environ,
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+    ]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     name = f"{library}-{path.relative_to(PLACE if ours else place / 'env').as_posix().replace('/', '.')}"
     kept = place / f"{name}.json"
@@ -178,7 +184,7 @@ def ran(library: str, package: dict[str, Any], path: Path, asked: argparse.Names
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with cases.with_suffix(".log").open("w") as log:
         process = subprocess.Popen(
-            command, cwd=place, env=clean | settings, stdout=log, stderr=log, start_new_session=True
+            command, cwd=place, env=clean | settings | environ, stdout=log, stderr=log, start_new_session=True
         )
         ended = _watched(process, name, cases, asked.seconds)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from inspect import *  # noqa: F403  the other functions are the standard library's
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtape_imports.code import tf_decorator
 
@@ -29,7 +29,30 @@ def _is_ours(obj: Any) -> bool:
     return (getattr(obj, "__module__", None) or "").startswith("gradtape")
 
 
-getargspec = getfullargspec
+class ArgSpec(NamedTuple):
+    """The arguments of a function, as Python 2 saw them."""
+
+    args: list[str]
+    varargs: str | None
+    keywords: str | None
+    defaults: tuple | None
+
+
+def getargspec(obj: Any) -> ArgSpec:
+    """The arguments of a function, without annotations and those that are given by name only."""
+    return ArgSpec(*getfullargspec(obj)[:4])
+
+
+def getcallargs(func: Any, *positional: Any, **named: Any) -> dict[str, Any]:  # type: ignore[no-redef]
+    """What each argument would be in a call; names that the function does not have are kept, too."""
+    spec = getfullargspec(func)
+    if inspect.ismethod(func):
+        positional = (func.__self__, *positional)
+    free = [name for name in spec.args if name not in named]
+    given = named | dict(zip(free, positional, strict=False))
+    defaults = spec.defaults or ()
+    later = dict(zip(spec.args[len(spec.args) - len(defaults) :], defaults, strict=True))
+    return later | (spec.kwonlydefaults or {}) | given
 
 
 def signature(obj: Any, *, follow_wrapped: bool = True) -> inspect.Signature:  # type: ignore[no-redef]

@@ -7,7 +7,8 @@ nothing has to be noted when an attribute is set. Layers of Keras 2 do take note
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gradtape as tf
@@ -70,6 +71,8 @@ class ListWrapper(list, TrackableDataStructure):
 class _TupleWrapper(tuple, TrackableDataStructure):
     """A tuple that is an attribute."""
 
+    _nest_type = tuple
+
 
 class _DictWrapper(dict, TrackableDataStructure):
     """A dictionary that is an attribute."""
@@ -97,17 +100,24 @@ class ObjectGraphView:
         return children(obj)
 
 
+@contextmanager
+def no_automatic_dependency_tracking_scope(obj: Any) -> Iterator[None]:
+    """Inside of it the object takes no note of attributes that are set (`_self_setattr_tracking`)."""
+    before = getattr(obj, "_self_setattr_tracking", True)
+    obj._self_setattr_tracking = False
+    try:
+        yield
+    finally:
+        obj._self_setattr_tracking = before
+
+
 def no_automatic_dependency_tracking(method: Callable) -> Callable:
-    """A decorator of methods that set attributes which the object itself takes no note of (`_self_setattr_tracking`)."""
+    """A decorator of methods that set attributes which the object itself takes no note of."""
 
     @functools.wraps(method)
     def untracked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = getattr(self, "_self_setattr_tracking", True)
-        self._self_setattr_tracking = False
-        try:
+        with no_automatic_dependency_tracking_scope(self):
             return method(self, *args, **kwargs)
-        finally:
-            self._self_setattr_tracking = before
 
     return untracked
 
@@ -121,9 +131,13 @@ def wrap(value: Any) -> Any:
     """Lists, tuples and dictionaries such that layers see what is in them; anything else as it is."""
     if type(value) is list:
         return ListWrapper(map(wrap, value))
-    if type(value) is tuple and any(isinstance(v, (Trackable, list, tuple, dict)) for v in value):
-        return _TupleWrapper(map(wrap, value))
+    if type(value) is tuple:
+        inner = [wrap(v) for v in value]
+        return _TupleWrapper(inner) if any(isinstance(v, Trackable) for v in inner) else value
     return _DictWrapper((k, wrap(v)) for k, v in value.items()) if type(value) is dict else value
+
+
+wrap_or_unwrap = wrap
 
 
 class CheckpointInitialValueCallable:

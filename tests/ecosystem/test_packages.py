@@ -34,7 +34,7 @@ def test_a_driver(driver, tmp_path):
     options = [*alone, f"--rootdir={tmp_path}", str(driver)]
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("GRADTAPE_", "KERAS_"))}
-    settings = clean | {"PYTHONPATH": path, "MPLBACKEND": "agg"}
+    settings = clean | {"PYTHONPATH": path, "MPLBACKEND": "agg"} | package.get("environ", {})
     done = subprocess.run(command + options, cwd=tmp_path, env=settings, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
@@ -48,8 +48,8 @@ def test_a_package_says_what_it_needs(stem):
         package["requirement"].lower().replace("_", "-").startswith(package["name"].lower().replace("_", "-"))
     )
     known = {
-        "name", "module", "imports", "requirement", "without", "bare", "extra", "tests", "excluded", "here", "there",
-        "sample", "why_not", "status", "date",
+        "name", "module", "imports", "requirement", "without", "bare", "extra", "tests", "environ", "excluded",
+        "here", "there", "sample", "why_not", "status", "date",
     }  # fmt: skip
     assert set(package) <= known, set(package) - known
     assert all(why for why in package.get("excluded", {}).values())

@@ -1,5 +1,6 @@
 """`import tensorflow` means gradtape: the doors, what is behind them, and what is refused. Each in a process of its own."""
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -222,3 +223,31 @@ def test_run_says_what_is_missing(python):
     assert "there is no file nowhere.py" in python("-m", "gradtape", "run", "nowhere.py", status=2)
     assert "expected a script" in python("-m", "gradtape", "run", status=2)
     assert "No module named nowhere" in python("-m", "gradtape", "run", "-m", "nowhere", status=1)
+
+
+KERAS2 = """
+import tensorflow as tf
+import tensorflow.keras.layers
+from tensorflow.keras.layers import Dense
+print(tf.keras.__name__, Dense, tf.compat.v1.layers.what, tensorflow.keras.layers is tf.keras.layers)
+"""
+
+
+def test_keras_2_is_tf_keras_where_the_environment_says_so(python, tmp_path):
+    for path, text in {
+        "tf_keras/__init__.py": "",
+        "tf_keras/api/_v2/keras/__init__.py": "from tf_keras.api._v2.keras import layers",
+        "tf_keras/api/_v2/keras/layers.py": "Dense = 'the layer of Keras 2'",
+        "tf_keras/api/_v1/keras/__internal__/legacy/layers.py": "what = 'of TensorFlow 1'",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    search = os.pathsep.join((str(ROOT), str(tmp_path)))
+    said = python(code=DOOR + KERAS2, TF_USE_LEGACY_KERAS="1", PYTHONPATH=search)
+    assert said == "tf_keras.api._v2.keras the layer of Keras 2 of TensorFlow 1 True"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tf_keras") is not None, reason="tf_keras is installed")
+def test_keras_2_that_is_not_installed_is_named(python):
+    code = DOOR + "import tensorflow as tf; tf.keras"
+    assert "pip install --no-deps tf_keras" in python(code=code, status=1, TF_USE_LEGACY_KERAS="True")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import types
+import pickle
 from collections import namedtuple
 
 import numpy as np
@@ -13,8 +14,11 @@ import pytest
 import gradtape as tf
 from gradtape_imports import internals
 from gradtape_imports.code import (
+    bounded_spec,
+    data_nest,
     dispatch,
     func_graph,
+    monitoring,
     nest,
     operator_addition,
     operators,
@@ -267,3 +271,56 @@ def test_a_graph_that_is_written_for_shapes():
     assert tf.executing_eagerly()
     with pytest.raises(RuntimeError, match="not compatible with eager execution"):
         tf.compat.v1.placeholder(tf.float32, [None, 3])
+
+
+def test_a_tuple_that_is_an_attribute_has_the_structure_of_one():
+    wrapped = tracking.wrap((tf.Variable(1.0), [2]))
+    assert type(wrapped) is not tuple and type(tracking.wrap(((1, 2), 3))) is tuple
+    tf.nest.assert_same_structure(wrapped, (1, [2]))
+    tf.nest.assert_same_structure((1, [2]), wrapped)
+    with pytest.raises(TypeError):
+        tf.nest.assert_same_structure(wrapped, [1, [2]])
+
+
+def test_specs_with_bounds():
+    spec = bounded_spec.BoundedTensorSpec([2], tf.int32, 0, [3, 4], "x")
+    assert isinstance(spec, tf.TensorSpec) and spec.minimum == 0 and spec.maximum.tolist() == [3, 4]
+    assert spec == pickle.loads(pickle.dumps(spec)) and spec != tf.TensorSpec([2], tf.int32, "x")
+    assert spec != bounded_spec.BoundedTensorSpec([2], tf.int32, 0, 3, "x")
+    whole = bounded_spec.BoundedTensorSpec.from_spec(tf.TensorSpec([1], tf.int8))
+    assert (whole.minimum, whole.maximum) == (-128, 127)
+    with pytest.raises(ValueError, match="read-only"):
+        spec.maximum[0] = 1
+    for bad in (None, [1, 2, 3]):
+        with pytest.raises(ValueError, match="`minimum`"):
+            bounded_spec.BoundedTensorSpec([2], tf.float32, bad, 1)
+
+
+def test_structures_of_datasets_take_lists_for_values():
+    assert data_nest.flatten({"b": [1, 2], "a": (3, Pair([4], 5))}) == [3, [4], 5, [1, 2]]
+    assert data_nest.is_nested((1,)) and not data_nest.is_nested([1])
+
+
+def test_arguments_of_a_call():
+    def f(a, b=2, *rest, c, d=4, **more):
+        pass
+
+    assert tf_inspect.getcallargs(f, 1, c=3, other=5) == {"a": 1, "b": 2, "c": 3, "d": 4, "other": 5}
+    assert tf_inspect.getargspec(f) == (["a", "b"], "rest", "more", (2,))
+
+    class C:
+        def method(self, x):
+            pass
+
+    c = C()
+    assert tf_inspect.getcallargs(c.method, 1) == {"self": c, "x": 1}
+
+
+def test_numbers_that_nothing_collects():
+    gauge = monitoring.BoolGauge("/a", "what", "label")
+    assert gauge.get_cell("x").value() is False
+    gauge.get_cell("x").set(True)
+    assert gauge.get_cell("x").value() is True and gauge.get_cell("y").value() is False
+    counter = monitoring.Counter("/b", "what")
+    counter.get_cell().increase_by(2)
+    assert counter.get_cell().value() == 2

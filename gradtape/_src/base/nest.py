@@ -387,6 +387,9 @@ def _same_container(a: Any, b: Any) -> bool:
         return True
     if _kind(a) is _MAPPING and _kind(b) is _MAPPING:
         return True
+    # A class may say what it stands for: tuples that layers of Keras 2 look into.
+    if getattr(cls_a, "_nest_type", cls_a) is getattr(cls_b, "_nest_type", cls_b):
+        return True
     return (
         _kind(a) is _NAMEDTUPLE
         and _kind(b) is _NAMEDTUPLE

@@ -54,7 +54,7 @@ KNOWN = {
     "tensorflow_text": Package("tensorflow-text", False, _NATIVE),
     "tensorflow_transform": Package("tensorflow-transform", False, "it runs graphs of TensorFlow 1."),
     "tensorflowjs": Package("tensorflowjs", False, "it converts TensorFlow's files."),
-    "tf_agents": Package("tf-agents", False, "it was not tried: it stands on Keras 2 as tf.keras, and on packages of 2023."),
+    "tf_agents": Package("tf-agents", True, "set TF_USE_LEGACY_KERAS=1; install it without its old dependencies."),
     "tf_keras": Package("tf_keras", True),
     "tf_keras_vis": Package("tf-keras-vis", True),
     "tf_slim": Package("tf-slim", False, "it stands on graphs, collections and sessions of TensorFlow 1."),

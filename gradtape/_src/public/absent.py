@@ -20,6 +20,9 @@ LAZY = frozenset(
 _ELSEWHERE = {
     "install_as_tensorflow": "gradtape_imports.tensorflow_finder:install",
     "uninstall_as_tensorflow": "gradtape_imports.tensorflow_finder:uninstall",
+    "__git_version__": "gradtape.version:GIT_VERSION",
+    "__compiler_version__": "gradtape.version:COMPILER_VERSION",
+    "CriticalSection": "gradtape._src.control.critical_section:CriticalSection",
     "DeviceSpec": "gradtape._src.base.device_spec:DeviceSpec",
     "SparseTensor": "gradtape.sparse:SparseTensor",
     "SparseTensorSpec": "gradtape.sparse.tensor:SparseTensorSpec",
@@ -76,8 +79,15 @@ _NO_ESTIMATORS = (
 )
 _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 
-# Modules of which there is nothing, but for names that packages ask for as they are imported.
-_UNDER_THE_ALIAS = {"experimental.dtensor": "gradtape_imports.code.dtensor"}
+# What there is nothing of, but for names that packages ask for as they are imported.
+_UNDER_THE_ALIAS = {
+    "experimental.dtensor": "gradtape_imports.code.dtensor",
+    "Operation": "gradtape._src.graph.operations:Operation",
+    "Graph": "gradtape._src.graph.operations:FuncGraph",
+}
+
+# Names of TensorFlow 1 that Keras 2 has, where that is tf.keras.
+_WITH_KERAS2 = {"compat.v1.layers": "tf_keras.api._v1.keras.__internal__.legacy.layers"}
 
 _WORDS = {
     "string_to_hash_bucket": _V1_ONLY.format("tf.strings.to_hash_bucket"),
@@ -162,14 +172,21 @@ def lookup_in(space: str, name: str) -> Any:
     """The same for a name that a namespace (`train`, `compat.v1`) does not have."""
     full = f"{space}.{name}" if space else name
     if full in _ELSEWHERE:
-        module, _, attribute = _ELSEWHERE[full].partition(":")
-        found: Any = importlib.import_module(module)
-        return getattr(found, attribute) if attribute else found
+        return _at(_ELSEWHERE[full])
     if full in _UNDER_THE_ALIAS and "tensorflow" in sys.modules:
-        return importlib.import_module(_UNDER_THE_ALIAS[full])
+        return _at(_UNDER_THE_ALIAS[full])
+    if full in _WITH_KERAS2 and _at("gradtape_imports.tensorflow_finder:wants_keras2")():
+        return _at(_WITH_KERAS2[full])
     words = _WORDS.get(full) or _WORDS.get(space)
     where = f"gradtape.{space}" if space else "gradtape"
     raise AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {words}" if words else ""))
+
+
+def _at(place: str) -> Any:
+    """A module, or what `module:name` is."""
+    module, _, attribute = place.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 def is_known(space: str, name: str) -> bool:

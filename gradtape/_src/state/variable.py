@@ -246,8 +246,8 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     @property
     def op(self) -> Any:
-        """Undefined, as in TensorFlow's eager mode."""
-        raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
+        """In a function that is traced the op of its value; undefined otherwise, as in TensorFlow's eager mode."""
+        return self.read_value().op
 
     @property
     def graph(self) -> Any:

@@ -175,10 +175,24 @@ class _DefaultGraph:
 
     building_function = property(lambda self: not _tf.executing_eagerly())
 
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """The name in the scope of the block."""
+        """The name in the scope of the block, with a number if it was asked for before."""
         scope = _tf.get_current_name_scope()
-        return f"{scope}/{name}" if scope else name
+        name = f"{scope}/{name}" if scope else name
+        key = name.lower()  # names that differ in capitals only count as the same, as in TensorFlow
+        count = self._names.get(key, 0)
+        if mark_as_used:
+            self._names[key] = count + 1
+        if count == 0:
+            return name
+        while f"{key}_{count}" in self._names:
+            count += 1
+        if mark_as_used:
+            self._names[f"{key}_{count}"] = 1
+        return f"{name}_{count}"
 
     def get_name_scope(self) -> str:
         """The scope of the block."""
@@ -209,7 +223,8 @@ def get_default_graph() -> _Any:
 
 
 def reset_default_graph() -> None:
-    """Nothing to do: there is no graph to reset."""
+    """Forgets the names that are taken; there is no graph to reset."""
+    _default_graph._names.clear()
 
 
 class GraphKeys:

@@ -20,6 +20,8 @@ from gradtape.optimizers import schedules as _schedules
 class Optimizer(_optimizers.Optimizer):
     """An optimizer with the methods of TensorFlow 1; the base of those below."""
 
+    GATE_NONE, GATE_OP, GATE_GRAPH = 0, 1, 2  # what may run at once in a graph: without meaning here
+
     def __init__(self, learning_rate: Any, name: str) -> None:
         super().__init__(learning_rate, name=name)
 

@@ -1,0 +1,68 @@
+"""tf.CriticalSection: functions one at a time; names and ops as graphs of TensorFlow 1 give them."""
+
+import threading
+import time
+
+import pytest
+
+import gradtape as tf
+
+
+def test_one_function_at_a_time():
+    section, inside, most = tf.CriticalSection(name="s"), [], []
+
+    def fn():
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.002)
+        inside.pop()
+        return len(most)
+
+    threads = [threading.Thread(target=lambda: [section.execute(fn) for _ in range(5)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 20 and section.name == "s"
+
+
+def test_results_are_tensors_and_failures_let_go():
+    section, v = tf.CriticalSection(), tf.Variable(1)
+    out = section.execute(lambda: {"a": 1, "b": (v.assign_add(2), None)})
+    assert out["a"].numpy() == 1 and out["b"][0].numpy() == 3 and out["b"][1] is None
+    with pytest.raises(ZeroDivisionError):
+        section.execute(lambda: 1 / 0)
+    assert tf.function(lambda: section.execute(lambda: v.assign_add(1)))().numpy() == 4
+
+
+def test_a_section_within_itself_is_refused():
+    section, other = tf.CriticalSection(), tf.CriticalSection()
+    with pytest.raises(ValueError, match="in which we are already running"):
+        section.execute(lambda: section.execute(lambda: 1))
+    assert section.execute(lambda: other.execute(lambda: 1)).numpy() == 1
+    with pytest.raises(ValueError, match="in which we are already running"):
+        tf.function(lambda: section.execute(lambda: section.execute(lambda: 1)))()
+
+
+def test_names_are_given_once():
+    tf.compat.v1.reset_default_graph()
+    graph = tf.compat.v1.get_default_graph()
+    assert [graph.unique_name(n) for n in ("a", "a", "A", "a/b")] == ["a", "a_1", "A_2", "a/b"]
+    assert graph.unique_name("a", mark_as_used=False) == graph.unique_name("a") == "a_3"
+    with tf.name_scope("s"):
+        assert [graph.unique_name("a"), graph.unique_name("a")] == ["s/a", "s/a_1"]
+    tf.compat.v1.reset_default_graph()
+    assert graph.unique_name("a") == "a"
+
+
+def test_what_an_assignment_gives_has_an_op_in_functions_only():
+    v = tf.Variable(1.0)
+    with pytest.raises(AttributeError, match="undefined when eager"):
+        v.assign(2.0).op  # noqa: B018
+
+    @tf.function
+    def f(x):
+        with tf.control_dependencies([v.assign_add(x).op]):
+            return tf.identity(v)
+
+    assert f(1.0).numpy() == 3.0
