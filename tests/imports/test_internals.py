@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-import types
 import pickle
+import types
 from collections import namedtuple
 
 import numpy as np
