@@ -165,9 +165,7 @@ from gradtape._src.tensors.indexed_slices import IndexedSlicesSpec as IndexedSli
 from gradtape._typing import Any as _Any
 from gradtape._typing import Axes as _Axes
 from gradtape._typing import Bool as _Bool
-from gradtape._typing import COMPILER_VERSION as _COMPILER_VERSION
 from gradtape._typing import DTypeLike as _DTypeLike
-from gradtape._typing import GIT_VERSION as _GIT_VERSION
 from gradtape._typing import Int as _Int
 from gradtape._typing import Ints as _Ints
 from gradtape._typing import Name as _Name
@@ -184,8 +182,6 @@ from gradtape.sparse import SparseTensor as SparseTensor
 from gradtape.sparse.sequences import edit_distance as edit_distance
 from gradtape.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gradtape.strings import as_string as as_string
-from gradtape.version import COMPILER_VERSION as _COMPILER_VERSION
-from gradtape.version import GIT_VERSION as _GIT_VERSION
 from gradtape_imports.tensorflow_finder import install as _install
 from gradtape_imports.tensorflow_finder import uninstall as _uninstall
 
@@ -197,8 +193,6 @@ newaxis: None
 keras: _Any  # Keras has no types
 install_as_tensorflow = _install
 uninstall_as_tensorflow = _uninstall
-__git_version__ = _GIT_VERSION
-__compiler_version__ = _COMPILER_VERSION
 losses: _Any
 metrics: _Any
 def abs(x: _TensorLike, name: _Name = ...) -> _Tensor: ...

@@ -20,8 +20,6 @@ LAZY = frozenset(
 _ELSEWHERE = {
     "install_as_tensorflow": "gradtape_imports.tensorflow_finder:install",
     "uninstall_as_tensorflow": "gradtape_imports.tensorflow_finder:uninstall",
-    "__git_version__": "gradtape.version:GIT_VERSION",
-    "__compiler_version__": "gradtape.version:COMPILER_VERSION",
     "CriticalSection": "gradtape._src.control.critical_section:CriticalSection",
     "DeviceSpec": "gradtape._src.base.device_spec:DeviceSpec",
     "SparseTensor": "gradtape.sparse:SparseTensor",
@@ -81,6 +79,8 @@ _V1_ONLY = "is a name of TensorFlow 1. Hint: {}."
 
 # What there is nothing of, but for names that packages ask for as they are imported.
 _UNDER_THE_ALIAS = {
+    "__git_version__": "gradtape.version:GIT_VERSION",
+    "__compiler_version__": "gradtape.version:COMPILER_VERSION",
     "experimental.dtensor": "gradtape_imports.code.dtensor",
     "Operation": "gradtape._src.graph.operations:Operation",
     "Graph": "gradtape._src.graph.operations:FuncGraph",
