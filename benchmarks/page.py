@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import growth
 import keras_layers
 import peers
 import report
@@ -138,6 +139,7 @@ TITLES = {
     "optimizers": "The step of an optimizer",
     "data": "Data pipelines",
     "keras": "Training with Keras",
+    "growth": "Growth",
     "memory": "Memory",
     "footprint": "Import and size",
     "limits": "The machine's limits",
@@ -145,6 +147,7 @@ TITLES = {
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "large": report.by_size,
     "keras": keras_layers.table,
+    "growth": growth.table,
     "memory": report.memory,
     "footprint": report.footprint,
     "limits": report.limits,
@@ -164,20 +167,29 @@ _WORDS = {
     "optimizers": "Gradients given, parameters changed in place.",
     "data": "An epoch over arrays in memory, microseconds a batch: `tf.data`, PyTorch's `DataLoader`.",
     "keras": "The same Keras models on gradtape and on TensorFlow, ratios to TensorFlow.",
+    "growth": "What one unit of work costs as there is more of it: a program and its gradient, in a new process for "
+    f"each size and library, with at most {growth.SECONDS} s for an answer and {growth.GB} GB of addresses. Operations "
+    "are on scalars; variables have 8 elements; derivatives of higher orders are of tapes inside of tapes, of 64 "
+    "elements; a Jacobian has 64 columns; a batch goes through layers of 64 and 1; the loop is `tanh(h @ w)` of 8 x 32, "
+    "compiled as one loop or run from Python; two square layers see 32 examples. Dotted: the first call of that size, "
+    "compilation included.",
     "memory": "The most that a fresh process held while it imported a library and made steps, in MB.",
     "footprint": "`import` in a fresh process after `import numpy`, files in the disk cache. Size on disk as installed, "
     "without compiled Python files.",
     "limits": "The best rate at which any of the libraries multiplies matrices of 1024 or 2048 rows, and how fast "
     "NumPy moves arrays of 256 MB.",
 }
-_PICTURES = {"overhead": "overhead", "large": "scaling", "memory": "memory", "footprint": "footprint"}
+_PICTURES = {
+    "overhead": ("overhead",), "large": ("scaling",), "growth": ("growth", "growth_memory"), "memory": ("memory",),
+    "footprint": ("footprint",),
+}  # fmt: skip
 
 
 def section(name: str, part: dict[str, Any], parts: dict[str, Any] | None = None) -> str:
     """A part of the page: its words, picture and table."""
     lines = [f"## {TITLES[name]}", _WORDS[name]]
     if parts and name in _PICTURES:
-        lines.append(_picture(_PICTURES[name], TITLES[name]))
+        lines += [_picture(picture, TITLES[name]) for picture in _PICTURES[name]]
     if name == "one_thread":
         lines.append(report.threads(part, (parts or {}).get("workloads", {}).get("cases", {})))
     else:

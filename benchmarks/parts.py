@@ -102,6 +102,14 @@ def some(names: Iterable[str], options: Any) -> list[str]:
     return list(names)[:: 4 if options.quick else 1]
 
 
+def chosen(names: Iterable[str], options: Any) -> list[str]:
+    """Those that --only names; without it, `some`."""
+    known = list(names)
+    return (
+        [name for name in known if name in options.workloads] if options.workloads else some(known, options)
+    )
+
+
 def measure(
     part: str,
     todo: dict[str, dict[str, dict[str, Any]]],
@@ -127,6 +135,51 @@ def measure(
     versions = {library: peer.version for library, peer in running.items()}
     _close(running)
     return {"versions": versions, "threads": threads, "cases": result}
+
+
+def measure_fresh(
+    part: str,
+    name: str,
+    commands: dict[str, dict[str, Any]],
+    rounds: int,
+    seconds: float,
+    before: dict[str, dict[str, Any]] | None = None,
+    **limits: float,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """One case with a new process for every label, so that memory is that of the case alone.
+
+    Returns the figures of `in_turns` and, as the metric `peak`, the most MB that each process held, and how many of
+    those before: after the import, or after preparing the case of `before`. And the versions of the libraries.
+    `limits` are those of `peers.Peer`.
+    """
+    _progress(part, name)
+    running, held, versions, result = {}, {}, {}, {}
+    for label, command in commands.items():
+        try:
+            peer = peers.Peer(command["library"], **limits)
+        except peers.Missing as e:
+            result[label] = {"missing": f"not here: {e}"}
+            continue
+        versions[peer.library] = peer.version
+        if before:
+            made = peer.ask(do="prepare", key="before", **before[label])
+            peer.ask(do="drop")
+            if "error" in made:
+                result[label] = {"missing": made["error"]}
+                peer.close()
+                continue
+        held[label] = peer.ask(do="peak")["mb"]
+        running[label] = peer
+    # Here a process is named by its label, since a library may have several.
+    result |= in_turns(
+        running, {label: c | {"library": label} for label, c in commands.items()}, rounds, seconds, patience=1
+    )
+    for label, peer in running.items():
+        mb = peer.ask(do="peak").get("mb")
+        if mb and "missing" not in result[label]:
+            result[label]["peak"] = {"mb": round(mb, 3), "imported_mb": round(held[label], 3)}
+    _close(running)
+    return {label: result[label] for label in commands}, versions
 
 
 def _close(running: dict[str, peers.Peer]) -> None:

@@ -23,13 +23,15 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 ENVIRONMENTS = Path(os.environ.get("PEERS", Path.home() / ".cache" / "gradtape-peers"))
 _PATIENCE = 600  # seconds for one answer; the slowest compilation takes a tenth of that
+TOO_LONG = "too long"  # how the reason begins why a case of that kind has no figures
 THREADS = 2  # for every library, unless a part says otherwise
 
-# The environment of each library, and what pip puts into it.
+# The environment of each library, and what pip puts into it: Keras where it has a backend for that library.
+_KERAS = "keras==3.15.1"
 PACKAGES = {
-    "tf": ("tensorflow-cpu==2.21.0",),
-    "torch": ("torch==2.13.0", "numpy"),
-    "jax": ("jax==0.10.2", "jaxlib==0.10.2"),
+    "tf": ("tensorflow-cpu==2.21.0", _KERAS),
+    "torch": ("torch==2.13.0", "numpy", _KERAS),
+    "jax": ("jax==0.10.2", "jaxlib==0.10.2", _KERAS),
     "autograd": ("autograd==1.9.1", "numpy"),
 }
 ENVIRONMENT_OF = {"tensorflow": "tf", "torch": "torch", "jax": "jax", "autograd": "autograd"}
@@ -46,14 +48,15 @@ def python_of(library: str) -> str:
     name = ENVIRONMENT_OF[library]
     folder = ENVIRONMENTS / name
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not (folder / "done").exists():
-        print(f"setting up {folder} with {' '.join(PACKAGES[name])} (once)", file=sys.stderr, flush=True)
+    done, wanted = folder / "done", " ".join(PACKAGES[name])
+    if not done.exists() or done.read_text() != wanted:  # new, or made when the list was another
+        print(f"setting up {folder} with {wanted} (once)", file=sys.stderr, flush=True)
         try:
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
             subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES[name]], check=True)
         except (subprocess.CalledProcessError, OSError) as e:
             raise Missing(f"{library}: its environment could not be set up ({e})") from None
-        (folder / "done").touch()
+        done.write_text(wanted)
     return str(python)
 
 
@@ -82,15 +85,25 @@ def _inductor() -> str:
 
 
 class Peer:
-    """A process of one library."""
+    """A process of one library.
 
-    def __init__(self, library: str, threads: int = THREADS, python: str | None = None) -> None:
-        self.library = library
+    `patience` is how many seconds it has for one answer, `memory` how many GB of addresses it may have.
+    """
+
+    def __init__(
+        self,
+        library: str,
+        threads: int = THREADS,
+        python: str | None = None,
+        patience: float = _PATIENCE,
+        memory: float = 0,
+    ) -> None:
+        self.library, self._patience = library, patience
         env = environment(library, threads)
         if python is not None:
             env.pop("PYTHONPATH", None)  # what is installed there
         self._process = subprocess.Popen(
-            [python or python_of(library), "-u", str(HERE / "worker.py"), library, str(threads)],
+            [python or python_of(library), "-u", str(HERE / "worker.py"), library, str(threads), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -109,7 +122,9 @@ class Peer:
             if command:
                 self._process.stdin.write(json.dumps(command) + "\n")
                 self._process.stdin.flush()
-            line = self._process.stdout.readline() if self._answers() else ""
+            if not self._answers():
+                return {"error": f"{TOO_LONG}: no answer in {self._patience:g} s"}
+            line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
         if line:
@@ -124,9 +139,10 @@ class Peer:
         """Waits for an answer; a process that gives none for too long is ended."""
         if os.name == "nt":  # no select for pipes
             return True
-        if select.select([self._process.stdout], [], [], _PATIENCE)[0]:
+        if select.select([self._process.stdout], [], [], self._patience)[0]:
             return True
         self._process.kill()
+        self._process.wait()
         return False
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import growth as growing
 import matplotlib
 import report
 from workloads.data import SHORT
@@ -152,9 +153,7 @@ def scaling(parts: dict[str, Any]) -> Any:
             )  # fmt: skip
         _log(ax.yaxis)
         ax.set_xscale("log")
-        ax.xaxis.set_major_formatter(
-            FuncFormatter(lambda v, _: f"{v / 1e6:g}M" if v >= 1e6 else f"{v / 1e3:g}k")
-        )
+        ax.xaxis.set_major_formatter(FuncFormatter(_short))
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(name)
         ax.set_xlabel("elements" if name != "matmul" else "elements of each square matrix")
@@ -175,6 +174,56 @@ def _limit(name: str, limits: dict[str, Any] | None) -> Callable[[int], float] |
         return (lambda n: 2 * round(n**0.5) ** 3 / rate / 1e3) if rate else None
     rate = max(limits["memory_gb_s"][threads].values())
     return lambda n: 4 * n * _MOVED[name] / rate / 1e3
+
+
+def _grown(part: dict[str, Any], what: str, dotted: str | None, unit: str) -> Any:
+    """A panel an axis: what one unit costs by how many there are, of each library's best way."""
+    names = list(dict.fromkeys(growing.split(case)[0] for case in part["cases"]))
+    shown, thin = (growing.per_unit(part, w)["cases"] if w else {} for w in (what, dotted))
+    rows = -(-len(names) // 4)
+    figure, grid = _figure(rows, min(4, len(names)), size=(11.5, 2.6 * rows + 0.6))
+    axes = list(grid.flat) if hasattr(grid, "flat") else [grid]
+    for ax, name in zip(axes, names, strict=False):
+        for library, (color, marker) in LOOKS.items():
+            points, firsts = [], []
+            for case, cells in shown.items():
+                axis, size = growing.split(case)
+                found = report.best(cells, "unit", library + " ") if axis == name else None
+                if found:
+                    points.append((size, found[1]["min"]))
+                    first = report.best(thin.get(case, {}), "unit", found[0])
+                    firsts += [(size, first[1]["min"])] if first else []
+            ours = library == "gradtape"
+            if points:
+                ax.plot(
+                    *zip(*points, strict=True), color=color, marker=marker, label=_LIBRARIES[library],
+                    linewidth=2.2 if ours else 1.2, markersize=6 if ours else 4, zorder=4 if ours else 3,
+                )  # fmt: skip
+            if firsts:
+                ax.plot(*zip(*firsts, strict=True), color=color, linewidth=1, linestyle=":", zorder=2)
+        _log(ax.yaxis)
+        _log(ax.xaxis)
+        ax.xaxis.set_major_formatter(FuncFormatter(_short))
+        if max(growing.AXES[name].sizes) < 10:
+            ax.set_xscale("linear")
+        ax.set_title(growing.AXES[name].words)
+        ax.set_ylabel(f"{unit} / {growing.AXES[name].unit}")
+    for ax in axes[len(names) :]:
+        ax.set_visible(False)
+    _legend(figure, max(axes, key=lambda ax: len(ax.get_legend_handles_labels()[1])))
+    return figure
+
+
+def _short(value: float, _: Any = None) -> str:
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
+
+
+def growth(parts: dict[str, Any]) -> Any:
+    return _grown(parts["growth"], "whole", "first", "us")
+
+
+def growth_memory(parts: dict[str, Any]) -> Any:
+    return _grown(parts["growth"], "bytes", None, "bytes")
 
 
 def memory(parts: dict[str, Any]) -> Any:
@@ -247,6 +296,8 @@ PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "overhead": ("overhead", overhead),
     "scaling": ("large", scaling),
     "first_call": ("workloads", first_call),
+    "growth": ("growth", growth),
+    "growth_memory": ("growth", growth_memory),
     "memory": ("memory", memory),
     "footprint": ("footprint", footprint),
 }

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import peers
+
 # Columns of a table: label -> head. A column holds the best of the ways whose label begins like that.
 COLUMNS = {
     "gradtape eager": "gradtape",
@@ -20,6 +22,7 @@ COLUMNS = {
     "jax jit": "JAX jit",
     "autograd numpy": "autograd",
 }
+MEMORY = "too much memory"  # how the reason begins why a case of that kind has no figures
 SLOWER = 0.98  # of the best peer's speed: a difference below that is none
 _EAGER = ("gradtape eager", "tensorflow eager", "torch eager", "jax eager", "autograd numpy")
 _NAMES = {
@@ -125,6 +128,8 @@ def number(value: float) -> str:
     """Three digits, more only in front of the point."""
     if value >= 100:
         return f"{value:,.0f}"
+    if value < 0.01:
+        return f"{value:.2g}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
@@ -144,11 +149,21 @@ def times(ratio: Ratio | None) -> str:
     return f"**{text}**" if ratio.value < SLOWER else text
 
 
+# How the reason for a missing figure begins -> the word for it.
+_REASONS = {
+    "the process": "died", peers.TOO_LONG: "too long", MEMORY: "memory", "MemoryError": "memory",
+    "not here": "",
+}  # fmt: skip
+
+
 def _absent(cells: dict[str, Any], label: str, metric: str) -> str:
     """What stands for a figure that is not there: a process that died is no missing feature."""
     cell = cells.get(label, {})
     why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
-    return "died" if why.startswith("the process") else "fails" if why else ""
+    for start, word in _REASONS.items():
+        if why.startswith(start):
+            return word
+    return "fails" if why else ""
 
 
 def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 import data_pipeline
 import footprint
+import growth
 import keras_layers
 import limits
 import loops
@@ -49,6 +50,7 @@ PARTS = {
     "optimizers": (optimizers.measure, 40),
     "data": (data_pipeline.measure, 60),
     "keras": (keras_layers.measure, 120),
+    "growth": (growth.measure, 900),
     "memory": (steps.measure_memory, 120),
     "footprint": (footprint.measure, 120),
 }
@@ -117,7 +119,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few cases, few turns, into quick.json")
     parser.add_argument("--rounds", type=int, help="turns each library gets per case")
     parser.add_argument("--seconds", type=float, help="length of one turn")
-    parser.add_argument("--only", nargs="*", dest="workloads", help="only these workloads")
+    parser.add_argument(
+        "--only", nargs="*", dest="workloads", help="only these workloads, Keras models or axes of growth"
+    )
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):

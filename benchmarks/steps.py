@@ -50,7 +50,7 @@ def _command(label: str, name: str) -> dict[str, Any]:
 def measure(options: Any) -> dict[str, Any]:
     from workloads import data
 
-    names = options.workloads or parts.some(data.WORKLOADS, options)
+    names = parts.chosen(data.WORKLOADS, options)
     todo = {name: {label: _command(label, name) for label in _labels(name)} for name in names}
     return parts.measure("workloads", todo, options, longer=2)
 

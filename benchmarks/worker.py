@@ -1,6 +1,6 @@
 """Runs inside the environment of one library and measures what it is told to, one line a command.
 
-    python worker.py <library> <threads>
+    python worker.py <library> <threads> [<GB of addresses it may have; 0: any>]
 
 Commands are JSON objects on standard input: `prepare` makes a case ready and calls it once, `sample` times
 it for a while, `peak` tells the most memory the process ever held, `drop` forgets all cases. Answers are
@@ -140,8 +140,19 @@ def prepare(library: str, module: Any, command: dict[str, Any], ready: dict[str,
     return metrics
 
 
+def limit_memory(gb: float) -> None:
+    """Makes allocations beyond `gb` fail, where the system can (not Windows)."""
+    if gb:
+        try:
+            import resource
+        except ImportError:
+            return
+        resource.setrlimit(resource.RLIMIT_AS, (int(gb * 2**30),) * 2)
+
+
 def main() -> None:
     library, threads = sys.argv[1], int(sys.argv[2])
+    limit_memory(float(sys.argv[3]) if sys.argv[3:] else 0)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
     if hasattr(os, "sched_setaffinity"):  # XLA takes as many threads as it sees cores

@@ -36,6 +36,7 @@ def bench():
         "ops",
         "overhead",
         "steps",
+        "growth",
     )
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     sys.path.remove(path)
@@ -259,6 +260,8 @@ def results(bench):
             "one_thread": about | {"cases": {"W1": {"gradtape eager": {"step": cell(15.0)}}}},
             "overhead": about | {"cases": {"sin": {"gradtape eager": {"op": cell(0.5)}, "torch eager": {"op": cell(1.0)}}}},
             "large": about | {"cases": sizes},
+            "growth": about
+            | {"cases": {f"chain {n}": {"gradtape eager": {"whole": cell(1.0), "peak": peak["peak"]}} for n in (10, 100)}},
             "memory": about | {"cases": {"W4": {"gradtape eager": peak, "torch eager": peak}}},
             "footprint": about
             | {"import_ms": {"gradtape": {"min": 30.0, "median": 31.0, "samples": 3}},
