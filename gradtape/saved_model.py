@@ -1,20 +1,23 @@
 """`tf.saved_model`: a `tf.Module` as a folder, from which it is made again.
 
-TensorFlow stores the graph of every function. gradtape stores which class an object has, its
-attributes, and the values of its variables; loading finds the class in the program and gives the
-attributes back. So the program that loads must have imported the classes, and what cannot be stored
-that way is refused by name.
+gradtape stores which class an object has, its attributes, and the values of its variables; loading finds
+the class in the program and gives the attributes back. So the program that loads must have imported the classes. A module
+with attributes that cannot be stored that way (a function that is a closure, an object of another library) is stored as
+TensorFlow stores all of them, if it has functions with a signature or that were called: as an object without a class,
+with its variables, modules, lists, numbers, and its functions, which are the calls that they make
+(`train/stored_calls.py`). The rest is left out.
 
 A folder holds data only, and loading it runs no code. Everything in it is of a kind in the table
-`_Reader.KINDS`, and every name in it is looked up in a list that the program has made, not the file:
-dtypes, the public ops of gradtape, the subclasses of `tf.Module` that the program has defined, and functions
-that stand beside those classes. Nothing is imported, no attribute with two underscores is set, no class with a
-`__del__` is made. A checksum of the description is kept with the values. Keras models are archives of Keras beside it
-(`keras_gradtape/saved.py`).
+`_Reader.KINDS`; functions are lists of calls of gradtape's functions of tensors; and every other name is looked up in a
+list that the program has made, not the file (`train/stored_names.py`): dtypes, the public ops of gradtape, the subclasses
+of `tf.Module` that the program has defined, and functions that stand beside those classes. No code of others is imported,
+no attribute with two underscores is set, no class with a `__del__` is made. A checksum of the description is kept with the
+values. Keras models are archives of Keras beside it (`keras_gradtape/saved.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import importlib
 import inspect
@@ -23,7 +26,7 @@ import os
 import shutil
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,8 +44,8 @@ from gradtape._src.state.module import Module
 from gradtape._src.state.variable import Variable
 from gradtape._src.tensors import conversion
 from gradtape.io.framing import crc32c
-from gradtape.train import files, safetensors
-from gradtape.train.signatures import LoadedModel, Signature
+from gradtape.train import files, safetensors, stored_calls, stored_names
+from gradtape.train.signatures import LoadedModel, Restored, Signature
 
 ASSETS_DIRECTORY, ASSETS_KEY = "assets", "saved_model_assets"
 CLASSIFY_INPUTS, CLASSIFY_METHOD_NAME = "inputs", "tensorflow/serving/classify"
@@ -95,7 +98,8 @@ def save(
 
     Stored are the classes and attributes of the module and of those inside it: variables, tensors,
     arrays, numbers, texts, lists, dictionaries, functions and classes that can be imported, and
-    `tf.function`s of methods.
+    `tf.function`s of methods. If there is something else, and the module has functions with an `input_signature` or
+    that were called, these are stored as what they compute, and the module without its class.
 
     Args:
       obj: a `tf.Module` or a Keras model; with `stablehlo`, that is all that is written of a Keras model.
@@ -120,12 +124,16 @@ def save(
             f"with type {type(obj)}. Hint: make its class a tf.Module."
         )
     folder = os.fspath(export_dir)
-    writer = _Writer(folder)
-    root = writer.encode(obj, "the module")
     if signatures is not None and not isinstance(signatures, dict):
         signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
     named = _default_signatures(obj) if signatures is None else signatures
-    stored = {key: writer.encode(_python(f, key), f"signatures[{key!r}]") for key, f in named.items()}
+    named = {key: _python(f, key) for key, f in named.items()}
+    try:
+        writer, root, stored = _described(obj, named, folder, by_class=True)
+    except ValueError:
+        if not isinstance(obj, Module) or not (named or any(map(_is_of_use, _all_functions(obj).values()))):
+            raise
+        writer, root, stored = _described(obj, named, folder, by_class=False)
     if stablehlo is not False:
         programs = _programs(obj, signatures)
         given = stablehlo if isinstance(stablehlo, dict) else {}
@@ -145,6 +153,12 @@ def save(
     files.write(os.path.join(folder, _FILE), [description])
 
 
+def _described(obj: Any, named: dict[str, Any], folder: str, by_class: bool) -> tuple[_Writer, Any, dict]:
+    writer = _Writer(folder, by_class)
+    root = writer.encode(obj, "the module")
+    return writer, root, {key: writer.encode(f, f"signatures[{key!r}]") for key, f in named.items()}
+
+
 def _is_keras(value: Any) -> bool:
     return "keras" in sys.modules and _keras().is_model(value)
 
@@ -153,11 +167,22 @@ def _keras() -> Any:
     return importlib.import_module("keras_gradtape.saved")
 
 
-def _functions(module: Any) -> dict[str, Function]:
-    """The methods of a module that are functions with a signature."""
+def _all_functions(module: Any) -> dict[str, Function]:
+    """The functions of a module: methods, and attributes."""
     names = [n for n in dir(type(module)) if isinstance(inspect.getattr_static(type(module), n), Function)]
-    found = {n: getattr(module, n) for n in names}
-    return {n: f for n, f in found.items() if f.input_signature is not None}
+    return {n: getattr(module, n) for n in names} | {
+        n: f for n, f in vars(module).items() if isinstance(f, Function)
+    }
+
+
+def _is_of_use(function: Function) -> bool:
+    """Whether it is known what a function is called with."""
+    return function.input_signature is not None or bool(function._concrete)
+
+
+def _functions(module: Any) -> dict[str, Function]:
+    """The functions of a module that have a signature."""
+    return {n: f for n, f in _all_functions(module).items() if f.input_signature is not None}
 
 
 def _default_signatures(module: Any) -> dict[str, Any]:
@@ -205,8 +230,12 @@ def _python(function: Any, key: str) -> Any:
 class _Writer:
     """Turns objects into JSON, and collects the tensors on the way."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, by_class: bool) -> None:
         self._folder = folder
+        self._by_class = (
+            by_class  # whether the code of modules and functions is that of the program that loads
+        )
+        self._calls = stored_calls.Writer(self.encode, self._tensor)
         self._models = 0
         self.objects: list[Any] = []
         self.tensors: dict[str, Any] = {}
@@ -256,6 +285,8 @@ class _Writer:
             return "shape", None if value.rank is None else value.as_list()
         if isinstance(value, _tf.TensorSpec):
             return "spec", [self.encode(value.shape, path), value.dtype.name, value.name]
+        if isinstance(value, Function) and not self._by_class:
+            return "calls", self._calls.function(value, path)
         if isinstance(value, Function):
             return "function", {
                 "python": self.encode(value.python_function, path),
@@ -276,6 +307,9 @@ class _Writer:
         number = len(self.objects)
         self.objects.append(None)
         self._remember(module, {"object": number})
+        if not self._by_class:
+            self.objects[number] = {"class": None, "attributes": self._what_can_be(module, path)}
+            return number
         cls = self._name(type(module), f"the class of {path}")
         if hasattr(type(module), "__del__"):
             raise ValueError(f"saved_model.save: {cls} has a method __del__; load would refuse to make one.")
@@ -285,6 +319,18 @@ class _Writer:
                 attributes[name] = self.encode(value, f"{path}.{name}" if path != "the module" else name)
         self.objects[number] = {"class": cls, "attributes": attributes}
         return number
+
+    def _what_can_be(self, module: Module, path: str) -> dict[str, Any]:
+        """The attributes and functions of a module that is stored without its class."""
+        prefix = "" if path == "the module" else f"{path}."
+        found = {n: f for n, f in _all_functions(module).items() if _is_of_use(f)}
+        attributes = {n: self.encode(f, prefix + n) for n, f in found.items()}
+        for name, value in vars(module).items():
+            if name in _SKIPPED or name.startswith("__") or isinstance(value, Function):
+                continue
+            with contextlib.suppress(ValueError):
+                attributes[name] = self.encode(value, prefix + name)
+        return attributes
 
     def _model(self, model: Any) -> list[int]:
         number, self._models = self._models, self._models + 1
@@ -299,7 +345,7 @@ class _Writer:
                 if op is value:
                     return f"gradtape:{name}"
         name = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', None)}"
-        if _allowed(name) is value:
+        if stored_names.allowed(name) is value:
             return name
         raise ValueError(
             f"saved_model.save: {path} is {value!r} of type {type(value).__name__}, which cannot be stored: it is no "
@@ -311,62 +357,6 @@ class _Writer:
 
 def _archive(folder: str, number: int) -> str:
     return os.path.join(folder, ASSETS_DIRECTORY, f"{number}.keras")
-
-
-# ---- the names that a folder may have ---------------------------------------------------------------
-
-
-def _modules(cls: type = Module) -> Iterator[type]:
-    """`tf.Module` and the classes below it that the program has defined, oldest first."""
-    yield cls
-    child: type
-    for child in cls.__subclasses__():
-        yield from _modules(child)
-
-
-def _allowed(name: str) -> Any:
-    """What a folder means by "module:name"; None for what it must not name, or what is not there.
-
-    An op of gradtape, a subclass of `tf.Module`, or a function (of Python, or a `tf.function`) at the top of a
-    Python module that defines such a class.
-    """
-    module, _, path = name.partition(":")
-    if module == "gradtape" and path in PUBLIC:
-        return PUBLIC[path]
-    found = None
-    beside = False
-    for cls in _modules():
-        if cls.__module__ == module:
-            beside = True
-            # The newest of its name: a cell of a notebook may run again.
-            found = cls if cls.__qualname__ == path and "<locals>" not in path else found
-    if found is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
-        value = vars(sys.modules.get(module, object)).get(path)
-        python = value.python_function if type(value) is Function else value
-        if isinstance(python, types.FunctionType) and python.__module__ == module:
-            found = value
-    return found
-
-
-def _class(name: str) -> type:
-    """The class of a stored object.
-
-    Raises:
-      ImportError: if the program has no such subclass of `tf.Module`, or if making one could run code.
-    """
-    found = _allowed(name)
-    if not isinstance(found, type):
-        raise _unknown(name, "is no subclass of tf.Module that this program has defined")
-    if hasattr(found, "__del__"):
-        raise _unknown(name, "has a method __del__, which would run with what the file says")
-    return found
-
-
-def _unknown(name: str, why: str) -> ImportError:
-    return ImportError(
-        f"saved_model.load: {name} {why}. Loading imports nothing and runs nothing: a stored module needs the code it "
-        "was made of. Hint: import what defines the class before loading."
-    )
 
 
 # ---- loading --------------------------------------------------------------------------------------
@@ -439,6 +429,7 @@ class _Reader:
         self._objects: dict[int, Any] = {}
         self._variables: dict[str, Any] = {}
         self._used: set[str] = set()
+        self._functions = stored_calls.Reader(self.decode, self._tensor)
 
     def decode(self, value: Any) -> Any:
         if value is None or type(value) in (bool, int, float, str):
@@ -452,12 +443,12 @@ class _Reader:
         if not 0 <= number < len(self._stored):
             raise ValueError(f"there is no object {number}")
         stored = expect(self._stored[number], dict)
-        cls = _class(expect(stored["class"], str))
+        cls = Restored if stored["class"] is None else stored_names.class_of(expect(stored["class"], str))
         # Neither `__new__` nor `__init__` nor a property of the class is run.
         made: Any = object.__new__(cls)
         self._objects[number] = made
         for name, attribute in expect(stored["attributes"], dict).items():
-            if name.startswith("__"):
+            if name.startswith("__") and not (name == "__call__" and cls is Restored):
                 raise ValueError(f"an attribute has the name {name!r}")
             vars(made)[name] = self.decode(attribute)
         return made
@@ -509,6 +500,9 @@ class _Reader:
             autograph=expect(content["autograph"], bool),
         )
 
+    def _calls(self, content: dict[str, Any]) -> Any:
+        return self._functions.function(expect(content, dict))
+
     def _method(self, parts: list) -> Any:
         owner, name = self.decode(parts[0]), expect(parts[1], str)
         # As the class has it, so that no property is asked.
@@ -528,16 +522,18 @@ class _Reader:
         return tuple(self.decode(v) for v in expect(items, list))
 
     def _name(self, name: str) -> Any:
-        found = _allowed(expect(name, str))
+        found = stored_names.allowed(expect(name, str))
         if found is None:
-            raise _unknown(name, "is neither an op of gradtape nor a function beside a class of this program")
+            raise stored_names.unknown(
+                name, "is neither an op of gradtape nor a function beside a class of this program"
+            )
         return found
 
     # All that a folder can hold.
     KINDS: dict[str, Callable[[_Reader, Any], Any]] = {
         "object": _object, "variable": _variable, "tensor": _tensor, "array": _array, "scalar": _scalar,
         "dtype": _dtype, "shape": _shape, "spec": _spec, "function": _function, "method": _method,
-        "dict": _dict, "list": _list, "tuple": _tuple, "name": _name, "keras": _keras,
+        "dict": _dict, "list": _list, "tuple": _tuple, "name": _name, "keras": _keras, "calls": _calls,
     }  # fmt: skip
 
 

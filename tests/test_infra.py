@@ -444,12 +444,8 @@ def test_saved_model(tmp_path, nets):
 
 
 def test_what_cannot_be_stored_is_named(tmp_path, nets):
-    net = nets.Net()
-    net.layers[1].activation = lambda x: x
-    with pytest.raises(
-        ValueError, match=r"saved_model.save: layers\[1\].activation is <function .*cannot be stored"
-    ):
-        tf.saved_model.save(net, tmp_path / "m")
+    with pytest.raises(ValueError, match=r"saved_model.save: activation is <function .*cannot be stored"):
+        tf.saved_model.save(nets.Dense(2, lambda x: x), tmp_path / "m")
 
     class Local(tf.Module):
         pass

@@ -23,6 +23,17 @@ class LoadedModel(Module):
         return self.model(*args, **kwargs)
 
 
+class Restored(Module):
+    """A module that was stored without its class: what it had of variables, modules and functions."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the module, if its call was a function with a signature, or that was called before it was stored."""
+        call = vars(self).get("__call__")
+        if call is None:
+            raise TypeError(f"{self.name}: the module was stored without a function that is its call.")
+        return call(*args, **kwargs)
+
+
 class Signature:
     """A stored function, called with keywords; its results have names."""
 

@@ -90,6 +90,9 @@ class RecordedArray(TensorArray):
         return value
 
 
+METHODS: dict[str, Callable] = {}  # the calls that methods of arrays are, by their names
+
+
 def _method(name: str) -> Callable:
     def call(array: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -98,6 +101,7 @@ def _method(name: str) -> Callable:
             raise errors.InvalidArgumentError(None, None, str(e)) from None  # as when TensorFlow runs a graph
 
     call.__name__ = f"TensorArray.{name}"
+    METHODS[call.__name__] = call
 
     def record(self: RecordedArray, *args: Any, **kwargs: Any) -> Any:
         trace = current_recording()

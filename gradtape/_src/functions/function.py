@@ -442,6 +442,14 @@ class Function(_core.Quick):
             )
         return trace
 
+    def recorded(self, *args: Any, **kwargs: Any) -> Any:
+        """A recording for these arguments, though their sizes be known: the calls that `tf.saved_model` stores."""
+        given, traces = self._given(args, kwargs), self._traces
+        try:
+            return self._record(given, given.statics, engines.NATIVE)[0]
+        finally:
+            self._traces = traces
+
     def experimental_get_tracing_count(self) -> int:
         """How many times the function was traced; calls inside other traces count once for each kind of arguments."""
         return self._traces + self._met.only_inlined

@@ -50,7 +50,6 @@ from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, MISFITS, World
 from gradtape._src.state.variable import stand_in as make_stand_in
 from gradtape._src.tensors import above, conversion, random
-from gradtape._src.tensors.composite import CompositeTensor
 
 _NUMBER = re.compile(r"\d+")
 
@@ -115,8 +114,6 @@ class Recording(Trace):
 
     def _place_of_value(self, leaf: Any) -> Any:
         value = recorded_value(leaf)
-        if value is None and hasattr(type(leaf), "__tf_tensor__"):
-            value = self._converted(leaf)
         if value is None:
             return leaf
         graph: Any = self
@@ -126,15 +123,6 @@ class Recording(Trace):
             value.trace(None, (), (), ())
         return Place(value)
 
-    def _converted(self, leaf: Any) -> Recorded | None:
-        """The value of an object that becomes a tensor of this recording: here, since worlds know nothing of it."""
-        if isinstance(leaf, (CompositeTensor, _core.Variable)):
-            return None
-        try:
-            return recorded_value(leaf.__tf_tensor__(None))
-        except TypeError:  # no tensor, or of another type: the call may know what to do
-            return None
-
     # ---- calls --------------------------------------------------------------------------------
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
@@ -142,6 +130,7 @@ class Recording(Trace):
         args = tuple(list(a) if isinstance(a, Iterator) else a for a in args)  # each world begins anew
         if isinstance(function, _core.Op):
             args = tuple(self.read(a) if has_gaps(a) else a for a in args)
+        args, kwargs = tuple(map(_as_tensors, args)), {k: _as_tensors(a) for k, a in kwargs.items()}
         place = self._place_of_value if function in RUN_PYTHON else self.place_of
         return self.note(Call(function, *map_leaves(place, (args, kwargs))))
 
@@ -323,6 +312,14 @@ class Recording(Trace):
                 )
             self._steps = len(self.nodes), steps
         return steps
+
+
+def _as_tensors(argument: Any) -> Any:
+    """What is made of tensors and says itself which tensor it is (a parameter of GPflow) becomes one by calls of its own."""
+    if type(argument) in (list, tuple):
+        return type(argument)(map(_as_tensors, argument))
+    convert = getattr(type(argument), "__tf_tensor__", None)
+    return argument if convert is None or not composites.is_value(argument) else convert(argument)
 
 
 class Part(Recording):

@@ -1,0 +1,65 @@
+"""The names that a folder of `tf.saved_model` may have: of classes and functions that the program has made, not the file."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from gradtape._src.functions.function import Function
+from gradtape._src.ops import PUBLIC
+from gradtape._src.state.module import Module
+
+
+def _modules(cls: type = Module) -> Iterator[type]:
+    """`tf.Module` and the classes below it that the program has defined, oldest first."""
+    yield cls
+    child: type
+    for child in cls.__subclasses__():
+        yield from _modules(child)
+
+
+def allowed(name: str) -> Any:
+    """What a folder means by "module:name"; None for what it must not name, or what is not there.
+
+    An op of gradtape, a subclass of `tf.Module`, or a function (of Python, or a `tf.function`) at the top of a
+    Python module that defines such a class.
+    """
+    module, _, path = name.partition(":")
+    if module == "gradtape" and path in PUBLIC:
+        return PUBLIC[path]
+    found = None
+    beside = False
+    for cls in _modules():
+        if cls.__module__ == module:
+            beside = True
+            # The newest of its name: a cell of a notebook may run again.
+            found = cls if cls.__qualname__ == path and "<locals>" not in path else found
+    if found is None and beside and not module.startswith("gradtape.") and not path.startswith("__"):
+        value = vars(sys.modules.get(module, object)).get(path)
+        python = value.python_function if type(value) is Function else value
+        if isinstance(python, types.FunctionType) and python.__module__ == module:
+            found = value
+    return found
+
+
+def class_of(name: str) -> type:
+    """The class of a stored object.
+
+    Raises:
+      ImportError: if the program has no such subclass of `tf.Module`, or if making one could run code.
+    """
+    found = allowed(name)
+    if not isinstance(found, type):
+        raise unknown(name, "is no subclass of tf.Module that this program has defined")
+    if hasattr(found, "__del__"):
+        raise unknown(name, "has a method __del__, which would run with what the file says")
+    return found
+
+
+def unknown(name: str, why: str) -> ImportError:
+    return ImportError(
+        f"saved_model.load: {name} {why}. Loading imports nothing and runs nothing: a stored module needs the code it "
+        "was made of. Hint: import what defines the class before loading."
+    )
