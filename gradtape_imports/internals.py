@@ -93,6 +93,7 @@ MODULES = {
     "python.keras": "in keras",
     "python.keras.backend": "in keras.backend",
     "python.keras.callbacks": "in keras.callbacks",
+    "python.keras.engine.data_adapter": "code data_adapter",
     "python.keras.layers": "in keras.layers",
     "python.keras.models": "in keras.models",
     "python.keras.optimizers": "in keras.optimizers",

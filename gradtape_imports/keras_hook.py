@@ -74,6 +74,23 @@ class _Afterwards(importlib.abc.Loader):
         return getattr(self._real, name)
 
 
+class _Chosen(_Afterwards):
+    """Loads Keras itself with the backend that was chosen; however that ends, the environment is as it was."""
+
+    def __init__(
+        self, real: Any, look: Callable[[ModuleType], None], choose: Callable, restore: Callable
+    ) -> None:
+        super().__init__(real, look)
+        self._choose, self._restore = choose, restore
+
+    def exec_module(self, module: ModuleType) -> None:
+        try:
+            self._choose()
+            super().exec_module(module)
+        finally:
+            self._restore()
+
+
 class _Served(importlib.abc.Loader):
     """Fills the borrowed modules with ours."""
 
@@ -106,7 +123,7 @@ class Finder(importlib.abc.MetaPathFinder):
         self._borrows = False
         self._config: Any = None
         self._told = NAME
-        self._environment: str | None = None  # KERAS_BACKEND as the program set it
+        self._environment: list[str | None] = []  # KERAS_BACKEND as the program set it, while it is ours
 
     @property
     def serves(self) -> bool:
@@ -116,8 +133,6 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if not name.startswith("keras"):
             return None
-        if name == "keras":
-            self._choose()
         look = {
             "keras": self._keras_done,
             "keras.src.backend": self._backend_done,
@@ -139,7 +154,11 @@ class Finder(importlib.abc.MetaPathFinder):
         if look is not None:
             spec = importlib.machinery.PathFinder.find_spec(name, path)
             if spec is not None and spec.loader is not None:
-                spec.loader = _Afterwards(spec.loader, look)
+                spec.loader = (
+                    _Chosen(spec.loader, look, self._choose, self._restore)
+                    if name == "keras"
+                    else _Afterwards(spec.loader, look)
+                )
             return spec
         for place, ours in ((_BORROWED, self._borrows), (_TENSORFLOW, self._config is not None)):
             if ours and (name == place or name.startswith(place + ".")):
@@ -155,12 +174,19 @@ class Finder(importlib.abc.MetaPathFinder):
         by_name = os.environ.get("KERAS_BACKEND")
         if alias or by_name:
             self._told = asked
-        self._environment = by_name
+        self._environment.append(by_name)
         os.environ["KERAS_BACKEND"] = NAME
 
+    def _restore(self) -> None:
+        """The environment as the program left it, also where the import of Keras fails."""
+        while self._environment:
+            before = self._environment.pop()
+            os.environ.pop("KERAS_BACKEND", None)
+            if before is not None:
+                os.environ["KERAS_BACKEND"] = before
+
     def _config_done(self, config: Any) -> None:
-        if self._environment is not None:
-            os.environ["KERAS_BACKEND"] = self._environment
+        self._restore()
         if config._BACKEND != NAME:
             return
         _check_version()

@@ -20,6 +20,7 @@ extern "C" void GT_PASTE(gradtape_kernels_v, GT_ISA_LEVEL)(void* set_) {
   set.softmax = softmax_loops();
   set.ctc = ctc_loops();
   set.philox = philox_loops();
+  set.products = product_loops();
   set.fft = fft_loops();
   fill_casts(set.cast);
   set.conv = conv_loops();

@@ -27,6 +27,7 @@ const NormLoops* norm_loops();
 const AllSoftmaxLoops* softmax_loops();
 const CtcLoops* ctc_loops();
 const PhiloxLoops* philox_loops();
+const ProductLoops* product_loops();
 const FftLoops* fft_loops();
 void fill_casts(CastLoop (&table)[kDtypes][kDtypes]);
 const ResampleLoops* resample_loops();

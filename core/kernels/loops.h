@@ -49,6 +49,7 @@ struct NormLoops;        // norms.h
 struct AllSoftmaxLoops;  // softmax.h
 struct CtcLoops;         // ctc.h
 struct PhiloxLoops;      // philox.h
+struct ProductLoops;     // products.h
 struct FftLoops;         // fft.h
 struct ResampleLoops;    // resample.h
 struct SparseLoops;      // sparse.h
@@ -66,6 +67,7 @@ struct KernelSet {
   const AllSoftmaxLoops* softmax;
   const CtcLoops* ctc;  // of float, of double
   const PhiloxLoops* philox;
+  const ProductLoops* products;   // of bfloat16; nullptr where the processor does not multiply it
   const FftLoops* fft;            // of float, of double
   const ResampleLoops* resample;  // of float, of double
   const SparseLoops* sparse;      // by type; without bool and the 16-bit floats

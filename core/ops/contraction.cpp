@@ -1,5 +1,6 @@
 // Matrix products. OpenBLAS computes the tiles; which tiles there are depends on the sizes
-// only, so a result does not depend on the number of threads.
+// only, so a result does not depend on the number of threads. Products of 16-bit floats are those of
+// float, but for bfloat16 where the processor multiplies it (contraction_bfloat.cpp).
 #include <algorithm>
 #include <climits>
 #include <complex>
@@ -8,35 +9,12 @@
 #include "../blas.h"
 #include "../cpu.h"
 #include "../kernels/loops.h"
+#include "contraction.h"
 #include "elementwise.h"
 #include "strided.h"
 
 namespace gt {
 namespace {
-
-// c = op(a) op(b), row-major; op(a) is m x k, op(b) is k x n.
-template <class T> struct Product {
-  const T *a, *b;
-  T* c;
-  int64_t m, n, k, lda, ldb, ldc;
-  bool ta, tb;
-
-  Product rows(int64_t at, int64_t count) const {
-    Product p = *this;
-    p.a += ta ? at : at * lda, p.c += at * ldc, p.m = count;
-    return p;
-  }
-  Product columns(int64_t at, int64_t count) const {
-    Product p = *this;
-    p.b += tb ? at * ldb : at, p.c += at, p.n = count;
-    return p;
-  }
-  Product depth(int64_t at, int64_t count, T* to) const {  // part of the sum, to a dense matrix
-    Product p = *this;
-    p.a += ta ? at * lda : at, p.b += tb ? at : at * ldb, p.k = count, p.c = to, p.ldc = n;
-    return p;
-  }
-};
 
 template <class T> auto gemm_of(const Blas& f) {
   if constexpr (std::is_same_v<T, float>)
@@ -103,7 +81,9 @@ template <class T> void call_loop(const Product<T>& p) {
 }
 
 template <class T> void call(const Product<T>& p) {
-  if constexpr (is_blas<T>)
+  if constexpr (std::is_same_v<T, bfloat>)
+    run_product(p);
+  else if constexpr (is_blas<T>)
     call_blas(p);
   else
     call_loop(p);
@@ -112,11 +92,11 @@ template <class T> void call(const Product<T>& p) {
 // Work in flops, with products that wait for memory or have no library counted higher.
 template <class T> double work(const Product<T>& p) {
   double flops = 2.0 * double(p.m) * double(p.n) * double(p.k);
+  if (std::is_same_v<T, bfloat>) return flops / 2;
   if (!is_blas<T>) return flops * 32;
   return flops * (p.m == 1 || p.n == 1 ? 8 : 1) * (is_complex(DtypeOf<T>::value) ? 4 : 1) *
          (sizeof(T) / (is_complex(DtypeOf<T>::value) ? 8 : 4));
 }
-constexpr double kWorthAThread = double(1 << 19);  // some 10 us
 
 // Small result, long sum (the gradient of a weight over a large batch): parts of the sum.
 template <class T> bool run_depth_parts(const Product<T>& p, double total) {
@@ -278,6 +258,7 @@ void run_matmul(const Call& c, Outs& outs) {
   bool ta = c.integer(0), tb = c.integer(1);
   if (out.numel == 0) return;
   if (a.numel == 0) return zero(out.data, out.nbytes());
+  if (a.dtype == Dtype::BF16 && multiplies_bfloat()) return run_typed<bfloat>(a, b, out, ta, tb);
   if (!is_int(a.dtype)) blas();  // a library that cannot be loaded is found out here, not on a worker thread
   if (in(a.dtype, kHalf)) {      // summed in float
     Tensor wide = empty(Dtype::F32, out.shape);

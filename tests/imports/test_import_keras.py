@@ -41,8 +41,33 @@ def test_another_backend_stays(python, tmp_path):
 
 
 def test_the_program_finds_the_environment_as_it_left_it(python, tmp_path):
-    code = ASKED.format("tensorflow") + "import gradtape, keras\nprint(os.environ['KERAS_BACKEND'])"
-    assert python(code=code, KERAS_HOME=str(tmp_path)) == "tensorflow"
+    code = "import gradtape, keras, os\nprint(os.environ.get('KERAS_BACKEND'), keras.backend.backend())"
+    assert python(code=code, KERAS_HOME=str(tmp_path)) == "None gradtape"
+    assert python(code=ASKED.format("tensorflow") + code, KERAS_HOME=str(tmp_path)) == "tensorflow tensorflow"
+
+
+@pytest.mark.parametrize("asked", [None, "tensorflow"])
+def test_an_import_that_fails_leaves_the_environment_as_it_was(python, asked, tmp_path):
+    """Keras that is not there, that stops before it has chosen a backend, and after."""
+    package = tmp_path / "keras" / "src" / "backend"
+    begin = (
+        (ASKED.format(asked) if asked else "")
+        + START
+        + f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    )
+    fail = "try:\n    import keras\nexcept {} as e:\n    print(os.environ.get('KERAS_BACKEND'), 'gradtape' in str(e))"
+    nowhere = "sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
+    assert python(code=begin + nowhere + fail.format("ModuleNotFoundError")) == f"{asked} False"
+    package.mkdir(parents=True)
+    for place in (package, package.parent, package.parent.parent):
+        (place / "__init__.py").write_text("")
+    seen = "import os; raise ValueError(os.environ['KERAS_BACKEND'])"
+    (package.parent.parent / "__init__.py").write_text(seen)
+    assert python(code=begin + fail.format("ValueError")) == f"{asked} True"
+    (package / "config.py").write_text("import os; _BACKEND = os.environ['KERAS_BACKEND']")
+    (package.parent / "version.py").write_text("__version__ = '3.9.2'")
+    (package.parent.parent / "__init__.py").write_text("import keras.src.backend.config")
+    assert python(code=begin + fail.format("ImportError")) == f"{asked} True"
 
 
 def test_keras_that_is_too_old_says_so(python, tmp_path):

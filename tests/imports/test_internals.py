@@ -15,6 +15,7 @@ import gradtape as tf
 from gradtape_imports import internals
 from gradtape_imports.code import (
     bounded_spec,
+    data_adapter,
     data_nest,
     dispatch,
     func_graph,
@@ -213,6 +214,15 @@ def test_functions_and_operators_ask_the_dispatcher_of_keras_2():
         "bitwise.bitwise_and", "math.logical_and", "bitwise.invert", "math.logical_not",
     ]  # fmt: skip
     assert float(tf.reduce_sum([1.0, 2.0])) == 3
+
+
+def test_batches_of_keras_are_taken_apart():
+    x, y = tf.zeros([2]), tf.zeros([2, 3])
+    assert [t.shape.rank for t in data_adapter.expand_1d((x, y))] == [2, 2]
+    assert data_adapter.unpack_x_y_sample_weight(([1], 2)) == ([1], 2, None)
+    assert data_adapter.unpack_x_y_sample_weight([1, 2]) == ([1, 2], None, None)
+    with pytest.raises(ValueError, match="Data is expected to be in format"):
+        data_adapter.unpack_x_y_sample_weight((1, 2, 3, 4))
 
 
 def test_operators_under_their_names():

@@ -387,3 +387,31 @@ def test_values_of_unknown_size_into_variables():
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
         f(tf.ones([2]))
     assert v.shape == (3,)
+
+
+def test_objects_that_become_tensors_of_the_function():
+    """They are converted where the call is written, in the sizes that are not known; the function is traced once."""
+
+    class Doubled:
+        def __init__(self, x):
+            self.x = x
+
+        def __tf_tensor__(self, dtype=None, name=None):
+            return self.x * 2.0
+
+    traced = []
+
+    @tf.function(input_signature=[spec([None])])
+    def f(x):
+        traced.append(1)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.square(Doubled(x)))
+        shape = tf.shape(Doubled(x))
+        return tf.zeros(tf.concat([shape, [1]], 0)), tf.add(x, Doubled(x)), tape.gradient(y, x)
+
+    for n in (3, 5):
+        zeros, total, slope = f(tf.ones([n]))
+        assert zeros.shape == (n, 1)
+        assert total.numpy().tolist() == [3.0] * n and slope.numpy().tolist() == [8.0] * n
+    assert len(traced) == 1

@@ -50,6 +50,7 @@ from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, MISFITS, World
 from gradtape._src.state.variable import stand_in as make_stand_in
 from gradtape._src.tensors import above, conversion, random
+from gradtape._src.tensors.composite import CompositeTensor
 
 _NUMBER = re.compile(r"\d+")
 
@@ -114,6 +115,8 @@ class Recording(Trace):
 
     def _place_of_value(self, leaf: Any) -> Any:
         value = recorded_value(leaf)
+        if value is None and hasattr(type(leaf), "__tf_tensor__"):
+            value = self._converted(leaf)
         if value is None:
             return leaf
         graph: Any = self
@@ -122,6 +125,15 @@ class Recording(Trace):
         if graph is None:
             value.trace(None, (), (), ())
         return Place(value)
+
+    def _converted(self, leaf: Any) -> Recorded | None:
+        """The value of an object that becomes a tensor of this recording: here, since worlds know nothing of it."""
+        if isinstance(leaf, (CompositeTensor, _core.Variable)):
+            return None
+        try:
+            return recorded_value(leaf.__tf_tensor__(None))
+        except TypeError:  # no tensor, or of another type: the call may know what to do
+            return None
 
     # ---- calls --------------------------------------------------------------------------------
 
