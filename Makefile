@@ -36,7 +36,7 @@ check: $(VENV)/.strict  ## format, lint, types, C++ warnings as errors, then eve
 	$(BIN)/clang-format --dry-run -Werror $(filter %.cpp %.h,$(NATIVE))
 	$(MAKE) test
 
-bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about 25 minutes)
+bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about an hour)
 	$(BIN)/python benchmarks/run.py
 
 stubs: $(VENV)/.built  ## gradtape/*.pyi: the names that come from the op table, for type checkers

@@ -13,6 +13,7 @@ from typing import Any
 
 import growth
 import keras_layers
+import keras_models
 import peers
 import report
 from workloads import data
@@ -139,6 +140,7 @@ TITLES = {
     "optimizers": "The step of an optimizer",
     "data": "Data pipelines",
     "keras": "Training with Keras",
+    "keras_models": "Keras models on each backend",
     "growth": "Growth",
     "memory": "Memory",
     "footprint": "Import and size",
@@ -147,6 +149,7 @@ TITLES = {
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "large": report.by_size,
     "keras": keras_layers.table,
+    "keras_models": keras_models.table,
     "growth": growth.table,
     "memory": report.memory,
     "footprint": report.footprint,
@@ -167,6 +170,10 @@ _WORDS = {
     "optimizers": "Gradients given, parameters changed in place.",
     "data": "An epoch over arrays in memory, microseconds a batch: `tf.data`, PyTorch's `DataLoader`.",
     "keras": "The same Keras models on gradtape and on TensorFlow, ratios to TensorFlow.",
+    "keras_models": "`train_on_batch` with Adam on NumPy arrays, the same Keras on each backend, with two threads. DQN, PPO "
+    "and the PINN are written with tapes and Keras layers for gradtape and TensorFlow, in their own words for PyTorch "
+    "(eager) and JAX (jit). Each library in its quickest way, each model in a process of its own. Models with dropout draw "
+    "different numbers on each backend; the others must have the same losses.",
     "growth": "What one unit of work costs as there is more of it: a program and its gradient, in a new process for "
     f"each size and library, with at most {growth.SECONDS} s for an answer and {growth.GB} GB of addresses. Operations "
     "are on scalars; variables have 8 elements; derivatives of higher orders are of tapes inside of tapes, of 64 "
@@ -179,6 +186,10 @@ _WORDS = {
     "limits": "The best rate at which any of the libraries multiplies matrices of 1024 or 2048 rows, and how fast "
     "NumPy moves arrays of 256 MB.",
 }
+_MODELS = (
+    "Keras models by `train_on_batch` on each backend of Keras, and three steps written with tapes; beside the time of a "
+    "step, the least that another one takes for the first step, compilation included, and the least memory, over ours:"
+)
 _PICTURES = {
     "overhead": ("overhead",), "large": ("scaling",), "growth": ("growth", "growth_memory"), "memory": ("memory",),
     "footprint": ("footprint",),
@@ -225,6 +236,8 @@ def readme(results: dict[str, Any]) -> str:
     parts, lines = results["parts"], [_about(results)]
     if "workloads" in parts:
         lines.append(summary(parts["workloads"], explained=False))
+    if "keras_models" in parts:
+        lines += [_MODELS, keras_models.summary(parts["keras_models"])]
     if "overhead" in parts:
         cells = parts["overhead"]["cases"].values()
         ours = [found[1]["min"] for c in cells if (found := report.best(c, "op", "gradtape"))]

@@ -27,6 +27,7 @@ SLOWER = 0.98  # of the best peer's speed: a difference below that is none
 _EAGER = ("gradtape eager", "tensorflow eager", "torch eager", "jax eager", "autograd numpy")
 _NAMES = {
     "gradtape": "gradtape", "tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX", "autograd": "autograd",
+    "keras": "Keras",
 }  # fmt: skip
 
 
@@ -98,7 +99,9 @@ def disagreements(part: dict[str, Any]) -> list[str]:
             if isinstance(cell, dict) and cell.get("check")
         }
         for (label, metric), values in checks.items():
-            ours = checks.get(("gradtape eager", metric), checks.get(("gradtape", metric)))
+            ours = next(
+                (v for (who, m), v in checks.items() if m == metric and who.startswith("gradtape")), None
+            )
             rounding = 1e-6 * max(map(abs, ours), default=0.0) if ours else 0.0
             if ours and any(
                 not abs(a - b) <= max(1e-3 * abs(b), rounding, 1e-15)
@@ -156,14 +159,12 @@ _REASONS = {
 }  # fmt: skip
 
 
-def _absent(cells: dict[str, Any], label: str, metric: str) -> str:
+def _absent(cells: dict[str, Any], start: str, metric: str) -> str:
     """What stands for a figure that is not there: a process that died is no missing feature."""
-    cell = cells.get(label, {})
+    cell = cells.get(start) or next((c for label, c in cells.items() if label.startswith(start)), {})
     why = cell.get("missing") or cell.get(metric, {}).get("missing", "")
-    for start, word in _REASONS.items():
-        if why.startswith(start):
-            return word
-    return "fails" if why else ""
+    known = next((word for reason, word in _REASONS.items() if why.startswith(reason)), "fails")
+    return known if why else ""
 
 
 def _against(cells: dict[str, Any], ours: str, theirs: str, metric: str) -> str:
@@ -179,11 +180,11 @@ def title(label: str) -> str:
 # ---- tables of parts ------------------------------------------------------------------------------
 
 
-def ways(part: dict[str, Any]) -> str:
-    """A part's cases by library and way to run it, microseconds."""
+def ways(part: dict[str, Any], heads: dict[str, str] = COLUMNS) -> str:
+    """A part's cases by library and way to run it (or by what else labels begin with), microseconds."""
     metric = next(iter(metrics_of(part)), "")
     labels = {label for cells in part["cases"].values() for label in cells}
-    columns = {c: head for c, head in COLUMNS.items() if any(label.startswith(c) for label in labels)}
+    columns = {c: head for c, head in heads.items() if any(label.startswith(c) for label in labels)}
     rows = []
     for name, cells in part["cases"].items():
         row = [name]

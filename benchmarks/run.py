@@ -1,9 +1,9 @@
 """Measures gradtape beside TensorFlow, PyTorch, JAX and autograd on this machine, in one session.
 
-    python benchmarks/run.py                          # everything, about 25 minutes on a quiet machine
+    python benchmarks/run.py                          # everything, about an hour on a quiet machine
     python benchmarks/run.py --resume                 # what an interrupted run has not measured yet
     python benchmarks/run.py workloads --only W1 W11  # some parts again, the others are kept
-    python benchmarks/run.py --quick                  # a look, 3 minutes or so: nothing is published
+    python benchmarks/run.py --quick                  # a look, 10 minutes or so: nothing is published
 
 Figures go to benchmarks/results.json; docs/benchmarks.md, its pictures and the figures of README.md are made
 from them (`python benchmarks/page.py` makes them again). The first run sets up the peers' environments
@@ -26,6 +26,7 @@ import data_pipeline
 import footprint
 import growth
 import keras_layers
+import keras_models
 import limits
 import loops
 import ops
@@ -50,6 +51,7 @@ PARTS = {
     "optimizers": (optimizers.measure, 40),
     "data": (data_pipeline.measure, 60),
     "keras": (keras_layers.measure, 120),
+    "keras_models": (keras_models.measure, 1200),
     "growth": (growth.measure, 900),
     "memory": (steps.measure_memory, 120),
     "footprint": (footprint.measure, 120),

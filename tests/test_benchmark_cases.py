@@ -119,3 +119,80 @@ def test_the_table_of_growth_is_of_one_unit(bench):  # noqa: F811
     assert warm[3] == ["ops in a chain, 1,000", "0.500", "1.00", "too long", "2.00"]
     assert first[3] == ["ops in a chain, 1,000", "1.00", "4.00", "too long", "4.0"]
     assert size[2:] == [["ops in a chain, 1,000", "10,486", "10,486", "too long", "1.00"]]
+
+
+# ---- whole models -----------------------------------------------------------------------------------
+
+MODELS = (
+    "MLP", "tabular", "U-Net", "ResNet50", "MobileNetV2", "EfficientNetB0", "VGG16", "DenseNet121", "GPT", "BERT",
+    "LSTM", "GRU", "autoencoder",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_trains(bench, name):  # noqa: F811
+    import keras
+
+    assert keras.backend.backend() == "gradtape"
+    case = bench.keras_models.case("gradtape", tf, name, "Keras", tiny=True)["step"]
+    case.run(1)
+    if case.check:
+        first, second = case.check()
+        assert first > 0
+        assert second != first
+
+
+def test_the_models_are_those_of_the_words(bench):  # noqa: F811
+    assert tuple(bench.keras_models.MODELS) == MODELS
+    assert list(bench.keras_models.WORDS) == [*MODELS, "DQN", "PPO", "PINN"]
+
+
+@pytest.mark.parametrize("name", ["DQN", "PPO", "PINN"])
+def test_steps_written_by_hand_are_the_same_in_both_modes(bench, name):  # noqa: F811
+    losses = []
+    for mode in ("eager", "function"):
+        case = bench.keras_models.case("gradtape", tf, name, mode, tiny=True)["step"]
+        case.run(1)
+        losses.append(case.check())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[0][1] != losses[0][0]
+
+
+@pytest.mark.parametrize("name", ["DQN", "PPO", "PINN"])
+def test_steps_written_by_hand_are_the_same_in_jax(bench, name):  # noqa: F811
+    jax = pytest.importorskip("jax")
+    losses = []
+    for library, module, mode in (("gradtape", tf, "eager"), ("jax", jax, "jit")):
+        case = bench.keras_models.case(library, module, name, mode, tiny=True)["step"]
+        case.run(1)
+        losses.append(case.check())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def test_tables_of_models_are_of_the_quickest_way(bench):  # noqa: F811
+    def figures(us, first_ms, mb):
+        return {"step": cell(us) | {"first_ms": first_ms}, "peak": {"mb": mb, "imported_mb": 40.0}}
+
+    part = {
+        "cases": {
+            "MLP": {
+                "gradtape Keras": figures(500.0, 10.0, 100.0),
+                "tensorflow Keras": figures(2000.0, 900.0, 500.0),
+                "jax Keras": figures(1000.0, 800.0, 300.0),
+                "torch Keras": {"missing": "the process of torch ended (exit code -9)"},
+            },
+            "PINN": {
+                "gradtape eager": figures(400.0, 5.0, 90.0),
+                "gradtape function": figures(200.0, 50.0, 95.0),
+                "torch eager": figures(800.0, 20.0, 300.0),
+            },
+        }
+    }
+    step, first, peak = (rows(t) for t in bench.keras_models.table(part).split("\n\n")[1::2])
+    words = bench.keras_models.WORDS
+    assert step[0] == ["", "gradtape", "TensorFlow", "PyTorch", "JAX", "best peer / ours"]
+    assert step[2] == [words["MLP"], "0.500", "2.00", "died", "1.00", "2.00"]
+    assert first[3] == [words["PINN"], "50.0", "", "20.0", "", "**0.40**"]
+    assert peak[2] == [words["MLP"], "100", "500", "died", "300", "3.0"]
+    lines = rows(bench.keras_models.summary(part))[2:]
+    assert lines[0] == ["MLP", "0.500", "1.00 (JAX Keras)", "2.00", "80", "3.0"]

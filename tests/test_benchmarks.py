@@ -37,6 +37,7 @@ def bench():
         "overhead",
         "steps",
         "growth",
+        "keras_models",
     )
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     sys.path.remove(path)
@@ -260,6 +261,8 @@ def results(bench):
             "one_thread": about | {"cases": {"W1": {"gradtape eager": {"step": cell(15.0)}}}},
             "overhead": about | {"cases": {"sin": {"gradtape eager": {"op": cell(0.5)}, "torch eager": {"op": cell(1.0)}}}},
             "large": about | {"cases": sizes},
+            "keras_models": about
+            | {"cases": {"MLP": {"gradtape Keras": {"step": cell(9.0), **peak}, "jax Keras": {"step": cell(18.0), **peak}}}},
             "growth": about
             | {"cases": {f"chain {n}": {"gradtape eager": {"whole": cell(1.0), "peak": peak["peak"]}} for n in (10, 100)}},
             "memory": about | {"cases": {"W4": {"gradtape eager": peak, "torch eager": peak}}},
@@ -312,6 +315,9 @@ def test_different_values_are_reported(bench, results):
     assert bench.report.disagreements(part)[0].startswith("W1: jax jit step gives [1.01]")
     part["cases"]["W1"]["jax jit"]["step"]["check"] = [float("nan")]
     assert len(bench.report.disagreements(part)) == 1
+    models = results["parts"]["keras_models"]
+    models["cases"]["MLP"]["jax Keras"]["step"]["check"] = [1.01]
+    assert bench.report.disagreements(models) == ["MLP: jax Keras step gives [1.01], gradtape [1.0]"]
 
 
 def test_the_page_has_every_part_and_only_pictures_that_are_drawn(bench, results, tmp_path):
@@ -355,6 +361,7 @@ def test_publishing_writes_page_pictures_and_block(bench, results, tmp_path, cap
         assert (tmp_path / "docs" / link).exists()
     block = readme.read_text()
     assert block.startswith("before\n<!-- bench -->\nMeasured 2026-01-02 at abc on P, 2 cores")
+    assert "| MLP           |        0.009 | 0.018 (JAX Keras) |              2.00 |" in block
     assert "PyTorch eager takes 2.00 to 2.00 times as long" in block
     assert "gradtape 30.0 ms, 65.5 MB" in block
 
