@@ -195,7 +195,7 @@ def module(parts: list[str]) -> ModuleType:
     full = f"tensorflow.{path}"
     made = _made[path] = ModuleType(full, f"What there is of {full}: see `gradtape_imports/internals.py`.")
     made.__path__ = []
-    vars(made)["__getattr__"] = _Lookup(path, row or "")
+    vars(made)["__getattr__"] = _Lookup(path, row or "", vars(made))
     return made
 
 
@@ -214,8 +214,9 @@ def has(path: str) -> bool:
 class _Lookup:
     """`__getattr__` of a module: finds a name where the row says, and keeps it."""
 
-    def __init__(self, path: str, row: str) -> None:
+    def __init__(self, path: str, row: str, names: dict[str, Any]) -> None:
         self._path = path
+        self._names = names
         self._spaces: list[str] = []
         self._other: dict[str, str] = {}
         self._code = ""
@@ -228,25 +229,30 @@ class _Lookup:
                 self._other = dict(pair.split("=") for pair in part.split())
 
     def __call__(self, name: str) -> Any:
-        if not name.startswith("__"):
-            if f"{self._path}.{name}" in MODULES or f"{self._path}.{name}" in _PACKAGES:
-                return module([*self._path.split("."), name])
-            if self._code and hasattr(_code(self._code), name):
-                return getattr(_code(self._code), name)
-            tried = (
-                [self._other[name]]
-                if name in self._other
-                else [f"{s}.{name}".lstrip(".") for s in self._spaces]
-            )
-            for path in tried:
-                try:
-                    return _at(path)
-                except AttributeError:
-                    pass
+        found = None if name.startswith("__") else self._found(name)
+        if found is not None:
+            self._names[name] = found
+            return found
         raise AttributeError(
             f"tensorflow.{self._path} has no {name!r} where `tensorflow` is gradtape: the module is internal to TensorFlow, "
             "and gradtape has the names of it that were seen in use. Hint: look for a public name of the same meaning."
         )
+
+    def _found(self, name: str) -> Any:
+        """What there is of that name, or None."""
+        if f"{self._path}.{name}" in MODULES or f"{self._path}.{name}" in _PACKAGES:
+            return module([*self._path.split("."), name])
+        if self._code and hasattr(_code(self._code), name):
+            return getattr(_code(self._code), name)
+        tried = (
+            [self._other[name]] if name in self._other else [f"{s}.{name}".lstrip(".") for s in self._spaces]
+        )
+        for path in tried:
+            try:
+                return _at(path)
+            except AttributeError:
+                pass
+        return None
 
 
 def _code(part: str) -> ModuleType:

@@ -19,7 +19,9 @@ def enable_v2_behavior() -> None:
 
 
 def __getattr__(name: str) -> _Any:
-    return getattr(_gradtape, name)
+    found = getattr(_gradtape, name)
+    globals()[name] = found  # the next time it is as quick as there
+    return found
 
 
 def __dir__() -> list[str]:

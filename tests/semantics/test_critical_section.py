@@ -1,4 +1,4 @@
-"""tf.CriticalSection: functions one at a time; names and ops as graphs of TensorFlow 1 give them."""
+"""tf.CriticalSection: functions one at a time; and what programs of TensorFlow 1 ask for: names, ops, sizes."""
 
 import threading
 import time
@@ -53,6 +53,28 @@ def test_names_are_given_once():
         assert [graph.unique_name("a"), graph.unique_name("a")] == ["s/a", "s/a_1"]
     tf.compat.v1.reset_default_graph()
     assert graph.unique_name("a") == "a"
+
+
+def test_names_of_version_1():
+    x = tf.constant([[1.0, 2.0], [3.0, 5.0]])
+    labels = tf.constant([[0.0, 1.0], [1.0, 0.0]])
+    v1 = tf.compat.v1.nn.softmax_cross_entropy_with_logits_v2
+    for given in ({}, {"axis": 0}, {"dim": 0}):
+        expected = tf.nn.softmax_cross_entropy_with_logits(labels, x, axis=0 if given else -1)
+        assert tf.reduce_all(v1(labels=labels, logits=x, **given) == expected)
+
+
+def test_sizes_as_objects_are_numbers():
+    size = tf.compat.v1.Dimension(5)
+    assert tf.convert_to_tensor([size, size]).numpy().tolist() == [5, 5]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 5])])
+    def f(x):
+        return tf.reshape(x, tf.concat([tf.shape(x)[:1], [size], [1]], 0))
+
+    assert f(tf.zeros([2, 5])).shape == [2, 5, 1]
+    with pytest.raises(ValueError, match="convert"):
+        tf.convert_to_tensor(tf.compat.v1.Dimension(None))
 
 
 def test_what_an_assignment_gives_has_an_op_in_functions_only():

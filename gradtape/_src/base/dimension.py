@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 
 def size_of(value: Any, who: str = "Dimension") -> int | None:
     """What a size was given as: a number that is not negative, or None.
@@ -126,6 +128,11 @@ class Dimension:
 
     def __index__(self) -> Any:
         return self._value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self._value is None:
+            raise ValueError("Cannot convert unknown Dimension ? to a Tensor.")
+        return np.array(self._value, dtype or np.int32)
 
     def __str__(self) -> str:
         return "?" if self._value is None else str(self._value)

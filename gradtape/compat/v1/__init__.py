@@ -392,6 +392,17 @@ for _full, _op in _PUBLIC.items():
             globals()[_last] = _op
 
 
+def _softmax_cross_entropy_with_logits_v2(
+    labels: _Any, logits: _Any, axis: int | None = None, name: str | None = None, dim: int | None = None
+) -> _Any:
+    """As `tf.nn.softmax_cross_entropy_with_logits`, with `dim` for `axis`."""
+    axis = dim if axis is None else axis
+    return _tf.nn.softmax_cross_entropy_with_logits(labels, logits, -1 if axis is None else axis)
+
+
+globals()["nn"].softmax_cross_entropy_with_logits_v2 = _softmax_cross_entropy_with_logits_v2
+
+
 def _make_initializable_iterator(dataset: _Any, shared_name: str | None = None) -> _Any:
     """Raises RuntimeError, as TensorFlow does in eager mode."""
     raise RuntimeError(
