@@ -1,7 +1,7 @@
 """Recurrent layers: the loop over time, and LSTM and GRU without a Keras cell in it.
 
 Eagerly a loop is a loop, and LSTM and GRU are compiled on their second call. While a function is traced,
-short sequences are unrolled; of long ones one step is traced and becomes the body of a `tf.while_loop`,
+short sequences are unrolled; of long ones some steps are traced and become the body of a `tf.while_loop`,
 which compiles much faster and runs about as fast.
 """
 
@@ -56,39 +56,49 @@ def _run(
         return _unrolled(step, sequences, states, backwards, keep_all, time_axis)
     if backwards:
         sequences = [tf.reverse(s, [0]) for s in sequences]
-    # The first step is before the loop: it gives the types and shapes of what the loop carries.
-    last, states = step([s[0] for s in sequences], states, None)
-    rows = [tf.TensorArray(s.dtype, count, element_shape=s.shape[1:]).unstack(s) for s in sequences]
+    # Steps before the loop give the types and shapes of what it carries, and leave it as many as make whole blocks.
+    block = max(1, short // 4)
+    lead = (count - 1) % block + 1
+    blocks = (count - lead) // block
+    last, first, states = _unrolled(step, [s[:lead] for s in sequences], states, False, keep_all, 0)
+    rows = [tf.reshape(s[lead:], (blocks, block, *s.shape[1:])) for s in sequences]
+    rows = [tf.TensorArray(s.dtype, blocks, element_shape=s.shape[1:]).unstack(s) for s in rows]
     arrays = []
     if keep_all:
-        arrays = [tf.TensorArray(o.dtype, count, element_shape=o.shape).write(0, o) for o in last]
+        arrays = [tf.TensorArray(o.dtype, blocks, element_shape=(block, *o.shape)) for o in last]
 
     def body(t: Any, arrays: list, last: list, states: list) -> tuple:
-        last, states = step([r.read(t) for r in rows], states, last)
+        last, outputs, states = _unrolled(step, [r.read(t) for r in rows], states, False, keep_all, 0, last)
         return (
             t + 1,
-            [k.write(t, o) for k, o in zip(arrays, last, strict=True)] if keep_all else [],
+            [k.write(t, o) for k, o in zip(arrays, outputs, strict=True)] if keep_all else [],
             last,
             states,
         )
 
     _, arrays, last, states = tf.while_loop(
-        lambda t, *_: t < count, body, (tf.constant(1), arrays, last, states), maximum_iterations=count - 1
+        lambda t, *_: t < blocks, body, (tf.constant(0), arrays, last, states), maximum_iterations=blocks
     )
     if not keep_all:
         return last, [tf.expand_dims(o, time_axis) for o in last], states
-    stacked = [k.stack() for k in arrays]
-    return last, [_swapped(o) for o in stacked] if time_axis else stacked, states
+    joined = [tf.concat([f, k.concat()], 0) for f, k in zip(first, arrays, strict=True)]
+    return last, [_swapped(o) for o in joined] if time_axis else joined, states
 
 
 def _unrolled(
-    step: Step, sequences: list, states: list, backwards: bool, keep_all: bool, time_axis: int
+    step: Step,
+    sequences: list,
+    states: list,
+    backwards: bool,
+    keep_all: bool,
+    time_axis: int,
+    last: list | None = None,
 ) -> tuple[list, list, list]:
     rows = [tf.unstack(s) for s in sequences]
     if backwards:
         for row in rows:
             row.reverse()
-    outputs, last = [], None
+    outputs = []
     for inputs in zip(*rows, strict=True):
         last, states = step(inputs, states, last)
         if keep_all:

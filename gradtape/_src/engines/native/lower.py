@@ -1,4 +1,4 @@
-"""Turns a graph into a native program: simplify, fuse, plan, and write the steps down."""
+"""Turns a graph into a native program: simplify, join products, fuse, plan, and write the steps down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES, WIDE
-from gradtape._src.engines.native import fuse, in_place, plan
+from gradtape._src.engines.native import fuse, in_place, plan, products
 from gradtape._src.graph import simplify
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 
@@ -52,7 +52,7 @@ def lowered(
     graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
 ) -> tuple[Graph, list[Step], dict[Value, Value], list[int]]:
     """The final graph, the steps of its program, the aliases among its values, and the in-place updates."""
-    graph = simplify.simplify(graph, final=True)
+    graph = products.join_products(simplify.simplify(graph, final=True))
     order = fuse.fuse(graph)
     leaving = fuse.used_outside(order, graph.outputs)
     steps: list[Step] = []

@@ -1,0 +1,131 @@
+"""Sums of products become one product: a b + c d = [a c] [b; d].
+
+What the steps of an unrolled recurrent net, or any layer that is used again, contribute to the gradient of their weights is
+such a sum. As one product over all steps it is read and written once, and products with long inner axes are the fastest
+ones. The factors have to be brought together for it, so this pays where they are smaller than their product.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradtape._src.base.dtypes import WIDE
+from gradtape._src.graph.ir import Graph, Node, Value
+from gradtape._src.graph.simplify import Builder, live
+
+_FEWEST = 4  # products in a sum
+
+
+def join_products(graph: Graph) -> Graph:
+    """The graph with sums of products as products; the graph itself if it has none that pay."""
+    sums = _sums(graph)
+    if not sums:
+        return graph
+    position = {v: k for k, node in enumerate(graph.nodes) for v in node.results}
+    builder = Builder()
+    new: dict[Value, Value] = {v: builder.graph.input(v.shape, v.dtype) for v in graph.inputs}
+
+    def renew(v: Value) -> Value:
+        return new[v] if v.constant is None else builder.graph.constant(v.constant)
+
+    replaced = {node for s in sums.values() for node in (*s.products, *s.inside)}
+    for node in graph.nodes:
+        if node in replaced:
+            continue
+        builder.line = node.line
+        if node in sums:
+            s = sums[node]
+            # In the order of the first factors, which is that of time: others may need them stacked in it, too.
+            s.products.sort(key=lambda n: position.get(n.operands[0], -1))
+            total = _product(
+                builder, [[renew(v) for v in n.operands] for n in s.products], s.products[0].attrs
+            )
+            for v in s.rest:
+                total = builder.add("add", total, renew(v))
+            new[node.results[0]] = total
+        else:
+            specs = [(v.shape, v.dtype) for v in node.results]
+            results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
+            new.update(zip(node.results, results, strict=True))
+    builder.graph.outputs = [renew(v) for v in graph.outputs]
+    builder.graph.nodes = live(builder.graph)
+    builder.graph.simplified = True
+    return builder.graph
+
+
+class _Sum(NamedTuple):
+    products: list[Node]
+    rest: list[Value]  # what else is added
+    inside: list[Node]  # the additions but for the last
+
+
+def _product(b: Builder, factors: list[list[Value]], flags: tuple) -> Value:
+    joined = []
+    for side in (0, 1):
+        axis = int(flags[side]) ^ (
+            1 - side
+        )  # that is summed over: the last of the first factor, the first of the second
+        parts = [pair[side] for pair in factors]
+        if axis == 0 and len({v.shape for v in parts}) == 1:
+            rows, columns = parts[0].shape
+            stacked = b.add("stack", *parts, attrs=(0,))
+            joined.append(b.add("reshape", stacked, attrs=((len(parts) * rows, columns),)))
+        else:
+            joined.append(b.add("concat", *parts, attrs=(axis,)))
+    return b.add("matmul", *joined, attrs=flags)
+
+
+def _sums(graph: Graph) -> dict[Node, _Sum]:
+    """The sums of products that pay, by the nodes that end them."""
+    products = [n for n in graph.nodes if n.name == "matmul" and _is_plain(n)]
+    if len(products) < _FEWEST:
+        return {}
+    uses = graph.uses()
+    inner: set[Value] = set()  # sums that only another sum reads
+    for node in graph.nodes:
+        if node.name == "add":
+            inner.update(v for v in node.operands if uses[v] == 1 and _is_sum(v, node))
+    plain = {n.results[0]: n for n in products if uses[n.results[0]] == 1}
+    sums = {}
+    for node in graph.nodes:
+        if node.name != "add" or node.results[0] in inner or len(node.results[0].shape) != 2:
+            continue
+        terms, inside = _terms(node, inner)
+        by_flags: dict[tuple, list[Node]] = {}
+        for v in terms:
+            if v in plain and v.shape == node.results[0].shape:
+                by_flags.setdefault(plain[v].attrs, []).append(plain[v])
+        found = max(by_flags.values(), key=len, default=[])
+        if len(found) >= _FEWEST and _pays(found):
+            members = {n.results[0] for n in found}
+            sums[node] = _Sum(found, [v for v in terms if v not in members], inside)
+    return sums
+
+
+def _is_plain(node: Node) -> bool:
+    return all(len(v.shape) == 2 and v.dtype in WIDE for v in node.operands)
+
+
+def _is_sum(v: Value, reader: Node) -> bool:
+    return v.node is not None and v.node.name == "add" and v.shape == reader.results[0].shape
+
+
+def _terms(node: Node, inner: set[Value]) -> tuple[list[Value], list[Node]]:
+    """What is added up, and the additions before the last one."""
+    terms: list[Value] = []
+    inside: list[Node] = []
+    waiting = list(node.operands)
+    while waiting:
+        v = waiting.pop()
+        if v in inner and v.node is not None:
+            inside.append(v.node)
+            waiting += v.node.operands
+        else:
+            terms.append(v)
+    return terms, inside
+
+
+def _pays(products: list[Node]) -> bool:
+    """Whether the factors have fewer elements than the products."""
+    factors = sum(v.size for n in products for v in n.operands)
+    return factors <= sum(n.results[0].size for n in products)
