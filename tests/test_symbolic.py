@@ -118,3 +118,24 @@ def test_the_gradient_is_part_of_the_program():
     f = tf.function(lambda x: tf.gradients(tf.exp(tf.sin(x)), x))
     graph = f.get_concrete_function(tf.constant([1.0, 2.0])).graph.traced
     assert sorted(n.name for n in graph.nodes if n.name in ("exp", "sin")) == ["exp", "sin"]
+
+
+def test_gradients_by_constants_with_sizes_made_of_constants():
+    """Numbers that become part of the graph, so that there are gradients by them, still say how long an array is."""
+
+    @tf.function
+    def f(z):
+        x = tf.constant([1.0, 2.0, 3.0])
+        y = x**2 * z
+        n = tf.cast(tf.size(x) / tf.cast(tf.reduce_prod([1, 1]), tf.int32), tf.int32)
+        assert tf.get_static_value(n) == 3
+        assert tf.get_static_value(tf.reduce_sum(y)) is None
+        assert tf.get_static_value(tf.random.uniform([]) * x) is None
+        _, rows = tf.while_loop(
+            lambda j, _: j < n,
+            lambda j, rows: (j + 1, rows.write(j, tf.gradients(y[j], x)[0])),
+            [0, tf.TensorArray(tf.float32, n)],
+        )
+        return rows.stack()
+
+    np.testing.assert_array_equal(f(tf.constant(2.0)), np.diag([4.0, 8.0, 12.0]))

@@ -12,6 +12,7 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.control.counters import trips
+from gradtape._src.graph.static import folded
 
 
 def _index(value: Any) -> int:
@@ -20,7 +21,9 @@ def _index(value: Any) -> int:
 
 def _size(value: Any) -> int:
     if isinstance(value, _core.Tensor) and value._symbol is not None:
-        raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
+        value = folded(value)
+        if value is None:
+            raise errors.Untraceable("TensorArray: its size depends on the values of tensors.")
     return _index(value)
 
 

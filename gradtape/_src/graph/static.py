@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.contexts import aside
+from gradtape._src.graph.callable import GraphFunction, extract
 from gradtape._src.graph.calls import recorded_value
+from gradtape._src.graph.ir import Callback, Node
 from gradtape._src.graph.trace import current_recording
 from gradtape._src.tensors import above
 
@@ -43,12 +46,33 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         return tensor.numpy()
     recording, value = current_recording(), recorded_value(tensor)
     if recording is None or value is None:
-        return None
+        return folded(tensor)
     found = [world.frame[value] for world in recording.worlds]
     if any(x._symbol is not None for x in found):
         return None
     first, *others = [x.numpy() for x in found]
     return first if all(np.array_equal(first, other) for other in others) else None
+
+
+def folded(tensor: Any) -> np.ndarray | None:
+    """The value of a tensor of a trace that lifts numbers into its graph (`Trace.lift`), if it is made of those alone."""
+    symbol = tensor._symbol
+    if not getattr(symbol.graph, "lifts", False):
+        return None
+    needed: set[Node] = set()
+    values = [symbol]
+    while values:
+        value = values.pop()
+        if value.constant is not None or value.node in needed:
+            continue
+        if value.node is None or isinstance(value.node.op, Callback):
+            return None  # from outside; random numbers, and what else is done when the function runs
+        needed.add(value.node)
+        if value.node.op.row.pattern != "nothing":  # otherwise shapes are all that it reads
+            values += value.node.operands
+    graph = extract([node for node in symbol.graph.nodes if node in needed], (), [symbol])
+    with aside():
+        return GraphFunction(graph).program.run([])[0].numpy()
 
 
 above.static = sys.modules[__name__]

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import _core
 from gradtape._src.base.errors import ArgumentError, Untraceable
+from gradtape._src.tensors import above
 
 __all__: list[str] = []
 
@@ -16,7 +17,10 @@ __all__: list[str] = []
 def array_of(value: Any) -> np.ndarray:
     """The elements of `value`, for composites whose result depends on them."""
     if isinstance(value, _core.Tensor) and value._symbol is not None:
-        raise Untraceable("the shape of a result depends on values")
+        known = above.static.folded(value)
+        if known is None:
+            raise Untraceable("the shape of a result depends on values")
+        return known
     return value.numpy() if isinstance(value, (_core.Tensor, _core.Variable)) else np.asarray(value)
 
 

@@ -724,6 +724,44 @@ def test_other_kernels():
     np.testing.assert_allclose([np.mean(draws), np.var(draws)], [1.5, 0.75], atol=0.15)
 
 
+def test_langevin_kernels():
+    """Numbers of TensorFlow 2.21 for these seeds."""
+
+    @tf.function
+    def run():
+        found = []
+        for kernel in (
+            tfp.mcmc.MetropolisAdjustedLangevinAlgorithm(TALL, step_size=0.5),
+            tfp.mcmc.MetropolisAdjustedLangevinAlgorithm(
+                TALL, step_size=0.3, volatility_fn=lambda *xs: [1 / (0.5 + 0.1 * tf.abs(x)) for x in xs]
+            ),
+        ):
+            draws = tfp.mcmc.sample_chain(
+                200, [tf.constant([1.0, 0.5])], kernel=kernel, num_burnin_steps=50, trace_fn=None, seed=(1, 2)
+            )[0]
+            found.append(tf.stack([tf.reduce_mean(draws, 0), tf.math.reduce_std(draws, 0)]))
+        return found
+
+    constant, changing = run()
+    np.testing.assert_allclose(constant, [[0.1937, -0.1505], [1.0158, 0.4404]], atol=2e-4)
+    np.testing.assert_allclose(changing, [[0.6157, -0.2237], [1.1152, 0.4248]], atol=2e-4)
+
+
+def TALL(x):
+    return tfd.MultivariateNormalDiag([0.3, -0.2], [1.0, 0.5]).log_prob(x)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_diagonal_of_a_jacobian(compiled):
+    def run():
+        x, y = tf.constant([1.0, 2.0, 3.0]), tf.constant([0.5, 1.0, 1.5])
+        return tfp.math.diag_jacobian(
+            xs=[x, y], fn=lambda x, y: [x**2, y * tf.reduce_sum(x)], sample_shape=[3]
+        )[1]
+
+    np.testing.assert_allclose((tf.function(run) if compiled else run)(), [[2.0, 4, 6], [6, 6, 6]])
+
+
 # ---- models -----------------------------------------------------------------------------------------
 
 
