@@ -277,13 +277,12 @@ Written by `make ecosystem`: packages of PyPI under the alias (`import tensorflo
 [from TensorFlow](from_tensorflow.md)), with their own tests as referees where they ship them, and a program of ours,
 written as their users write, where they do not. Each is installed with its real dependencies, TensorFlow excepted.
 
-Rows "by hand" were counted without the tool, in environments made for it; the others are of its last run.
+"Passes there" counts the cases that pass on TensorFlow 2.21, "here" those of them that pass on gradtape. "Time" is that
+of all these processes, with their imports, on gradtape divided by that on TensorFlow; "processor" is the same of the
+processors' time, which does not depend on what else the machine did. TensorFlow's side was run once, and is kept.
 
-"Passes there" counts the cases that pass on TensorFlow 2.21, "here" those of them that pass on gradtape; "time" is the
-time of all these processes on gradtape, divided by that on TensorFlow.
-
-| package | passes there | here | | time | tests |
-|---|---|---|---|---|---|
+| package | passes there | here | | time | processor | tests |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -293,13 +292,17 @@ def page() -> str:
     rows, notes = [], []
     for package in packages([]):
         name = package["name"]
-        here, there, seconds, date = _figures(package, results.get(name))
-        share = f"{100 * here / there:.1f} %" if there else ""
-        ratio = f"{seconds['gradtape'] / seconds['tensorflow']:.2f}" if seconds.get("tensorflow") else ""
+        found = results.get(name, {"here": 0, "there": 0, "seconds": {}, "processor": {}})
+        here, there = found["here"], found["there"]
         kind = "its own, and a driver" if package.get("tests") else "a driver"
-        tests = package.get("status", f"{kind}, {date}" if here else "not run yet")
-        numbers = [f"{n:,}" if n else "" for n in (there, here)]
-        rows.append(f"| {' | '.join([package['requirement'], *numbers, share, ratio, tests])} |")
+        cells = [
+            package["requirement"],
+            *(f"{n:,}" if n else "" for n in (there, here)),
+            f"{100 * here / there:.1f} %" if there else "",
+            *(_ratio(found[what]) for what in ("seconds", "processor")),
+            package.get("status", f"{kind}, {found['date']}" if here else "not run yet"),
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
         words = [f"- {line}" for line in package.get("why_not", ())]
         if sample := package.get("sample"):
             words.append(
@@ -311,12 +314,8 @@ def page() -> str:
     return _HEAD + "\n".join(rows) + "\n\n## What does not work, and why\n" + "\n".join(notes) + "\n"
 
 
-def _figures(package: dict[str, Any], found: dict[str, Any] | None) -> tuple[int, int, dict[str, float], str]:
-    """Cases that pass here and there, seconds, and the date: of a run of this tool, or as noted in the package's file."""
-    if found:
-        return found["here"], found["there"] or 0, found["seconds"], found["date"]
-    here, there = (package.get(k) or [0] for k in ("here", "there"))
-    return here[0], there[0], {}, f"by hand {package.get('date', '')}".strip()
+def _ratio(seconds: dict[str, float]) -> str:
+    return f"{seconds['gradtape'] / seconds['tensorflow']:.2f}" if seconds.get("tensorflow") else ""
 
 
 def _seconds(text: str) -> float:

@@ -49,7 +49,7 @@ def test_a_package_says_what_it_needs(stem):
     )
     known = {
         "name", "module", "imports", "requirement", "without", "bare", "extra", "tests", "environ", "excluded",
-        "here", "there", "sample", "why_not", "status", "date",
+        "sample", "why_not", "status",
     }  # fmt: skip
     assert set(package) <= known, set(package) - known
     assert all(why for why in package.get("excluded", {}).values())

@@ -60,7 +60,7 @@ KNOWN = {
     "tf_slim": Package("tf-slim", False, "it stands on graphs, collections and sessions of TensorFlow 1."),
     "trieste": Package("trieste", True),
     "xplique": Package("xplique", True),
-    "zfit": Package("zfit", False, "sums of densities have parameters that are variables without a value."),
+    "zfit": Package("zfit", True),
 }  # fmt: skip
 
 NAMES = {package.name.lower().replace("_", "-"): package for package in KNOWN.values()}
