@@ -102,3 +102,31 @@ def test_calls_that_xla_would_compile():
     assert tf.xla.experimental.compile(lambda: None) == []
     with tf.xla.experimental.jit_scope():
         assert one + two == 3.0
+
+
+def test_sizes_of_variables_that_vary_and_fit_no_trial():
+    """As GPflow's SciPy optimizer: a vector of one length is taken apart by the shapes of variables without one."""
+    a, b = (tf.Variable(np.arange(n, dtype=np.float64), shape=[None]) for n in (2, 3))
+    c = tf.Variable(2.0, dtype=tf.float64)
+
+    @tf.function
+    def parts(vector):
+        at, found = 0, []
+        for v in (a, b, c):
+            size = tf.reduce_prod(tf.shape(v))
+            found.append(tf.reshape(vector[at : at + size], tf.shape(v)) * v)
+            at += size
+        return found
+
+    vector = tf.range(1.0, 7.0, dtype=tf.float64)
+    for n in (2, 2, 4, 1, 2):
+        a.assign(np.full(n, 2.0))
+        b.assign(np.full(5 - n, 3.0))
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                x, y, z = parts(vector)
+                total = tf.reduce_sum(x) + tf.reduce_sum(y)
+            np.testing.assert_allclose(x, 2.0 * np.arange(1, n + 1))
+            np.testing.assert_allclose(y, 3.0 * np.arange(n + 1, 6))
+            assert float(z) == 12.0
+            np.testing.assert_allclose(tape.gradient(total, a), np.arange(1, n + 1))

@@ -299,10 +299,12 @@ class Function(_core.Quick):
             return self._declared_type()
         return given.type_of(self.parameters, statics)
 
-    def _trace(self, given: Given, engine: Engine, lifts: bool = False) -> tuple[TracedFunction, list]:
+    def _trace(
+        self, given: Given, engine: Engine, lifts: bool = False, may_vary: bool = False
+    ) -> tuple[TracedFunction, list]:
         """A graph for tensors of the shapes that are given, and the variables that it made."""
         self._traces += not lifts
-        trace = Trace(lifts=lifts, is_kept=True, engine=engine)
+        trace = Trace(lifts=lifts, is_kept=True, engine=engine, may_vary=may_vary)
         symbols = [symbolic(trace.input(t._dims, t.dtype._code)) for t in given.tensors]
         trace.names = given.names(self.parameters)
         if given.has_values:
@@ -332,14 +334,17 @@ class Function(_core.Quick):
         finally:
             trace.arguments = []
             forget_values(stand_ins)
-        return self._trace(given, engine, True) if concrete is None else (concrete, trace.created)
+        return self._trace(given, engine, True, may_vary) if concrete is None else (concrete, trace.created)
 
-    def _record(self, given: Given, statics: list[Static], engine: Engine) -> tuple[Any, list]:
+    def _record(
+        self, given: Given, statics: list[Static], engine: Engine, is_stored: bool = False
+    ) -> tuple[Any, list]:
         """A recording for tensors of these shapes, and the variables that it made."""
         from gradtape._src.functions.recorded import RecordedFunction, Recording, SizedFunction
 
         self._traces += 1
-        recording = Recording(gaps=max((s.count(None) for s in statics if s), default=0), engine=engine)
+        gaps = max((s.count(None) for s in statics if s), default=0)
+        recording = Recording(gaps=gaps, engine=engine, is_stored=is_stored)
         recording.names = given.names(self.parameters)
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
@@ -362,7 +367,7 @@ class Function(_core.Quick):
             return self._for_each_size(SizedFunction, given, statics, cause, recording)
         except Exception as e:
             annotate(e)
-            if recording.refused is e and given.has_values and not is_known(statics):
+            if recording.refused is e and given.has_values and (recording.varies or not is_known(statics)):
                 return self._for_each_size(SizedFunction, given, statics, e, recording)
             raise
         finally:
@@ -372,12 +377,14 @@ class Function(_core.Quick):
         return recorded, recording.created
 
     def _for_each_size(
-        self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, refused: Trace
+        self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, refused: Any
     ) -> tuple[SizedFunction, list]:
         """Traces of known sizes, in place of a recording that no trial fits; raises `cause` if these do not fit either."""
         try:
-            first, created = self._trace(given, refused.engine)
-        except Exception:
+            first, created = self._trace(given, refused.engine, may_vary=True)
+        except Exception as e:
+            if refused.varies and isinstance(e, Untraceable):
+                raise  # it runs eagerly: the sizes of variables that were tried may be all that is wrong
             raise cause from None
         if not is_known(statics):
             log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
@@ -385,7 +392,9 @@ class Function(_core.Quick):
 
         def trace(tensors: Sequence[Any]) -> TracedFunction:
             with self._lock:
-                return self._kept(lambda: self._trace(sizeless.of_sizes(tensors), refused.engine))
+                return self._kept(
+                    lambda: self._trace(sizeless.of_sizes(tensors), refused.engine, may_vary=True)
+                )
 
         sized = kind(self, self._type_of(given, statics), first, trace)
         sized.add(given.tensors, first)
@@ -446,7 +455,7 @@ class Function(_core.Quick):
         """A recording for these arguments, though their sizes be known: the calls that `tf.saved_model` stores."""
         given, traces = self._given(args, kwargs), self._traces
         try:
-            return self._record(given, given.statics, engines.NATIVE)[0]
+            return self._record(given, given.statics, engines.NATIVE, is_stored=True)[0]
         finally:
             self._traces = traces
 

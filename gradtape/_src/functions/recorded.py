@@ -12,7 +12,7 @@ from gradtape._src.base.shape import TensorShape
 from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction, without_value
 from gradtape._src.functions.control_flow import output_spec, run_numpy, run_python
-from gradtape._src.graph.calls import Call, Frame, Place, in_frame, map_leaves
+from gradtape._src.graph.calls import Call, Frame, Place, has_gaps, in_frame, map_leaves
 from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.recording import RUN_PYTHON, Recording
 from gradtape._src.graph.segments import Segment
@@ -182,6 +182,7 @@ class SizedFunction(ConcreteFunction):
         self.placeholders, self.stand_ins = first.placeholders, first.stand_ins
         self._first = first
         self._trace = trace
+        self._varying: list[Any] = []  # variables whose shape may change, too
         self._traces = _core.Cache(_MOST_SIZES)
 
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
@@ -190,7 +191,7 @@ class SizedFunction(ConcreteFunction):
 
     def trace_for(self, tensors: Sequence[Any]) -> TracedFunction:
         """The trace for tensors of these sizes."""
-        trace = self._traces.find(list(tensors))
+        trace = self._traces.find(self._sizes(tensors))
         if trace is None:
             trace = self._trace(tensors)
             self.add(tensors, trace)
@@ -198,7 +199,14 @@ class SizedFunction(ConcreteFunction):
 
     def add(self, tensors: Sequence[Any], trace: TracedFunction) -> None:
         """Keeps a trace for tensors of these sizes."""
-        self._traces.add(list(tensors), trace)
+        new = [e for e in trace.externals if has_gaps(e) and not any(e is v for v in self._varying)]
+        if new:
+            self._varying += new
+            self._traces.clear()
+        self._traces.add(self._sizes(tensors), trace)
+
+    def _sizes(self, tensors: Sequence[Any]) -> list:
+        return [*tensors, *(v._peek() for v in self._varying)]
 
     def program_for(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> tuple[Any, list]:
         """The program for tensors of these sizes, and what it is given."""

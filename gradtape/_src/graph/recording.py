@@ -58,10 +58,25 @@ _NUMBER = re.compile(r"\d+")
 class Recording(Trace):
     """A graph of calls, which is being written by a running function."""
 
-    __slots__ = ("worlds", "dynamic", "draws", "needs_trace", "refused", "_gaps", "_result", "_steps")
+    __slots__ = (
+        "worlds",
+        "dynamic",
+        "draws",
+        "needs_trace",
+        "refused",
+        "is_stored",
+        "varies",
+        "_gaps",
+        "_result",
+        "_steps",
+    )
 
-    def __init__(self, outer: Recording | None = None, gaps: int = 0, engine: Engine = NATIVE) -> None:
+    def __init__(
+        self, outer: Recording | None = None, gaps: int = 0, engine: Engine = NATIVE, is_stored: bool = False
+    ) -> None:
         super().__init__(outer, engine=engine)
+        self.is_stored: bool = is_stored if outer is None else outer.is_stored  # see `train/stored_calls.py`
+        self.varies = False  # a variable is read that may have another shape in the next run
         self._gaps = gaps  # sizes that are not known, of the argument that has most of them
         self.records = True
         self.needs_trace = False  # a call reads the graph that it is part of
@@ -142,7 +157,8 @@ class Recording(Trace):
         args = tuple(list(a) if isinstance(a, Iterator) else a for a in args)  # each world begins anew
         if isinstance(function, _core.Op):
             args = tuple(self.read(a) if has_gaps(a) else a for a in args)
-        args, kwargs = tuple(map(_as_tensors, args)), {k: _as_tensors(a) for k, a in kwargs.items()}
+        if self.is_stored:
+            args, kwargs = tuple(map(_as_tensors, args)), {k: _as_tensors(a) for k, a in kwargs.items()}
         place = self._place_of_value if function in RUN_PYTHON else self.place_of
         return self.note(Call(function, *map_leaves(place, (args, kwargs))))
 
@@ -250,6 +266,10 @@ class Recording(Trace):
     # ---- variables ----------------------------------------------------------------------------
 
     def read(self, variable: Any) -> Any:
+        recording: Any = self
+        while recording is not None and has_gaps(variable):
+            recording.varies = True
+            recording = recording.outer
         return self.call(_read, (variable,), {})
 
     def assign(self, variable: Any, tensor: Any) -> None:
@@ -327,7 +347,8 @@ class Recording(Trace):
 
 
 def _as_tensors(argument: Any) -> Any:
-    """What is made of tensors and says itself which tensor it is (a parameter of GPflow) becomes one by calls of its own."""
+    """What is made of tensors, and says itself which tensor it is (a parameter of GPflow), becomes one by calls of its own:
+    its class is not stored."""
     if type(argument) in (list, tuple):
         return type(argument)(map(_as_tensors, argument))
     convert = getattr(type(argument), "__tf_tensor__", None)

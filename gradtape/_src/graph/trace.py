@@ -83,6 +83,7 @@ class Trace(Graph):
         "start",
         "lifts",
         "is_kept",
+        "may_vary",
         "engine",
         "records",
         "_lifted",
@@ -96,6 +97,7 @@ class Trace(Graph):
         lifts: bool = False,
         is_kept: bool = False,
         engine: Engine = NATIVE,
+        may_vary: bool = False,
     ) -> None:
         super().__init__()
         self.outer = outer
@@ -103,6 +105,8 @@ class Trace(Graph):
         self.engine: Engine = engine if outer is None else outer.engine  # that will run it
         # Whether it is run whatever variables hold then, so that all of them must have one shape.
         self.is_kept: bool = is_kept if outer is None else outer.is_kept
+        # Whether it is run only while variables have the shapes that they have now.
+        self.may_vary: bool = may_vary if outer is None else outer.may_vary
         # Whether numbers made during the trace are values of the graph, each of its own, so that
         # `tf.gradients` finds them; otherwise what is computed of them alone is computed at once.
         self.lifts: bool = lifts if outer is None else outer.lifts
@@ -154,7 +158,7 @@ class Trace(Graph):
         """What the variable held before the function: an input."""
         value = self._first.get(id(variable))
         if value is None:
-            if self.is_kept and not variable.shape.is_fully_defined():
+            if self.is_kept and not self.may_vary and not variable.shape.is_fully_defined():
                 raise Untraceable(f"{variable.name} may have another shape in the next call")
             value = self.input(tuple(variable._value_shape), variable.dtype._code)
             self._first[id(variable)] = value
