@@ -20,9 +20,10 @@ class Row(NamedTuple):
     autograd: str = ""
     images: bool = False
     positive: bool = False  # the first operand is a symmetric positive definite matrix
+    dtype: str = "float32"  # autograd has no other
 
 
-# Large float32 ops, forward only. N is the number of elements; n the side of the square that has about as many.
+# Large ops, forward only. N is the number of elements; n the side of the square that has about as many.
 LARGE = {
     "add": Row((("N",), ("N",)), "a + b", "a + b", "a + b"),
     "mul": Row((("N",), ("N",)), "a * b", "a * b", "a * b"),
@@ -37,6 +38,14 @@ LARGE = {
     "softmax": Row((("n", "n"),), "tf.nn.softmax(a)", "torch.softmax(a, -1)", "jax.nn.softmax(a)"),
     "transpose": Row((("n", "n"),), "tf.transpose(a)", "a.T.contiguous()", "np.transpose(a)"),
     "matmul": Row((("n", "n"), ("n", "n")), "tf.matmul(a, b)", "torch.matmul(a, b)", "np.matmul(a, b)"),
+    "add bfloat16": Row((("N",), ("N",)), "a + b", "a + b", "a + b", dtype="bfloat16"),
+    "add float16": Row((("N",), ("N",)), "a + b", "a + b", "a + b", dtype="float16"),
+    "sum axis 1 bfloat16": Row(
+        (("n", "n"),), "tf.reduce_sum(a, 1)", "torch.sum(a, 1)", "np.sum(a, 1)", dtype="bfloat16"
+    ),
+    "matmul bfloat16": Row(
+        (("n", "n"), ("n", "n")), "tf.matmul(a, b)", "torch.matmul(a, b)", "np.matmul(a, b)", dtype="bfloat16"
+    ),
 }  # fmt: skip
 SIZES = (10_000, 100_000, 1_000_000, 4_000_000)
 

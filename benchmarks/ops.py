@@ -80,13 +80,14 @@ def _arrays(row: Row, library: str, size: int | None) -> list[Any]:
     return made
 
 
-def _tensors(library: str, module: Any, arrays: list[Any]) -> list[Any]:
+def _tensors(library: str, module: Any, arrays: list[Any], dtype: str) -> list[Any]:
     if library == "autograd":
         return arrays
-    make = {"torch": "tensor", "jax": "numpy.array"}.get(library, "constant")
-    for word in make.split("."):
-        module = getattr(module, word)
-    return [module(a) for a in arrays]
+    if library == "torch":
+        return [module.tensor(a).to(getattr(module, dtype)) for a in arrays]
+    if library == "jax":
+        return [module.numpy.array(a, dtype=dtype) for a in arrays]
+    return [module.cast(a, dtype) for a in arrays]
 
 
 def case(
@@ -96,7 +97,10 @@ def case(
     code = getattr(row, {"gradtape": "tf", "tensorflow": "tf"}.get(library, library))
     if not code:
         return {}
-    names, operands = _names(library, module), _tensors(library, module, _arrays(row, library, size))
+    names, operands = (
+        _names(library, module),
+        _tensors(library, module, _arrays(row, library, size), row.dtype),
+    )
     letters = "abc"[: len(operands)]
     if table != "large":
         op = eval(f"lambda {', '.join(letters)}: {code}", names)
@@ -112,7 +116,9 @@ def _total(x: Any) -> float:
     """The sum of the magnitudes, in float64."""
     import numpy as np
 
-    return float(np.abs(np.asarray(x.detach() if hasattr(x, "detach") else x), dtype=np.float64).sum())
+    if hasattr(x, "detach"):  # NumPy has no bfloat16 for PyTorch
+        x = x.detach().double()
+    return float(np.abs(np.asarray(x).astype(np.float64)).sum())
 
 
 def _with_gradient(

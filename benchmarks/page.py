@@ -160,7 +160,8 @@ _WORDS = {
     "one_thread": "The same with one thread, on one core. In brackets: how many times as long as with two.",
     "overhead": "100 ops on small tensors while a tape is active (or, in JAX and autograd, inside of a function that "
     "is being differentiated), their results kept until the end; microseconds an op.",
-    "large": "One float32 op, forward and eager; a square matrix for the ops with axes. Dashed: what it takes to "
+    "large": "One op, forward and eager, of float32 where nothing else is said; a square matrix for the ops with axes. "
+    "Dashed: what it takes to "
     "move the operands through memory, or to multiply at the best rate that any library reaches. Arrays that the "
     "caches hold can be quicker than memory.",
     "layers": "An op of a neural network and the gradient with respect to all of its operands.",
