@@ -26,6 +26,15 @@ def test_constant_with_shape():
         tf.constant([1, 2], shape=[3])
 
 
+def test_one_value_in_a_list_is_repeated():
+    assert tf.constant([0.5], shape=[2, 2]).numpy().tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert tf.constant(["a"], shape=[2]).numpy().tolist() == [b"a", b"a"]
+    assert tf.constant([True], shape=[0]).shape == [0]
+    assert tf.constant_initializer([2])([2, 1]).numpy().tolist() == [[2], [2]]
+    with pytest.raises(TypeError, match="unsupported shape"):
+        tf.constant([1, 2], shape=[4])
+
+
 def test_constant_of_tensors():
     x = tf.constant([1.0, 2.0])
     assert tf.constant(x) is x

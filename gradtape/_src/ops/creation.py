@@ -99,8 +99,8 @@ def constant(value, dtype=None, shape=None, name="Const"):
         return x
     if wanted.num_elements() == x._numel:
         return reshape(x, wanted)
-    if x._numel == 1 and x.ndim == 0:
-        return fill(wanted, x)
+    if x._numel == 1 and x.ndim <= 1:
+        return fill(wanted, reshape(x, []))
     raise TypeError(
         f"Eager execution of tf.constant with unsupported shape. Tensor {_shown(x)} (converted from "
         f"{value!r}) has {x._numel} elements, but got `shape` {wanted} with {wanted.num_elements()} "
