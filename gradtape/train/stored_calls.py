@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src import engines
 from gradtape._src.base import nest
 from gradtape._src.base.dtypes import BY_CODE, as_dtype
 from gradtape._src.base.reading import expect
@@ -78,6 +79,15 @@ def _name_of(function: Any) -> str | None:
     return name if _named(name) is function else None
 
 
+def _recorded(function: Function, args: tuple, kwargs: dict) -> Any:
+    """A recording for these arguments, though their sizes be known; it does not count as a trace."""
+    given, traces = function._given(args, kwargs), function._traces
+    try:
+        return function._record(given, given.statics, engines.NATIVE, is_stored=True)[0]
+    finally:
+        function._traces = traces
+
+
 # ---- writing --------------------------------------------------------------------------------------
 
 
@@ -109,7 +119,7 @@ class Writer:
         }
 
     def _trace(self, function: Function, args: tuple, kwargs: dict) -> dict[str, Any]:
-        made = function.recorded(*args, **kwargs)
+        made = _recorded(function, args, kwargs)
         if not hasattr(made, "recording") or made.stand_ins or made.placeholders:
             raise self._refused(
                 "it has arguments that are variables or datasets, or sizes that no recording fits"

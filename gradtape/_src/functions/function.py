@@ -388,13 +388,11 @@ class Function(_core.Quick):
             raise cause from None
         if not is_known(statics):
             log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
-        sizeless = given.without_values()
+        sizeless, engine = given.without_values(), refused.engine
 
         def trace(tensors: Sequence[Any]) -> TracedFunction:
             with self._lock:
-                return self._kept(
-                    lambda: self._trace(sizeless.of_sizes(tensors), refused.engine, may_vary=True)
-                )
+                return self._kept(lambda: self._trace(sizeless.of_sizes(tensors), engine, may_vary=True))
 
         sized = kind(self, self._type_of(given, statics), first, trace)
         sized.add(given.tensors, first)
@@ -450,14 +448,6 @@ class Function(_core.Quick):
                 f"{trace.why}." + more("traced-values")
             )
         return trace
-
-    def recorded(self, *args: Any, **kwargs: Any) -> Any:
-        """A recording for these arguments, though their sizes be known: the calls that `tf.saved_model` stores."""
-        given, traces = self._given(args, kwargs), self._traces
-        try:
-            return self._record(given, given.statics, engines.NATIVE, is_stored=True)[0]
-        finally:
-            self._traces = traces
 
     def experimental_get_tracing_count(self) -> int:
         """How many times the function was traced; calls inside other traces count once for each kind of arguments."""
