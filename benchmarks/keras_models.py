@@ -154,6 +154,9 @@ WORDS = {
     "PINN": "PINN: Burgers' equation by nested tapes, 512 points",
 }
 _RANDOM = ("tabular", "MobileNetV2", "EfficientNetB0", "BERT")  # Dropout: every backend draws other numbers
+# Inputs that differ in their last bit change the second loss by 3 % on one and the same backend: Adam takes steps of
+# one length, whatever the size of a gradient, and fifty normalised layers pass them on. The first loss is compared.
+_ROUNDED = ("ResNet50",)
 _SMALL = ("MLP", "DQN", "PPO")  # for one thread, and quick enough for many samples
 _QUICK = ("MLP", "tabular", "LSTM", "autoencoder", "DQN", "PINN")
 
@@ -181,7 +184,10 @@ def case(
             if not losses:
                 losses.append(value)
 
-    return {"step": cases.Case(run, check=None if name in _RANDOM else lambda: [*losses, step()])}
+    def check() -> list[float]:
+        return losses if name in _ROUNDED else [*losses, step()]
+
+    return {"step": cases.Case(run, check=None if name in _RANDOM else check)}
 
 
 def alone_with_keras(library: str) -> None:
