@@ -7,6 +7,7 @@ import functools
 import importlib
 import math
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -110,8 +111,10 @@ class TestCase(GeneralAssertions):
         cls.__test__ = True
 
     def setUp(self) -> None:
-        """Sets the seeds."""
+        """Sets the seeds, and forgets the names that graphs of version 1 gave."""
         super().setUp()
+        if version1 := sys.modules.get("gradtape.compat.v1"):
+            version1.reset_default_graph()
         random.seed(_SEED)
         np.random.seed(_SEED)
         tf_random.set_seed(_SEED)

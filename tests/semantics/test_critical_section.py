@@ -88,3 +88,14 @@ def test_what_an_assignment_gives_has_an_op_in_functions_only():
             return tf.identity(v)
 
     assert f(1.0).numpy() == 3.0
+
+
+def test_scattering_of_version_1_gives_a_variable_whose_op_is_none():
+    v = tf.Variable([1.0, 2.0])
+    u = tf.compat.v1.scatter_update(v, [0], [5.0])
+    assert u.op is None and isinstance(u, tf.Variable) and u.shape == [2] and u.dtype is tf.float32
+    assert (u + 1.0).numpy().tolist() == [6.0, 3.0] and tf.reduce_sum(u).numpy() == 7.0
+    u.assign([7.0, 7.0])
+    assert v.numpy().tolist() == [7.0, 7.0] == u.numpy().tolist()
+    tf.group(tf.compat.v1.scatter_nd_add(v, [[1]], [1.0]).op)
+    assert v.numpy().tolist() == [7.0, 8.0]

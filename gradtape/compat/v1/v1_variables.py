@@ -61,11 +61,40 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
     return ref.count_up_to(limit)
 
 
+class _Updated(tf.Variable):
+    """What a scattering of version 1 gives where nothing is traced: the variable, with None for the op of the update."""
+
+    op = None
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+
+    def value(self) -> Any:
+        """The value of the variable."""
+        return self._variable.value()
+
+
+def _of_it(name: str) -> property:
+    return property(lambda self: getattr(self._variable, name), doc=f"`{name}` of the variable.")
+
+
+for _name in (
+    "shape dtype name trainable handle device numpy read_value assign assign_add assign_sub scatter_add scatter_sub "
+    "scatter_update"
+).split():
+    setattr(_Updated, _name, _of_it(_name))
+
+
+def _updated(variable: Any) -> Any:
+    return _Updated(variable) if tf.executing_eagerly() else variable
+
+
 def _of_rows(method: str) -> Callable:
     def scatter(
         ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
     ) -> Any:
-        return getattr(ref, method)(tf.IndexedSlices(tf.convert_to_tensor(updates, ref.dtype), indices))
+        given = tf.IndexedSlices(tf.convert_to_tensor(updates, ref.dtype), indices)
+        return _updated(getattr(ref, method)(given))
 
     scatter.__name__ = scatter.__qualname__ = method
     scatter.__doc__ = f"`ref.{method}` of the rows `indices`."
@@ -76,7 +105,7 @@ def _of_places(method: str) -> Callable:
     def scatter(
         ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
     ) -> Any:
-        return getattr(ref, method)(indices, updates)
+        return _updated(getattr(ref, method)(indices, updates))
 
     scatter.__name__ = scatter.__qualname__ = method
     scatter.__doc__ = f"`ref.{method}` at the coordinates `indices`."
