@@ -82,7 +82,11 @@ void write_column(char* out, const char* column, int width, int64_t rows, int64_
 class TileRunner {
  public:
   TileRunner(const Cluster& c, const char* const* inputs, char* const* outputs, char* const* partials)
-      : c_(c), inputs_(inputs), outputs_(outputs), partials_(partials), at_(c.registers.size()) {
+      : c_(c), inputs_(inputs), outputs_(outputs), partials_(partials) {
+    if (c.registers.size() > kFew) {
+      more_ = std::make_unique<char*[]>(c.registers.size());
+      at_ = more_.get();
+    }
     int64_t space = c.inner * c.outer;
     length_ = std::min(c.tile_columns ? c.tile_columns : c.tile_rows * c.inner, space);
     int64_t stride = (length_ * c.widest + 63) / 64 * 64;
@@ -90,7 +94,7 @@ class TileRunner {
     for (const Register& r : c.registers) buffers += expands(r);
     char* memory = scratch_memory(size_t(stride) * std::max(buffers, 1u));
     uint32_t next = c.scratch;
-    for (size_t i = 0; i < at_.size(); ++i) {
+    for (size_t i = 0; i < c.registers.size(); ++i) {
       const Register& r = c.registers[i];
       if (r.kind == Register::Kind::Scratch) at_[i] = memory + stride * r.index;
       if (expands(r)) {
@@ -119,7 +123,7 @@ class TileRunner {
       length = rows * c_.inner;
     }
     int64_t begin = row * c_.inner + column;
-    for (size_t i = 0; i < at_.size(); ++i) {
+    for (size_t i = 0; i < c_.registers.size(); ++i) {
       const Register& r = c_.registers[i];
       if (r.kind == Register::Kind::Scratch) continue;
       if (r.kind == Register::Kind::Output) {
@@ -136,10 +140,10 @@ class TileRunner {
       }
     }
     if (fetched_.empty()) {
-      run_operations(c_, at_.data(), length, [](int64_t) {});
+      run_operations(c_, at_, length, [](int64_t) {});
     } else {
       const int64_t ops = int64_t(c_.ops.size());
-      run_operations(c_, at_.data(), length, [&](int64_t o) {
+      run_operations(c_, at_, length, [&](int64_t o) {
         for (size_t i : fetched_) {
           const int64_t bytes = length * c_.registers[i].width;
           fetch(at_[i] + bytes, bytes * o / ops, bytes * (o + 1) / ops);
@@ -172,7 +176,11 @@ class TileRunner {
   const char* const* inputs_;
   char* const* outputs_;
   char* const* partials_;
-  std::vector<char*> at_;
+  // Where each register is: most clusters have few, which need no memory of their own.
+  static constexpr size_t kFew = 32;
+  char* few_[kFew];
+  std::unique_ptr<char*[]> more_;
+  char** at_ = few_;
   std::vector<size_t> fetched_;  // registers whose next tile is asked for early
   int64_t length_;
 };

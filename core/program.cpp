@@ -289,19 +289,19 @@ void Program::execute(Frame& f, double* times, bool interruptible) {
   }
 }
 
-static bool has_margin() {
+bool has_margin() {
   void* volatile some = std::malloc(kMargin);  // a compiler may remove what nothing reads
   const bool found = some;
   std::free(some);
   return found;
 }
 
-Program::Run::Run(Program& program, const Tensor* const* inputs, bool take)
+Program::Run::Run(Program& program, const Tensor* const* inputs, bool take, bool margin)
     : program_(program), frame_(program.take_frame()) {
   Frame& f = *frame_;
   // With results written over inputs there is no way back: where memory is so short that a tile might find
   // none, they get memory of their own, or the run fails with nothing changed.
-  take = take && !program.in_place.empty() && has_margin();
+  take = take && !program.in_place.empty() && (margin || has_margin());
   // Before the frame holds the inputs too: one reference is the variable's own.
   for (size_t k = 0; take && k < program.in_place.size(); ++k) {
     if (program.in_place[k] < 0) continue;

@@ -42,6 +42,8 @@ struct Step {
 // Throws if the user has interrupted the process. Set by the Python layer; asked between chunks of long work.
 extern void (*check_interrupt)();
 
+bool has_margin();  // whether there is memory left for what a few steps may need
+
 // Asks `check_interrupt` some ten times a second. The clock is not read more often than once in `most` steps
 // while those are fast.
 class Patience {
@@ -69,8 +71,9 @@ class Program {
   class Run {
    public:
     // `inputs` have the shapes and types the program was made for (see `check_inputs`). With `take`, results
-    // are written over inputs where `in_place` says so and nobody else holds them.
-    Run(Program& program, const Tensor* const* inputs, bool take = false);
+    // are written over inputs where `in_place` says so and nobody else holds them; `margin`: the caller knows
+    // that there is some memory left.
+    Run(Program& program, const Tensor* const* inputs, bool take = false, bool margin = false);
     ~Run();
     Run(const Run&) = delete;
     bool takes(size_t result) const;  // whether the result is written over the input that `in_place` names

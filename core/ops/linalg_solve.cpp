@@ -111,11 +111,60 @@ void run_triangular(const Call& c, Outs& outs) {
 
 // ---- general matrices: LU of what LAPACK sees, the transpose ----
 
+// As getrf and getrs, for matrices so small that a call of LAPACK costs more than the work.
+constexpr int64_t kSmallOrder = 8;
+
+template <class T> void small_factor(T* a, int64_t n, int* pivots) {
+  auto size = [](T x) { return std::abs(std::real(x)) + std::abs(std::imag(x)); };
+  for (int64_t j = 0; j < n; ++j) {
+    T* column = a + j * n;
+    int64_t p = j;
+    for (int64_t i = j + 1; i < n; ++i)
+      if (size(column[i]) > size(column[p])) p = i;
+    pivots[j] = int(p + 1);
+    if (column[p] == T(0)) continue;
+    if (p != j)
+      for (int64_t k = 0; k < n; ++k) std::swap(a[k * n + j], a[k * n + p]);
+    const T by = T(1) / column[j];
+    for (int64_t i = j + 1; i < n; ++i) column[i] *= by;
+    for (int64_t k = j + 1; k < n; ++k) {
+      T* other = a + k * n;
+      for (int64_t i = j + 1; i < n; ++i) other[i] -= column[i] * other[j];
+    }
+  }
+}
+
+template <class T>
+void small_solve(bool transposed, const T* lu, int64_t n, const int* pivots, T* b, int64_t columns) {
+  for (int64_t c = 0; c < columns; ++c, b += n) {
+    if (!transposed) {
+      for (int64_t i = 0; i < n; ++i) std::swap(b[i], b[pivots[i] - 1]);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = j + 1; i < n; ++i) b[i] -= lu[j * n + i] * b[j];
+      for (int64_t j = n; j-- > 0;) {
+        b[j] /= lu[j * n + j];
+        for (int64_t i = 0; i < j; ++i) b[i] -= lu[j * n + i] * b[j];
+      }
+    } else {
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t i = 0; i < j; ++i) b[j] -= lu[j * n + i] * b[i];
+        b[j] /= lu[j * n + j];
+      }
+      for (int64_t j = n; j-- > 0;)
+        for (int64_t i = j + 1; i < n; ++i) b[j] -= lu[j * n + i] * b[i];
+      for (int64_t i = n; i-- > 0;) std::swap(b[i], b[pivots[i] - 1]);
+    }
+  }
+}
+
 // The factors of a copy of `a`, in `lu` and `pivots`; false when it has no inverse.
 template <class T> bool factor(Routine<Getrf<T>> getrf, const T* a, int64_t n, T* lu, int* pivots) {
   std::copy(a, a + n * n, lu);
   int order = int(n), info = 0;
-  getrf(&order, &order, lu, &order, pivots, &info);
+  if (n <= kSmallOrder)
+    small_factor(lu, n, pivots);
+  else
+    getrf(&order, &order, lu, &order, pivots, &info);
   for (int64_t i = 0; i < n; ++i)
     if (!(std::abs(lu[i * n + i]) > 0)) return false;  // NaN too
   return true;
@@ -164,7 +213,10 @@ void run_solve(const Call& c, Outs& outs) {
                 // The factors are those of the transpose; its conjugate is the adjoint.
                 transpose_into(columns, b.as<T>() + i * n * k, n, k, adjoint);
                 int order = int(n), right = int(k), info = 0;
-                getrs(adjoint ? "N" : "T", &order, &right, lu, &order, pivots, columns, &order, &info, 1);
+                if (n <= kSmallOrder)
+                  small_solve(!adjoint, lu, n, pivots, columns, k);
+                else
+                  getrs(adjoint ? "N" : "T", &order, &right, lu, &order, pivots, columns, &order, &info, 1);
                 transpose_into(out.as<T>() + i * n * k, columns, k, n, adjoint);
               });
   });
@@ -204,7 +256,13 @@ void run_inv(const Call& c, Outs& outs) {
                   return;
                 }
                 int order = int(n), info = 0;
-                getri(&order, lu, &order, pivots, work, &length, &info);
+                if (n <= kSmallOrder) {
+                  for (int64_t j = 0; j < size; ++j) work[j] = T(j % (n + 1) == 0);
+                  small_solve(false, lu, n, pivots, work, n);
+                  lu = work;
+                } else {
+                  getri(&order, lu, &order, pivots, work, &length, &info);
+                }
                 T* out = outs[0].as<T>() + i * size;
                 if (adjoint)
                   transpose_into(out, lu, n, n, true);

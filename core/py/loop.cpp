@@ -82,6 +82,7 @@ void check_signals() {
 }
 
 constexpr uint32_t kFastIterations = 1024;
+constexpr uint32_t kMarginIterations = 64;  // after which it is looked again whether there is memory left
 
 // A program whose inputs are the same tensors again and again, or others in their places.
 class Body {
@@ -108,11 +109,14 @@ class Body {
   // What an iteration gives may be written over what the one before gave.
   void run(const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
     for (size_t i = 0; i < inputs.size(); ++i) in_[i] = &inputs[i];
-    Program::Run(program, in_.data(), true).compute(outs);
+    if (runs_++ % kMarginIterations == 0) margin_ = has_margin();
+    Program::Run(program, in_.data(), true, margin_).compute(outs);
   }
   Program& program;
 
  private:
+  uint32_t runs_ = 0;
+  bool margin_ = false;
   std::vector<const Tensor*> in_;
 };
 
