@@ -168,7 +168,7 @@ class TileRunner {
       case Epilogue::Over::Rows: t.loop(partial + tile * c_.inner * t.width, x, rows, c_.inner); break;
       case Epilogue::Over::Columns:
         for (int64_t i = 0; i < rows; ++i)
-          t.loop(partial + (row + i) * t.width, x + i * c_.inner * t.width, c_.inner, 1);
+          t.loop(partial + (row + i) * t.width, x + i * c_.inner * t.in_width, c_.inner, 1);
     }
   }
 
@@ -190,21 +190,36 @@ void Cluster::run(const char* const* inputs, char* const* outputs) const {
   if (outer * inner == 0) return;
   // Each tile leaves its share of a reduction in a place of its own; they are put together in
   // the order of the tiles, whoever computed them.
+  auto results = [&](const Epilogue& e) {
+    return e.over == Epilogue::Over::All ? 1 : e.over == Epilogue::Over::Rows ? inner : outer;
+  };
   std::vector<char*> partials(epilogues.size());
   std::vector<std::unique_ptr<char[]>> owned;
   for (size_t t = 0; t < epilogues.size(); ++t) {
     const Epilogue& epilogue = epilogues[t];
-    int64_t each = epilogue.over == Epilogue::Over::All ? 1 : inner;
-    if (epilogue.over == Epilogue::Over::Columns || count == 1) {
+    const bool whole = epilogue.over == Epilogue::Over::Columns || count == 1;  // nothing is put together
+    if (whole && !epilogue.narrow) {
       partials[t] = outputs[epilogue.out];
     } else {
-      owned.emplace_back(new char[size_t(count * each * epilogue.width)]);
+      owned.emplace_back(new char[size_t((whole ? 1 : count) * results(epilogue) * epilogue.width)]);
       partials[t] = owned.back().get();
     }
   }
+  auto finish = [&] {
+    for (size_t t = 0; t < epilogues.size(); ++t) {
+      const Epilogue& epilogue = epilogues[t];
+      const int64_t n = results(epilogue);
+      char *out = outputs[epilogue.out], *sums = partials[t];
+      if (epilogue.over != Epilogue::Over::Columns && count > 1) {
+        sums = epilogue.narrow ? partials[t] : out;
+        epilogue.again(sums, partials[t], count, n);
+      }
+      if (epilogue.narrow) epilogue.narrow(out, sums, n);
+    }
+  };
   if (count == 1) {
     TileRunner(*this, inputs, outputs, partials.data()).run(0);
-    return;
+    return finish();
   }
   int64_t per_tile = tile_columns ? tile_columns : tile_rows * inner;
   int64_t grain =
@@ -213,12 +228,7 @@ void Cluster::run(const char* const* inputs, char* const* outputs) const {
     TileRunner runner(*this, inputs, outputs, partials.data());
     for (int64_t tile = begin; tile < end; ++tile) runner.run(tile);
   });
-  for (size_t t = 0; t < epilogues.size(); ++t) {
-    const Epilogue& epilogue = epilogues[t];
-    if (epilogue.over != Epilogue::Over::Columns)
-      epilogue.loop(outputs[epilogue.out], partials[t], count,
-                    epilogue.over == Epilogue::Over::All ? 1 : inner);
-  }
+  finish();
 }
 
 }  // namespace gt

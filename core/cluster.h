@@ -36,10 +36,11 @@ struct ClusterOp {
 // A reduction of a register at the end of each tile.
 struct Epilogue {
   enum class Over : uint8_t { All, Rows, Columns } over;  // Rows: -> [inner]; Columns: -> [outer]
-  ReduceLoop loop;
+  ReduceLoop loop, again;                                 // of the register, and of results of `loop`
+  CastLoop narrow;  // from a result of `loop` to what leaves the cluster; nullptr: they are of one type
   uint16_t in;
-  uint32_t out;  // which result
-  uint8_t width;
+  uint32_t out;             // which result
+  uint8_t in_width, width;  // bytes an element: of the register, of a result of `loop`
 };
 
 struct Cluster {

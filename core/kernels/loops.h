@@ -28,7 +28,7 @@ using CastLoop = void (*)(void* out, const void* in, int64_t n);
 CastLoop find_cast(Dtype from, Dtype to);
 
 // A reduction over the middle of [outer, size, inner]: the caller gives one outer block.
-// `out` has `inner` elements and is written, not added to.
+// `out` has `inner` elements and is written, not added to. Results of 16-bit floats are float.
 using ReduceLoop = void (*)(void* out, const void* in, int64_t size, int64_t inner);
 struct Reduction {
   const char* name;

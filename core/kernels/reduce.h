@@ -9,11 +9,16 @@
 #include "loops.h"
 #include "map.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 namespace gt {
 
 constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : 32;  // bytes
 
-// What a reduction of T computes in.
+// What a reduction of T computes in, and gives: results of 16-bit floats are float, because they may be parts
+// of others.
 template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
 
 // n elements as numbers one can compute with: x itself, or a converted copy in `room`.
@@ -26,11 +31,37 @@ inline const Wider<T>* load(const T* x, [[maybe_unused]] Wider<T>* room, [[maybe
     return x;
   }
 }
-template <class T> inline void store(T* out, const Wider<T>* x, int n) {
-  if constexpr (kIsHalf<T>)
-    narrow(out, x, n);
-  else
-    __builtin_memcpy(out, x, size_t(n) * sizeof(T));
+// N 16-bit floats to float, without a call: what uses them at once has them in registers.
+template <int N> [[gnu::always_inline]] inline void widen_block(float* out, const bfloat* x) {
+#pragma omp simd
+  for (int j = 0; j < N; ++j) out[j] = float(x[j]);
+}
+template <int N> [[gnu::always_inline]] inline void widen_block(float* out, const half* x) {
+  int j = 0;
+#if defined(__AVX512F__)
+  for (; j + 16 <= N; j += 16)
+    _mm512_storeu_ps(
+        out + j, _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + j))));
+#endif
+#if defined(__F16C__)
+  for (; j + 8 <= N; j += 8)
+    _mm256_storeu_ps(out + j, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + j))));
+#endif
+  for (; j < N; ++j) {
+    GT_SHORT_LOOP;
+    out[j] = float(x[j]);
+  }
+}
+
+// The same for N elements that are used at once.
+template <int N, class T>
+[[gnu::always_inline]] inline const Wider<T>* load_block(const T* x, [[maybe_unused]] Wider<T>* room) {
+  if constexpr (kIsHalf<T>) {
+    widen_block<N>(room, x);
+    return room;
+  } else {
+    return x;
+  }
 }
 
 // F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
@@ -82,42 +113,43 @@ template <class F, class T> struct Reduce {
     }
   }
   // Up to a leaf, in as many lanes as it fills.
-  template <int W> static A lanes(const A* x, int n) {
+  template <int W> static A lanes(const T* x, int n) {
+    [[maybe_unused]] alignas(64) A room[kIsHalf<T> ? W : 1];
     if constexpr (W > kFew) {
       if (n < W) return lanes<W / 2>(x, n);
     } else if (n < W) {
-      A a = F::first(x[0]);
+      const A* p = load(x, room, n);
+      A a = F::first(p[0]);
       for (int i = 1; i < n; ++i) {
         GT_SHORT_LOOP;
-        a = F::combine(a, F::first(x[i]));
+        a = F::combine(a, F::first(p[i]));
       }
       return a;
     }
     alignas(64) A acc[W];
+    const A* p = load_block<W>(x, room);
 #pragma omp simd
-    for (int j = 0; j < W; ++j) acc[j] = F::first(x[j]);
+    for (int j = 0; j < W; ++j) acc[j] = F::first(p[j]);
     int i = W;
     if constexpr (W == kLanes)
       for (; i + W <= n; i += W) {
+        p = load_block<W>(x + i, room);
 #pragma omp simd
-        for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(x[i + j]));
+        for (int j = 0; j < W; ++j) acc[j] = F::combine(acc[j], F::first(p[j]));
       }
-    return n == i ? fold<W>(acc) : finish<W>(acc, x + i, n - i);
+    return n == i ? fold<W>(acc) : finish<W>(acc, load(x + i, room, n - i), n - i);
   }
-  [[gnu::noinline]] static A leaf(const T* x, int n) {
-    A room[kIsHalf<T> ? kLeaf : 1];
-    return lanes<kLanes>(load(x, room, n), n);
-  }
+  [[gnu::noinline]] static A leaf(const T* x, int n) { return lanes<kLanes>(x, n); }
   // A full leaf, to kHeld partial results.
   static void full_leaf(A* held, const T* x_) {
-    A room[kIsHalf<T> ? kLeaf : 1];
-    const A* x = load(x_, room, kLeaf);
-    alignas(64) A acc[kLanes];
+    alignas(64) A acc[kLanes], room[kIsHalf<T> ? kLanes : 1];
+    const A* x = load_block<kLanes>(x_, room);
 #pragma omp simd
     for (int j = 0; j < kLanes; ++j) acc[j] = F::first(x[j]);
     for (int k = 1; k < kDepth; ++k) {
+      x = load_block<kLanes>(x_ + k * kLanes, room);
 #pragma omp simd
-      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[k * kLanes + j]));
+      for (int j = 0; j < kLanes; ++j) acc[j] = F::combine(acc[j], F::first(x[j]));
     }
 #pragma omp simd
     for (int j = 0; j < kHeld; ++j)
@@ -156,20 +188,20 @@ template <class F, class T> struct Reduce {
   [[gnu::noinline]] static void columns(A* acc, const T* x, int64_t rows, int64_t stride, int width) {
     A room[kIsHalf<T> ? kWidth : 1];
     if (rows <= kRows) {
-      if constexpr (!kIsHalf<T>)  // in registers, as long as there are enough columns for them
-        for (; width >= kLanes; width -= kLanes, acc += kLanes, x += kLanes) {
-          alignas(64) A lane[kLanes];
+      // In registers, as long as there are enough columns for them.
+      for (; width >= kLanes; width -= kLanes, acc += kLanes, x += kLanes) {
+        alignas(64) A lane[kLanes], block[kIsHalf<T> ? kLanes : 1];
+        const A* p = load_block<kLanes>(x, block);
 #pragma omp simd
-          for (int j = 0; j < kLanes; ++j) lane[j] = F::first(x[j]);
-          const T* p = x;
-          for (int64_t r = 1; r < rows; ++r) {
-            p += stride;
+        for (int j = 0; j < kLanes; ++j) lane[j] = F::first(p[j]);
+        for (int64_t r = 1; r < rows; ++r) {
+          p = load_block<kLanes>(x + r * stride, block);
 #pragma omp simd
-            for (int j = 0; j < kLanes; ++j) lane[j] = F::combine(lane[j], F::first(p[j]));
-          }
-#pragma omp simd
-          for (int j = 0; j < kLanes; ++j) acc[j] = lane[j];
+          for (int j = 0; j < kLanes; ++j) lane[j] = F::combine(lane[j], F::first(p[j]));
         }
+#pragma omp simd
+        for (int j = 0; j < kLanes; ++j) acc[j] = lane[j];
+      }
       const A* p = load(x, room, width);
 #pragma omp simd
       for (int j = 0; j < width; ++j) acc[j] = F::first(p[j]);
@@ -188,15 +220,14 @@ template <class F, class T> struct Reduce {
   }
 
   static void run(void* out_, const void* in_, int64_t size, int64_t inner) {
-    T* out = static_cast<T*>(out_);
+    A* out = static_cast<A*>(out_);
     const T* in = static_cast<const T*>(in_);
     if (size == 0) {
-      for (int64_t j = 0; j < inner; ++j) out[j] = T(F::template empty<A>());
+      for (int64_t j = 0; j < inner; ++j) out[j] = F::template empty<A>();
       return;
     }
     if (inner == 1) {
-      A a = line(in, size);
-      store(out, &a, 1);
+      out[0] = line(in, size);
       return;
     }
     A acc[kWidth];
@@ -212,13 +243,13 @@ template <class F, class T> struct Reduce {
         columns(other, in + wide * width, rest, inner, w);
         merge(acc, other, w);
       }
-      store(out, acc, w);
+      __builtin_memcpy(out, acc, size_t(w) * sizeof(A));
       return;
     }
     for (int64_t j = 0; j < inner; j += kWidth) {
       const int width = int(inner - j < kWidth ? inner - j : kWidth);
       columns(acc, in + j, size, inner, width);
-      store(out + j, acc, width);
+      __builtin_memcpy(out + j, acc, size_t(width) * sizeof(A));
     }
   }
 };
@@ -228,7 +259,7 @@ template <DtypeSet S, class F> constexpr Reduction reduction(const char* name, F
   each_type<S>([&]<class T>() {
     const Dtype t = DtypeOf<T>::value;
     r.loop[int(t)] = Reduce<F, T>::run;
-    r.out[int(t)] = t;
+    r.out[int(t)] = DtypeOf<Wider<T>>::value;
   });
   return r;
 }

@@ -44,8 +44,8 @@ struct Middle {
   int64_t outer, size, inner;
 };
 
-// Sums and products of 16-bit floats, and means of small integers, are computed in a wider
-// type. The loops do so by themselves, but their partial results would be rounded.
+// The loops of 16-bit floats give float. Means of integers are computed in a wider type, to which they are
+// converted first.
 Dtype computing_type(const ReduceOp& op, Dtype t) {
   if (in(t, kHalf)) return Dtype::F32;
   if (op.mean && is_int(t)) return in(t, kSigned) ? Dtype::I64 : Dtype::U64;
@@ -55,13 +55,14 @@ Dtype computing_type(const ReduceOp& op, Dtype t) {
 // A part of the input, [rows, columns] with `stride` elements from row to row, to out[columns].
 struct PartReducer {
   ReduceLoop first, again;
-  CastLoop cast;  // nullptr when the input has the computing type
+  CastLoop cast;  // nullptr when `first` reads the input as it is
   int64_t in_width, width;
 
   void operator()(char* out, const char* in, int64_t rows, int64_t columns, int64_t stride) const {
     if (!cast && (columns == stride || rows == 1)) return first(out, in, rows, columns);
     alignas(64) char scratch[kScratchBytes], sums[2 * 2048 * 16];
-    int64_t most = std::max<int64_t>(1, kScratchBytes / width / columns);
+    const int64_t copied = cast ? width : in_width,
+                  most = std::max<int64_t>(1, kScratchBytes / copied / columns);
     for (int64_t r = 0; r < rows; r += most) {
       int64_t n = std::min(most, rows - r);
       if (columns == stride)
@@ -69,11 +70,11 @@ struct PartReducer {
       else
         for (int64_t i = 0; i < n; ++i) {
           const char* row = in + (r + i) * stride * in_width;
-          char* to = scratch + i * columns * width;
+          char* to = scratch + i * columns * copied;
           if (cast)
             cast(to, row, columns);
           else
-            std::memcpy(to, row, size_t(columns * width));
+            std::memcpy(to, row, size_t(columns * copied));
         }
       first(r ? sums + columns * width : sums, scratch, n, columns);
       if (r) again(sums, sums, 2, columns);
@@ -95,7 +96,7 @@ void reduce_short_rows(const PartReducer& part, char* out, const char* in, int64
                  Nest t;
                  t.push(size, 1, n);
                  t.push(n, size, 1);
-                 strided_copy(side, in + at * size * part.width, int(part.width), t);
+                 strided_copy(side, in + at * size * part.in_width, int(part.in_width), t);
                  part.first(out + at * part.width, side, size, n);
                }
              });
@@ -108,7 +109,8 @@ void reduce_middle(const PartReducer& part, char* out, const char* in, Dtype t, 
   bool copies = part.cast != nullptr;
   if (v.inner == 1 && !copies && (v.outer >= 16 || v.size <= 2 * kChunkElements)) {  // whole rows
     each_chunk(v.outer, grain_rows(v.size, kChunkElements), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) part.first(out + o * w, in + o * v.size * w, v.size, 1);
+      for (int64_t o = begin; o < end; ++o)
+        part.first(out + o * w, in + o * v.size * part.in_width, v.size, 1);
     });
     return;
   }
@@ -177,8 +179,9 @@ void run_reduce(const ReduceOp& op, const Tensor& x, uint32_t mask, Tensor& out)
   int64_t inner = 1;
   while (last >= 0 && !reduced[last]) inner *= size[last--];
 
-  PartReducer part{op.first->loop[int(t)], op.again->loop[int(t)],
-                   t == x.dtype ? nullptr : find_cast(x.dtype, t), dtype_size(x.dtype), dtype_size(t)};
+  const bool read = op.first->out[int(x.dtype)] == t;  // as it is
+  PartReducer part{op.first->loop[int(read ? x.dtype : t)], op.again->loop[int(t)],
+                   read ? nullptr : find_cast(x.dtype, t), dtype_size(x.dtype), dtype_size(t)};
   Tensor wide;  // the result in the computing type
   if (t != out.dtype) wide = empty(t, out.shape);
   char* result = t == out.dtype ? out.data : wide.data;

@@ -102,9 +102,11 @@ Cluster read_cluster(PyObject* d) {
     const Reduction* r = find_reduction(text(item(o, 0)));
     Dtype t = dtype_of(item(o, 1));
     if (!r || !r->loop[int(t)]) fail(Code::Value, "program: there is no such reduction");
+    const Dtype result = r->out[int(t)];
     c.epilogues.push_back({number<Epilogue::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)],
+                           r->loop[int(result)], result == t ? nullptr : find_cast(result, t),
                            register_of(item(o, 3)), number<uint32_t>(item(o, 4), UINT32_MAX, "result"),
-                           uint8_t(dtype_size(r->out[int(t)]))});
+                           uint8_t(dtype_size(t)), uint8_t(dtype_size(result))});
     cost += 0.2;
   });
   c.scratch = number<uint32_t>(item(d, 5), 1 << 16, "number of buffers");
