@@ -415,3 +415,40 @@ def test_objects_that_become_tensors_of_the_function():
         assert zeros.shape == (n, 1)
         assert total.numpy().tolist() == [3.0] * n and slope.numpy().tolist() == [8.0] * n
     assert len(traced) == 1
+
+
+def test_variables_that_were_assigned_a_size():
+    """What they hold is a number in each trial of the sizes, and never that number when the function runs."""
+    rows, begun = tf.Variable(0), tf.Variable(False)
+    inner = tf.function(lambda: rows * 2)
+
+    @tf.function(input_signature=[spec([None])])
+    def f(x):
+        rows.assign(tf.shape(x)[0])
+        _, total = tf.while_loop(lambda i, _: i < 3, lambda i, k: (i + 1, k + rows), [0, 0])
+        chosen = tf.cond(rows > 3, lambda: rows + 1, lambda: rows - 1)
+        return (
+            rows.value(),
+            rows + 1,
+            tf.cast(rows, tf.float32),
+            tf.stack([rows, 1]),
+            tf.fill([rows], 1),
+            total,
+            chosen,
+            inner(),
+        )
+
+    for n in (3, 5):
+        read, more, cast, stacked, filled, total, chosen, doubled = f(tf.ones([n]))
+        assert (read, more, cast, total, doubled) == (n, n + 1, n, 3 * n, 2 * n)
+        assert stacked.numpy().tolist() == [n, 1] and filled.shape == (n,) and chosen == (2 if n == 3 else 6)
+
+    @tf.function(input_signature=[spec([None])])
+    def g(x):
+        if not begun:
+            rows.assign(tf.shape(x)[0])
+            begun.assign(True)
+        return rows.value(), tf.shape(x)[0] - rows.value()
+
+    assert [int(v) for v in g(tf.ones([3]))] == [3, 0]
+    assert [int(v) for v in g(tf.ones([5]))] == [3, 2]

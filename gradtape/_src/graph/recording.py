@@ -181,11 +181,23 @@ class Recording(Trace):
         first, second = (r for r, _ in outcomes)
         results = [first, self.worlds[1].doubted(call, first, second)]
         constant = type(call) is Call and call.function is not _assign and len(trace.nodes) == before
-        if constant and not any(map(is_symbolic, leaves_of((call.args, call.kwargs, results)))):
+        if constant and not any(map(self._may_change, leaves_of((call.args, call.kwargs, results)))):
             return composites.together(
                 results[0]
             )  # of constants alone, and nothing else was done: the same whenever it is made
         return self._noted(call, results)
+
+    def _may_change(self, leaf: Any) -> bool:
+        """Whether a leaf has another value when the function runs.
+
+        A variable that was assigned a size holds a number in each world, which is not that of the function.
+        """
+        if not isinstance(leaf, _core.Variable):
+            return is_symbolic(leaf)
+        trace: Any = self.worlds[0].trace
+        while trace is not None and id(leaf) not in trace.assigned:
+            trace = trace.outer
+        return trace is not None
 
     def _note_refused(self, error: Exception) -> None:
         recording: Any = self
