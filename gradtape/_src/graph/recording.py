@@ -51,6 +51,7 @@ from gradtape._src.graph.worlds import IN_WORLDS, MISFITS, World
 from gradtape._src.state.variable import stand_in as make_stand_in
 from gradtape._src.tensors import above, conversion, random
 from gradtape._src.tensors.composite import CompositeTensor
+from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _NUMBER = re.compile(r"\d+")
 
@@ -364,7 +365,9 @@ def _as_tensors(argument: Any) -> Any:
     if type(argument) in (list, tuple):
         return type(argument)(map(_as_tensors, argument))
     convert = getattr(type(argument), "__tf_tensor__", None)
-    return argument if convert is None or not composites.is_value(argument) else convert(argument)
+    if convert is None or not composites.is_value(argument) or isinstance(argument, IndexedSlices):
+        return argument  # rows of a table stay rows: how large the table is may be known to the call alone
+    return convert(argument)
 
 
 class Part(Recording):
