@@ -103,3 +103,68 @@ def test_samples_and_limits():
     np.testing.assert_allclose(inside, 0.6829, rtol=1e-3)
     with pytest.raises(ValueError):
         zfit.Parameter("bounded", 3.0, 0.0, 1.0)
+
+
+# ---- a sum in other ways: its gradient, minimisers that use it, a constraint, bins ----
+
+WIDE = zfit.Space("x", limits=(-5, 10))
+_RNG = np.random.default_rng(1)
+EVENTS = np.concatenate([_RNG.normal(1.2, 0.8, 300), _RNG.uniform(-5, 10, 700)])
+FITTED = [
+    1.0546576,
+    0.7127408,
+    0.0098784,
+    0.3078397,
+]  # mu, sigma, lambda, fraction: TensorFlow's, as all below
+
+
+def sum_of_two():
+    params = parameter(1.0, -4, 6), parameter(1.0, 0.1, 10), parameter(-0.06, -1, 1), parameter(0.3, 0, 1)
+    peak = zfit.pdf.Gauss(mu=params[0], sigma=params[1], obs=WIDE)
+    return zfit.pdf.SumPDF([peak, zfit.pdf.Exponential(params[2], obs=WIDE)], fracs=params[3]), list(params)
+
+
+def loss_of(model, **kwargs):
+    return zfit.loss.UnbinnedNLL(model, zfit.Data.from_numpy(WIDE, EVENTS), **kwargs)
+
+
+def values(params):
+    return [float(p.value()) for p in params]
+
+
+def test_gradients_of_a_sum():
+    model, params = sum_of_two()
+    value, gradient = loss_of(model).value_gradient(params)
+    np.testing.assert_allclose(float(value), 2580.7481938673345, rtol=1e-9)
+    np.testing.assert_allclose(gradient, [-15.19890097, 56.20567645, -900.3989838, -60.95821966], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("minimizer", "rtol"),
+    [
+        (zfit.minimize.Minuit(gradient="zfit"), 1e-4),
+        (zfit.minimize.ScipySLSQP(), 1e-2),
+        (zfit.minimize.ScipyTrustConstr(), 1e-2),
+    ],
+)
+def test_minimisers_with_gradients(minimizer, rtol):
+    model, params = sum_of_two()
+    result = minimizer.minimize(loss_of(model))
+    assert result.valid
+    np.testing.assert_allclose(result.fmin, 2537.913468, rtol=1e-6)
+    np.testing.assert_allclose(values(params), FITTED, rtol=rtol)
+
+
+def test_a_constraint():
+    model, params = sum_of_two()
+    pull = zfit.constraint.GaussianConstraint(params[0], 1.2, sigma=0.01)
+    assert zfit.minimize.Minuit().minimize(loss_of(model, constraints=[pull])).valid
+    np.testing.assert_allclose(values(params), [1.1959879, 0.7134465, 0.0078432, 0.3048090], rtol=1e-4)
+
+
+def test_a_binned_fit():
+    bins = zfit.Space("x", binning=zfit.binned.RegularBinning(30, -5, 10, name="x"))
+    model, params = sum_of_two()
+    data = zfit.Data.from_numpy(WIDE, EVENTS).to_binned(bins)
+    assert zfit.minimize.Minuit().minimize(zfit.loss.BinnedNLL(model.to_binned(bins), data)).valid
+    np.testing.assert_allclose(values(params), [1.0427301, 0.7264006, 0.0102216, 0.3090343], rtol=1e-4)
