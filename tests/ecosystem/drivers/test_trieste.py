@@ -4,9 +4,12 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 import trieste
+from gpflow.keras import tf_keras
 from trieste.acquisition.function import ExpectedImprovement, NegativeLowerConfidenceBound
 from trieste.acquisition.rule import DiscreteThompsonSampling, EfficientGlobalOptimization
 from trieste.models.gpflow import GaussianProcessRegression, build_gpr
+from trieste.models.keras import DeepEnsemble, build_keras_ensemble
+from trieste.models.optimizer import KerasOptimizer
 from trieste.objectives import ScaledBranin
 
 SPACE = ScaledBranin.search_space
@@ -107,3 +110,21 @@ def test_a_model_of_our_own():
     model = GaussianProcessRegression(gpr)
     mean, covariance = model.predict_joint(GRID)
     check("own", mean, covariance)
+
+
+def test_an_ensemble_of_keras_networks():
+    """Drawn at random: that it learns, and that points are chosen by it, is checked."""
+    tf.random.set_seed(0)
+    observer, data = observed(20)
+    networks = build_keras_ensemble(data, ensemble_size=3, num_hidden_layers=1, units=16)
+    fit = {"batch_size": 10, "epochs": 60, "verbose": 0}
+    model = DeepEnsemble(networks, KerasOptimizer(tf_keras.optimizers.Adam(0.05), fit))
+    before = np.mean((model.predict(data.query_points)[0] - data.observations) ** 2)
+    model.optimize(data)
+    mean, variance = model.predict(data.query_points)
+    assert np.mean((mean - data.observations) ** 2) < 0.5 * before and np.all(variance > 0)
+    assert model.sample(data.query_points, 4).shape == (4, 20, 1)
+    found = trieste.bayesian_optimizer.BayesianOptimizer(observer, SPACE).optimize(
+        1, data, model, DiscreteThompsonSampling(50, 1)
+    )
+    assert found.try_get_final_dataset().observations.shape == (21, 1)
