@@ -80,9 +80,9 @@ struct Origin {
   const Node* node = nullptr;
   uint32_t output = 0;
   size_t hash() const {
-    return (reinterpret_cast<uintptr_t>(data) ^ reinterpret_cast<uintptr_t>(node)) * 0x9e3779b97f4a7c15ull >>
-               32 ^
-           output;
+    uint64_t h = reinterpret_cast<uintptr_t>(data) * 0x9e3779b97f4a7c15ull;
+    h = (h ^ h >> 32 ^ reinterpret_cast<uintptr_t>(node) ^ output) * 0xff51afd7ed558ccdull;
+    return size_t(h >> 32);
   }
   bool operator==(const Origin&) const = default;
 };
