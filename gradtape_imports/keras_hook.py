@@ -109,6 +109,8 @@ class _Served(importlib.abc.Loader):
             package = importlib.import_module(PACKAGE)
             names = {k: v for k, v in vars(package).items() if not k.startswith("_") and k != "ops"}
             names.update((m, importlib.import_module(f"{PACKAGE}.ops.{m}")) for m in _OPS)
+            if place == _TENSORFLOW:  # Keras 3.16 looks for functions in there
+                names["ops"] = importlib.import_module(f"{PACKAGE}.ops")
             for where, wanted in _FLAT.items():
                 source = importlib.import_module(f"{PACKAGE}.{where}")
                 names.update((n, getattr(source, n)) for n in wanted)
