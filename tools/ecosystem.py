@@ -15,7 +15,9 @@ time, runs once, and a run that was stopped goes on where it was; `--again` forg
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
+import fcntl
 import functools
 import hashlib
 import json
@@ -25,6 +27,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +240,19 @@ def _site(package: dict[str, Any]) -> Path:
     return next((HOME / package["name"] / "env" / "lib").glob("python*")) / "site-packages"
 
 
+@contextlib.contextmanager
+def alone(package: dict[str, Any]) -> Iterator[None]:
+    """Ends the program if another one is at work on the package: they would write the same files."""
+    place = HOME / package["name"]
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"ecosystem: another process is at work on {package['name']} in {place}")
+        yield
+
+
 def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
     """A package on both libraries: figures, and what fails here and not there."""
     environment(package)
@@ -278,8 +294,9 @@ Written by `make ecosystem`: packages of PyPI under the alias (`import tensorflo
 written as their users write, where they do not. Each is installed with its real dependencies, TensorFlow excepted.
 
 "Passes there" counts the cases that pass on TensorFlow 2.21, "here" those of them that pass on gradtape. "Time" is that
-of all these processes, with their imports, on gradtape divided by that on TensorFlow; "processor" is the same of the
-processors' time, which does not depend on what else the machine did. TensorFlow's side was run once, and is kept.
+of all these processes, with their imports, on gradtape divided by that on TensorFlow. TensorFlow's side is run once and
+kept, so the two may be of different moments of a machine that does other work, too: "processor" is the same of the
+processors' time, which depends on that less.
 
 | package | passes there | here | | time | processor | tests |
 |---|---|---|---|---|---|---|
@@ -343,7 +360,8 @@ def main() -> int:
             continue
         print(package["requirement"], flush=True)
         try:
-            found = measured(package, asked)
+            with alone(package):
+                found = measured(package, asked)
         except subprocess.CalledProcessError as error:
             print(f"  its environment cannot be made: {error}", flush=True)
             failed += 1

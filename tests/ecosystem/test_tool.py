@@ -1,5 +1,6 @@
 """`tools/ecosystem.py` and its plugin of pytest: what is written down of a run, samples, and names that are wrong."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -46,8 +47,9 @@ def run(tmp_path, *arguments, **settings):
     return [json.loads(line) for line in found.read_text().splitlines()]
 
 
-def tool(*arguments):
-    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True)
+def tool(*arguments, **settings):
+    environment = os.environ | settings
+    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True, env=environment)
 
 
 def test_cases_are_written_down_as_they_end_and_so_is_the_one_that_kills_its_process(tmp_path):
@@ -71,3 +73,11 @@ def test_what_is_asked_wrongly_is_said():
     assert done.returncode == 1 and "no package 'no-such-package'" in done.stderr and "gpflow" in done.stderr
     done = tool("--seconds", "0", "einops")
     assert done.returncode == 2 and "above 0" in done.stderr
+
+
+def test_a_package_is_run_by_one_process_at_a_time(tmp_path):
+    (tmp_path / "einops").mkdir()
+    with (tmp_path / "einops" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = tool("einops", GRADTAPE_ECOSYSTEM=str(tmp_path))
+    assert done.returncode == 1 and "another process is at work on einops" in done.stderr

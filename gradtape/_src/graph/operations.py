@@ -120,7 +120,11 @@ class FuncGraph:
 
     building_function = True
 
-    def __init__(self, graph: Graph, concrete: Any = None) -> None:
+    def __init__(self, graph: Graph | None = None, concrete: Any = None) -> None:
+        if graph is None:
+            raise TypeError(
+                "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function."
+            )
         self.traced = graph
         self._concrete = concrete
 
