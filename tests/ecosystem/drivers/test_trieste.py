@@ -8,6 +8,7 @@ from gpflow.keras import tf_keras
 from trieste.acquisition.function import ExpectedImprovement, NegativeLowerConfidenceBound
 from trieste.acquisition.rule import DiscreteThompsonSampling, EfficientGlobalOptimization
 from trieste.models.gpflow import GaussianProcessRegression, build_gpr
+from trieste.models.gpflux import DeepGaussianProcess, build_vanilla_deep_gp
 from trieste.models.keras import DeepEnsemble, build_keras_ensemble
 from trieste.models.optimizer import KerasOptimizer
 from trieste.objectives import ScaledBranin
@@ -128,3 +129,22 @@ def test_an_ensemble_of_keras_networks():
         1, data, model, DiscreteThompsonSampling(50, 1)
     )
     assert found.try_get_final_dataset().observations.shape == (21, 1)
+
+
+def test_a_deep_process():
+    tf.random.set_seed(0)
+    _, data = observed(20)
+
+    def build():
+        return build_vanilla_deep_gp(
+            data, SPACE, num_layers=2, num_inducing_points=10, likelihood_variance=1e-2
+        )
+
+    fit = {"batch_size": 20, "epochs": 60, "verbose": 0}
+    model = DeepGaussianProcess(build, KerasOptimizer(tf_keras.optimizers.Adam(0.02), fit))
+    before = np.mean((model.predict(data.query_points)[0] - data.observations) ** 2)
+    model.optimize(data)
+    mean, variance = model.predict(data.query_points)
+    assert np.mean((mean - data.observations) ** 2) < before and np.all(variance > 0)
+    trajectory = model.trajectory_sampler().get_trajectory()
+    assert trajectory(data.query_points[:, None]).shape == (20, 1, 1)
