@@ -18,7 +18,7 @@ class CriticalSection:
     >>> import gradtape as tf
     >>> section, count = tf.CriticalSection(), tf.Variable(0)
     >>> section.execute(lambda: count.assign_add(1)).numpy()
-    1
+    np.int32(1)
     """
 
     def __init__(

@@ -144,8 +144,8 @@ class Recording(Trace):
 
     def _converted(self, leaf: Any) -> Recorded | None:
         """The value of an object that becomes a tensor of this recording: here, since worlds know nothing of it."""
-        if isinstance(leaf, (CompositeTensor, _core.Variable)):
-            return None
+        if isinstance(leaf, CompositeTensor) or conversion.leaf_of(leaf) is not None:
+            return None  # variables, Keras' too: the call may change them
         try:
             return recorded_value(leaf.__tf_tensor__(None))
         except TypeError:  # no tensor, or of another type: the call may know what to do
