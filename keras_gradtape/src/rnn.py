@@ -24,6 +24,7 @@ __all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm",
 
 # How many steps are unrolled in a trace: tracing one of a Keras cell takes long.
 _SHORT = 64
+_SHORT_OF_LSTM = 128  # two layers of 128, 100 steps: 0.78 of the time of a loop; GRU gains nothing
 _SHORT_OF_CELLS = 12
 
 Step = Callable[[Sequence, list, "list | None"], tuple[list, list]]
@@ -275,7 +276,10 @@ def _lstm(options: tuple, x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, b
         return [h], [h, c]
 
     z = _projected(x, kernel, bias, time_major)
-    (last,), (outputs,), states = _run(step, [z], [h, c], backwards, keep_all, unroll, 0 if time_major else 1)
+    time_axis = 0 if time_major else 1
+    (last,), (outputs,), states = _run(
+        step, [z], [h, c], backwards, keep_all, unroll, time_axis, _SHORT_OF_LSTM
+    )
     return last, outputs, states
 
 

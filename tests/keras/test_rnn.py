@@ -94,7 +94,7 @@ def test_nests_of_inputs_and_states() -> None:
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU before", "no bias", "relu"])
-@pytest.mark.parametrize("steps", [1, 5, 70, 81])
+@pytest.mark.parametrize("steps", [1, 5, 70, 81, 150])
 def test_without_cells_as_with_them(kind, steps) -> None:
     """Values and gradients, eagerly, when compiled the second time, and in a function."""
     options = {
