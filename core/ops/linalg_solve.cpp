@@ -125,8 +125,7 @@ template <class T> void small_factor(T* a, int64_t n, int* pivots) {
     if (column[p] == T(0)) continue;
     if (p != j)
       for (int64_t k = 0; k < n; ++k) std::swap(a[k * n + j], a[k * n + p]);
-    const T by = T(1) / column[j];
-    for (int64_t i = j + 1; i < n; ++i) column[i] *= by;
+    for (int64_t i = j + 1; i < n; ++i) column[i] /= column[j];  // its reciprocal may not be a number
     for (int64_t k = j + 1; k < n; ++k) {
       T* other = a + k * n;
       for (int64_t i = j + 1; i < n; ++i) other[i] -= column[i] * other[j];
@@ -294,15 +293,15 @@ template <class T> struct Scaled {
     if (size == 0 || !std::isfinite(size)) return;
     int e;
     std::frexp(size, &e);
-    value *= std::ldexp(Real<T>(1), -e);
+    value = shifted(value, -e);  // not times 2^-e, which may be too large for its type
     exponent += e;
   }
-  T product() const {
-    const int e = int(std::clamp<int64_t>(exponent, -5000, 5000));
+  T product() const { return shifted(value, int(std::clamp<int64_t>(exponent, -5000, 5000))); }
+  static T shifted(T x, int e) {
     if constexpr (is_complex_type<T>)
-      return {std::ldexp(value.real(), e), std::ldexp(value.imag(), e)};
+      return {std::ldexp(x.real(), e), std::ldexp(x.imag(), e)};
     else
-      return std::ldexp(value, e);
+      return std::ldexp(x, e);
   }
 };
 

@@ -25,8 +25,8 @@ struct Visit {
 inline Ref<> zero_gradient() { return Ref<>(checked(PyLong_FromLong(0))); }
 inline bool is_zero(PyObject* g) { return PyLong_CheckExact(g) && PyObject_Not(g) == 1; }
 
-// Numbers of things, found by what they are. Their hashes are spread over few bits, and neighbours are
-// neighbours: a pass looks its records up in the order in which they were made.
+// Numbers of things, found by what they are. Hashes are taken as they come: records that were made one after
+// the other stand side by side, which is how a pass looks them up.
 template <class K> class Numbers {
  public:
   Numbers() : slots_(64) {}
@@ -103,7 +103,7 @@ class Pass {
   }
 
   // Part of a long pass: some of its visits, those that are needed, and after them what they read elsewhere.
-  Pass(Pass& whole, size_t begin, size_t end) : tape_(whole.tape_) {
+  Pass(Pass& whole, size_t begin, size_t end) : Pass(whole.tape_, 0) {
     for (size_t i = begin; i < end; ++i) {
       const Visit& v = whole.visits_[i];
       if (!v.needed) continue;

@@ -317,3 +317,16 @@ def test_only_known_functions_have_a_tangent():
     for function in (0.0, "sin", None):
         with pytest.raises(ValueError, match="matrix_function_tangent: expected function to be one of"):
             TABLE["matrix_function_tangent"].op(tf.eye(2), tf.eye(2), function)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("n", [2, 8])  # larger ones are LAPACK's, which has complex numbers overflow here
+def test_pivots_whose_reciprocal_is_no_number(dtype, n):
+    tiny = np.finfo(dtype).smallest_subnormal * 64
+    a = np.eye(n, dtype=dtype)
+    a[0, 0] = tiny
+    b = np.full((n, 1), 2, dtype)
+    b[0] = tiny
+    np.testing.assert_allclose(tf.linalg.solve(a, b), np.where(np.arange(n) == 0, 1, 2)[:, None], rtol=1e-6)
+    np.testing.assert_allclose(tf.linalg.solve(a, b, adjoint=True)[0, 0], 1, rtol=1e-6)
+    np.testing.assert_allclose(tf.linalg.det(a), tiny)
