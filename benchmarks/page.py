@@ -16,6 +16,7 @@ import keras_layers
 import keras_models
 import peers
 import report
+import work
 from workloads import data
 
 DOCS = peers.ROOT / "docs"
@@ -185,8 +186,13 @@ _WORDS = {
     "footprint": "`import` in a fresh process after `import numpy`, files in the disk cache. Size on disk as installed, "
     "without compiled Python files.",
     "limits": "The best rate at which any of the libraries multiplies matrices of 1024 or 2048 rows, and how fast "
-    "NumPy moves arrays of 256 MB.",
+    "NumPy moves arrays of 256 MB, and changes 32 MB in place by 32 others.",
 }
+_NEAR = (
+    "What a step must multiply and move at least (`benchmarks/work.py` has the counts), and how long that takes at the best "
+    "rates below, whichever is longer. Work that the caches hold can be quicker than memory; limits under a microsecond "
+    "say nothing."
+)
 _MODELS = (
     "Keras models by `train_on_batch` on each backend of Keras, and three steps written with tapes; beside the time of a "
     "step, the least that another one takes for the first step, compilation included, and the least memory, over ours:"
@@ -228,6 +234,8 @@ def page(results: dict[str, Any]) -> str:
         ]
     if parts:
         lines += ["## Where gradtape is slower", slower(parts)]
+    if "workloads" in parts and "limits" in parts:
+        lines += ["## How near the limit", _NEAR, work.near(parts, results["machine"]["threads"])]
     lines += [section(name, parts[name], parts) for name in TITLES if name in parts]
     return "\n\n".join([*lines, _METHOD])
 

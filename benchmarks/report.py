@@ -273,6 +273,14 @@ def limits(part: dict[str, Any]) -> str:
         ours = rates.get("gradtape eager", 0.0)
         rows.append([
             count, f"{rate:,.0f} ({title(who)})", f"{ours:,.0f}", number(memory["copy"]), number(memory["add"]),
+            number(memory["update"]) if "update" in memory else "",
         ])  # fmt: skip
-    head = ["threads", "products of matrices, GFLOP/s", "gradtape's", "copy, GB/s", "a + b, GB/s"]
+    head = [
+        "threads",
+        "products of matrices, GFLOP/s",
+        "gradtape's",
+        "copy, GB/s",
+        "a + b, GB/s",
+        "a += b, GB/s",
+    ]
     return _table(head, rows)

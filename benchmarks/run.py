@@ -5,7 +5,8 @@
     python benchmarks/run.py workloads --only W1 W11  # some parts again, the others are kept
     python benchmarks/run.py --quick                  # a look, 10 minutes or so: nothing is published
 
-Figures go to benchmarks/results.json; docs/benchmarks.md, its pictures and the figures of README.md are made
+Figures are of a commit: a run that would publish those of changed files is refused.
+They go to benchmarks/results.json; docs/benchmarks.md, its pictures and the figures of README.md are made
 from them (`python benchmarks/page.py` makes them again). The first run sets up the peers' environments
 (about 3 GB) in ~/.cache/gradtape-peers, or where $PEERS says.
 """
@@ -75,14 +76,22 @@ def machine() -> dict[str, Any]:
     }
 
 
-def commit() -> str:
+# What a run writes itself: changes there do not make its figures those of another program.
+_WRITTEN = ("benchmarks/results.json", "docs/benchmarks.md", "docs/benchmarks", "README.md")
+
+
+def _git(*words: str) -> str:
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=peers.ROOT, capture_output=True, text=True
-        )
+        return subprocess.run(["git", *words], cwd=peers.ROOT, capture_output=True, text=True).stdout.strip()
     except OSError:
         return ""
-    return described.stdout.strip()
+
+
+def commit() -> str:
+    """The commit that is measured; with "-dirty" if files differ from it that the run has not written."""
+    others = [f":(exclude){path}" for path in _WRITTEN]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *others)
+    return _git("describe", "--always") + ("-dirty" if changed else "")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -131,10 +140,14 @@ def main() -> None:
     options.rounds = options.rounds or (2 if options.quick else 6)
     options.seconds = options.seconds or (0.02 if options.quick else 0.04)
     output = options.output or peers.HERE / ("quick.json" if options.quick else "results.json")
+    measured, publishes = commit(), not options.quick and not options.output
+    if publishes and measured.endswith("-dirty"):
+        parser.error(
+            f"figures are published of commits, and {measured} is none: commit first, or look with --quick or --output"
+        )
     before = read(output)
     results, names = start(before, options.parts, options.resume)
     parts.plan = parts.Plan(expected(names, before, options.quick))
-    measured = commit()  # before this run writes its own files
     print(f"{results['machine']['processor']}, {results['machine']['cores']} cores; {len(names)} parts")
     for name in names:
         parts.plan.begin(name)
@@ -152,7 +165,7 @@ def main() -> None:
             print(f"DIFFERENT VALUES: {line}", file=sys.stderr)
         output.write_text(json.dumps(results, indent=1) + "\n")
     print(f"written: {output}")
-    if not options.quick and not options.output:
+    if publishes:
         page.publish(results)
 
 

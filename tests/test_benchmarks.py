@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+ADAM = "Adam, 4 tensors of 1,000,000"
 OPTIONS = SimpleNamespace(quick=False, rounds=3, seconds=0.0, workloads=None)
 
 
@@ -38,6 +39,7 @@ def bench():
         "steps",
         "growth",
         "keras_models",
+        "work",
     )
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     sys.path.remove(path)
@@ -219,6 +221,32 @@ def test_every_op_of_a_table_has_words_for_each_library_or_none(bench, table):
             compile(words or "None", name, "eval")
 
 
+@pytest.mark.parametrize("name", ["W2", "W3", "W4", "W6", "W7", "W8a", "W8b", "W10"])
+def test_the_products_that_are_counted_are_those_of_the_program(bench, name):
+    """A count is the least work: our program has no more products, but for a few of one column or row."""
+    import math
+
+    from workloads import data, tensorflow_api
+
+    import gradtape
+    from gradtape._src.debug.programs import _steps
+
+    parameters, inputs = data.make(name)
+    variables, inputs = [gradtape.Variable(p) for p in parameters], [gradtape.constant(a) for a in inputs]
+    if name in data.ADAM:
+        step = tensorflow_api.training(gradtape, name, "function", variables)
+    else:
+        step = tensorflow_api._derivative(gradtape, name, variables)
+    concrete = gradtape.function(step).get_concrete_function(*inputs)
+    operations = 0.0
+    for node in (n for s in _steps(concrete)[1] for n in s.nodes if n.name == "matmul"):
+        shapes = [v.shape for v in (*node.operands[:2], node.results[0])]
+        # m k, k n and m n, whichever of them are transposed.
+        once = math.sqrt(math.prod(s[-1] * s[-2] for s in shapes))
+        operations += 2 * once * math.prod(shapes[2][:-2])
+    assert bench.work.WORK[name].operations == pytest.approx(operations, rel=0.03)
+
+
 # ---- tables, pictures, page -----------------------------------------------------------------------
 
 
@@ -318,6 +346,74 @@ def test_different_values_are_reported(bench, results):
     models = results["parts"]["keras_models"]
     models["cases"]["MLP"]["jax Keras"]["step"]["check"] = [1.01]
     assert bench.report.disagreements(models) == ["MLP: jax Keras step gives [1.01], gradtape [1.0]"]
+
+
+def test_the_distance_to_the_limit_is_that_of_the_longer_one(bench, results):
+    rates = results["parts"]["limits"]
+    work = bench.work.Work(operations=1e6, bytes=60e3, rest="")
+    assert bench.work.limit(work, rates, 2) == (10.0, "products")  # 10^6 at 100 GFLOP/s; 5 us of memory
+    assert bench.work.limit(work._replace(bytes=240e3), rates, 2) == (20.0, "memory")
+
+
+def test_the_table_of_limits_has_a_goal_in_bold_where_it_is_missed(bench, results, monkeypatch):
+    W = bench.work.Work
+    cases = {"W1": W(0, 12e3, "this"), "W2": W(0, 12e3, "that", 1.5), ADAM: W(0, 1.2e6, "all", 1.2)}
+    monkeypatch.setattr(bench.work, "WORK", cases)
+    table, _, words = bench.work.near(results["parts"], 2).split("\n\n")
+    assert rows(table)[2:] == [
+        ["W1", "4.00", "0.0", "0.01", "1.00 (memory)", "4.0", ""],
+        ["W2", "10.0", "0.0", "0.01", "1.00 (memory)", "**10.0**", "at most 1.5"],
+    ]
+    assert words == "- W1: this\n- W2: that"
+    results["parts"]["optimizers"] = {"cases": {ADAM: {"gradtape eager": {"step": cell(110.0)}}}}
+    table = bench.work.near(results["parts"], 2).split("\n\n")[0]
+    assert rows(table)[-1] == [ADAM, "110", "0.0", "1.20", "100 (memory)", "1.10", "at most 1.2"]
+
+
+def test_every_workload_has_a_count(bench):
+    from workloads import data
+
+    assert list(bench.work.WORK) == [*data.WORKLOADS, ADAM]
+    assert {n: w.bar for n, w in bench.work.WORK.items() if w.bar} == {
+        "W4": 1.5, "W5": 1.5, "W7": 1.5, "W11": 2.0, ADAM: 1.2,
+    }  # fmt: skip
+
+
+def test_a_run_of_changed_files_is_not_published(bench, monkeypatch, tmp_path, capsys):
+    done = []
+    monkeypatch.setattr(bench.run, "PARTS", {"limits": (lambda options: {"gflops": {}}, 1)})
+    monkeypatch.setattr(bench.run.page, "publish", done.append)
+    monkeypatch.setattr(bench.run, "commit", lambda: "abc-dirty")
+    monkeypatch.setattr(sys, "argv", ["run.py", "limits"])
+    before = (ROOT / "benchmarks" / "results.json").read_bytes()
+    with pytest.raises(SystemExit):
+        bench.run.main()
+    assert "abc-dirty is none: commit first" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["run.py", "limits", "--output", str(tmp_path / "out.json")])
+    bench.run.main()
+    assert json.loads((tmp_path / "out.json").read_text())["parts"]["limits"]["commit"] == "abc-dirty"
+    assert done == []
+    assert (ROOT / "benchmarks" / "results.json").read_bytes() == before
+
+
+def test_what_a_run_writes_does_not_change_its_commit(bench, monkeypatch, tmp_path):
+    def git(*words):
+        import subprocess
+
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
+
+    for name in ("README.md", "code.py"):
+        (tmp_path / name).write_text("old")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    monkeypatch.setattr(bench.peers, "ROOT", tmp_path)
+    clean = bench.run.commit()
+    assert re.fullmatch("[0-9a-f]+", clean)
+    (tmp_path / "README.md").write_text("new")
+    assert bench.run.commit() == clean
+    (tmp_path / "code.py").write_text("new")
+    assert bench.run.commit() == f"{clean}-dirty"
 
 
 def test_the_page_has_every_part_and_only_pictures_that_are_drawn(bench, results, tmp_path):

@@ -1,0 +1,204 @@
+"""How much work the workloads are, whoever does them: what a step must multiply and move, and how long that takes.
+
+Products count two operations for each pair of factors, as the measured rates of `limits` do. Bytes are the least that
+must come from memory and go back: parameters with their optimizer's state, inputs, results; gradients and activations
+may stay in the caches. Functions of elements (tanh, exp, random numbers) count for nothing. So a limit is what no
+program can beat that multiplies in the ordinary way, not what one could reach.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import report
+from workloads.data import BATCH, HEADS, SEQUENCE, WIDTH
+
+_FLOAT = 4  # bytes
+_ADAM_STATE = 6 * _FLOAT  # a parameter and its two moments are read and written
+
+
+class Work(NamedTuple):
+    """Operations of products, bytes of memory, how near we want to be, and what takes the rest (from profiles)."""
+
+    operations: float
+    bytes: float
+    rest: str
+    bar: float | None = None
+
+
+def _product(rows: float, inner: float, columns: float) -> float:
+    return 2 * rows * inner * columns
+
+
+def _layers(batch: int, *widths: int) -> float:
+    """A training step of dense layers: the product, that of the weights' gradient, and, but for the first layer, that
+    of the gradient of what came in."""
+    each = [_product(batch, i, o) for i, o in zip(widths, widths[1:], strict=False)]
+    return 3 * sum(each) - each[0]
+
+
+def _parameters(*widths: int) -> int:
+    return sum(i * o + o for i, o in zip(widths, widths[1:], strict=False))
+
+
+def _mlp(batch: int, *widths: int) -> tuple[float, float]:
+    inputs = batch * (widths[0] + widths[-1])
+    return _layers(batch, *widths), _ADAM_STATE * _parameters(*widths) + _FLOAT * inputs
+
+
+def _cnn() -> tuple[float, float]:
+    """W5. A convolution is a product of as many rows as there are pixels; no gradient of the images is asked for."""
+    images = 64
+    first, second = (
+        _product(images * 28 * 28, 9 * 1, 32),
+        _product(images * 14 * 14, 9 * 32, 64),
+    )
+    dense = (7 * 7 * 64, 128, 10)
+    # The dense layers' own first layer has a gradient of what comes in: there are layers below.
+    operations = 2 * first + 3 * second + _layers(images, *dense) + _product(images, *dense[:2])
+    parameters = 9 * 32 + 32 + 9 * 32 * 64 + 64 + _parameters(*dense)
+    return operations, _ADAM_STATE * parameters + _FLOAT * images * 28 * 28
+
+
+def _lstm() -> tuple[float, float]:
+    """W6. Inputs have no gradient, states have one; the first state is zero."""
+    steps, batch, width, hidden = 50, 32, 64, 128
+    inputs, states = (
+        steps * _product(batch, width, 4 * hidden),
+        (steps - 1) * _product(batch, hidden, 4 * hidden),
+    )
+    parameters = (width + hidden + 1) * 4 * hidden
+    return 2 * inputs + 3 * states, _ADAM_STATE * parameters + _FLOAT * steps * batch * width
+
+
+def _transformer() -> tuple[float, float]:
+    """W7. All products of both blocks have two gradients: scale and shift of the first layer norm want theirs."""
+    rows = BATCH * SEQUENCE
+    dense = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
+    scores = _product(
+        BATCH * HEADS * SEQUENCE, WIDTH // HEADS, SEQUENCE
+    )  # queries and keys; then weights and values
+    forward = sum(_product(rows, i, o) for i, o in dense) + 2 * scores
+    parameters = 2 * (sum(i * o + o for i, o in dense) + 4 * WIDTH)
+    return 3 * 2 * forward, _ADAM_STATE * parameters + _FLOAT * rows * WIDTH
+
+
+def _jacobian(batch: int) -> tuple[float, float]:
+    """W8: the value, and 64 rows that are scaled by tanh's derivative and go back through one product."""
+    value = _product(batch, 64, 128) + _product(batch, 128, 64)
+    return value + batch * _product(64, 128, 64), _FLOAT * (batch * 64 * 64 + batch * 64 + 2 * 64 * 128)
+
+
+def _pinn() -> tuple[float, float]:
+    """W10: u, its first derivatives and the second one are four passes over the layers, each of which has two
+    gradients; the derivative by x and t of the points is not wanted for the weights."""
+    points, widths = 1024, (2, 32, 32, 32, 1)
+    once = sum(_product(points, i, o) for i, o in zip(widths, widths[1:], strict=False))
+    return 3 * 4 * once, _ADAM_STATE * _parameters(*widths) + _FLOAT * 2 * points
+
+
+ADAM = "Adam, 4 tensors of 1,000,000"  # of the part `optimizers`
+WORK = {
+    "W1": Work(
+        0, 2 * _FLOAT, "200 functions of one number, each waiting for the one before: latency, and one call."
+    ),
+    "W2": Work(
+        *_mlp(1, 4, 64, 64, 2), "the call itself and about 30 small steps of a program; no rate matters."
+    ),
+    "W3": Work(*_mlp(32, 32, 64, 64, 1), "as W2: products of 32 rows take a microsecond or two each."),
+    "W4": Work(
+        *_mlp(128, 784, 512, 512, 10),
+        "nearly all of it is Adam's pass over 670,000 parameters, which the count above lets run beside the products.",
+        1.5,
+    ),
+    "W5": Work(
+        *_cnn(),
+        "Winograd's form of the 3 x 3 convolutions needs fewer products than are counted, and makes up for pooling, "
+        "biases and relu (a fifth of the time) and Adam.",
+        1.5,
+    ),
+    "W6": Work(
+        *_lstm(),
+        "gates (an eighth of the time) and moving their parts; products of 32 rows, one after the other, run below the "
+        "rate of large ones.",
+    ),
+    "W7": Work(
+        *_transformer(),
+        "seven eighths of the time are products, of 256 to 1,024 columns, 10 to 20 % below the rate of 2,048; the rest "
+        "is gelu, layer norm and softmax, Adam (4 %), and transposed heads.",
+        1.5,
+    ),
+    "W8a": Work(*_jacobian(1), "four products of a few microseconds, a call, tanh."),
+    "W8b": Work(
+        *_jacobian(32),
+        "32 products of 64 x 128 x 64 below the rate of large ones, and the rows that enter them (a sixth).",
+    ),
+    "W9": Work(0, _FLOAT * 100 * 100, "a call; placing three diagonals in a matrix that the cache holds."),
+    "W10": Work(
+        *_pinn(),
+        "two fifths of the time are tanh and its three derivatives on 1,024 x 32; products with 32 columns run at half "
+        "the rate of large ones.",
+    ),
+    "W11": Work(
+        0,
+        2 * _FLOAT * 4_000_000,
+        "one loop that computes two exponentials, tanh and their derivatives for each number: arithmetic, not memory.",
+        2.0,
+    ),
+    "W12": Work(
+        0,
+        _FLOAT * (2 * 4096 * 64 + 2 * 4096),
+        "rows of 256 bytes at random places: each is a miss of the cache and of the table of pages.",
+    ),
+    ADAM: Work(
+        0,
+        (_ADAM_STATE + _FLOAT) * 4_000_000,
+        "one pass that reads four arrays and writes three in place; the root and the division of a number take nearly as "
+        "long as its 28 bytes, so that both show (on one thread 0.8 ns in the caches, 0.9 from memory).",
+        1.2,
+    ),
+}
+
+
+class Limit(NamedTuple):
+    """The least time in microseconds, and what takes it."""
+
+    us: float
+    of: str
+
+
+def limit(work: Work, rates: dict[str, Any], threads: int) -> Limit:
+    """The longer of multiplying at the best rate of any library and moving at the best rate of any pattern."""
+    product = work.operations / max(rates["gflops"][str(threads)].values()) / 1e3
+    memory = work.bytes / max(rates["memory_gb_s"][str(threads)].values()) / 1e3
+    return Limit(product, "products") if product > memory else Limit(memory, "memory")
+
+
+def near(parts: dict[str, Any], threads: int) -> str:
+    """How far each workload is from the limit: a table, and where the rest is."""
+    cases = parts.get("workloads", {}).get("cases", {}) | parts.get("optimizers", {}).get("cases", {})
+    rows, words = [], []
+    for name, work in WORK.items():
+        ours = report.best(cases.get(name, {}), "step", "gradtape")
+        if not ours:
+            continue
+        least = limit(work, parts["limits"], threads)
+        distance = ours[1]["min"] / least.us
+        far = work.bar is not None and distance > work.bar
+        rows.append([
+            name, report.number(ours[1]["min"]), f"{work.operations / 1e6:,.1f}", f"{work.bytes / 1e6:,.2f}",
+            f"{report.number(least.us)} ({least.of})" if least.us >= 1 else "under 1",
+            "" if least.us < 1 else f"**{report.factor(distance)}**" if far else report.factor(distance),
+            "" if work.bar is None else f"at most {work.bar:g}",
+        ])  # fmt: skip
+        words.append(f"- {name}: {work.rest}")
+    head = [
+        "",
+        "gradtape, us",
+        "products, 10^6 operations",
+        "memory, MB",
+        "limit, us",
+        "ours / limit",
+        "goal",
+    ]
+    return "\n\n".join([report._table(head, rows), "Where the rest is:", "\n".join(words)])
