@@ -7,13 +7,10 @@ namespace gt {
 namespace {
 
 template <class T> using Getrf = void (*)(const int*, const int*, T*, const int*, int*, int*);
-template <class T>
-using Getrs = void (*)(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*,
-                       int*, size_t);
-template <class T> using Getri = void (*)(const int*, T*, const int*, const int*, T*, const int*, int*);
 
 // ---- triangular_solve(a, b; lower, adjoint): batches broadcast ----
-constexpr int kLeft = 141, kUpper = 121, kLower = 122, kNonUnit = 131;
+constexpr int kColMajor = 102, kLeft = 141, kRight = 142, kUpper = 121, kLower = 122, kNonUnit = 131,
+              kUnit = 132;
 template <class T> using RealTrsm = void (*)(int, int, int, int, int, int, int, T, const T*, int, T*, int);
 template <class T>
 using ComplexTrsm = void (*)(int, int, int, int, int, int, int, const T*, const T*, int, T*, int);
@@ -111,7 +108,7 @@ void run_triangular(const Call& c, Outs& outs) {
 
 // ---- general matrices: LU of what LAPACK sees, the transpose ----
 
-// As getrf and getrs, for matrices so small that a call of LAPACK costs more than the work.
+// As getrf and Factors, for matrices so small that a call of LAPACK costs more than the work.
 constexpr int64_t kSmallOrder = 8;
 
 template <class T> void small_factor(T* a, int64_t n, int* pivots) {
@@ -169,6 +166,127 @@ template <class T> bool factor(Routine<Getrf<T>> getrf, const T* a, int64_t n, T
   return true;
 }
 
+// Solves with the factors of a matrix from the right. x has n columns, `ld` apart, which are rows of ours:
+// nothing is transposed, and trsm is quicker from that side.
+template <class T> struct Factors {
+  Routine<Trsm<T>> trsm = trsm_of<T>();
+  const T* lu = nullptr;
+  int64_t n = 0;
+  const int* pivots = nullptr;
+
+  // Rows [from, to) of x: times the inverse of the matrix; before that, or after, columns change places.
+  void times_inverse(T* x, int64_t from, int64_t to, int64_t ld, int64_t zeros = 0) const {
+    // The first `zeros` columns of these rows are 0, and stay so in front of an upper triangle.
+    const int64_t corner = zeros * n + zeros;
+    triangle(kUpper, kNoTrans, kNonUnit, lu + corner, n - zeros, x + from + zeros * ld, to - from, ld);
+    triangle(kLower, kNoTrans, kUnit, lu, n, x + from, to - from, ld);
+  }
+  // The same with the adjoint.
+  void times_adjoint_inverse(T* x, int64_t from, int64_t to, int64_t ld) const {
+    triangle(kLower, kConjTrans, kUnit, lu, n, x + from, to - from, ld);
+    triangle(kUpper, kConjTrans, kNonUnit, lu, n, x + from, to - from, ld);
+  }
+  void swap_columns(T* x, int64_t rows, bool forward) const {
+    for (int64_t step = 0; step < n; ++step) {
+      const int64_t j = forward ? step : n - 1 - step, other = pivots[j] - 1;
+      if (other != j) std::swap_ranges(x + j * rows, x + (j + 1) * rows, x + other * rows);
+    }
+  }
+
+ private:
+  void triangle(int side, int turn, int unit, const T* a, int64_t order, T* x, int64_t rows,
+                int64_t ld) const {
+    const T one = 1;
+    if constexpr (is_complex_type<T>)
+      trsm(kColMajor, kRight, side, turn, unit, int(rows), int(order), &one, a, int(n), x, int(ld));
+    else
+      trsm(kColMajor, kRight, side, turn, unit, int(rows), int(order), one, a, int(n), x, int(ld));
+  }
+};
+
+// Work on a batch of matrices in two stages: `first(i, scratch)` says whether to go on, `second(i, from, to,
+// scratch)` does some of `rows` rows, and `last(i, scratch)` ends it. A single large matrix has its rows
+// shared out, in a way that depends on the sizes alone.
+template <class First, class Second, class Last>
+void each_matrix(int64_t batch, int64_t rows, double work, double work_of_row, int64_t bytes, First&& first,
+                 Second&& second, Last&& last) {
+  constexpr int64_t kRows = 64;
+  if (batch > 1 || rows < 2 * kRows) {
+    each_item(batch, work + double(rows) * work_of_row, bytes, [&](int64_t i, char* scratch) {
+      if (!first(i, scratch)) return;
+      second(i, 0, rows, scratch);
+      last(i, scratch);
+    });
+    return;
+  }
+  Tensor scratch = empty(Dtype::U8, Shape(&bytes, 1));
+  if (!first(0, scratch.data)) return;
+  const int64_t parts = rows / kRows;
+  each_item(parts, double(kRows) * work_of_row, 0, [&](int64_t part, char*) {
+    second(0, part * rows / parts, (part + 1) * rows / parts, scratch.data);
+  });
+  last(0, scratch.data);
+}
+
+// The solutions of a x = b, or of the adjoint of a; without b, the inverses. False if a matrix has none.
+template <class T> bool solve_into(const Tensor& a, const T* b, T* out, int64_t n, int64_t k, bool adjoint) {
+  const int64_t size = n * n;
+  std::atomic<bool> failed = false;
+  auto getrf = lapack<T, Getrf<T>>("getrf");
+  const Factors<T> by;
+  struct Memory {
+    Carve carve;
+    T *lu, *columns;
+    int* pivots;
+    Memory(char* at, int64_t n, int64_t k)
+        : carve{at},
+          lu(carve.take<T>(n * n)),
+          columns(carve.take<T>(n <= kSmallOrder ? n * k : 0)),
+          pivots(carve.take<int>(n)) {}
+  };
+  auto factors = [&](char* scratch) {
+    Memory m(scratch, n, k);
+    return Factors<T>{by.trsm, m.lu, n, m.pivots};
+  };
+  each_matrix(
+      a.numel / size, n <= kSmallOrder ? 1 : k, double(size) * double(n), 2 * double(size),
+      Memory(nullptr, n, k).carve.bytes,
+      [&](int64_t i, char* scratch) {
+        auto [carve, lu, columns, pivots] = Memory(scratch, n, k);
+        if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
+          failed = true;
+          return false;
+        }
+        T* x = out + i * n * k;
+        if (b) {
+          std::copy(b + i * n * k, b + (i + 1) * n * k, x);
+        } else {
+          std::fill_n(x, size, T(0));
+          for (int64_t j = 0; j < n; ++j) x[j * n + j] = T(1);
+        }
+        if (n <= kSmallOrder) {
+          // The factors are those of the transpose; its conjugate is the adjoint.
+          transpose_into(columns, x, n, k, adjoint);
+          small_solve(!adjoint, lu, n, pivots, columns, k);
+          transpose_into(x, columns, k, n, adjoint);
+          return false;
+        }
+        if (adjoint) factors(scratch).swap_columns(x, k, true);
+        return true;
+      },
+      [&](int64_t i, int64_t from, int64_t to, char* scratch) {
+        T* x = out + i * n * k;
+        if (adjoint)
+          factors(scratch).times_adjoint_inverse(x, from, to, k);
+        else
+          factors(scratch).times_inverse(x, from, to, k, b ? 0 : from);
+      },
+      [&](int64_t i, char* scratch) {
+        if (!adjoint) factors(scratch).swap_columns(out + i * n * k, k, false);
+      });
+  return !failed;
+}
+
 // solve(a, b; adjoint)
 void infer_solve(const Call& c, Outs& outs) {
   const Tensor &a = c[0], &b = c[1];
@@ -185,41 +303,13 @@ void infer_solve(const Call& c, Outs& outs) {
 }
 
 void run_solve(const Call& c, Outs& outs) {
-  const Tensor &a = c[0], &b = c[1];
-  Tensor& out = outs[0];
-  if (out.numel == 0) return;
-  const int64_t n = rows_of(b), k = columns_of(b), size = n * n;
-  const bool adjoint = c.integer(0);
-  std::atomic<bool> failed = false;
-  visit_linear(a.dtype, [&](auto t) {
+  if (outs[0].numel == 0) return;
+  visit_linear(c[0].dtype, [&](auto t) {
     using T = decltype(t);
-    auto getrf = lapack<T, Getrf<T>>("getrf");
-    auto getrs = lapack<T, Getrs<T>>("getrs");
-    struct Memory {
-      Carve carve;
-      T *lu, *columns;
-      int* pivots;
-      Memory(char* at, int64_t n, int64_t k)
-          : carve{at}, lu(carve.take<T>(n * n)), columns(carve.take<T>(n * k)), pivots(carve.take<int>(n)) {}
-    };
-    each_item(a.numel / size, double(size) * double(n + 2 * k), Memory(nullptr, n, k).carve.bytes,
-              [&](int64_t i, char* scratch) {
-                auto [carve, lu, columns, pivots] = Memory(scratch, n, k);
-                if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
-                  failed = true;
-                  return;
-                }
-                // The factors are those of the transpose; its conjugate is the adjoint.
-                transpose_into(columns, b.as<T>() + i * n * k, n, k, adjoint);
-                int order = int(n), right = int(k), info = 0;
-                if (n <= kSmallOrder)
-                  small_solve(!adjoint, lu, n, pivots, columns, k);
-                else
-                  getrs(adjoint ? "N" : "T", &order, &right, lu, &order, pivots, columns, &order, &info, 1);
-                transpose_into(out.as<T>() + i * n * k, columns, k, n, adjoint);
-              });
+    const Tensor& b = c[1];
+    if (!solve_into<T>(c[0], b.as<T>(), outs[0].as<T>(), rows_of(b), columns_of(b), c.integer(0)))
+      fail("Input matrix is not invertible.");
   });
-  if (failed) fail("Input matrix is not invertible.");
 }
 
 // inv(a; adjoint)
@@ -230,46 +320,12 @@ void infer_inv(const Call& c, Outs& outs) {
 }
 
 void run_inv(const Call& c, Outs& outs) {
-  const Tensor& a = c[0];
-  if (a.numel == 0) return;
-  const int64_t n = rows_of(a), size = n * n;
-  const bool adjoint = c.integer(0);
-  std::atomic<bool> failed = false;
-  visit_linear(a.dtype, [&](auto t) {
+  if (c[0].numel == 0) return;
+  const int64_t n = rows_of(c[0]);
+  visit_linear(c[0].dtype, [&](auto t) {
     using T = decltype(t);
-    auto getrf = lapack<T, Getrf<T>>("getrf");
-    auto getri = lapack<T, Getri<T>>("getri");
-    const int length = int(std::min<int64_t>(n * 64, 1 << 24));
-    struct Memory {
-      Carve carve;
-      T *lu, *work;
-      int* pivots;
-      Memory(char* at, int64_t n, int64_t length)
-          : carve{at}, lu(carve.take<T>(n * n)), work(carve.take<T>(length)), pivots(carve.take<int>(n)) {}
-    };
-    each_item(a.numel / size, 3 * double(size) * double(n), Memory(nullptr, n, length).carve.bytes,
-              [&](int64_t i, char* scratch) {
-                auto [carve, lu, work, pivots] = Memory(scratch, n, length);
-                if (!factor<T>(getrf, a.as<T>() + i * size, n, lu, pivots)) {
-                  failed = true;
-                  return;
-                }
-                int order = int(n), info = 0;
-                if (n <= kSmallOrder) {
-                  for (int64_t j = 0; j < size; ++j) work[j] = T(j % (n + 1) == 0);
-                  small_solve(false, lu, n, pivots, work, n);
-                  lu = work;
-                } else {
-                  getri(&order, lu, &order, pivots, work, &length, &info);
-                }
-                T* out = outs[0].as<T>() + i * size;
-                if (adjoint)
-                  transpose_into(out, lu, n, n, true);
-                else
-                  std::copy(lu, lu + size, out);
-              });
+    if (!solve_into<T>(c[0], nullptr, outs[0].as<T>(), n, n, c.integer(0))) fail("Input is not invertible.");
   });
-  if (failed) fail("Input is not invertible.");
 }
 
 // ---- det(a); slogdet(a): sign and logarithm of the absolute value, both of the type of `a` ----

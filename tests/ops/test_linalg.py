@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape import _core
 from gradtape._src.ops.table import TABLE
 from gradtape.errors import InvalidArgumentError
 
@@ -179,6 +180,46 @@ def test_wide_triangular_systems_are_cut_for_threads():
         np.testing.assert_allclose(
             tf.linalg.triangular_solve(a, b, adjoint=adjoint), expected, rtol=1e-3, atol=1e-4
         )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize(("n", "k"), [(8, 3), (9, 1), (40, 130), (128, 16), (129, 200), (200, 128)])
+def test_systems_and_inverses_of_all_sizes(n, k, batch, dtype):
+    """Small ones are solved here, larger ones by LAPACK, and many rows of a single matrix in several parts."""
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(size=(*batch, n, n)) + n * np.eye(n), rng.normal(size=(*batch, n, k))
+    if np.issubdtype(dtype, np.complexfloating):
+        a, b = a + 1j * rng.normal(size=a.shape), b + 1j * rng.normal(size=b.shape)
+    a[..., [0, -1], :] = a[..., [-1, 0], :]  # so that rows must change places
+    tolerance = 1e-5 if np.finfo(dtype).bits == 32 else 1e-12
+    for adjoint in (False, True):
+        matrix = np.conj(np.swapaxes(a, -1, -2)) if adjoint else a
+        close(
+            tf.linalg.solve(a.astype(dtype), b.astype(dtype), adjoint), np.linalg.solve(matrix, b), tolerance
+        )
+        close(tf.linalg.inv(a.astype(dtype), adjoint), np.linalg.inv(matrix), tolerance)
+
+
+def test_the_parts_of_a_large_inverse_are_the_same_on_any_number_of_threads():
+    a = np.random.default_rng(1).normal(size=(300, 300)) + 30 * np.eye(300)
+    before, got = _core.num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            got.append((tf.linalg.inv(a).numpy(), tf.linalg.solve(a, a.T, True).numpy()))
+    finally:
+        _core.set_num_threads(before)
+    for inverse, solution in got[1:]:
+        assert (inverse == got[0][0]).all()
+        assert (solution == got[0][1]).all()
+
+
+def test_a_large_matrix_without_an_inverse():
+    a = np.ones((200, 200))
+    for call in (lambda: tf.linalg.inv(a), lambda: tf.linalg.solve(a, a)):
+        with pytest.raises(InvalidArgumentError, match="not invertible"):
+            call()
 
 
 def test_determinants_neither_overflow_nor_underflow_on_the_way():

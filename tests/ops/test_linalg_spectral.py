@@ -1,6 +1,8 @@
 """Singular values, eigenvalues, functions of matrices and norms: what the contract test of the rows does
 not cover, above all derivatives of functions that do not depend on the phases of complex vectors."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -298,3 +300,31 @@ def test_eigh_tridiagonal_takes_both_ends_of_an_interval():
     for select, range_ in (("v", (2.0, 1.0)), ("v", (1.0, 1.0)), ("i", (2, 1))):
         with pytest.raises(InvalidArgumentError, match="Got empty"):
             tf.linalg.eigh_tridiagonal([1.0, 2.0, 3.0], [0.0, 0.0], select=select, select_range=range_)
+
+
+@pytest.mark.parametrize("op", [lambda x: tf.linalg.svd(x, compute_uv=False), tf.linalg.eigvalsh])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_values_alone_are_decomposed_once_for_value_and_gradient(op, dtype):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(5, 5)) + (1j * rng.normal(size=(5, 5)) if dtype is np.complex128 else 0)
+    x = tf.constant(x + np.conj(x.T), dtype)
+    weights = tf.cast(tf.range(1.0, 6.0), op(x).dtype)
+
+    @tf.function
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            values = op(x)
+        return values, tape.gradient(values, x, output_gradients=weights)
+
+    values, gradient = both(x)
+    np.testing.assert_allclose(values, op(x), rtol=1e-12)
+    text = both.pretty(x)
+    assert len(re.findall(r"= (svd|eigh)\w*\(", text)) == 1
+    assert "svdvals" not in text
+    assert "eigvalsh" not in text
+    # A step in a direction that leaves x self-adjoint: the values move as the gradient says.
+    step = rng.normal(size=(5, 5)) + (1j * rng.normal(size=(5, 5)) if dtype is np.complex128 else 0)
+    step = 1e-6 * (step + np.conj(step.T))
+    moved = np.sum(weights.numpy() * (op(x + step).numpy() - op(x - step).numpy())).real / 2
+    np.testing.assert_allclose(np.sum(np.conj(gradient.numpy()) * step).real, moved, rtol=1e-6)

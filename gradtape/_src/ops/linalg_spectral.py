@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops.arithmetic import abs_, conjugate, divide_no_nan, imag, real
@@ -86,11 +87,11 @@ def _svd_rule(g, x, out, full_matrices):
             f"m={rows} and n={columns}."
         )
     u1, v1 = (u[..., :k], v[..., :k]) if full_matrices else (u, v)
+    if gu is None and gv is None:
+        return product(_columns(u1, gs), v1, adjoint_b=True)
     inverse = divide_no_nan(np.ones((), s.dtype.as_numpy_dtype), s)
     middle = None if gs is None else matrix_diag(_like(gs, u), 0)
-    beside = None
-    if gu is not None or gv is not None:
-        poles = _like(_gaps(s * s), u)
+    beside, poles = None, _like(_gaps(s * s), u)
     if gu is not None:
         inner = product(u1, gu[..., :k] if full_matrices else gu, adjoint_a=True)
         middle = _plus(middle, _columns(poles * (inner - adjoint(inner)), s))
@@ -177,7 +178,8 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     """
     x = as_tensor(tensor)
     if not compute_uv:
-        return svd_values(x)
+        # The gradient needs the vectors: where one may be asked for, everything is computed at once.
+        return _svd_of(x)[0] if _core.is_tracked(x) else svd_values(x)
     return (svd_complex if x.dtype.is_complex else svd_real)(x, full_matrices)
 
 
@@ -206,9 +208,11 @@ def _lower(x):
 
 def _eigh_rule(g, x, out):
     (gw, gv), (w, v) = g, out
-    inner = None if gw is None else matrix_diag(_like(gw, v), 0)
-    if gv is not None:
-        inner = _plus(inner, _like(_gaps(w), v) * product(v, gv, adjoint_a=True))
+    if gv is None:
+        return _lower(product(_columns(v, gw), v, adjoint_b=True))
+    inner = _like(_gaps(w), v) * product(v, gv, adjoint_a=True)
+    if gw is not None:
+        inner = inner + matrix_diag(_like(gw, v), 0)
     return _lower(product(product(v, inner), v, adjoint_b=True))
 
 
@@ -239,8 +243,12 @@ eigh_complex = opaque(
 )  # fmt: skip
 
 
+def _eigh_of(x):
+    return (eigh_complex if x.dtype.is_complex else eigh_real)(x)
+
+
 def _eigvalsh_rule(g, x, out):
-    _, v = (eigh_complex if x.dtype.is_complex else eigh_real)(x)
+    _, v = _eigh_of(x)
     return _lower(product(_columns(v, g), v, adjoint_b=True))
 
 
@@ -270,7 +278,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple:
 def eigvalsh(tensor: Any, name: str | None = None) -> Any:
     """Eigenvalues of self-adjoint matrices, the smallest first; only the lower triangle is read."""
     x = as_tensor(tensor)
-    return _like(eigh_values(x), x)
+    return _like(_eigh_of(x)[0] if _core.is_tracked(x) else eigh_values(x), x)  # as in `svd`
 
 
 def _rounding_of_eigenvalues(alpha, beta):
@@ -315,7 +323,7 @@ def eigh_tridiagonal(
     if eigvals_only:
         values, vectors = eigh_values(matrix), None
     else:
-        values, vectors = (eigh_complex if matrix.dtype.is_complex else eigh_real)(matrix)
+        values, vectors = _eigh_of(matrix)
     if select == "i":
         first, last = ints_of(select_range)
         if first > last:
