@@ -48,6 +48,16 @@ int64_t Cluster::tiles() const {
   return (outer + tile_rows - 1) / tile_rows;
 }
 
+bool Cluster::is_short() const {
+  const int64_t size = outer * inner;
+  if (size == 0 || size > kShortElements || tiles() != 1 || !epilogues.empty()) return false;
+  for (const Register& r : registers)
+    if (r.kind == Register::Kind::Input && !tile_columns &&
+        (r.broadcast == Broadcast::Row || r.broadcast == Broadcast::Column))
+      return false;
+  return true;
+}
+
 char* scratch_memory(size_t bytes) {
   struct Block {
     std::unique_ptr<char[]> data;

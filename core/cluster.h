@@ -59,7 +59,12 @@ struct Cluster {
   int64_t tiles() const;
 
   void run(const char* const* inputs, char* const* outputs) const;
+  // Whether it is one tile of few elements, read and written where they are: running it is one call of each
+  // operation.
+  bool is_short() const;
 };
+
+constexpr int64_t kShortElements = 256;  // beside more of them what a call costs is little
 
 // ---- what cluster.cpp and alike.cpp share -------------------------------------------------------
 

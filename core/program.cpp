@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "fork.h"
+#include "frame.h"
 #include "ops/elementwise.h"
 
 namespace gt {
@@ -19,41 +20,94 @@ constexpr size_t kMargin = 1 << 20;
 // Up to this size the memory of a frame is kept between runs: small programs run often.
 constexpr int64_t kKeptArena = 64 * 1024;
 
-struct Frame {
-  std::vector<Tensor> inputs;  // Input and Constant values
-  std::vector<Outs> outs;      // results of each step
-  std::vector<Tensor*> value;  // by number of the value; points into the two above
-  std::vector<std::vector<const Tensor*>> in;
-  std::vector<std::pair<Tensor*, int64_t>> arena;  // values in the arena and their offsets
-  std::vector<std::pair<Tensor*, const Tensor*>> aliases;
-  std::vector<std::vector<std::pair<Tensor*, const Tensor*>>> aliases_of;  // those of loose results, by step
-  std::vector<Tensor*> fresh, loose;  // results; values that steps may give memory of their own
-  std::vector<bool> is_loose;         // the same by number of the value
-  std::vector<bool> taken;            // results that this run writes over an input
-  Buffer* memory = nullptr;
-  std::vector<Tensor> alias_values;
-  std::vector<const char*> pointers_in;
-  std::vector<char*> pointers_out;
-  // The same of clusters that run together: pointers by step, and where those of each step begin.
-  std::vector<const Cluster*> together;
-  std::vector<const char* const*> begins_in;
-  std::vector<char* const*> begins_out;
-  std::unique_ptr<Frame> next;  // of the idle ones
-  ~Frame() { unref(memory); }
-
-  void claim(int64_t arena_bytes) {
-    if (!arena_bytes || memory) return;
-    memory = allocate(size_t(arena_bytes));
-    place();
-  }
-  void place() {
-    for (auto& [t, offset] : arena) t->data = memory ? memory->data + offset : nullptr;
-  }
-};
-
 Program::Program() = default;
 Program::~Program() {
   while (idle_) idle_ = std::move(idle_->next);  // not by recursion
+}
+
+// ---- lines of short steps --------------------------------------------------------------------
+
+static size_t bytes_of_buffer(const Cluster& c) {
+  return size_t(c.outer * c.inner * c.widest + 63) / 64 * 64;
+}
+
+static bool is_short(const Program& p, const Step& step) {
+  if (step.kind == Step::Kind::Cluster) return p.clusters[size_t(step.cluster)].is_short();
+  if (step.kind != Step::Kind::Elementwise) return false;
+  const int64_t n = p.values[step.out[0]].form.numel;
+  for (uint32_t v : step.in)
+    if (p.values[v].form.numel != n && p.values[v].form.numel != 1) return false;
+  return n > 0 && n <= kShortElements;
+}
+
+// Makes the calls of all short steps, without their pointers.
+static void find_lines(const Program& p, Frame& f) {
+  const size_t n = p.steps.size();
+  f.line.resize(n, 0);
+  f.first.resize(n + 1, 0);
+  f.moves.resize(n, false);
+  size_t registers = 0, bytes = 0, together = 0;
+  for (size_t s = 0; s < n; ++s) {
+    const Step& step = p.steps[s];
+    f.first[s] = uint32_t(f.calls.size());
+    together = std::max(together, s + p.alike[s]);
+    if (s < together || !is_short(p, step)) continue;
+    f.line[s] = 1;
+    for (const auto* some : {&step.in, &step.out})
+      for (uint32_t v : *some) f.moves[s] = f.moves[s] || f.is_loose[p.origin(v)];
+    if (step.kind == Step::Kind::Elementwise) {
+      const int64_t size = p.values[step.out[0]].form.numel;
+      Prepared call{step.kernel->loop[int(p.values[step.in.back()].form.dtype)],
+                    nullptr,
+                    nullptr,
+                    {},
+                    {},
+                    int32_t(size)};
+      for (size_t k = 0; k < step.in.size(); ++k) call.step[k] = p.values[step.in[k]].form.numel == size;
+      f.calls.push_back(call);
+      continue;
+    }
+    const Cluster& c = p.clusters[size_t(step.cluster)];
+    registers = std::max(registers, c.registers.size());
+    bytes = std::max(bytes, bytes_of_buffer(c) * c.scratch);
+    for (const ClusterOp& op : c.ops) {
+      Prepared call{op.loop, op.cast, nullptr, {}, {}, int32_t(c.outer * c.inner)};
+      std::copy_n(op.step, op.arity, call.step);
+      f.calls.push_back(call);
+    }
+  }
+  f.first[n] = uint32_t(f.calls.size());
+  for (size_t s = n; s-- > 1;)
+    if (f.line[s] && f.line[s - 1] && !f.moves[s] && !f.moves[s - 1]) f.line[s - 1] += f.line[s];
+  f.registers.resize(registers);
+  f.buffers.reset(new char[bytes + 64]);
+  f.buffer = f.buffers.get() + (64 - reinterpret_cast<uintptr_t>(f.buffers.get()) % 64);
+}
+
+// Gives the calls of a short step their pointers.
+static void prepare(const Program& p, Frame& f, size_t s) {
+  const Step& step = p.steps[s];
+  const std::vector<const Tensor*>& in = f.in[s];
+  Prepared* call = f.calls.data() + f.first[s];
+  if (step.kind == Step::Kind::Elementwise) {
+    call->out = f.outs[s][0].data;
+    for (size_t k = 0; k < in.size(); ++k) call->in[k] = in[k]->data;
+    return;
+  }
+  const Cluster& c = p.clusters[size_t(step.cluster)];
+  const size_t stride = bytes_of_buffer(c);
+  char** at = f.registers.data();
+  for (size_t i = 0; i < c.registers.size(); ++i) {
+    const Register& r = c.registers[i];
+    at[i] = r.kind == Register::Kind::Input    ? in[r.index]->data
+            : r.kind == Register::Kind::Output ? f.outs[s][r.index].data
+                                               : f.buffer + stride * r.index;
+  }
+  for (const ClusterOp& op : c.ops) {
+    call->out = at[op.out];
+    for (int k = 0; k < op.arity; ++k) call->in[k] = at[op.in[k]];
+    ++call;
+  }
 }
 
 static std::unique_ptr<Frame> make_frame(const Program& p) {
@@ -72,6 +126,7 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
     if (value.place == Place::Input || value.place == Place::Constant) {
       f->inputs[v] = value.form;
       f->value[v] = &f->inputs[v];
+      if (value.place == Place::Input) f->given.emplace_back(f->value[v], size_t(value.at));
     }
   }
   for (size_t s = 0; s < p.steps.size(); ++s) {
@@ -117,6 +172,7 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
     }
   f->pointers_in.resize(most_in);
   f->pointers_out.resize(most_out);
+  find_lines(p, *f);
   return f;
 }
 
@@ -247,12 +303,13 @@ void Patience::look() {
   check_interrupt();
 }
 
-void Program::execute(Frame& f, double* times, bool interruptible) {
+void Program::execute(Frame& f, double* times, bool interruptible, bool moved) {
   using Clock = std::chrono::steady_clock;
   static const Attrs none;
   // Aliases see the elements of the value they stand for as soon as that exists; values with a
   // fixed place have it before the first step.
-  for (auto& [alias, of] : f.aliases) alias->data = of->data;
+  if (moved)
+    for (auto& [alias, of] : f.aliases) alias->data = of->data;
   std::optional<Patience> patience;
   if (interruptible && long_) patience.emplace();
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -261,6 +318,16 @@ void Program::execute(Frame& f, double* times, bool interruptible) {
     Outs& outs = f.outs[s];
     Clock::time_point begin;
     if (times) begin = Clock::now();
+    if (f.line[s]) {
+      const size_t last = times ? s : s + f.line[s] - 1;
+      if (moved || f.moves[s])
+        for (size_t k = s; k <= last; ++k) prepare(*this, f, k);
+      const Prepared* end = f.calls.data() + f.first[last + 1];
+      for (const Prepared* call = f.calls.data() + f.first[s]; call != end; ++call) (*call)();
+      if (times) times[s] += std::chrono::duration<double>(Clock::now() - begin).count();
+      s = last;
+      continue;
+    }
     switch (step.kind) {
       case Step::Kind::Elementwise: run_elementwise(*step.kernel, f.in[s].data(), outs[0]); break;
       case Step::Kind::Cluster: {
@@ -289,19 +356,20 @@ void Program::execute(Frame& f, double* times, bool interruptible) {
   }
 }
 
-bool has_margin() {
+// Whether there is memory left for what a few steps may need.
+static bool has_margin() {
   void* volatile some = std::malloc(kMargin);  // a compiler may remove what nothing reads
   const bool found = some;
   std::free(some);
   return found;
 }
 
-Program::Run::Run(Program& program, const Tensor* const* inputs, bool take, bool margin)
+Program::Run::Run(Program& program, const Tensor* const* inputs, bool take)
     : program_(program), frame_(program.take_frame()) {
   Frame& f = *frame_;
   // With results written over inputs there is no way back: where memory is so short that a tile might find
   // none, they get memory of their own, or the run fails with nothing changed.
-  take = take && !program.in_place.empty() && (margin || has_margin());
+  take = take && !program.in_place.empty() && has_margin();
   // Before the frame holds the inputs too: one reference is the variable's own.
   for (size_t k = 0; take && k < program.in_place.size(); ++k) {
     if (program.in_place[k] < 0) continue;
@@ -311,14 +379,12 @@ Program::Run::Run(Program& program, const Tensor* const* inputs, bool take, bool
     f.taken[k] = true;
     interruptible_ = false;
   }
-  for (size_t v = 0; v < program.values.size(); ++v)
-    if (program.values[v].place == Place::Input) f.inputs[v].share(*inputs[program.values[v].at]);
+  for (auto& [t, input] : f.given) t->share(*inputs[input]);
 }
 
 Program::Run::~Run() {
   Frame& f = *frame_;
-  for (size_t v = 0; v < program_.values.size(); ++v)
-    if (program_.values[v].place == Place::Input) f.inputs[v].forget();
+  for (auto& [t, input] : f.given) t->forget();
   for (Tensor* t : f.fresh) t->forget();
   for (Tensor* t : f.loose) t->forget();
   f.taken.assign(f.taken.size(), false);
@@ -364,24 +430,16 @@ bool Program::run_over(const Tensor* const* inputs) {
     if (!inputs[i]->is_sole()) return false;
   auto frame = take_frame();
   Frame& f = *frame;
-  // Inputs and results are lent: what owns them keeps them, and is as it was afterwards.
-  auto lend = [](Tensor& to, const Tensor* from) {
-    to.buffer = from ? from->buffer : nullptr;
-    to.data = from ? from->data : nullptr;
-  };
   struct Return {
     Program* p;
     std::unique_ptr<Frame>& frame;
-    decltype(lend)& give;
     ~Return() {
-      for (size_t v = 0; v < p->values.size(); ++v)
-        if (p->values[v].place == Place::Input) give(frame->inputs[v], nullptr);
-      for (Tensor* t : frame->fresh) give(*t, nullptr);
+      for (auto& [t, input] : frame->given) lend(*t, nullptr);
+      for (Tensor* t : frame->fresh) lend(*t, nullptr);
       p->give_back(std::move(frame));
     }
-  } giving{this, frame, lend};
-  for (size_t v = 0; v < values.size(); ++v)
-    if (values[v].place == Place::Input) lend(f.inputs[v], inputs[values[v].at]);
+  } giving{this, frame};
+  for (auto& [t, input] : f.given) lend(*t, inputs[input]);
   for (size_t k = 0; k < results.size(); ++k) lend(*f.value[results[k]], inputs[in_place[k]]);
   f.claim(arena_bytes);
   execute(f, nullptr, false);

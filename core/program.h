@@ -42,8 +42,6 @@ struct Step {
 // Throws if the user has interrupted the process. Set by the Python layer; asked between chunks of long work.
 extern void (*check_interrupt)();
 
-bool has_margin();  // whether there is memory left for what a few steps may need
-
 // Asks `check_interrupt` some ten times a second. The clock is not read more often than once in `most` steps
 // while those are fast.
 class Patience {
@@ -71,9 +69,8 @@ class Program {
   class Run {
    public:
     // `inputs` have the shapes and types the program was made for (see `check_inputs`). With `take`, results
-    // are written over inputs where `in_place` says so and nobody else holds them; `margin`: the caller knows
-    // that there is some memory left.
-    Run(Program& program, const Tensor* const* inputs, bool take = false, bool margin = false);
+    // are written over inputs where `in_place` says so and nobody else holds them.
+    Run(Program& program, const Tensor* const* inputs, bool take = false);
     ~Run();
     Run(const Run&) = delete;
     bool takes(size_t result) const;  // whether the result is written over the input that `in_place` names
@@ -84,6 +81,54 @@ class Program {
     Program& program_;
     std::unique_ptr<Frame> frame_;
     bool interruptible_ = true;  // not with some variables written over and others not
+  };
+
+  // Runs of one program, one after the other: results of a run are inputs of the next, as in a loop. Needs
+  // the interpreter's lock for nothing.
+  class Repeat {
+   public:
+    // The inputs of the first run, and for each result the input it is in the next one, or -1.
+    Repeat(Program& program, std::vector<Tensor> inputs, const std::vector<int32_t>& next);
+    ~Repeat();
+    Repeat(const Repeat&) = delete;
+    void run();
+    Tensor result(size_t k);                   // of the last run; before `advance`
+    const char* elements(size_t k) const;      // of the same
+    void advance();                            // results become inputs
+    void give(size_t input, const Tensor& x);  // for the next run
+    const Tensor& input(size_t i) const { return inputs_[i]; }
+
+   private:
+    // A result of a step that lies in memory of its own. Kept from run to run.
+    struct Slot {
+      Tensor* at;  // in the frame
+      Tensor own;
+      int32_t over = -1;   // the input it may be written over
+      bool taken = false;  // it is, in this run
+    };
+    struct Copy {
+      char* to;
+      const char* from;
+      size_t bytes;
+    };
+    struct Next {
+      size_t result, input;
+      int32_t slot;  // the result is the whole of it; -1: it is something else
+      bool small;    // is copied; others change places
+      Tensor own;    // without a slot
+    };
+    Program& program_;
+    std::unique_ptr<Frame> frame_;
+    std::vector<Tensor> inputs_;
+    std::vector<Slot> slots_;
+    std::vector<Next> next_;
+    std::vector<Tensor*> loose_;  // values of the frame that steps may give other memory, to be had before
+    bool moved_ = true;           // something lies elsewhere than in the last run
+    bool shared_ = false;         // somebody has been given a result of the last run
+    // Nobody holds anything and nothing moves: all there is to do between two runs are these copies.
+    bool steady_ = false;
+    std::vector<Copy> copies_;
+    void rest();
   };
 
   // Code outside the program, such as a Python function. Fills `outs`.
@@ -121,7 +166,8 @@ class Program {
   void check() const;
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> f) noexcept;
-  void execute(Frame& f, double* times, bool interruptible);
+  // `moved`: something lies elsewhere than when the frame was used last.
+  void execute(Frame& f, double* times, bool interruptible, bool moved = true);
   std::unique_ptr<Frame> idle_;  // the first of those that no run has
 };
 

@@ -82,43 +82,39 @@ void check_signals() {
 }
 
 constexpr uint32_t kFastIterations = 1024;
-constexpr uint32_t kMarginIterations = 64;  // after which it is looked again whether there is memory left
 
-// A program whose inputs are the same tensors again and again, or others in their places.
-class Body {
- public:
-  Body(PyObject* o, const std::vector<Tensor>& inputs)
-      : program(*reinterpret_cast<ProgramObject*>(o)->program) {
-    if (program.n_inputs != inputs.size()) fail(Code::Value, "loop: wrong number of inputs");
-    for (const Tensor& t : inputs) in_.push_back(&t);
-    program.check_inputs(in_.data());
-  }
-  const Tensor& result(size_t k) const {  // its type and shape
-    if (k >= program.results.size()) fail(Code::Value, "loop: the program has too few results");
-    return program.values[program.results[k]].form;
-  }
-  // That result k can take the place of an input in the next iteration.
-  void check_next(size_t k, const Tensor& input) const {
-    if (!(result(k).shape == input.shape && result(k).dtype == input.dtype))
+// The program of an iteration, for these inputs.
+Program& fitting(PyObject* o, const std::vector<Tensor>& inputs) {
+  Program& program = *reinterpret_cast<ProgramObject*>(o)->program;
+  if (program.n_inputs != inputs.size()) fail(Code::Value, "loop: wrong number of inputs");
+  std::vector<const Tensor*> in;
+  for (const Tensor& t : inputs) in.push_back(&t);
+  program.check_inputs(in.data());
+  return program;
+}
+
+const Tensor& form_of(const Program& program, size_t k) {  // the type and shape of a result
+  if (k >= program.results.size()) fail(Code::Value, "loop: the program has too few results");
+  return program.values[program.results[k]].form;
+}
+
+void check_condition(const Program& program, size_t k) {
+  if (form_of(program, k).dtype != Dtype::Bool || form_of(program, k).numel != 1)
+    fail(Code::Value, "loop: the condition is not one bool");
+}
+
+// For each result the input it is in the next iteration: the first `n` those from number `first` on.
+std::vector<int32_t> next_inputs(const Program& program, const std::vector<Tensor>& inputs, size_t first,
+                                 size_t n) {
+  std::vector<int32_t> next(std::max(n, program.results.size()), -1);
+  for (size_t k = 0; k < n; ++k) {
+    const Tensor &form = form_of(program, k), &input = inputs[first + k];
+    if (!(form.shape == input.shape && form.dtype == input.dtype))
       fail(Code::Value, "loop: a variable changes its type or shape");
+    next[k] = int32_t(first + k);
   }
-  void check_condition(size_t k) const {
-    if (result(k).dtype != Dtype::Bool || result(k).numel != 1)
-      fail(Code::Value, "loop: the condition is not one bool");
-  }
-  // What an iteration gives may be written over what the one before gave.
-  void run(const std::vector<Tensor>& inputs, std::vector<Tensor>& outs) {
-    for (size_t i = 0; i < inputs.size(); ++i) in_[i] = &inputs[i];
-    if (runs_++ % kMarginIterations == 0) margin_ = has_margin();
-    Program::Run(program, in_.data(), true, margin_).compute(outs);
-  }
-  Program& program;
-
- private:
-  uint32_t runs_ = 0;
-  bool margin_ = false;
-  std::vector<const Tensor*> in_;
-};
+  return next;
+}
 
 // loop(condition, step, inputs, n_vars, keeps): `step` gives the next variables, whether to go on,
 // and the residuals of the iteration. Returns the last variables, and the token if it keeps residuals.
@@ -130,28 +126,35 @@ PyObject* loop(PyObject*, PyObject* args) {
                         &keeps))
     return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    std::vector<Tensor> state = tensors_of(given), outs;
-    Body first(condition, state), next(step, state);
+    std::vector<Tensor> state = tensors_of(given);
+    Program &first = fitting(condition, state), &body = fitting(step, state);
     if (n_vars < 0 || size_t(n_vars) > state.size()) fail(Code::Value, "loop: wrong number of variables");
-    for (size_t i = 0; i < size_t(n_vars); ++i) next.check_next(i, state[i]);
-    first.check_condition(0);
-    next.check_condition(size_t(n_vars));
+    const size_t n = size_t(n_vars), n_results = body.results.size();
+    const std::vector<int32_t> next = next_inputs(body, state, 0, n);
+    check_condition(first, 0);
+    check_condition(body, n);
     auto residuals = std::make_shared<Residuals>();
     without_lock([&] {
-      first.run(state, outs);
-      bool go = *outs[0].as<bool>();
+      Program::Repeat asking(first, state, {-1});
+      asking.run();
+      if (!*asking.elements(0)) return;
+      Program::Repeat iteration(body, std::move(state), next);
       Patience patience(kFastIterations);
-      while (go) {
-        next.run(state, outs);
-        for (Py_ssize_t i = 0; i < n_vars; ++i) state[size_t(i)] = std::move(outs[size_t(i)]);
-        go = *outs[size_t(n_vars)].as<bool>();
-        if (keeps)
-          residuals->iterations.emplace_back(std::make_move_iterator(outs.begin() + n_vars + 1),
-                                             std::make_move_iterator(outs.end()));
+      for (bool go = true; go;) {
+        iteration.run();
+        go = *iteration.elements(n);
+        if (keeps) {
+          std::vector<Tensor>& kept = residuals->iterations.emplace_back();
+          kept.reserve(n_results - n - 1);
+          for (size_t k = n + 1; k < n_results; ++k) kept.push_back(iteration.result(k));
+        }
+        iteration.advance();
         patience.step();
       }
+      state.clear();
+      for (size_t i = 0; i < n; ++i) state.push_back(iteration.input(i));
     });
-    state.resize(size_t(n_vars));
+    state.resize(n);
     if (keeps) state.push_back(new_token(std::move(residuals)));
     return list_of(state);
   });
@@ -178,39 +181,37 @@ PyObject* loop_back(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O!OO", ProgramType, &step, TensorType, &token, &given, &rest))
     return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    std::vector<Tensor> state = tensors_of(given), constants = tensors_of(rest), inputs, outs;
+    std::vector<Tensor> state = tensors_of(given), constants = tensors_of(rest);
     const std::shared_ptr<Residuals> residuals = find_residuals(as_tensor(token)->value);
     const auto& iterations = residuals->iterations;
     const Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
-    if (p.results.size() < state.size()) fail(Code::Value, "loop: the program has too few results");
-    std::optional<Body> body;
-    if (!iterations.empty()) {
-      inputs = iterations[0];
-      inputs.insert(inputs.end(), state.begin(), state.end());
-      inputs.insert(inputs.end(), constants.begin(), constants.end());
-      body.emplace(step, inputs);
-      for (size_t i = 0; i < state.size(); ++i) body->check_next(i, state[i]);
-    }
+    const size_t n = state.size();
+    if (p.results.size() < n) fail(Code::Value, "loop: the program has too few results");
     std::vector<std::vector<Tensor>> parts;
-    without_lock([&] {
-      Patience patience(kFastIterations);
-      for (size_t i = iterations.size(); i-- > 0;) {
-        inputs = iterations[i];
-        inputs.insert(inputs.end(), std::make_move_iterator(state.begin()),
-                      std::make_move_iterator(state.end()));
-        inputs.insert(inputs.end(), constants.begin(), constants.end());
-        body->run(inputs, outs);
-        size_t n = state.size();
-        if (outs.size() > n) {
-          parts.emplace_back(std::make_move_iterator(outs.begin() + Py_ssize_t(n)),
-                             std::make_move_iterator(outs.end()));
-          outs.resize(n);
+    if (!iterations.empty()) {
+      const size_t n_residuals = iterations[0].size();
+      std::vector<Tensor> inputs = iterations[0];
+      inputs.insert(inputs.end(), std::make_move_iterator(state.begin()),
+                    std::make_move_iterator(state.end()));
+      inputs.insert(inputs.end(), constants.begin(), constants.end());
+      Program& body = fitting(step, inputs);
+      const std::vector<int32_t> next = next_inputs(body, inputs, n_residuals, n);
+      without_lock([&] {
+        Program::Repeat iteration(body, std::move(inputs), next);
+        Patience patience(kFastIterations);
+        for (size_t i = iterations.size(); i-- > 0;) {
+          for (size_t k = 0; k < n_residuals; ++k) iteration.give(k, iterations[i][k]);
+          iteration.run();
+          if (body.results.size() > n) {
+            std::vector<Tensor>& made = parts.emplace_back();
+            for (size_t k = n; k < body.results.size(); ++k) made.push_back(iteration.result(k));
+          }
+          iteration.advance();
+          patience.step();
         }
-        std::swap(state, outs);
-        patience.step();
-      }
-    });
-    size_t n = state.size();
+        for (size_t k = 0; k < n; ++k) state[k] = iteration.input(n_residuals + k);
+      });
+    }
     for (size_t k = n; k < p.results.size(); ++k)
       state.push_back(joined(parts, k - n, p.values[p.results[k]].form));
     return list_of(state);
