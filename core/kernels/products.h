@@ -1,13 +1,17 @@
-// Products of bfloat16 matrices, for processors that multiply pairs of them: what core/ops asks of the
+// Products of matrices of float and of 16-bit floats, for processors with AVX-512: what core/ops asks of the
 // kernels.
 #pragma once
 #include <cstdint>
 
 namespace gt {
 
-// A panel holds up to kPanel columns of b, rounded up to whole vectors, as the instruction wants them:
-// [pairs of rows][columns][2]. What b does not have is zero.
+// A panel holds up to kPanel columns of b, rounded up to whole vectors, as the instructions want them:
+// [groups of rows][columns][group], where a group is a pair of bfloat16 or one float. What b does not have is
+// zero.
 constexpr int64_t kPanel = 64, kPanelVector = 16, kPanelRows = 6;
+constexpr int64_t panel_width(int64_t columns) {
+  return (columns + kPanelVector - 1) / kPanelVector * kPanelVector;
+}
 
 struct PanelSource {
   const void* b;
@@ -17,21 +21,26 @@ struct PanelSource {
   int64_t columns;  // of a panel
 };
 
-// Rows of c: c[i][j] = sum of a[i][l] * b[l][j] over k, in the order of l, in float.
+// Rows of c: c[i][j] = scale * sum of a[i][l] * b[l][j] over l, in float: the terms of a block of depth in
+// their order, then the sums of the blocks in theirs. Which blocks there are depends on k only.
 struct ProductRows {
   const void* a;  // of the first row
   int64_t lda;
   bool transposed;  // a lies [k][rows]
   int64_t rows;
   PanelSource b;              // all its columns
-  const void* const* panels;  // of b, one for every kPanel columns; nullptr: they are packed on the way
+  const void* const* panels;  // of b, one for every kPanel columns; nullptr: packed on the way, where needed
   void* c;                    // of the first row
   int64_t ldc;
-  bool wide;   // c is float, else bfloat16
-  void* room;  // of as many bytes as `room` says
+  bool wide;             // c is float, else as a and b
+  float scale = 1;       // of the sums
+  bool add = false;      // to what c has; it is float then
+  void* room = nullptr;  // of as many bytes as `room` says
 };
 
+// Of one format; all nullptr where the processor does not multiply it.
 struct ProductLoops {
+  int64_t group;  // rows of b that lie side by side in a panel; a unit of it, of any format, has four bytes
   void (*pack)(void* panel, const PanelSource& b);
   void (*rows)(const ProductRows& p);
   int64_t (*room)(const ProductRows& p);

@@ -8,6 +8,7 @@
 #include "../blas.h"
 #include "../kernels/loops.h"
 #include "../threads.h"
+#include "contraction.h"
 #include "elementwise.h"
 #include "reduction.h"
 
@@ -44,9 +45,13 @@ template <class T> struct Kernels {
   }
 };
 
+// c = alpha op(a) op(b), added to c if `add`; on this thread.
 template <class T>
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
-          int64_t ldb, T beta, T* c, int64_t ldc) {
+          int64_t ldb, bool add, T* c, int64_t ldc) {
+  if constexpr (std::is_same_v<T, float>)
+    if (multiplies_panels<float>())
+      return run_panels_here(Product<float>{a, b, c, m, n, k, lda, ldb, ldc, ta, tb}, alpha, add);
   const Blas& f = blas();
   auto call = [&] {
     if constexpr (std::is_same_v<T, float>)
@@ -55,7 +60,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a
       return f.dgemm;
   }();
   call(kRowMajor, ta ? kTrans : kNoTrans, tb ? kTrans : kNoTrans, int(m), int(n), int(k), alpha, a, int(lda),
-       b, int(ldb), beta, c, int(ldc));
+       b, int(ldb), T(add), c, int(ldc));
 }
 
 // The shapes of a call: leading axes are heads, the bias may lack any of them.
@@ -93,7 +98,7 @@ void scores(const Heads& h, const T* q, const T* k, const T* bias, int64_t q0, i
             int64_t nk, T* s) {
   const Kernels<T>& f = Kernels<T>::get();
   gemm<T>(false, true, nq, nk, h.width, T(h.scale), q + q0 * h.width, h.width, k + k0 * h.width, h.width,
-          T(0), s, nk);
+          false, s, nk);
   for (int64_t i = 0; i < nq; ++i) {
     T* row = s + i * nk;
     if (bias) f.add_to(row, bias + (q0 + i) * h.keys + k0, nk);
@@ -142,7 +147,7 @@ void forward_block(const Heads& h, const T* q, const T* k, const T* v, const T* 
       if (fade != T(1) && k0) f.scale(out + (q0 + i) * h.value_width, fade, h.value_width);
       high[i] = m;
     }
-    gemm<T>(false, false, nq, h.value_width, nk, T(1), s, nk, v + k0 * h.value_width, h.value_width, T(1),
+    gemm<T>(false, false, nq, h.value_width, nk, T(1), s, nk, v + k0 * h.value_width, h.value_width, true,
             out + q0 * h.value_width, h.value_width);
   }
   for (int64_t i = 0; i < nq; ++i) {
@@ -240,18 +245,18 @@ void backward_head(const Heads& h, const T* g, const T* q, const T* k, const T* 
         else
           f.exp_minus(p + i * nk, lse[q0 + i], nk);
       }
-      gemm<T>(true, false, nk, h.value_width, nq, T(1), p, nk, g + q0 * h.value_width, h.value_width, T(1),
+      gemm<T>(true, false, nk, h.value_width, nq, T(1), p, nk, g + q0 * h.value_width, h.value_width, true,
               gv + k0 * h.value_width, h.value_width);
       gemm<T>(false, true, nq, nk, h.value_width, T(1), g + q0 * h.value_width, h.value_width,
-              v + k0 * h.value_width, h.value_width, T(0), ds, nk);
+              v + k0 * h.value_width, h.value_width, false, ds, nk);
       for (int64_t i = 0; i < nq; ++i) {
         T *d = ds + i * nk, *row = p + i * nk;
         const T minus = inner[i];
         for (int64_t j = 0; j < nk; ++j) d[j] = row[j] * (d[j] - minus);
       }
-      gemm<T>(false, false, nq, h.width, nk, T(h.scale), ds, nk, k + k0 * h.width, h.width, T(1),
+      gemm<T>(false, false, nq, h.width, nk, T(h.scale), ds, nk, k + k0 * h.width, h.width, true,
               gq + q0 * h.width, h.width);
-      gemm<T>(true, false, nk, h.width, nq, T(h.scale), ds, nk, q + q0 * h.width, h.width, T(1),
+      gemm<T>(true, false, nk, h.width, nq, T(h.scale), ds, nk, q + q0 * h.width, h.width, true,
               gk + k0 * h.width, h.width);
     }
   }

@@ -1,6 +1,7 @@
 // Matrix products. OpenBLAS computes the tiles; which tiles there are depends on the sizes
-// only, so a result does not depend on the number of threads. Products of 16-bit floats are those of
-// float, but for bfloat16 where the processor multiplies it (contraction_bfloat.cpp).
+// only, so a result does not depend on the number of threads. Where the processor has what it takes, products
+// of float and of 16-bit floats have kernels of our own (contraction_panels.cpp); else those of 16-bit floats
+// are those of float.
 #include <algorithm>
 #include <climits>
 #include <complex>
@@ -9,6 +10,7 @@
 #include "../blas.h"
 #include "../cpu.h"
 #include "../kernels/loops.h"
+#include "../kernels/products.h"
 #include "contraction.h"
 #include "elementwise.h"
 #include "strided.h"
@@ -80,19 +82,33 @@ template <class T> void call_loop(const Product<T>& p) {
   }
 }
 
-template <class T> void call(const Product<T>& p) {
-  if constexpr (std::is_same_v<T, bfloat>)
-    run_product(p);
+// Whether our own kernels multiply these. Measured: OpenBLAS is ahead where one of the operands is all but a
+// vector, where sums have few terms, and where few rows meet a b that has to be turned.
+template <class T> bool by_panels(const Product<T>& p) {
+  if constexpr (!has_panels<T>)
+    return false;
   else if constexpr (is_blas<T>)
-    call_blas(p);
+    return multiplies_panels<T>() && p.n >= kPanelVector && p.k >= 8 &&
+           p.m >= (!p.tb       ? 2
+                   : p.k < 128 ? 16
+                               : 128);
   else
+    return true;
+}
+
+template <class T> void call(const Product<T>& p) {
+  if constexpr (has_panels<T>)
+    if (by_panels(p)) return run_panels_here(p);
+  if constexpr (is_blas<T>)
+    call_blas(p);
+  else if constexpr (!has_panels<T>)
     call_loop(p);
 }
 
 // Work in flops, with products that wait for memory or have no library counted higher.
 template <class T> double work(const Product<T>& p) {
   double flops = 2.0 * double(p.m) * double(p.n) * double(p.k);
-  if (std::is_same_v<T, bfloat>) return flops / 2;
+  if (has_panels<T> && by_panels(p)) return flops / (std::is_same_v<T, bfloat> ? 2 : 1);
   if (!is_blas<T>) return flops * 32;
   return flops * (p.m == 1 || p.n == 1 ? 8 : 1) * (is_complex(DtypeOf<T>::value) ? 4 : 1) *
          (sizeof(T) / (is_complex(DtypeOf<T>::value) ? 8 : 4));
@@ -155,6 +171,8 @@ template <class T> Tile tile_of(const Product<T>& p, double total) {
 }
 
 template <class T> void run_product(const Product<T>& p) {
+  if constexpr (has_panels<T>)
+    if (by_panels(p)) return run_panels(p);
   double total = work(p);
   if (total < 2 * kWorthAThread) return call(p);
   const auto [tm, tn] = tile_of(p, total);
@@ -236,7 +254,7 @@ template <class T> void run_typed(const Tensor& a, const Tensor& b, Tensor& out,
     return q;
   };
   double each = work(p);
-  const bool small = reads_in_place(p, each);
+  const bool small = !by_panels(p) && reads_in_place(p, each);
   if (each >= 32 * kWorthAThread) {  // large matrices: threads inside each
     for (int64_t i = 0; i < batch; ++i) run_product(matrix(i));
     return;
@@ -258,7 +276,11 @@ void run_matmul(const Call& c, Outs& outs) {
   bool ta = c.integer(0), tb = c.integer(1);
   if (out.numel == 0) return;
   if (a.numel == 0) return zero(out.data, out.nbytes());
-  if (a.dtype == Dtype::BF16 && multiplies_bfloat()) return run_typed<bfloat>(a, b, out, ta, tb);
+  const bool narrow = out.shape[out.shape.rank - 1] < kPanelVector;  // most of a vector would be idle
+  if (a.dtype == Dtype::BF16 && !narrow && multiplies_panels<bfloat>())
+    return run_typed<bfloat>(a, b, out, ta, tb);
+  if (a.dtype == Dtype::F16 && !narrow && multiplies_panels<half>())
+    return run_typed<half>(a, b, out, ta, tb);
   if (!is_int(a.dtype)) blas();  // a library that cannot be loaded is found out here, not on a worker thread
   if (in(a.dtype, kHalf)) {      // summed in float
     Tensor wide = empty(Dtype::F32, out.shape);

@@ -1,6 +1,7 @@
 // A product of two matrices, as the engines that compute it see it.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include "../dtype.h"
 
@@ -32,9 +33,15 @@ template <class T> struct Product {
 
 constexpr double kWorthAThread = double(1 << 19);  // floating point operations; some 10 us
 
-// Products of bfloat16 where the processor has instructions for them (contraction_bfloat.cpp), on all
-// threads. Sums are in float, in the order of k.
-bool multiplies_bfloat();
-void run_product(const Product<bfloat>& p);
+// Products by kernels of our own (contraction_panels.cpp): of float and float16 with AVX-512, of bfloat16
+// with AVX512_BF16. Sums are in float; their order depends on k only.
+template <class T>
+constexpr bool has_panels = std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
+template <class T> bool multiplies_panels();
+// On all threads.
+template <class T> void run_panels(const Product<T>& p);
+// On the calling thread, scaled; `add`: to what c has.
+template <class T> void run_panels_here(const Product<T>& p);
+void run_panels_here(const Product<float>& p, float scale, bool add);
 
 }  // namespace gt

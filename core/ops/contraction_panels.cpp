@@ -1,0 +1,155 @@
+// Products by kernels of our own, which OpenBLAS as the wheel has it is behind: it knows no 16-bit floats,
+// and packs operands that can be read where they lie. The second operand is packed at most once, for all
+// threads; each then computes rows of the result. Which rows depends on the sizes only.
+#include <algorithm>
+#include <vector>
+
+#include "../kernels/loops.h"
+#include "../kernels/products.h"
+#include "contraction.h"
+#include "strided.h"
+
+namespace gt {
+namespace {
+
+int64_t up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+template <class T> const ProductLoops& loops() {
+  return kernels().products[std::is_same_v<T, float> ? 0 : std::is_same_v<T, half> ? 1 : 2];
+}
+
+// b in panels, at `places`.
+struct Panels {
+  Tensor room;
+  std::vector<const void*> places;
+
+  template <class T> void pack(const Product<T>& p) {
+    const int64_t group = loops<T>().group, count = (p.n + kPanel - 1) / kPanel,
+                  row = up(p.k, group) / group * 4, bytes = row * panel_width(p.n);
+    room = empty(Dtype::U8, Shape(&bytes, 1));
+    places.resize(size_t(count));
+    for (int64_t j = 0; j < count; ++j) places[size_t(j)] = room.data + j * kPanel * row;
+    constexpr int64_t kElements = 1 << 15;  // worth a thread
+    each_chunk(count, std::max<int64_t>(1, kElements / (p.k * kPanel)), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) {
+        const Product<T> q = p.columns(j * kPanel, std::min(kPanel, p.n - j * kPanel));
+        loops<T>().pack(const_cast<void*>(places[size_t(j)]), {q.b, q.ldb, q.tb, q.k, q.n});
+      }
+    });
+  }
+};
+
+template <class T> ProductRows rows_of(const Product<T>& p, const void* const* panels) {
+  return {p.a, p.lda, p.ta, p.m, {p.b, p.ldb, p.tb, p.k, p.n}, panels, p.c, p.ldc, std::is_same_v<T, float>};
+}
+
+template <class T> void run_rows(ProductRows&& r) {
+  const ProductLoops& f = loops<T>();
+  const int64_t bytes = f.room(r);
+  alignas(64) char few[4096];
+  Tensor room;
+  if (bytes > int64_t(sizeof few)) room = empty(Dtype::U8, Shape(&bytes, 1));
+  r.room = room.data ? room.data : few;
+  f.rows(r);
+}
+
+// Small result, long sum (the gradient of a weight over a large batch): parts of the sum, put together in
+// their order.
+template <class T> bool run_depth_parts(const Product<T>& p, double total) {
+  int64_t parts = std::min<int64_t>(8, int64_t(total / kWorthAThread));
+  if (parts < 2 || p.k < 512 * parts || p.m * p.n > 16384) return false;
+  const int64_t size = p.m * p.n, step = up((p.k + parts - 1) / parts, 2);
+  parts = (p.k + step - 1) / step;
+  const int64_t length = parts * size;
+  Tensor sums = empty(Dtype::F32, Shape(&length, 1));
+  float* part = sums.as<float>();
+  each_chunk(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      ProductRows r = rows_of(p.depth(i * step, std::min(step, p.k - i * step), nullptr), nullptr);
+      r.c = part + i * size, r.wide = true;
+      run_rows<T>(std::move(r));
+    }
+  });
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      float s = part[i * p.n + j];
+      for (int64_t q = 1; q < parts; ++q) s += part[q * size + i * p.n + j];
+      p.c[i * p.ldc + j] = T(s);
+    }
+  return true;
+}
+
+// The sides of the blocks of the result that a thread takes at a time: rows and columns that keep what they
+// meet in the level-2 cache, fewer where that leaves work for less than eight threads.
+constexpr int64_t kMostRows = 192;
+struct Block {
+  int64_t m, n;
+};
+template <class T> Block block_of(const Product<T>& p) {
+  constexpr int64_t kLeast = 4 * kPanelRows, kWide = 512;
+  const int64_t down = (p.m + kMostRows - 1) / kMostRows, across = (p.n + kWide - 1) / kWide;
+  Block b{up((p.m + down - 1) / down, kPanelRows), up((p.n + across - 1) / across, kPanel)};
+  auto count = [&] { return ((p.m + b.m - 1) / b.m) * ((p.n + b.n - 1) / b.n); };
+  while (count() < 8 && double(b.m) * double(b.n) * double(p.k) > 2 * kWorthAThread) {
+    const int64_t m = up((b.m + 1) / 2, kPanelRows), n = up((b.n + 1) / 2, kPanel);
+    if (n < b.n && (b.n > 2 * b.m || m < kLeast))
+      b.n = n;
+    else if (m >= kLeast && m < b.m)
+      b.m = m;
+    else
+      break;
+  }
+  return b;
+}
+
+// Whether b is packed before rows of the result are computed: it is read by several blocks, and cannot be
+// read where it lies, or is too large to stay in the cache while many rows meet it.
+template <class T> bool packs(const Product<T>& p, int64_t down) {
+  constexpr int64_t kCached = 1 << 18;
+  return down > 1 && (!std::is_same_v<T, float> || p.tb || (p.k * p.n > kCached && p.m > 2 * kMostRows));
+}
+
+}  // namespace
+
+template <class T> bool multiplies_panels() {
+  static const bool can = kernels().products && loops<T>().rows;
+  return can;
+}
+
+void run_panels_here(const Product<float>& p, float scale, bool add) {
+  ProductRows r = rows_of(p, nullptr);
+  r.scale = scale, r.add = add;
+  run_rows<float>(std::move(r));
+}
+template <class T> void run_panels_here(const Product<T>& p) { run_rows<T>(rows_of(p, nullptr)); }
+
+template <class T> void run_panels(const Product<T>& p) {
+  const double total = double(p.m) * double(p.n) * double(p.k);
+  if (p.m <= kMostRows && total < 2 * kWorthAThread) return run_panels_here(p);
+  const Block block = block_of(p);
+  const int64_t down = (p.m + block.m - 1) / block.m, across = (p.n + block.n - 1) / block.n;
+  if (down * across < 4 && run_depth_parts(p, total)) return;
+  Panels b;
+  if (packs(p, down)) b.pack(p);
+  const double each = total / double(down * across);
+  each_chunk(
+      down * across, std::max<int64_t>(1, int64_t(kWorthAThread / each)), [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+          const int64_t i = t / across * block.m, j = t % across * block.n;
+          const Product<T> q = p.rows(i, std::min(block.m, p.m - i)).columns(j, std::min(block.n, p.n - j));
+          run_rows<T>(rows_of(q, b.places.empty() ? nullptr : b.places.data() + j / kPanel));
+        }
+      });
+}
+
+template bool multiplies_panels<float>();
+template bool multiplies_panels<half>();
+template bool multiplies_panels<bfloat>();
+template void run_panels(const Product<float>&);
+template void run_panels(const Product<half>&);
+template void run_panels(const Product<bfloat>&);
+template void run_panels_here(const Product<float>&);
+template void run_panels_here(const Product<half>&);
+template void run_panels_here(const Product<bfloat>&);
+
+}  // namespace gt
