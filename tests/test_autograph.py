@@ -7,6 +7,7 @@ tape inside; values, first and second derivatives must agree.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 
 import numpy as np
@@ -687,6 +688,20 @@ def test_source_not_found(caplog):
     # `g` does not branch: there was nothing to transform.
     (said,) = [r.getMessage() for r in caplog.records]
     assert "AutoGraph could not transform <function f" in said and "tf.cond" in said
+
+
+def test_source_is_found_without_a_search_through_all_modules(monkeypatch):
+    searches = []
+    real = inspect.getmodule
+    monkeypatch.setattr(inspect, "getmodule", lambda *about: searches.append(about) or real(*about))
+
+    @tf.function
+    def f(x):
+        g = lambda y: -y if y > 1 else y  # noqa: E731
+        return g(x) if x > 0 else x * 2.0
+
+    assert [float(f(tf.constant(x))) for x in (2.0, 0.5, -1.0)] == [-2.0, 0.5, -2.0]
+    assert searches == []
 
 
 def test_generators_are_left_alone():

@@ -14,6 +14,7 @@ import collections
 import contextlib
 import copy
 import inspect
+import linecache
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -306,7 +307,7 @@ def rewritten(function: types.FunctionType) -> ast.FunctionDef:
       SyntaxError, ValueError: if it cannot be made out which part of the source it is.
     """
     code = function.__code__
-    node = _find(code)
+    node = _find(code, function.__globals__)
     this = code.co_varnames[0] if code.co_argcount else None
     owner = function.__qualname__.split(".")[-2] if "." in function.__qualname__ else None
     owner = None if owner == "<locals>" else owner
@@ -360,11 +361,11 @@ def _code_in(code: types.CodeType, name: str) -> types.CodeType:
     return next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
 
 
-def _find(code: types.CodeType) -> Any:
+def _find(code: types.CodeType, space: dict[str, Any]) -> Any:
     """The node of the source that a code object was made of."""
     if code.co_name == "<lambda>":
-        return _find_lambda(code)
-    source = inspect.getsource(code)
+        return _find_lambda(code, space)
+    source = "".join(inspect.getblock(_lines(code, space)[code.co_firstlineno - 1 :]))
     # Indented source keeps its columns inside a block.
     tree = ast.parse("if 1:\n" + source if source[:1].isspace() else source)
     ast.increment_lineno(tree, code.co_firstlineno - (2 if source[:1].isspace() else 1))
@@ -374,9 +375,20 @@ def _find(code: types.CodeType) -> Any:
     return node
 
 
-def _find_lambda(code: types.CodeType) -> ast.Lambda:
-    lines, _ = inspect.findsource(code)
-    tree = ast.parse("".join(lines))
+def _lines(code: types.CodeType, space: dict[str, Any]) -> list[str]:
+    """The lines of the file of a function with these globals.
+
+    `inspect.getsource` would look through all imported modules for the one that the file belongs to.
+    """
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, space)
+    if code.co_firstlineno > len(lines):
+        raise OSError("could not get source code")
+    return lines
+
+
+def _find_lambda(code: types.CodeType, space: dict[str, Any]) -> ast.Lambda:
+    tree = ast.parse("".join(_lines(code, space)))
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     found = [
         n
