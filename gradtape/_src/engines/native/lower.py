@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.base.collection import uncollected
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES, WIDE
 from gradtape._src.engines.native import fuse, in_place, plan, products
@@ -37,6 +38,7 @@ class Step:
         self.attrs = attrs
 
 
+@uncollected
 def compile_graph(
     graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
 ) -> Any:

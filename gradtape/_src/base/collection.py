@@ -1,0 +1,47 @@
+"""Python's garbage collector, which waits while a graph is compiled.
+
+A compiler makes many objects that all live until it is done. The collector would look at them again and again, and, since
+they are many, at everything else in the process: half a million objects once Keras is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+_waits = False
+
+
+def uncollected(function: F) -> F:
+    """Decorator of functions during which no garbage is collected. For code of our own: it ends soon.
+
+    Of several threads the one that came first lets the collector go on when it is done.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        global _waits
+        if not gc.isenabled():
+            return function(*args, **kwargs)
+        try:
+            gc.disable()
+            _waits = True
+            return function(*args, **kwargs)
+        finally:
+            gc.enable()
+            _waits = False
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _after_fork() -> None:
+    if _waits:  # the thread that would let it go on may be none of the child's
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
