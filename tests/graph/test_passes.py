@@ -6,6 +6,7 @@ results equal to those of the graph applied op by op.
 """
 
 import contextlib
+import gc
 
 import numpy as np
 import pytest
@@ -849,6 +850,42 @@ def test_sums_of_products_that_stay(kind):
     check(f, *arrays)
     graph = simplify(trace(f, *arrays), final=True)
     assert join_products(graph) is graph
+
+
+def test_joining_products_leaves_the_other_nodes_and_finds_equal_ones():
+    flags = (True, False)
+    arrays = _factors(flags)
+
+    def f(*xs):
+        ys = [tf.sin(x) for x in xs]
+        total = tf.matmul(ys[0], ys[1], *flags)
+        for k in range(2, len(ys), 2):
+            total = total + tf.matmul(ys[k], ys[k + 1], *flags)
+        return tf.stack(ys[::2]) * 2.0, total
+
+    graph = simplify(trace(f, *arrays), final=True)
+    joined = join_products(graph)
+    verify(joined)
+    assert [n for n in joined.nodes if n.name == "sin"] == [n for n in graph.nodes if n.name == "sin"]
+    assert names(joined).count("stack") == 2  # of the first factors, once for both, and of the second ones
+    check(f, *arrays)
+
+
+def test_no_garbage_is_collected_while_a_graph_is_compiled(monkeypatch):
+    graph = trace(lambda x: tf.sin(x) * 2.0, *numbers(0, (3,)))
+    seen = []
+    monkeypatch.setattr(lower, "lowered", lambda *args: seen.append(gc.isenabled()) or 1 / 0)
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        compile_graph(graph)
+    assert gc.isenabled() and seen == [False]
+    try:
+        gc.disable()  # as a program may
+        with pytest.raises(ZeroDivisionError):
+            compile_graph(graph)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_steps_of_a_recurrent_net_share_one_gradient_product():

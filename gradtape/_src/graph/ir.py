@@ -12,6 +12,7 @@ the node. So rules, composites and user code trace without knowing it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,10 +41,7 @@ class Value:
 
     @property
     def size(self) -> int:
-        n = 1
-        for d in self.shape:
-            n *= d
-        return n
+        return prod(self.shape)
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         """Called by the core when an op is applied to this value."""
@@ -143,14 +141,14 @@ class Graph:
             # Python numbers become a new tensor each time they are used.
             array = np.asarray(tensor)
             own = array.item() if array.dtype == object else array.tobytes()
-            number = (tensor.dtype._code, tuple(tensor.shape), own)
+            number = (tensor.dtype._code, tensor._dims, own)
             value = self._constants.get(number)
             if value is None:
                 value = self._constants[number] = Value(self, number[1], number[0], constant=tensor)
         if value is None:
             # The value keeps the tensor alive, and with it the meaning of its id.
             value = self._constants[id(tensor)] = Value(
-                self, tuple(tensor.shape), tensor.dtype._code, constant=tensor
+                self, tensor._dims, tensor.dtype._code, constant=tensor
             )
         return value
 
@@ -180,7 +178,7 @@ class Graph:
         if depends is True or (depends and depends(*attrs)):
             raise Untraceable(f"{op.op_name}: the shape of the result depends on values")
         values = [self.value_of(x) for x in operands]
-        added = self.add(op, values, attrs, [(tuple(r.shape), r.dtype._code) for r in results])
+        added = self.add(op, values, attrs, [(r._dims, r.dtype._code) for r in results])
         for tensor, value in zip(results, added, strict=True):
             tensor._symbol = value
 

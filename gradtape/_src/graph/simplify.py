@@ -7,7 +7,8 @@ backwards, drops what nothing reads. The algebra is that of the rows (`simplify=
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from gradtape import _core
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.dtypes import DIFFERENTIABLE
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
-from gradtape._src.ops.rewriting import FOLDED, number_of
+from gradtape._src.ops.rewriting import FOLDED, broadcast, number_of
 from gradtape._src.ops.table import TABLE
 from gradtape._src.tensors import conversion
+
+_BROADCAST = TABLE["broadcast_to"].op
 
 
 class Builder:
@@ -40,15 +43,16 @@ class Builder:
             return self._write(op, operands, attrs, specs or [])
         if operands and all(v.constant is not None for v in operands):
             specs = specs or infer(op, operands, attrs)
-            if all(_count(shape) <= FOLDED.now() for shape, _ in specs):
+            if all(prod(shape) <= FOLDED.now() for shape, _ in specs):
                 return self._fold(op, operands, attrs)
         if op.row.kind == "elementwise":
             narrow = [_narrow(self, v) for v in operands]
-            shape = np.broadcast_shapes(*(v.shape for v in operands))
-            if _count(np.broadcast_shapes(*(v.shape for v in narrow))) < _count(shape):
-                (result,) = self.apply(op, narrow, attrs, None)
-                return (self.add("broadcast_to", result, attrs=(shape,)),)
-            operands = _without_broadcasts(operands, narrow, shape)
+            if narrow != operands:
+                shape = broadcast(*(v.shape for v in operands))
+                if prod(broadcast(*(v.shape for v in narrow))) < prod(shape):
+                    (result,) = self.apply(op, narrow, attrs, None)
+                    return (self.add("broadcast_to", result, attrs=(shape,)),)
+                operands = _without_broadcasts(operands, narrow, shape)
         rule = op.row.simplify
         if rule is not None:
             simpler = rule(self, operands, attrs)
@@ -63,6 +67,19 @@ class Builder:
         results = self.seen[key] = self._write(op, operands, attrs, specs)
         return results
 
+    def take(self, node: Node) -> Iterable[tuple[Value, Value]]:
+        """A node of another graph as it is: its operands are values of the new one, too.
+
+        If the new graph has an equal one already, nothing is added; what stands for the results, then.
+        """
+        if not isinstance(node.op, Callback):
+            key = (node.op, tuple(map(id, node.operands)), node.attrs)
+            results = self.seen.setdefault(key, node.results)
+            if results is not node.results:
+                return zip(node.results, results, strict=True)
+        self.graph.nodes.append(node)
+        return ()
+
     def _write(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple]) -> tuple[Value, ...]:
         results = self.graph.add(op, operands, attrs, specs)
         self.graph.nodes[-1].line = self.line
@@ -76,13 +93,6 @@ class Builder:
     def constant(self, value: Any, dtype: int) -> Value:
         """A number or an array as a value of the new graph."""
         return self.graph.constant(conversion.convert(value, dtype))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for d in shape:
-        n *= d
-    return n
 
 
 def infer(op: Any, operands: list[Value], attrs: tuple) -> list[tuple]:
@@ -168,7 +178,7 @@ def live(graph: Graph) -> list[Node]:
     needed = set(graph.outputs)
     alive = []
     for node in reversed(graph.nodes):
-        if any(v in needed for v in node.results) or (isinstance(node.op, Callback) and node.op.effect):
+        if not needed.isdisjoint(node.results) or (isinstance(node.op, Callback) and node.op.effect):
             alive.append(node)
             needed.update(node.operands)
     return alive[::-1]
@@ -176,7 +186,7 @@ def live(graph: Graph) -> list[Node]:
 
 def _narrow(b: Builder, v: Value) -> Value:
     """What a value is a broadcast of; for a constant with equal elements, that number."""
-    while v.node is not None and v.node.name == "broadcast_to":
+    while v.node is not None and v.node.op is _BROADCAST:
         v = v.node.operands[0]
     if v.constant is not None and v.size > 1 and number_of(v) is not None:
         return b.constant(number_of(v), v.dtype)
@@ -188,6 +198,6 @@ def _without_broadcasts(operands: list[Value], narrow: list[Value], shape: tuple
     out = list(operands)
     for i, v in enumerate(narrow):
         trial = [*out[:i], v, *out[i + 1 :]]
-        if v is not out[i] and np.broadcast_shapes(*(t.shape for t in trial)) == shape:
+        if v is not out[i] and broadcast(*(t.shape for t in trial)) == shape:
             out = trial
     return out

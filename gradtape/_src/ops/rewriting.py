@@ -7,6 +7,7 @@ are known, and gives a value that is equal and cheaper, or None. What it needs i
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,13 @@ def made_by(v: Any, name: str) -> Any:
     return v.node if v.node is not None and v.node.name == name else None
 
 
+# The shape that shapes broadcast to; equal layers ask for the same again.
+broadcast = lru_cache(4096)(np.broadcast_shapes)
+
+
 def fills(x: Any, *others: Any) -> bool:
     """Whether the others broadcast to the shape of `x`."""
-    return np.broadcast_shapes(x.shape, *(o.shape for o in others)) == x.shape
+    return broadcast(x.shape, *(o.shape for o in others)) == x.shape
 
 
 def _is_ordinary(number: Any) -> bool:

@@ -13,6 +13,8 @@ another leaves the window either.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 from gradtape._src.base import dtypes
@@ -73,28 +75,22 @@ def _is_member(node: Node) -> bool:
     return node.op.row.fuses and len(node.operands) <= 4 and not node.is_held
 
 
+@lru_cache(4096)  # equal layers ask for the same again
 def broadcast_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
     """How an operand of `shape` is broadcast to `whole`: (kind, inner), or None if it is none of the kinds."""
-    size = _size(shape)
+    size = prod(shape)
     if size == 1:
         return SCALAR, 0
-    if size == _size(whole):
+    if size == prod(whole):
         return FULL, 0
     padded = (1,) * (len(whole) - len(shape)) + shape
     first = next(i for i, d in enumerate(padded) if d != 1)
     if padded[first:] == whole[first:]:
-        return ROW, _size(whole[first:])
+        return ROW, prod(whole[first:])
     last = max(i for i, d in enumerate(padded) if d != 1)
     if padded[: last + 1] == whole[: last + 1]:
-        return COLUMN, _size(whole[last + 1 :])
+        return COLUMN, prod(whole[last + 1 :])
     return None
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    n = 1
-    for d in shape:
-        n *= d
-    return n
 
 
 def _inner_of(node: Node) -> int | None:
@@ -112,7 +108,7 @@ def epilogue_over(node: Node) -> tuple[int, int] | None:
     """What a reduction sums over, and the row length it needs; None when it cannot be an epilogue."""
     (x,) = node.operands
     out = node.results[0]
-    if _size(x.shape) == 0:
+    if x.size == 0:
         return None
     if out.size == 1:
         return OVER_ALL, 0
@@ -159,7 +155,7 @@ class _Window:
     def _join(self, node: Node, i: int) -> None:
         inner = _inner_of(node)
         shape = node.results[0].shape
-        if inner is None or _size(shape) == 0:
+        if inner is None or prod(shape) == 0:
             return
         home: Cluster | None = None
         for v in node.operands:
@@ -264,6 +260,8 @@ class _Window:
 
         A cluster runs as one, so whoever waits for one of its nodes waits for all that any of them needs.
         """
+        if needs & members:
+            return True
         bits = needs
         first = (members & -members).bit_length() - 1
         pending = []
@@ -272,14 +270,18 @@ class _Window:
                 break
             if not c.members & members:
                 pending.append(c)
-        while not bits & members:
-            waited_for = [c for c in pending if c.members & bits]
-            if not waited_for:
+        while True:
+            rest = []
+            for c in pending:
+                if not c.members & bits:
+                    rest.append(c)
+                elif c.above & members:
+                    return True
+                else:
+                    bits |= c.above
+            if len(rest) == len(pending):
                 return False
-            for c in waited_for:
-                bits |= c.above
-            pending = [c for c in pending if not c.members & bits or c.above & ~bits]
-        return True
+            pending = rest
 
 
 def _bits(indices: Iterable[int]) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gradtape._src.base.dtypes import WIDE
 from gradtape._src.graph.ir import Graph, Node, Value
 from gradtape._src.graph.simplify import Builder, live
+from gradtape._src.ops.table import TABLE
 
 _FEWEST = 4  # products in a sum
 
@@ -22,11 +23,13 @@ def join_products(graph: Graph) -> Graph:
     if not sums:
         return graph
     position = {v: k for k, node in enumerate(graph.nodes) for v in node.results}
+    # Nodes that do not depend on such a sum are those of the graph itself.
     builder = Builder()
-    new: dict[Value, Value] = {v: builder.graph.input(v.shape, v.dtype) for v in graph.inputs}
+    builder.graph.inputs = graph.inputs
+    new: dict[Value, Value] = {}
 
     def renew(v: Value) -> Value:
-        return new[v] if v.constant is None else builder.graph.constant(v.constant)
+        return new.get(v, v)
 
     replaced = {node for s in sums.values() for node in (*s.products, *s.inside)}
     for node in graph.nodes:
@@ -43,6 +46,8 @@ def join_products(graph: Graph) -> Graph:
             for v in s.rest:
                 total = builder.add("add", total, renew(v))
             new[node.results[0]] = total
+        elif new.keys().isdisjoint(node.operands):
+            new.update(builder.take(node))
         else:
             specs = [(v.shape, v.dtype) for v in node.results]
             results = builder.apply(node.op, [renew(v) for v in node.operands], node.attrs, specs)
@@ -77,18 +82,19 @@ def _product(b: Builder, factors: list[list[Value]], flags: tuple) -> Value:
 
 def _sums(graph: Graph) -> dict[Node, _Sum]:
     """The sums of products that pay, by the nodes that end them."""
-    products = [n for n in graph.nodes if n.name == "matmul" and _is_plain(n)]
+    matmul, add = TABLE["matmul"].op, TABLE["add"].op
+    products = [n for n in graph.nodes if n.op is matmul and _is_plain(n)]
     if len(products) < _FEWEST:
         return {}
     uses = graph.uses()
     inner: set[Value] = set()  # sums that only another sum reads
     for node in graph.nodes:
-        if node.name == "add":
+        if node.op is add:
             inner.update(v for v in node.operands if uses[v] == 1 and _is_sum(v, node))
     plain = {n.results[0]: n for n in products if uses[n.results[0]] == 1}
     sums = {}
     for node in graph.nodes:
-        if node.name != "add" or node.results[0] in inner or len(node.results[0].shape) != 2:
+        if node.op is not add or node.results[0] in inner or len(node.results[0].shape) != 2:
             continue
         terms, inside = _terms(node, inner)
         by_flags: dict[tuple, list[Node]] = {}
@@ -107,7 +113,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _is_sum(v: Value, reader: Node) -> bool:
-    return v.node is not None and v.node.name == "add" and v.shape == reader.results[0].shape
+    return v.node is not None and v.node.op is reader.op and v.shape == reader.results[0].shape
 
 
 def _terms(node: Node, inner: set[Value]) -> tuple[list[Value], list[Node]]:
