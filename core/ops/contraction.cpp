@@ -276,10 +276,8 @@ void run_matmul(const Call& c, Outs& outs) {
   bool ta = c.integer(0), tb = c.integer(1);
   if (out.numel == 0) return;
   if (a.numel == 0) return zero(out.data, out.nbytes());
-  const bool narrow = out.shape[out.shape.rank - 1] < kPanelVector;  // most of a vector would be idle
-  if (a.dtype == Dtype::BF16 && !narrow && multiplies_panels<bfloat>())
-    return run_typed<bfloat>(a, b, out, ta, tb);
-  if (a.dtype == Dtype::F16 && !narrow && multiplies_panels<half>())
+  if (a.dtype == Dtype::BF16 && multiplies_panels<bfloat>()) return run_typed<bfloat>(a, b, out, ta, tb);
+  if (a.dtype == Dtype::F16 && multiplies_panels<half>() && out.shape[out.shape.rank - 1] >= kPanelVector)
     return run_typed<half>(a, b, out, ta, tb);
   if (!is_int(a.dtype)) blas();  // a library that cannot be loaded is found out here, not on a worker thread
   if (in(a.dtype, kHalf)) {      // summed in float

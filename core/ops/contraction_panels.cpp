@@ -54,11 +54,13 @@ template <class T> void run_rows(ProductRows&& r) {
 }
 
 // Small result, long sum (the gradient of a weight over a large batch): parts of the sum, put together in
-// their order.
+// their order. Both operands are read once.
 template <class T> bool run_depth_parts(const Product<T>& p, double total) {
+  constexpr int64_t kMost = 1 << 17, kLeast = 512;
   int64_t parts = std::min<int64_t>(8, int64_t(total / kWorthAThread));
-  if (parts < 2 || p.k < 512 * parts || p.m * p.n > 16384) return false;
-  const int64_t size = p.m * p.n, step = up((p.k + parts - 1) / parts, 2);
+  const int64_t size = p.m * p.n;
+  if (parts < 2 || p.k < kLeast * parts || p.k < 4 * std::max(p.m, p.n) || size > kMost) return false;
+  const int64_t step = up((p.k + parts - 1) / parts, 2);
   parts = (p.k + step - 1) / step;
   const int64_t length = parts * size;
   Tensor sums = empty(Dtype::F32, Shape(&length, 1));
@@ -70,12 +72,14 @@ template <class T> bool run_depth_parts(const Product<T>& p, double total) {
       run_rows<T>(std::move(r));
     }
   });
-  for (int64_t i = 0; i < p.m; ++i)
-    for (int64_t j = 0; j < p.n; ++j) {
-      float s = part[i * p.n + j];
-      for (int64_t q = 1; q < parts; ++q) s += part[q * size + i * p.n + j];
-      p.c[i * p.ldc + j] = T(s);
-    }
+  each_chunk(p.m, std::max<int64_t>(1, (1 << 16) / (p.n * parts)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < p.n; ++j) {
+        float s = part[i * p.n + j];
+        for (int64_t q = 1; q < parts; ++q) s += part[q * size + i * p.n + j];
+        p.c[i * p.ldc + j] = T(s);
+      }
+  });
   return true;
 }
 
@@ -126,9 +130,9 @@ template <class T> void run_panels_here(const Product<T>& p) { run_rows<T>(rows_
 template <class T> void run_panels(const Product<T>& p) {
   const double total = double(p.m) * double(p.n) * double(p.k);
   if (p.m <= kMostRows && total < 2 * kWorthAThread) return run_panels_here(p);
+  if (run_depth_parts(p, total)) return;
   const Block block = block_of(p);
   const int64_t down = (p.m + block.m - 1) / block.m, across = (p.n + block.n - 1) / block.n;
-  if (down * across < 4 && run_depth_parts(p, total)) return;
   Panels b;
   if (packs(p, down)) b.pack(p);
   const double each = total / double(down * across);
