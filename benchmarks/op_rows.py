@@ -96,6 +96,11 @@ LAYERS = {
         "batch_norm(a, b, c)", images=True,
     ),
     "gelu 1024x1024": Row(((1024, 1024),), "tf.nn.gelu(a)", "F.gelu(a)", "jax.nn.gelu(a, approximate=False)"),
+    "patches 3x3, 16x28x28x32": Row(
+        ((16, 28, 28, 32),),
+        "tf.image.extract_patches(a, [1, 3, 3, 1], [1, 1, 1, 1], [1, 1, 1, 1], 'VALID')", "F.unfold(a, 3)",
+        "patches(a)", images=True,
+    ),
     "log softmax 128x10,000": Row(
         ((128, 10_000),), "tf.nn.log_softmax(a)", "F.log_softmax(a, -1)", "jax.nn.log_softmax(a)",
     ),
@@ -114,6 +119,11 @@ LINALG = {
     "solve 4, batch 1000": Row(
         ((1000, 4, 4), (1000, 4, 1)), "tf.linalg.solve(a, b)", "torch.linalg.solve(a, b)", "np.linalg.solve(a, b)",
         "np.linalg.solve(a, b)", positive=True,
+    ),
+    "triangular solve 256, 64 right sides": Row(
+        ((256, 256), (256, 64)), "tf.linalg.triangular_solve(a, b)",
+        "torch.linalg.solve_triangular(a, b, upper=False)", "jax.scipy.linalg.solve_triangular(a, b, lower=True)",
+        positive=True,
     ),
     "inverse 128": Row(
         ((128, 128),), "tf.linalg.inv(a)", "torch.linalg.inv(a)", "np.linalg.inv(a)", "np.linalg.inv(a)",

@@ -47,12 +47,17 @@ def _jax_names(jax: Any) -> dict[str, Any]:
     def pool(x: Any, start: float, reducer: Any) -> Any:
         return lax.reduce_window(x, start, reducer, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
+    def patches(x: Any) -> Any:
+        return lax.conv_general_dilated_patches(
+            x, (3, 3), (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
     def batch_norm(x: Any, scale: Any, shift: Any) -> Any:
         d = x - x.mean((0, 1, 2))
         return d * lax.rsqrt((d * d).mean((0, 1, 2)) + 1e-5) * scale + shift
 
     return {
-        "jax": jax, "np": np, "conv": conv, "batch_norm": batch_norm,
+        "jax": jax, "np": np, "conv": conv, "patches": patches, "batch_norm": batch_norm,
         "layer_norm": lambda x, b, c: jax_numpy.layer_norm(jax, x, b, c),
         "max_pool": lambda x: pool(x, -np.inf, lax.max), "avg_pool": lambda x: pool(x, 0.0, lax.add) / 4,
     }  # fmt: skip

@@ -140,6 +140,7 @@ TITLES = {
     "loops": "One iteration of a loop",
     "optimizers": "The step of an optimizer",
     "data": "Data pipelines",
+    "files": "Files and images",
     "keras": "Training with Keras",
     "keras_models": "Keras models on each backend",
     "growth": "Growth",
@@ -171,6 +172,8 @@ _WORDS = {
     "`lax.fori_loop`); torch.compile would unroll it.",
     "optimizers": "Gradients given, parameters changed in place.",
     "data": "An epoch over arrays in memory, microseconds a batch: `tf.data`, PyTorch's `DataLoader`.",
+    "files": "TFRecord files that the disk's cache holds, microseconds a record; examples of 20 floats and a number; images "
+    "that each library has packed itself; `tf.image.non_max_suppression`. Other peers need further packages for these.",
     "keras": "The same Keras models on gradtape and on TensorFlow, ratios to TensorFlow.",
     "keras_models": "`train_on_batch` with Adam on NumPy arrays, the same Keras on each backend, with two threads. DQN, PPO "
     "and the PINN are written with tapes and Keras layers for gradtape and TensorFlow, in their own words for PyTorch "

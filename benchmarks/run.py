@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import data_pipeline
+import files
 import footprint
 import growth
 import keras_layers
@@ -51,6 +52,7 @@ PARTS = {
     "loops": (loops.measure, 40),
     "optimizers": (optimizers.measure, 40),
     "data": (data_pipeline.measure, 60),
+    "files": (files.measure, 40),
     "keras": (keras_layers.measure, 120),
     "keras_models": (keras_models.measure, 1200),
     "growth": (growth.measure, 900),

@@ -5,6 +5,7 @@ Nothing here measures time.
 
 from __future__ import annotations
 
+import importlib
 from types import SimpleNamespace
 
 import pytest
@@ -119,6 +120,24 @@ def test_the_table_of_growth_is_of_one_unit(bench):  # noqa: F811
     assert warm[3] == ["ops in a chain, 1,000", "0.500", "1.00", "too long", "2.00"]
     assert first[3] == ["ops in a chain, 1,000", "1.00", "4.00", "too long", "4.0"]
     assert size[2:] == [["ops in a chain, 1,000", "10,486", "10,486", "too long", "1.00"]]
+
+
+# ---- files ------------------------------------------------------------------------------------------
+
+
+def test_files_are_written_read_and_decoded(bench, monkeypatch, tmp_path):  # noqa: F811
+    files = importlib.import_module("files")
+    monkeypatch.setattr(files, "_folder", lambda: str(tmp_path))
+    got = {}
+    for name in files.CASES:
+        case = files.case("gradtape", tf, name, "eager")["call"]
+        case.run(case.count or 1)
+        (got[name],) = case.check()
+    assert got["write a record of 100 bytes"] == 10_000 * 116
+    assert got["write a record of 20,000 bytes"] == 500 * 20_016
+    assert got["read a record of 100 bytes, batch 128"] == 1_000_000
+    assert got["decode PNG 224x224"] == got["decode JPEG 224x224"] == 224 * 224 * 3
+    assert got["parse 128 examples"] == 128 * 190 + 20 * sum(range(128))
 
 
 # ---- whole models -----------------------------------------------------------------------------------

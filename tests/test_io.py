@@ -9,7 +9,8 @@ import pytest
 
 import gradtape as tf
 from gradtape._src.base import errors
-from gradtape.io import png
+from gradtape.io import png, wire
+from gradtape.io.framing import masked
 from gradtape.io.records import read_records
 
 A = np.random.default_rng(0).integers(0, 256, (11, 13, 3)).astype(np.uint8)
@@ -260,6 +261,45 @@ def test_records_are_those_of_tensorflow(tmp_path):
     assert path.read_bytes().hex() == "0300000000000000b099490e6162636e57f121"
 
 
+@pytest.mark.parametrize(
+    "sizes", [[1 << 18] * 3, [(1 << 18) - 16, 5, 0], [700_000, 1, 700_000], [999] * 1000]
+)
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_records_that_lie_across_what_is_read_at_a_time(tmp_path, sizes, compression):
+    path = str(tmp_path / "a")
+    records = [bytes([i % 256]) * size for i, size in enumerate(sizes)]
+    with tf.io.TFRecordWriter(path, compression or None) as writer:
+        for record in records:
+            writer.write(record)
+    assert list(read_records(path, compression)) == records
+    assert [x.numpy() for x in tf.data.TFRecordDataset(path, compression)] == records
+
+
+def test_records_before_a_damaged_one_are_read(tmp_path):
+    path = tmp_path / "a"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for i in range(4000):
+            writer.write(b"%d" % i * 100)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    got = []
+    with pytest.raises(errors.DataLossError, match="corrupted record at"):
+        for record in read_records(path):
+            got.append(record)  # noqa: PERF402 (as many as come)
+    assert len(got) > 1900
+    assert got == [b"%d" % i * 100 for i in range(len(got))]
+
+
+def test_a_record_that_claims_to_be_longer_than_the_file(tmp_path):
+    path = tmp_path / "a"
+    for size in (1000, 1 << 40, (1 << 64) - 1):
+        length = size.to_bytes(8, "little")
+        path.write_bytes(length + masked(length) + b"few bytes")
+        with pytest.raises(errors.DataLossError, match="truncated record at 0"):
+            list(read_records(path))
+
+
 def test_damaged_records(tmp_path):
     path = tmp_path / "a"
     with tf.io.TFRecordWriter(str(path)) as writer:
@@ -486,3 +526,59 @@ def test_all_names_of_tensorflow_are_there():
         matching_files parse_example parse_sequence_example parse_single_example parse_single_sequence_example
         parse_tensor read_file serialize_many_sparse serialize_sparse serialize_tensor write_file write_graph"""
     assert set(names.split()) <= set(tf.io.__all__)
+
+
+def test_every_way_to_write_a_feature():
+    """Numbers packed or one by one, in several pieces, fields that are not known, and a list that is replaced."""
+    packed = wire.message(1, np.array([1.5, -2.5], "<f4").tobytes())
+    floats = packed + wire.varint(9, 7) + wire.float_(1, 3.5)
+    ints = wire.packed(1, [1, -2, 300]) + wire.varint(1, -4) + wire.packed(1, [1 << 62])
+    words = wire.text(1, b"a") + wire.text(2, b"not this") + wire.text(1, b"")
+    features = {
+        "f": wire.message(3, wire.packed(1, [5])) + wire.message(2, floats),
+        "i": wire.message(3, ints) + wire.double(7, 1.0),
+        "s": wire.message(1, words),
+        "none": b"",
+    }
+    entries = [wire.message(1, wire.text(1, key) + wire.message(2, v)) for key, v in features.items()]
+    half = len(entries) // 2  # a message may come in two parts
+    data = b"".join(wire.message(1, b"".join(some)) for some in (entries[:half], entries[half:]))
+    got = tf.io.parse_single_example(
+        data,
+        {
+            "f": tf.io.FixedLenFeature([3], tf.float32),
+            "i": tf.io.FixedLenFeature([5], tf.int64),
+            "s": tf.io.FixedLenFeature([2], tf.string),
+            "none": tf.io.FixedLenFeature([], tf.int64, 7),
+        },
+    )
+    assert got["f"].numpy().tolist() == [1.5, -2.5, 3.5]
+    assert got["i"].numpy().tolist() == [1, -2, 300, -4, 1 << 62]
+    assert got["s"].numpy().tolist() == [b"a", b""]
+    assert got["none"].numpy() == 7
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        wire.message(2, wire.message(1, b"abc")),  # three bytes of a float
+        wire.message(3, wire.message(1, b"\x80")),  # an integer that is cut off
+        wire.message(3, wire.message(1, b"\xff" * 10 + b"\1")),  # and one of more than 64 bits
+        wire.message(3, b"\x08"),
+        b"\x1b",
+        b"\x12\x7f",
+    ],
+)
+def test_features_that_are_damaged(feature):
+    data = wire.message(1, wire.message(1, wire.text(1, "x") + wire.message(2, feature)))
+    for kind in (tf.float32, tf.int64):
+        with pytest.raises(errors.InvalidArgumentError, match=r"Key: x.*(Can't parse|types don't match)"):
+            tf.io.parse_single_example(data, {"x": tf.io.FixedLenFeature([1], kind)})
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x0a\x05ab", b"\x0a\x03\x0a\x05a", b"\xff", b"\x00", b"\x0b", b"\x0a\x04\x0a\x02\x0a\x7f"]
+)
+def test_examples_that_are_damaged(data):
+    with pytest.raises(errors.InvalidArgumentError, match="Could not parse example input"):
+        tf.io.parse_single_example(data, {"x": tf.io.FixedLenFeature([1], tf.int64, 0)})

@@ -75,6 +75,8 @@ NB_MODULE(gradtape_core, m) {
   gt::init_tape_type(m.ptr());
   gt::init_exchange(m.ptr());
   gt::init_data(m.ptr());
+  gt::init_records(m.ptr());
+  gt::init_boxes(m.ptr());
   gt::init_device(m.ptr());
   gt::init_program_type(m.ptr());
   gt::init_runner(m.ptr());

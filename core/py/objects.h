@@ -237,6 +237,8 @@ int tensor_buffer(PyObject* self, Py_buffer* view, int flags);
 void tensor_release_buffer(PyObject* self, Py_buffer* view);
 void init_exchange(PyObject* module);
 void init_data(PyObject* module);
+void init_records(PyObject* module);
+void init_boxes(PyObject* module);
 
 // Python functions the core calls for what is rare; set once from gradtape/_src/tensors/hooks.py.
 struct Hooks {

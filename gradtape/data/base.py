@@ -168,6 +168,10 @@ class DatasetBase:
         """The elements of one iteration, where there is none."""
         raise NotImplementedError
 
+    def _texts(self, run: Run) -> Iterator[bytes] | None:
+        """The elements as Python's bytes, for those who put them together, if they are strings read one by one."""
+        return None
+
     def _iterate(self, run: Run) -> Iterator[Any]:
         """The elements of one iteration."""
         table = self._table()

@@ -112,6 +112,9 @@ class _BatchDataset(Batches):
         if table is not None:
             cuts = rows.cut(self._input._chunks(run), self._count, self._drop)
             return Raising(self._of_rows(table, cuts)) if table.is_computed else rows.batches(table, cuts)
+        texts = self._input._texts(run)
+        if texts is not None:
+            return by_count(texts, self._count, self._drop, text.of_list)
         return by_count(self._input._elements(run), self._count, self._drop, self._stacked)
 
     def _at(self, index: int) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from gradtape._src.base import dtypes
 from gradtape._src.base.reading import open_file, reading
 from gradtape._src.base.shape import TensorSpec
@@ -56,17 +58,23 @@ class FileDataset(Dataset):
         return chain.from_iterable(strings(name) for name in self._names._iterate(run))
 
     def _elements(self, run: Run) -> Iterator[Any]:
-        if self._parallel is None:
-            return map(_one, chain.from_iterable(map(self._read, self._files(run))))
+        texts = self._texts(run)
+        if texts is not None:
+            return map(_one, texts)
         names: Any = Dataset.from_tensor_slices(self._given) if self._names is None else self._names
         count = number(self._parallel, type(self).__name__, "num_parallel_reads")
         cycle = None if count == AUTOTUNE else count
         turns = names.interleave(lambda name: FileDataset(name, self._read), cycle, 1, AUTOTUNE)
         return turns._iterate(run)
 
+    def _texts(self, run: Run) -> Iterator[bytes] | None:
+        return None if self._parallel is not None else chain.from_iterable(map(self._read, self._files(run)))
+
 
 def _one(value: bytes) -> Any:
-    return text.make(text.array([value], ()))
+    out = np.empty((), object)
+    out[()] = value
+    return text.make(out)
 
 
 class TextLineDataset(FileDataset):

@@ -1,7 +1,7 @@
 """Boxes on images: non-maximum suppression in all its forms, and drawing.
 
-The results depend on values and have no gradient, so they are computed in NumPy; a traced function
-that calls one of these runs eagerly.
+The results depend on values and have no gradient, so they are computed in NumPy, and boxes compared in
+`core/py/boxes.cpp`; a traced function that calls one of these runs eagerly.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ def _iou(boxes: np.ndarray) -> Similarity:
         return np.where(some, common / np.where(some, union, 1), 0)
 
     return iou
+
+
+def _best(boxes: np.ndarray, scores: np.ndarray, most: int, threshold: float, least: float) -> np.ndarray:
+    """As `_hard`, with boxes that are similar where they overlap. In float32, as in TensorFlow."""
+    b, s = (np.ascontiguousarray(x, np.float32) for x in (boxes, scores))
+    return _core.best_boxes(b, s, most, threshold, least).numpy()
 
 
 def _hard(similar: Similarity, scores: np.ndarray, most: int, threshold: float, least: float) -> np.ndarray:
@@ -119,7 +125,7 @@ def non_max_suppression(
     """
     b, s, most, threshold = _arguments("non_max_suppression", boxes, scores, max_output_size, iou_threshold)
     _want_boxes("non_max_suppression", b, s)
-    return _int32(_hard(_iou(b), s, most, threshold, float(score_threshold)))
+    return _int32(_best(b, s, most, threshold, float(score_threshold)))
 
 
 def non_max_suppression_with_scores(
@@ -146,7 +152,7 @@ def non_max_suppression_with_scores(
     if sigma:
         kept, new = _soft(_iou(b), s, most, sigma, least)
     else:
-        kept = _hard(_iou(b), s, most, threshold, least)
+        kept = _best(b, s, most, threshold, least)
         new = s[kept]
     return _int32(kept), ops.convert_to_tensor(new.astype(s.dtype))
 
@@ -184,7 +190,7 @@ def non_max_suppression_padded(
     found = []
     for box, score in zip(rows, lines, strict=True):
         _want_boxes(op, box, score)
-        found.append(_hard(_iou(box), score, most, threshold, float(score_threshold)))
+        found.append(_best(box, score, most, threshold, float(score_threshold)))
     counts = np.array([len(f) for f in found])
     if not pad_to_max_output_size:
         return _int32(found[0]), _int32(counts[0])
@@ -269,7 +275,7 @@ def combined_non_max_suppression(
         found: list[tuple] = []
         for c in range(classes):
             own = box[:, min(c, box.shape[1] - 1)]
-            kept = _hard(_iou(own), score[:, c], most, threshold, float(score_threshold))
+            kept = _best(own, score[:, c], most, threshold, float(score_threshold))
             found += [(score[i, c], c, own[i]) for i in kept]
         found.sort(key=lambda f: -f[0])
         counts[image] = len(found[:size])

@@ -12,7 +12,7 @@ from gradtape import _core
 from gradtape._src.base.errors import DataLossError
 from gradtape._src.base.reading import reading, take
 
-_HEAD, _FOOT = 12, 4  # length and its checksum; the checksum of the data
+_CHUNK = 1 << 18  # bytes that are read at a time
 
 
 def crc32c(data: Any) -> int:
@@ -31,10 +31,7 @@ def masked(data: Any) -> bytes:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
 
 
-def framed(data: bytes) -> bytes:
-    """One record."""
-    length = len(data).to_bytes(8, "little")
-    return b"".join((length, masked(length), data, masked(data)))
+framed = _core.framed  # one record
 
 
 def read(file: Any, name: str) -> Iterator[bytes]:
@@ -43,21 +40,25 @@ def read(file: Any, name: str) -> Iterator[bytes]:
     Raises:
       DataLossError: if a record is cut off, or its checksum is wrong.
     """
-    at = 0
+    at, left, need = (
+        0,
+        b"",
+        0,
+    )  # where we are in the file; what was read beyond; how much the next record takes
     while True:
         with reading(f"corrupted record at {at}; in {name}: "):
-            head = take(file, _HEAD)
-            if not head:
-                return
-            if len(head) < _HEAD:
+            more = take(file, max(_CHUNK, need - len(left)))
+            data = left + more if left else more
+            records, used, then = _core.unframed(data)
+        yield from records
+        at += used
+        if then == "length":
+            raise DataLossError(f"corrupted record at {at}; in {name}. Hint: is this a TFRecord file?")
+        if then == "data":
+            raise DataLossError(f"corrupted record at {at}; in {name}")
+        left = data[used:]
+        if not more:
+            if left:
                 raise DataLossError(f"truncated record at {at}; in {name}")
-            if head[8:] != masked(head[:8]):
-                raise DataLossError(f"corrupted record at {at}; in {name}. Hint: is this a TFRecord file?")
-            size = int.from_bytes(head[:8], "little")
-            data, foot = take(file, size), take(file, _FOOT)
-            if len(data) < size or len(foot) < _FOOT:
-                raise DataLossError(f"truncated record at {at}; in {name}")
-            if foot != masked(data):
-                raise DataLossError(f"corrupted record at {at}; in {name}")
-        at += _HEAD + size + _FOOT
-        yield data
+            return
+        need = int(then)

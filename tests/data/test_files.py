@@ -171,6 +171,25 @@ def test_a_broken_file_is_noticed(tmp_path):
         Dataset.load(str(tmp_path / "none"))
 
 
+def test_batches_of_records_and_lines(folder):
+    a, path = str(folder / "a.txt"), str(folder / "r")
+    with tf.io.TFRecordWriter(path) as writer:
+        for i in range(5):
+            writer.write(b"%d" % i)
+    for ds in (tf.data.TFRecordDataset(path), tf.data.TFRecordDataset([path], num_parallel_reads=2)):
+        batches = ds.batch(2)
+        assert batches.element_spec == Spec((None,), tf.string)
+        assert [b.tolist() for b in values(batches)] == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
+        assert [b.tolist() for b in values(ds.batch(2, drop_remainder=True))] == [[b"0", b"1"], [b"2", b"3"]]
+    assert [b.tolist() for b in values(tf.data.TextLineDataset(a).batch(3))] == [[b"l1", b"l2", b""], [b"l4"]]
+    data = (folder / "r").read_bytes()
+    (folder / "r").write_bytes(data[:-1])
+    it = iter(tf.data.TFRecordDataset(path).batch(3))
+    assert next(it).numpy().tolist() == [b"0", b"1", b"2"]
+    with pytest.raises(tf.errors.DataLossError, match="truncated record"):
+        next(it)
+
+
 # ---- caches -------------------------------------------------------------------------------------
 
 

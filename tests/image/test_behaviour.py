@@ -5,7 +5,7 @@ import pytest
 
 import gradtape as tf
 from gradtape import errors
-from gradtape.image import filters
+from gradtape.image import boxes, filters
 
 X = np.random.default_rng(0).uniform(0, 1, (9, 8, 3)).astype(np.float32)
 
@@ -165,3 +165,28 @@ def test_all_names_of_tensorflow_are_there():
         stateless_sample_distorted_bounding_box total_variation transpose yiq_to_rgb yuv_to_rgb"""
     assert set(names.split()) <= set(tf.image.__all__)
     assert tf.image.ResizeMethod.NEAREST_NEIGHBOR == "nearest"
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 200])
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.5, 1.0])
+def test_the_best_boxes_are_those_of_comparing_all(n, threshold):
+    """Corners in any order, boxes without an area, equal scores, and what is not a number."""
+    rng = np.random.default_rng(n)
+    found = rng.random((n, 4)).astype(np.float32) * [1, 1, 0.6, 0.6]
+    found[::7, 2] = found[::7, 0]
+    found[3::31] = np.nan
+    scores = rng.integers(-20, 20, n).astype(np.float32) / 8
+    scores[5::40] = np.nan
+    b = found.astype(np.float32)
+    for most in (0, 3, 1000):
+        for least in (-np.inf, -1.0, 0.0):
+            got = tf.image.non_max_suppression(b, scores, most, threshold, least).numpy()
+            with np.errstate(invalid="ignore"):
+                expected = boxes._hard(boxes._iou(b), scores, most, threshold, least)
+            np.testing.assert_array_equal(got, expected)
+            assert got.dtype == np.int32
+
+
+def test_boxes_of_halves_are_compared_in_float32():
+    b = tf.cast([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9], [2.0, 2.0, 3.0, 3.0]], tf.float16)
+    assert tf.image.non_max_suppression(b, tf.cast([0.5, 0.6, 0.7], tf.float16), 3).numpy().tolist() == [2, 1]

@@ -35,6 +35,11 @@ def make(array: np.ndarray) -> _core.Tensor:
     return _core.from_device(array, array.shape, STRING)
 
 
+def of_list(values: list[bytes]) -> _core.Tensor:
+    """The vector of some strings."""
+    return make(array(values, (len(values),)))
+
+
 def array_of(tensor: _core.Tensor) -> np.ndarray:
     """The bytes of a tensor of strings, to be read only."""
     (array,) = _core.device_arrays([tensor])
