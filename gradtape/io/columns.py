@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import gradtape
+from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import InvalidArgumentError
@@ -104,6 +105,15 @@ class Column:
 # ---- dense ------------------------------------------------------------------------------------------
 
 
+def joined(rows: list, shape: tuple, dtype: Any) -> Any:
+    """The values of all rows, one after the other, as one tensor."""
+    if dtype is dtypes.string:
+        return tensor(itertools.chain.from_iterable(rows), shape, dtype)
+    kind = dtype.as_numpy_dtype
+    flat = np.concatenate([np.empty(0, kind), *rows], dtype=kind, casting="same_kind")
+    return _core.from_buffer(flat.reshape(shape), dtype._code)
+
+
 class Fixed(Column):
     """FixedLenFeature."""
 
@@ -123,7 +133,7 @@ class Fixed(Column):
 
     def parts(self, examples: list[Example]) -> list:
         rows = [self.row(self.read(example), k) for k, example in enumerate(examples)]
-        return [tensor(itertools.chain.from_iterable(rows), (*self.front, *self.shape), self.dtype)]
+        return [joined(rows, (*self.front, *self.shape), self.dtype)]
 
     def row(self, found: Any, k: int) -> Any:
         """The values of one example."""
