@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from typing import Any, NamedTuple
@@ -37,9 +36,21 @@ class Line(NamedTuple):
         return f"{self.file if near.startswith(os.pardir) else near}:{self.number}"
 
 
-@functools.cache
-def is_library(file: str) -> bool:
-    """Whether code of this file is not the user's: that of gradtape, Keras, NumPy, Python."""
+class _Files(dict[str, bool]):
+    """Whether code of a file is not the user's, by its name."""
+
+    def __missing__(self, file: str) -> bool:
+        self[file] = known = _is_library(file)
+        return known
+
+
+_FILES = _Files()
+is_library = (
+    _FILES.__getitem__
+)  # whether code of a file is not the user's: that of gradtape, Keras, NumPy, Python
+
+
+def _is_library(file: str) -> bool:
     if file.startswith(("<frozen ", "<__array_function__")):
         return True
     if file.startswith(_OURS) or any(name in file for name in _BETWEEN):
@@ -50,7 +61,8 @@ def is_library(file: str) -> bool:
 def user_line() -> Line:
     """The innermost line of the running program that is not a library's."""
     frame: Any = sys._getframe(1)
-    while frame is not None and is_library(frame.f_code.co_filename):
+    files = _FILES  # every op of a trace comes here, under tens of frames of Keras
+    while frame is not None and files[frame.f_code.co_filename]:
         frame = frame.f_back
     if frame is None:
         return Line("<unknown>", 0)

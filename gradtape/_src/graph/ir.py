@@ -45,7 +45,7 @@ class Value:
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None:
         """Called by the core when an op is applied to this value."""
-        self.graph.write_target().trace(op, operands, results, attrs)
+        self.graph.trace(op, operands, results, attrs)
 
     def __repr__(self) -> str:
         return f"{'const ' if self.constant is not None else ''}{self.dtype}{list(self.shape)}"
@@ -70,7 +70,7 @@ class Node:
     @property
     def is_held(self) -> bool:
         """Whether it works on strings, or on types that are only stored: no kernel reads them."""
-        return any(v.dtype in HELD for v in (*self.operands, *self.results))
+        return not HELD.isdisjoint([v.dtype for v in (*self.operands, *self.results)])
 
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.results))} = {self.name}({', '.join(map(repr, self.operands))}, {self.attrs})"
@@ -169,7 +169,7 @@ class Graph:
     ) -> tuple[Value, ...]:
         """Appends a node whose results have these (shape, dtype)s."""
         node = Node(op, tuple(operands), attrs)
-        node.results = tuple(Value(self, shape, dtype, node) for shape, dtype in specs)
+        node.results = tuple([Value(self, shape, dtype, node) for shape, dtype in specs])
         self.nodes.append(node)
         return node.results
 

@@ -41,12 +41,12 @@ class Builder:
     ) -> tuple[Value, ...]:
         if isinstance(op, Callback):
             return self._write(op, operands, attrs, specs or [])
-        if operands and all(v.constant is not None for v in operands):
+        if operands and operands[0].constant is not None and all(v.constant is not None for v in operands):
             specs = specs or infer(op, operands, attrs)
             if all(prod(shape) <= FOLDED.now() for shape, _ in specs):
                 return self._fold(op, operands, attrs)
         if op.row.kind == "elementwise":
-            narrow = [_narrow(self, v) for v in operands]
+            narrow = [v if v.constant is None and v.node is None else _narrow(self, v) for v in operands]
             if narrow != operands:
                 shape = broadcast(*(v.shape for v in operands))
                 if prod(broadcast(*(v.shape for v in narrow))) < prod(shape):
@@ -115,19 +115,21 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
         return new[v] if v.constant is None else builder.graph.constant(v.constant)
 
     for node in live(graph):
-        specs = [(v.shape, v.dtype) for v in node.results]
-        if final and isinstance(node.op, Callback) and node.op.passes_on:
+        replaced = final and _is_replaced(node)
+        if replaced and isinstance(node.op, Callback):
             new.update((r, renew(v)) for r, v in zip(node.results, node.operands, strict=False))
             continue
         builder.line = node.line
         operands = [renew(v) for v in node.operands]
-        if final and node.op.row.checked:
-            operands[1] = _checked(builder, node.op.row.checked, operands[1])
-        inside = _written_out(node) if final else None
+        inside = None
+        if replaced:
+            if node.op.row.checked:
+                operands[1] = _checked(builder, node.op.row.checked, operands[1])
+            inside = _written_out(node)
         if inside is not None:
             results = _inline(builder, inside, operands)
         else:
-            results = builder.apply(node.op, operands, node.attrs, specs)
+            results = builder.apply(node.op, operands, node.attrs, [(v.shape, v.dtype) for v in node.results])
         new.update(zip(node.results, results, strict=True))
     builder.graph.outputs = [renew(v) for v in graph.outputs]
     builder.graph.nodes = live(builder.graph)
@@ -137,9 +139,10 @@ def simplify(graph: Graph, final: bool = False) -> Graph:
 
 def _is_replaced(node: Node) -> bool:
     """Whether a final graph has other nodes in place of this one."""
-    if isinstance(node.op, Callback):
-        return node.op.passes_on
-    return bool(node.op.row.checked) or _written_out(node) is not None
+    op = node.op
+    if isinstance(op, Callback):
+        return op.passes_on
+    return bool(op.row.checked) or (not op.row.native and _written_out(node) is not None)
 
 
 def _written_out(node: Node) -> Graph | None:

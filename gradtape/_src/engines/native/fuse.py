@@ -12,7 +12,6 @@ another leaves the window either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -130,24 +129,30 @@ class _Window:
         self.after = after
         self.of = of  # the cluster of a node: filled in here
         self.index = {node: i for i, node in enumerate(nodes)}
+        self.reads: list[int] = []  # bits of what each node reads
         self.ancestors: list[int] = []  # bits of what each node depends on
         self.clusters: dict[Cluster, None] = {}  # in the order of their last members
 
     def fuse(self) -> None:
+        index, of = self.index, self.of
         for i, node in enumerate(self.nodes):
-            reads = [v.node for v in node.operands if v.node is not None and v.node in self.index]
+            reads = [v.node for v in node.operands if v.node in index]
+            bits = 0
+            for n in reads:
+                bits |= 1 << index[n]
+            self.reads.append(bits)
             before = self.after.get(node)
-            bits = _bits(self.index[n] for n in reads)
-            if before in self.index:
-                bits |= 1 << self.index[before]
+            if before in index:
+                bits |= 1 << index[before]
             self.ancestors.append(self._with_ancestors(bits))
             if _is_member(node):
                 self._join(node, i)
             elif node.op.row.epilogue:
                 self._join_epilogue(node, i)
+            own = of.get(node)
             for n in reads:
-                home = self.of.get(n)
-                if home is not None and home is not self.of.get(node):
+                home = of.get(n)
+                if home is not None and home is not own:
                     home.read = True
         for cluster in self.clusters:
             cluster.nodes.sort(key=self.index.__getitem__)
@@ -162,12 +167,14 @@ class _Window:
             cluster = self._cluster_of(v)
             if cluster is None or cluster is home or cluster.shape != shape:
                 continue
-            if any(u.node in cluster.epilogues for u in node.operands):  # known only when all tiles are done
+            if cluster.epilogues and any(
+                u.node in cluster.epilogues for u in node.operands
+            ):  # known only when all tiles are done
                 continue
             if cluster.inner and inner and cluster.inner != inner:
                 continue
             if home is None:
-                if cluster.read and self._reaches(self._needs(node, cluster.members), cluster.members):
+                if cluster.read and self._reaches(self._needs(i, cluster.members), cluster.members):
                     continue
                 home = cluster
                 inner = home.inner = home.inner or inner
@@ -176,7 +183,7 @@ class _Window:
                 outside = (home.outside | cluster.outside) & ~members
                 crossing = home.outside & cluster.members or cluster.outside & home.members
                 needs = self._with_ancestors(outside) if crossing else home.needs | cluster.needs
-                if self._reaches(needs | self._needs(node, members), members):
+                if self._reaches(needs | self._needs(i, members), members):
                     continue
                 home = self._merged(home, cluster)
                 home.members, home.outside, home.needs = members, outside, needs
@@ -204,7 +211,7 @@ class _Window:
 
     def _cluster_of(self, v: Value) -> Cluster | None:
         """The cluster in this window that a value comes from."""
-        return self.of.get(v.node) if v.node is not None and v.node in self.index else None
+        return self.of.get(v.node) if v.node in self.index else None
 
     def _merged(self, home: Cluster, cluster: Cluster) -> Cluster:
         """Two clusters as one: the nodes of the smaller one move."""
@@ -221,7 +228,7 @@ class _Window:
         return home
 
     def _enter(self, node: Node, i: int, cluster: Cluster) -> None:
-        outside = self._outside(node, cluster.members)
+        outside = self.reads[i] & ~cluster.members
         cluster.outside |= outside
         cluster.needs |= self._with_ancestors(outside)
         cluster.nodes.append(node)
@@ -232,14 +239,9 @@ class _Window:
         self.clusters.pop(cluster, None)
         self.clusters[cluster] = None
 
-    def _outside(self, node: Node, members: int) -> int:
-        """Bits of the nodes of the window that a node reads and that are no members."""
-        index = self.index
-        return _bits(index[v.node] for v in node.operands if v.node in index) & ~members
-
-    def _needs(self, node: Node, members: int) -> int:
-        """Bits of those, and of all that they depend on."""
-        return self._with_ancestors(self._outside(node, members))
+    def _needs(self, i: int, members: int) -> int:
+        """Bits of what a node reads that are no members, and of all that those depend on."""
+        return self._with_ancestors(self.reads[i] & ~members)
 
     def _with_ancestors(self, bits: int) -> int:
         """Bits of some nodes and of all that they depend on."""
@@ -282,13 +284,6 @@ class _Window:
             if len(rest) == len(pending):
                 return False
             pending = rest
-
-
-def _bits(indices: Iterable[int]) -> int:
-    bits = 0
-    for i in indices:
-        bits |= 1 << i
-    return bits
 
 
 def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) -> list[Node | Cluster]:
