@@ -29,6 +29,7 @@ const CtcLoops* ctc_loops();
 const PhiloxLoops* philox_loops();
 const ProductLoops* product_loops();
 ProductLoops bfloat_product_loops();
+ProductLoops byte_product_loops();
 const FftLoops* fft_loops();
 void fill_casts(CastLoop (&table)[kDtypes][kDtypes]);
 const ResampleLoops* resample_loops();

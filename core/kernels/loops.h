@@ -67,7 +67,7 @@ struct KernelSet {
   const AllSoftmaxLoops* softmax;
   const CtcLoops* ctc;  // of float, of double
   const PhiloxLoops* philox;
-  const ProductLoops* products;   // of float, float16, bfloat16; nullptr: none
+  const ProductLoops* products;   // of float, float16, bfloat16, int8; nullptr: none
   const FftLoops* fft;            // of float, of double
   const ResampleLoops* resample;  // of float, of double
   const SparseLoops* sparse;      // by type; without bool and the 16-bit floats

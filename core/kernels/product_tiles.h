@@ -4,10 +4,14 @@
 //   Element            as it lies in memory
 //   kGroup             elements that one unit of four bytes holds
 //   kInPlace           elements are such units already: operands can be read where they lie
+//   kConverts          the units of a group are wider than the elements
 //   load(x, n)         16 units from the first n elements of x, the others zero
 //   load_rows(...)     16 units of neighbouring columns: of one row, or of kGroup rows
+//   Sum                16 sums
 //   multiply           sums + x * y
-//   store(to, m, x)    sums, rounded to elements
+//   finish(s, f)       sums times a factor
+//   add(s, from, m)    sums and those of memory, of which m are there
+//   store(to, m, s)    as they are; store_narrow: rounded to elements
 //
 // A register tile is 6 rows by 4 vectors of columns: 24 sums, 4 vectors of b, one broadcast unit of a. The
 // panel of b is read from the level-2 cache (4 lines for 24 instructions), the rows of a from where they lie.
@@ -63,8 +67,20 @@ GT_TILE_INLINE __mmask32 first_of_32(int64_t n) {
   for (int j = 0; j < 8; ++j) r[j] = even_lanes(t[j], t[j + 8]), r[j + 8] = odd_lanes(t[j], t[j + 8]);
 }
 
+struct FloatSums {
+  using Sum = __m512;
+  GT_TILE_INLINE static __m512 finish(__m512 sum, float factor) {
+    return _mm512_mul_ps(sum, _mm512_set1_ps(factor));
+  }
+  GT_TILE_INLINE static __m512 add(__m512 sum, const char* from, __mmask16 here) {
+    return _mm512_add_ps(sum, _mm512_maskz_loadu_ps(here, from));
+  }
+  GT_TILE_INLINE static void store(char* to, __mmask16 here, __m512 x) { _mm512_mask_storeu_ps(to, here, x); }
+};
+
 template <class F> struct Products {
   using Element = typename F::Element;
+  using Sum = typename F::Sum;
   static constexpr int64_t kUnit = 4, kGroup = F::kGroup;
 
   static int64_t groups(int64_t k) { return (k + kGroup - 1) / kGroup; }
@@ -125,9 +141,10 @@ template <class F> struct Products {
     int64_t row, group;  // bytes
     const char* b;       // unit l of column j is at b + l * b_row + 4 * j
     int64_t b_row;
+    int64_t b_ld, k, columns;  // of b as it lies, where it is put in order on the way
     int64_t groups;
-    const float* from;  // sums so far; nullptr: none
-    int64_t from_step;
+    const char* from;   // sums so far; nullptr: none
+    int64_t from_step;  // sums
     float scale;
     char* to;
     int64_t to_step;  // bytes
@@ -137,12 +154,12 @@ template <class F> struct Products {
 
   // Steps over the sums, or over rows of them, of a tile. Templates instead of loops: an index that is no
   // constant when the compiler decides what lives in registers keeps the sums in memory.
-  template <int R, int V, int I = 0> GT_TILE_INLINE static void clear(__m512 (&sum)[R][V]) {
-    sum[I / V][I % V] = _mm512_setzero_ps();
+  template <int R, int V, int I = 0> GT_TILE_INLINE static void clear(Sum (&sum)[R][V]) {
+    sum[I / V][I % V] = Sum{};
     if constexpr (I + 1 < R * V) clear<R, V, I + 1>(sum);
   }
   template <int R, int V, int I = 0>
-  GT_TILE_INLINE static void add(__m512 (&sum)[R][V], const char* a, int64_t row, const Units (&y)[V]) {
+  GT_TILE_INLINE static void add(Sum (&sum)[R][V], const char* a, int64_t row, const Units (&y)[V]) {
     constexpr int i = I / V, j = I % V;
     int x;
     __builtin_memcpy(&x, a + i * row, 4);
@@ -150,51 +167,61 @@ template <class F> struct Products {
     if constexpr (I + 1 < R * V) add<R, V, I + 1>(sum, a, row, y);
   }
   template <int R, int V, int I = 0>
-  GT_TILE_INLINE static void finish(const TileCall& t, const __m512 (&sum)[R][V]) {
+  GT_TILE_INLINE static void finish(const TileCall& t, const Sum (&sum)[R][V]) {
     constexpr int i = I / V, j = I % V;
     const __mmask16 here = j == V - 1 ? t.last : __mmask16(~0);
-    __m512 s = _mm512_mul_ps(sum[i][j], _mm512_set1_ps(t.scale));
-    if (t.from) s = _mm512_add_ps(s, _mm512_maskz_loadu_ps(here, t.from + i * t.from_step + 16 * j));
+    Sum s = F::finish(sum[i][j], t.scale);
+    if (t.from) s = F::add(s, t.from + kUnit * (i * t.from_step + 16 * j), here);
     char* to = t.to + i * t.to_step;
     if (t.wide)
-      _mm512_mask_storeu_ps(to + 64 * j, here, s);
+      F::store(to + 64 * j, here, s);
     else
-      F::store(to + 16 * j * int64_t(sizeof(Element)), here, s);
+      F::store_narrow(to + 16 * j * int64_t(sizeof(Element)), here, s);
     if constexpr (I + 1 < R * V) finish<R, V, I + 1>(t, sum);
   }
 
-  template <int R, int V> GT_TILE_TARGET static void tile(const TileCall& t) {
-    __m512 sum[R][V];
+  // `kPacked`: b lies in a panel, or as a panel would; else it is put in order on the way, for a single tile.
+  template <int R, int V, bool kPacked> GT_TILE_TARGET static void tile(const TileCall& t) {
+    Sum sum[R][V];
     clear(sum);
     const char *a = t.a, *b = t.b;
     const int64_t row = t.row, group = t.group, b_row = t.b_row, groups = t.groups;
     const __mmask16 last = t.last;
     for (int64_t l = 0; l < groups; ++l, a += group, b += b_row) {
       Units y[V];
-      for (int j = 0; j < V - 1; ++j) y[j] = (Units)_mm512_loadu_si512(b + 64 * j);
-      y[V - 1] = (Units)_mm512_maskz_loadu_epi32(last, b + 64 * (V - 1));
+      if constexpr (kPacked) {
+        for (int j = 0; j < V - 1; ++j) y[j] = (Units)_mm512_loadu_si512(b + 64 * j);
+        y[V - 1] = (Units)_mm512_maskz_loadu_epi32(last, b + 64 * (V - 1));
+      } else {
+        const Element* x = reinterpret_cast<const Element*>(b);
+        for (int j = 0; j < V; ++j)
+          y[j] = F::load_rows(x + 16 * j, t.b_ld, t.k - l * kGroup, t.columns - 16 * j);
+      }
       add(sum, a, row, y);
     }
     finish(t, sum);
   }
 
   using Tile = void (*)(const TileCall&);
-  template <int R> static constexpr Tile kOfRows[4] = {tile<R, 1>, tile<R, 2>, tile<R, 3>, tile<R, 4>};
-  static constexpr const Tile* kTiles[kPanelRows] = {kOfRows<1>, kOfRows<2>, kOfRows<3>,
-                                                     kOfRows<4>, kOfRows<5>, kOfRows<6>};
+  template <int R, bool P>
+  static constexpr Tile kOfRows[4] = {tile<R, 1, P>, tile<R, 2, P>, tile<R, 3, P>, tile<R, 4, P>};
+  template <bool P>
+  static constexpr const Tile* kTiles[kPanelRows] = {kOfRows<1, P>, kOfRows<2, P>, kOfRows<3, P>,
+                                                     kOfRows<4, P>, kOfRows<5, P>, kOfRows<6, P>};
 
   // ---- rows ----
 
   // How the rows of a product are computed, and what it needs on the way: a block of a that cannot be read in
   // place, a block of a panel, sums that wait for more terms.
   struct Plan {
-    bool copies_a, packs_b, keeps;
+    bool copies_a, packs_b, direct, keeps;
     int64_t a_width, copied, panel, sum_step, sums;  // bytes; sum_step: elements
     explicit Plan(const ProductRows& p) {
       const int64_t depth = p.b.k < kBlockDepth ? p.b.k : kBlockDepth, units = groups(depth);
       copies_a = F::kInPlace ? p.transposed && p.b.columns > kPanel
-                             : p.transposed || kGroup == 1 || p.b.k % kGroup != 0;
-      packs_b = !p.panels && !(F::kInPlace && !p.b.transposed);
+                             : p.transposed || F::kConverts || p.b.k % kGroup != 0;
+      direct = !F::kInPlace && !p.panels && !p.b.transposed && p.rows <= kPanelRows;
+      packs_b = !p.panels && !direct && !(F::kInPlace && !p.b.transposed);
       keeps = p.b.k > kBlockDepth && !p.wide;
       a_width = p.transposed ? panel_width(p.rows) : panel_width(units);
       copied = copies_a ? kUnit * a_width * (p.transposed ? units : p.rows) : 0;
@@ -212,7 +239,7 @@ template <class F> struct Products {
     const Element *a = static_cast<const Element*>(p.a), *b = static_cast<const Element*>(p.b.b);
     const Plan plan(p);
     char *copied = static_cast<char*>(p.room), *packed = copied + plan.copied;
-    float* sums = reinterpret_cast<float*>(packed + plan.panel);
+    char* sums = packed + plan.panel;
     const int64_t all = p.b.columns, size = p.wide ? 4 : int64_t(sizeof(Element));
     TileCall t;
     t.scale = p.scale;
@@ -242,7 +269,8 @@ template <class F> struct Products {
           pack(packed, {at, p.b.ld, p.b.transposed, depth, columns});
           t.b = packed;
         } else {
-          t.b = reinterpret_cast<const char*>(at), t.b_row = kUnit * p.b.ld;
+          t.b = reinterpret_cast<const char*>(at), t.b_row = kGroup * int64_t(sizeof(Element)) * p.b.ld;
+          t.b_ld = p.b.ld, t.k = depth, t.columns = columns;
         }
         t.last = __mmask16(0xffffu >> (width - columns));
         // Tiles as even as can be: one of few rows takes nearly as long as a full one.
@@ -251,14 +279,18 @@ template <class F> struct Products {
           count = (p.rows - i + tiles - 1) / tiles;
           t.a = block + i * t.row;
           char* c = static_cast<char*>(p.c) + (i * p.ldc + j) * size;
-          float* kept = sums + i * plan.sum_step + j;
+          char* kept = sums + kUnit * (i * plan.sum_step + j);
           const bool done = last || !plan.keeps;
-          t.to = done ? c : reinterpret_cast<char*>(kept);
+          t.to = done ? c : kept;
           t.to_step = done ? p.ldc * size : 4 * plan.sum_step;
           t.wide = p.wide || !done;
-          t.from = first && !p.add ? nullptr : plan.keeps ? kept : reinterpret_cast<const float*>(c);
+          t.from = first && !p.add ? nullptr : plan.keeps ? kept : c;
           t.from_step = plan.keeps ? plan.sum_step : p.ldc;
-          kTiles[count - 1][width / kPanelVector - 1](t);
+          const int64_t v = width / kPanelVector - 1;
+          if constexpr (F::kInPlace)
+            kTiles<true>[count - 1][v](t);
+          else
+            (plan.direct ? kTiles<false> : kTiles<true>)[count - 1][v](t);
         }
       }
     }

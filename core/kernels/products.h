@@ -1,12 +1,13 @@
-// Products of matrices of float and of 16-bit floats, for processors with AVX-512: what core/ops asks of the
-// kernels.
+// Products of matrices of float, 16-bit floats and int8, for processors with AVX-512: what core/ops asks of
+// the kernels.
 #pragma once
 #include <cstdint>
 
 namespace gt {
 
 // A panel holds up to kPanel columns of b, rounded up to whole vectors, as the instructions want them:
-// [groups of rows][columns][group], where a group is a pair of bfloat16 or one float. What b does not have is
+// [groups of rows][columns][group], where a group is one float, or a pair of bfloat16
+// or of int16. What b does not have is
 // zero.
 constexpr int64_t kPanel = 64, kPanelVector = 16, kPanelRows = 6;
 constexpr int64_t panel_width(int64_t columns) {
@@ -21,7 +22,8 @@ struct PanelSource {
   int64_t columns;  // of a panel
 };
 
-// Rows of c: c[i][j] = scale * sum of a[i][l] * b[l][j] over l, in float: the terms of a block of depth in
+// Rows of c: c[i][j] = scale * sum of a[i][l] * b[l][j] over l, in float (of int8: in
+// int32, without a scale): the terms of a block of depth in
 // their order, then the sums of the blocks in theirs. Which blocks there are depends on k only.
 struct ProductRows {
   const void* a;  // of the first row
@@ -32,7 +34,7 @@ struct ProductRows {
   const void* const* panels;  // of b, one for every kPanel columns; nullptr: packed on the way, where needed
   void* c;                    // of the first row
   int64_t ldc;
-  bool wide;             // c is float, else as a and b
+  bool wide;             // c has sums, else elements as a and b
   float scale = 1;       // of the sums
   bool add = false;      // to what c has; it is float then
   void* room = nullptr;  // of as many bytes as `room` says

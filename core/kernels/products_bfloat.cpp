@@ -11,9 +11,10 @@
 namespace gt {
 namespace {
 
-struct Bfloat {
+struct Bfloat : FloatSums {
   using Element = uint16_t;
   static constexpr int kGroup = 2;
+  static constexpr bool kConverts = false;
   static constexpr bool kInPlace = false;
   GT_TILE_INLINE static Units load(const uint16_t* x, int64_t n) {
     return (Units)_mm512_maskz_loadu_epi16(first_of_32(n), x);
@@ -31,7 +32,7 @@ struct Bfloat {
   GT_TILE_INLINE static __m512 multiply(__m512 sum, Units x, Units y) {
     return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
   }
-  GT_TILE_INLINE static void store(char* to, __mmask16 here, __m512 x) {
+  GT_TILE_INLINE static void store_narrow(char* to, __mmask16 here, __m512 x) {
     _mm256_mask_storeu_epi16(to, here, (__m256i)_mm512_cvtneps_pbh(x));
   }
 };

@@ -108,10 +108,11 @@ template <class T> void call(const Product<T>& p) {
 // Work in flops, with products that wait for memory or have no library counted higher.
 template <class T> double work(const Product<T>& p) {
   double flops = 2.0 * double(p.m) * double(p.n) * double(p.k);
-  if (has_panels<T> && by_panels(p)) return flops / (std::is_same_v<T, bfloat> ? 2 : 1);
+  if (has_panels<T> && by_panels(p))
+    return flops / (std::is_same_v<T, bfloat> || std::is_same_v<T, octet> ? 2 : 1);
   if (!is_blas<T>) return flops * 32;
-  return flops * (p.m == 1 || p.n == 1 ? 8 : 1) * (is_complex(DtypeOf<T>::value) ? 4 : 1) *
-         (sizeof(T) / (is_complex(DtypeOf<T>::value) ? 8 : 4));
+  constexpr bool kComplex = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
+  return flops * (p.m == 1 || p.n == 1 ? 8 : 1) * (kComplex ? 4 : 1) * (sizeof(T) / (kComplex ? 8 : 4));
 }
 
 // Small result, long sum (the gradient of a weight over a large batch): parts of the sum.
@@ -240,7 +241,8 @@ struct Batch {
 template <class T> void run_typed(const Tensor& a, const Tensor& b, Tensor& out, bool ta, bool tb) {
   int64_t m = out.shape[out.shape.rank - 2], n = out.shape[out.shape.rank - 1],
           k = a.shape[a.shape.rank - (ta ? 2 : 1)];
-  Product<T> p{a.as<T>(), b.as<T>(), out.as<T>(), m, n, k, ta ? m : k, tb ? k : n, n, ta, tb};
+  Product<T> p{a.as<T>(), b.as<T>(), out.as<typename Product<T>::C>(), m, n, k, ta ? m : k, tb ? k : n, n,
+               ta,        tb};
   int64_t batch = out.numel / (m * n);
   if (batch == 1) return run_product(p);
   if (b.numel == n * k && !ta) {  // one matrix on the right: the batch is more rows
@@ -292,7 +294,27 @@ void run_matmul(const Call& c, Outs& outs) {
   });
 }
 
+// ---- matmul_int8(a, b; transpose_a, transpose_b): the same of int8, to int32 ----
+void infer_matmul_int8(const Call& c, Outs& outs) {
+  want_dtype(c[0], set_of(Dtype::I8), "matmul_int8");
+  infer_matmul(c, outs);
+  outs[0].dtype = Dtype::I32;
+}
+
+void run_matmul_int8(const Call& c, Outs& outs) {
+  const Tensor &a = c[0], &b = c[1];
+  Tensor& out = outs[0];
+  bool ta = c.integer(0), tb = c.integer(1);
+  if (out.numel == 0) return;
+  if (a.numel == 0) return zero(out.data, out.nbytes());
+  if (multiplies_panels<octet>()) return run_typed<octet>(a, b, out, ta, tb);
+  Tensor x = empty(Dtype::I32, a.shape), y = empty(Dtype::I32, b.shape);
+  run_cast(a, x), run_cast(b, y);
+  run_typed<int32_t>(x, y, out, ta, tb);
+}
+
 GT_OP("matmul", {infer_matmul, run_matmul, true, 2.0});
+GT_OP("matmul_int8", {infer_matmul_int8, run_matmul_int8, true, 1.0});
 
 }  // namespace
 }  // namespace gt

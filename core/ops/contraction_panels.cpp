@@ -15,7 +15,10 @@ namespace {
 int64_t up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 template <class T> const ProductLoops& loops() {
-  return kernels().products[std::is_same_v<T, float> ? 0 : std::is_same_v<T, half> ? 1 : 2];
+  return kernels().products[std::is_same_v<T, float>    ? 0
+                            : std::is_same_v<T, half>   ? 1
+                            : std::is_same_v<T, bfloat> ? 2
+                                                        : 3];
 }
 
 // b in panels, at `places`.
@@ -40,7 +43,7 @@ struct Panels {
 };
 
 template <class T> ProductRows rows_of(const Product<T>& p, const void* const* panels) {
-  return {p.a, p.lda, p.ta, p.m, {p.b, p.ldb, p.tb, p.k, p.n}, panels, p.c, p.ldc, std::is_same_v<T, float>};
+  return {p.a, p.lda, p.ta, p.m, {p.b, p.ldb, p.tb, p.k, p.n}, panels, p.c, p.ldc, sizeof(*p.c) == 4};
 }
 
 template <class T> void run_rows(ProductRows&& r) {
@@ -63,8 +66,9 @@ template <class T> bool run_depth_parts(const Product<T>& p, double total) {
   const int64_t step = up((p.k + parts - 1) / parts, 2);
   parts = (p.k + step - 1) / step;
   const int64_t length = parts * size;
-  Tensor sums = empty(Dtype::F32, Shape(&length, 1));
-  float* part = sums.as<float>();
+  using Sum = std::conditional_t<std::is_same_v<T, octet>, int32_t, float>;
+  Tensor sums = empty(DtypeOf<Sum>::value, Shape(&length, 1));
+  Sum* part = sums.as<Sum>();
   each_chunk(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       ProductRows r = rows_of(p.depth(i * step, std::min(step, p.k - i * step), nullptr), nullptr);
@@ -75,9 +79,9 @@ template <class T> bool run_depth_parts(const Product<T>& p, double total) {
   each_chunk(p.m, std::max<int64_t>(1, (1 << 16) / (p.n * parts)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t j = 0; j < p.n; ++j) {
-        float s = part[i * p.n + j];
+        Sum s = part[i * p.n + j];
         for (int64_t q = 1; q < parts; ++q) s += part[q * size + i * p.n + j];
-        p.c[i * p.ldc + j] = T(s);
+        p.c[i * p.ldc + j] = typename Product<T>::C(s);
       }
   });
   return true;
@@ -149,11 +153,14 @@ template <class T> void run_panels(const Product<T>& p) {
 template bool multiplies_panels<float>();
 template bool multiplies_panels<half>();
 template bool multiplies_panels<bfloat>();
+template bool multiplies_panels<octet>();
 template void run_panels(const Product<float>&);
 template void run_panels(const Product<half>&);
 template void run_panels(const Product<bfloat>&);
+template void run_panels(const Product<octet>&);
 template void run_panels_here(const Product<float>&);
 template void run_panels_here(const Product<half>&);
 template void run_panels_here(const Product<bfloat>&);
+template void run_panels_here(const Product<octet>&);
 
 }  // namespace gt

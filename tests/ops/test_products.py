@@ -1,4 +1,5 @@
-"""Products of float32, float16 and bfloat16: summed in float32 and rounded once, whatever the processor has for them."""
+"""Products of float32, float16 and bfloat16: summed in float32 and rounded once, whatever the processor has for them;
+products of int8 in int32."""
 
 import os
 import subprocess
@@ -164,6 +165,8 @@ rng = np.random.default_rng(6)
 for dtype in (tf.float32, tf.bfloat16, tf.float16):
     a, b = (tf.cast(rng.integers(-8, 9, [40, 40]).astype(np.float32), dtype) for _ in range(2))
     print(tf.cast(a @ b, tf.float32).numpy().tobytes().hex())
+a, b = (rng.integers(-128, 128, [40, 40]).astype(np.int8) for _ in range(2))
+print(tf.matmul(a, b, output_type=tf.int32).numpy().tobytes().hex())
 """
 
 
@@ -180,3 +183,19 @@ def test_every_instruction_set_gives_the_exact_product_of_small_integers():
         )
         outputs.add(run.stdout)
     assert len(outputs) == 1
+
+
+# ---- int8, to int32 ----
+
+
+@pytest.mark.parametrize("m, n, k", SIZES)
+def test_products_of_bytes_are_exact(m, n, k):
+    rng = np.random.default_rng(10)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    expected = a.astype(np.int64) @ b.astype(np.int64)
+    for ta in (False, True):
+        for tb in (False, True):
+            x, y = (a.T if ta else a), (b.T if tb else b)
+            found = tf.matmul(x, y, transpose_a=ta, transpose_b=tb, output_type=tf.int32)
+            assert found.dtype is tf.int32
+            np.testing.assert_array_equal(found, expected)

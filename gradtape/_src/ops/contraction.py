@@ -10,12 +10,13 @@ from math import prod as _prod
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.base.dtypes import as_dtype, int8, int32
 from gradtape._src.base.errors import FailedPreconditionError, InvalidArgumentError
 from gradtape._src.ops import batching, casting, diagonals, movement, rewriting
 from gradtape._src.ops.arithmetic import conjugate
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.samples import call
-from gradtape._src.ops.table import NUMBER, composite, contraction
+from gradtape._src.ops.table import NUMBER, composite, contraction, opaque
 from gradtape._src.tensors.conversion import as_tensor, as_tensors
 
 __all__ = ["cross", "matmul", "matvec", "tensordot", "trace"]
@@ -58,6 +59,9 @@ def _matmul_with_extras(
         if flag and adjoint:
             raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True.")
     if output_type is not None:
+        a, b = as_tensors(a, b)
+        if a.dtype is b.dtype is int8 and as_dtype(output_type) is int32:
+            return products_of_bytes(a, b, transpose_a or adjoint_a, transpose_b or adjoint_b)
         a, b = casting.cast(a, output_type), casting.cast(b, output_type)
     if adjoint_a:
         a, transpose_a = conjugate(as_tensor(a, b)), True
@@ -102,6 +106,19 @@ Args:
   adjoint_a, adjoint_b: take the conjugate transpose of each matrix first.
   output_type: the type of the result, if it is to be another.
 """,
+)  # fmt: skip
+
+
+products_of_bytes = opaque(
+    "matmul_int8", 1 << int8._code, "a b transpose_a:Bool=False transpose_b:Bool=False", rule=None,
+    xla="contraction.matmul_int8",
+    numpy=lambda a, b, **attrs: _numpy_matmul(a.astype(np.int32), b.astype(np.int32), **attrs),
+    samples=[
+        call((2, 3), (3, 4)), call((70, 33), (33, 65)), call((3, 2), (4, 3), transpose_a=True, transpose_b=True),
+        call((5, 2, 3), (5, 3, 4)), call((5, 2, 3), (3, 4)), call((0, 3), (3, 4)), call((2, 0), (0, 4)),
+    ],
+    bad=[(call((2, 3), (2, 3)), *_SIZES)],
+    doc="`matmul(a, b, output_type=tf.int32)` of int8: products of bytes do not fit into bytes.",
 )  # fmt: skip
 
 

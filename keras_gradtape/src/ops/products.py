@@ -51,6 +51,8 @@ def matmul(x1: Any, x2: Any) -> Any:
         x2 = convert_to_tensor(x2)
     if type(x1) is Tensor and x1.dtype is x2.dtype and x1.dtype.is_floating:
         return _matmul(x1, x2)
+    if type(x1) is Tensor and x1.dtype is x2.dtype is tf.int8 and x1.ndim > 1 and x2.ndim > 1:
+        return tf.matmul(x1, x2, output_type=tf.int32)  # quantized layers: no copies of the kernel
     return _product(_matmul, x1, x2)
 
 

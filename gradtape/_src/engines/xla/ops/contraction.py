@@ -11,3 +11,8 @@ def matmul(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
     a = jnp.swapaxes(a, -1, -2) if transpose_a else a
     b = jnp.swapaxes(b, -1, -2) if transpose_b else b
     return jnp.matmul(a, b)
+
+
+def matmul_int8(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
+    """`a @ b` of int8, added up in int32."""
+    return matmul(a.astype(jnp.int32), b.astype(jnp.int32), transpose_a, transpose_b)
