@@ -1,6 +1,7 @@
 """tf.io: files, image files, records, examples, CSV, serialised tensors, gfile."""
 
 import gzip
+import io
 import os
 import zlib
 
@@ -136,23 +137,68 @@ def test_png_comes_back(channels, dtype):
     np.testing.assert_array_equal(narrow, x if dtype == "uint8" else x >> 8)
 
 
-def test_png_filters():
-    """Rows of a 16-bit file that are predicted from their neighbours, in each of the five ways."""
-    pixels = np.random.default_rng(0).integers(0, 65536, (5, 4, 3)).astype(np.uint16)
-    raw = pixels.astype(">u2").view(np.uint8).reshape(5, 4, 6).astype(int)
+def _paeth(left, up, corner):
+    """The nearest to left + up - corner, by the words of the PNG specification."""
+    guess = left + up - corner
+    near = [abs(guess - x) for x in (left, up, corner)]
+    first = (near[0] <= near[1]) & (near[0] <= near[2])
+    return np.where(first, left, np.where(near[1] <= near[2], up, corner))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_png_filters(channels, dtype):
+    """Rows that are predicted from their neighbours, in each of the five ways, after rows of each of them."""
+    pixels = np.random.default_rng(0).integers(0, np.iinfo(dtype).max + 1, (25, 7, channels)).astype(dtype)
+    step = channels * pixels.itemsize
+    raw = pixels.astype(pixels.dtype.newbyteorder(">")).view(np.uint8).reshape(25, 7, step).astype(int)
     lines = []
-    for y in range(5):
-        left = np.concatenate([np.zeros((1, 6), int), raw[y, :-1]])
-        up = raw[y - 1] if y else np.zeros((4, 6), int)
-        corner = np.concatenate([np.zeros((1, 6), int), up[:-1]])
-        guess = [0, left, up, (left + up) // 2, png._paeth(left, up, corner)][y]
-        lines.append(bytes([y]) + (raw[y] - guess).astype(np.uint8).tobytes())
+    for y in range(25):
+        kind = (y + y // 5) % 5
+        left = np.concatenate([np.zeros((1, step), int), raw[y, :-1]])
+        up = raw[y - 1] if y else np.zeros((7, step), int)
+        corner = np.concatenate([np.zeros((1, step), int), up[:-1]])
+        guess = [0, left, up, (left + up) // 2, _paeth(left, up, corner)][kind]
+        lines.append(bytes([kind]) + (raw[y] - guess).astype(np.uint8).tobytes())
     data = png.encode(pixels)
     start = data.index(b"IDAT") - 4
-    chunk = png._chunk(b"IDAT", zlib.compress(b"".join(lines)))
-    np.testing.assert_array_equal(png.decode_16(data[:start] + chunk), pixels)
-    with pytest.raises(errors.InvalidArgumentError):
-        tf.io.decode_png(data[:-30], dtype=tf.uint16)
+    end = data[data.index(b"IEND") - 4 :]
+
+    def file(lines):
+        packed = zlib.compress(b"".join(lines))  # in two chunks
+        return data[:start] + png._chunk(b"IDAT", packed[:50]) + png._chunk(b"IDAT", packed[50:]) + end
+
+    kind = tf.uint8 if dtype is np.uint8 else tf.uint16
+    np.testing.assert_array_equal(tf.io.decode_png(file(lines), dtype=kind), pixels)
+    whole = file(lines)
+    for damaged in (
+        whole[: start + 70],
+        file(lines[:-1]),
+        file([*lines, b"more"]),
+        file([b"\5" + lines[0][1:], *lines[1:]]),
+        whole[: start + 20] + bytes([whole[start + 20] ^ 1]) + whole[start + 21 :],
+    ):
+        with pytest.raises(errors.InvalidArgumentError, match="Invalid PNG data"):
+            tf.io.decode_png(damaged, dtype=kind)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "P", "1"])
+@pytest.mark.parametrize("extra", ["", "transparent"])
+def test_png_files_are_read_as_pillow_reads_them(mode, extra):
+    Image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(1).integers(0, 256, (11, 9, 4)).astype(np.uint8)
+    image = Image.fromarray(pixels[..., :3] if mode == "P" else pixels).convert(mode)
+    out = io.BytesIO()
+    transparent = {"L": 7, "RGB": (1, 2, 3), "P": 3}.get(mode) if extra == "transparent" else None
+    image.save(out, "PNG", **({} if transparent is None else {"transparency": transparent}))
+    with Image.open(io.BytesIO(out.getvalue())) as read:
+        own = "RGBA" if mode == "P" and transparent is not None else {"1": "L", "P": "RGB"}.get(mode, mode)
+        expected = np.asarray(read.convert(own)).reshape(11, 9, -1)
+    np.testing.assert_array_equal(tf.io.decode_png(out.getvalue()), expected)
+    np.testing.assert_array_equal(
+        tf.io.decode_png(out.getvalue(), channels=3)[..., 0],
+        np.asarray(Image.open(io.BytesIO(out.getvalue())).convert("RGB"))[..., 0],
+    )
 
 
 def test_batches_of_png():

@@ -77,6 +77,7 @@ NB_MODULE(gradtape_core, m) {
   gt::init_data(m.ptr());
   gt::init_records(m.ptr());
   gt::init_boxes(m.ptr());
+  gt::init_images(m.ptr());
   gt::init_device(m.ptr());
   gt::init_program_type(m.ptr());
   gt::init_runner(m.ptr());

@@ -239,6 +239,7 @@ void init_exchange(PyObject* module);
 void init_data(PyObject* module);
 void init_records(PyObject* module);
 void init_boxes(PyObject* module);
+void init_images(PyObject* module);
 
 // Python functions the core calls for what is rare; set once from gradtape/_src/tensors/hooks.py.
 struct Hooks {

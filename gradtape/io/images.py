@@ -1,6 +1,6 @@
 """Reading image files: decode_jpeg, decode_png, decode_image and so on. Writing is in `encoding`.
 
-Pillow does the work; it is imported when it is first needed.
+Pillow does the work, but for plain PNG files (`png`); it is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def _own_mode(image: Any) -> str:
 
 
 def _tensor(pixels: np.ndarray) -> _core.Tensor:
-    return ops.convert_to_tensor(np.ascontiguousarray(pixels))
+    kind = dtypes.uint8 if pixels.dtype == np.uint8 else dtypes.uint16
+    return _core.from_buffer(np.ascontiguousarray(pixels), kind._code)
 
 
 def _want_channels(channels: Any, allowed: tuple[int, ...], op: str) -> int:
@@ -308,6 +309,9 @@ def _decode_any(data: bytes, channels: int, op: str) -> _core.Tensor:
         return _tensor(
             _pixels(pillow().fromarray((_pixels_16(data, 0, op) >> 8).astype(np.uint8)), channels, op)
         )
+    if png.is_png(data) and (own := png.plain_channels(data)) and channels in (0, own):
+        with reading(f"{op}: Invalid PNG data: ", InvalidArgumentError):
+            return png.decode(data)
     image = _open(data, op, ("PNG", "GIF"))
     if image.format == "GIF":
         _want_gif_channels(channels, op)

@@ -1,6 +1,6 @@
-"""PNG files without Pillow: writing them, and reading those with 16 bits a channel.
+"""PNG files without Pillow: writing them, and reading those whose bytes are pixels.
 
-Pillow reads the rest (and faster); it reduces colour images of 16 bits to 8.
+Pillow reads the rest: tables of colours, interlaced files, fewer than 8 bits. It reduces colour images of 16 bits to 8.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
+
+from gradtape import _core
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # by the number of channels
@@ -48,65 +50,50 @@ def header(data: bytes) -> tuple[int, int, int, int, int]:
     return width, height, bits, colour, interlaced
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(_SIGNATURE)
+def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
+    at, view = len(_SIGNATURE), memoryview(data)
     while at + 12 <= len(data):
-        (size,) = struct.unpack(">I", data[at : at + 4])
-        chunk = data[at : at + 12 + size]
-        if _chunk(chunk[4:8], chunk[8:-4]) != chunk:
-            raise ValueError(f"the chunk {chunk[4:8]!r} is cut off, or its checksum does not fit")
-        yield chunk[4:8], chunk[8:-4]
-        at += 12 + size
+        size = int.from_bytes(view[at : at + 4], "big")
+        end = at + 8 + size
+        if zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4], "big") or end + 4 > len(
+            data
+        ):
+            raise ValueError(f"the chunk {data[at + 4 : at + 8]!r} is cut off, or its checksum does not fit")
+        yield data[at + 4 : at + 8], view[at + 8 : end]
+        at = end + 4
 
 
-def decode_16(data: bytes) -> np.ndarray:
-    """The pixels of a file with 16 bits a channel that is not interlaced, as uint16.
+def plain_channels(data: bytes) -> int:
+    """The number of channels of a file whose bytes are pixels: 8 bits, no table of colours, none of them transparent, not
+    interlaced. 0 for others."""
+    _, _, bits, colour, interlaced = header(data)
+    if bits != 8 or interlaced or data.find(b"tRNS", 0, data.find(b"IDAT")) >= 0:
+        return 0
+    return _CHANNELS.get(colour, 0)
+
+
+def decode(data: bytes) -> _core.Tensor:
+    """The bytes of the pixels, uint8 `[height, width, bytes of a pixel]`, of a file without a table of colours that is not
+    interlaced.
 
     Raises:
-      ValueError: if the file is not whole.
+      ValueError: if the file is another, or not whole.
     """
     width, height, bits, colour, interlaced = header(data)
-    if bits != 16 or interlaced or colour not in _CHANNELS:
-        raise ValueError("not a plain PNG file of 16 bits")
-    step = 2 * _CHANNELS[colour]  # bytes of a pixel
+    if bits not in (8, 16) or interlaced or colour not in _CHANNELS:
+        raise ValueError("not a plain PNG file of 8 or 16 bits")
+    step = bits // 8 * _CHANNELS[colour]
     packed = b"".join(part for kind, part in _chunks(data) if kind == b"IDAT")
     size = height * (1 + width * step)
     if not 0 < size <= _MOST_PACKED * len(packed):
         raise ValueError(f"{len(packed)} bytes for {width} x {height} pixels")
     unpack = zlib.decompressobj()
-    lines = np.frombuffer(unpack.decompress(packed, size), np.uint8).reshape(height, 1 + width * step)
+    lines = unpack.decompress(packed, size)
     if not unpack.eof and (unpack.decompress(unpack.unconsumed_tail, 1) or not unpack.eof):
         raise ValueError("its pixels are cut off, or more than its header says")
-    out = np.zeros((height + 1, width + 1, step), np.uint8)  # a row above and a pixel to the left, of zeros
-    for y, line in enumerate(lines, 1):
-        _unfilter(int(line[0]), line[1:].reshape(width, step), out[y], out[y - 1])
-    return np.ascontiguousarray(out[1:, 1:]).view(">u2").astype(np.uint16)
+    return _core.unfiltered(lines, height, width, step)
 
 
-def _unfilter(kind: int, line: np.ndarray, row: np.ndarray, above: np.ndarray) -> None:
-    """Writes a row from its differences to the pixels on the left (1), above (2), or both (3, 4)."""
-    if kind == 0:
-        row[1:] = line
-    elif kind == 1:
-        np.cumsum(line, 0, np.uint8, out=row[1:])
-    elif kind == 2:
-        np.add(line, above[1:], out=row[1:])
-    elif kind in (3, 4):
-        guess = _average if kind == 3 else _paeth
-        for x in range(len(line)):
-            row[x + 1] = line[x] + guess(
-                row[x].astype(int), above[x + 1].astype(int), above[x].astype(int)
-            ).astype(np.uint8)
-    else:
-        raise ValueError(f"PNG file is damaged: filter {kind}")
-
-
-def _average(left: np.ndarray, up: np.ndarray, corner: np.ndarray) -> np.ndarray:
-    return (left + up) // 2
-
-
-def _paeth(left: np.ndarray, up: np.ndarray, corner: np.ndarray) -> np.ndarray:
-    """Which of the three is nearest to left + up - corner; the first of those that are equally near."""
-    to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
-    first = (to_left <= to_up) & (to_left <= to_corner)
-    return np.where(first, left, np.where(to_up <= to_corner, up, corner))
+def decode_16(data: bytes) -> np.ndarray:
+    """The pixels of a file with 16 bits a channel, as uint16; as `decode` otherwise."""
+    return decode(data).numpy().view(">u2").astype(np.uint16)
