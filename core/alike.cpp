@@ -22,6 +22,8 @@ static bool flat(const Cluster& c) {
     if (r.kind != Register::Kind::Scratch && r.broadcast != Broadcast::Full &&
         r.broadcast != Broadcast::Scalar)
       return false;
+  for (const ClusterOp& op : c.ops)
+    if (op.over != ClusterOp::Over::Tile || op.reduces()) return false;
   return true;
 }
 
@@ -116,11 +118,12 @@ class Together {
 
   void compute(int64_t n, bool far) {
     const int64_t ops = int64_t(c_.ops.size());
-    run_operations(c_, at_.data(), n, [&](int64_t o) {
-      if (!far) return;
-      for (const Array& a : inputs_)
-        fetch(at_[a.reg] + n * a.width, n * a.width * o / ops, n * a.width * (o + 1) / ops);
-    });
+    for (int64_t o = 0; o < ops; ++o) {
+      if (far)
+        for (const Array& a : inputs_)
+          fetch(at_[a.reg] + n * a.width, n * a.width * o / ops, n * a.width * (o + 1) / ops);
+      run_operation(c_.ops[size_t(o)], at_.data(), n);
+    }
   }
 
   const Cluster& c_;

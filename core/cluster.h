@@ -1,5 +1,5 @@
-// A cluster: element-wise operations (and reductions after them) that run as one loop over
-// tiles, so that what one of them computes is still in the cache when the next one reads it.
+// A cluster: element-wise operations, and reductions, that run as one loop over tiles, so that what one of
+// them computes is still in the cache when the next one reads it.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@ enum class Broadcast : uint8_t {
   Full,    // outer * inner elements
   Scalar,  // one element
   Row,     // inner elements, the same for every row
-  Column,  // outer elements, each repeated along its row
+  Column,  // outer elements, each repeated along its row; where operations write it: one element a row
 };
 
 // A place operations read from or write to while they work on a tile.
@@ -24,23 +24,35 @@ struct Register {
   uint32_t index = 0;  // Input, Output: which operand or result; Scratch: which tile buffer
 };
 
+// Mean and sum of squared distances from it.
+using MomentsLoop = void (*)(const void* x, int64_t n, double* mean, double* squares);
+
+// The sum of x * y.
+using ProductLoop = void (*)(const void* x, const void* y, int64_t n, double* sum);
+
 struct ClusterOp {
-  Loop loop = nullptr;      // either an element-wise loop
-  CastLoop cast = nullptr;  // or a conversion
-  uint16_t out = 0;
+  // What a call of the loop goes over. Where a tile has several rows, operands with one element a row are
+  // written out first (Spread), or rows are long enough for a call each (EachRow).
+  enum class Over : uint8_t { Tile, EachRow, Column, Spread } over = Over::Tile;
+  Loop loop = nullptr;            // either an element-wise loop
+  CastLoop cast = nullptr;        // or a conversion
+  ReduceLoop reduce = nullptr;    // or a reduction of each row to an element of a column
+  ProductLoop product = nullptr;  // or of the product of two
+  MomentsLoop moments = nullptr;  // or to elements of two columns
+  uint16_t out = 0, second = 0;   // second: of moments
   uint16_t in[4] = {};
   uint8_t step[4] = {};
   uint8_t arity = 0;
+  bool reduces() const { return reduce || product || moments; }
 };
 
-// A reduction of a register at the end of each tile.
+// A reduction of a register over all elements, or over rows, which is known when all tiles are done.
 struct Epilogue {
-  enum class Over : uint8_t { All, Rows, Columns } over;  // Rows: -> [inner]; Columns: -> [outer]
-  ReduceLoop loop, again;                                 // of the register, and of results of `loop`
-  CastLoop narrow;  // from a result of `loop` to what leaves the cluster; nullptr: they are of one type
+  enum class Over : uint8_t { All, Rows } over;  // Rows: -> [inner]
+  ReduceLoop loop;                               // of the register, and of results
   uint16_t in;
-  uint32_t out;             // which result
-  uint8_t in_width, width;  // bytes an element: of the register, of a result of `loop`
+  uint32_t out;   // which result
+  uint8_t width;  // bytes an element
 };
 
 struct Cluster {
@@ -55,13 +67,18 @@ struct Cluster {
   // How the space is cut; depends on the shape only.
   int64_t tile_rows = 1;     // rows in a tile, when a tile holds whole rows
   int64_t tile_columns = 0;  // elements in a tile, when a tile is a chunk of a row (or of the flat space)
-  void choose_tiles();       // call once, when everything above is set
+  int64_t piece = 0;         // elements of a long row that go through several operations in a row
+  void choose_tiles();       // call once, when everything above is set and checked
   int64_t tiles() const;
 
   void run(const char* const* inputs, char* const* outputs) const;
   // Whether it is one tile of few elements, read and written where they are: running it is one call of each
   // operation.
   bool is_short() const;
+
+ private:
+  void spread_columns();
+  void write_out_columns();
 };
 
 constexpr int64_t kShortElements = 256;  // beside more of them what a call costs is little
@@ -86,20 +103,12 @@ inline void fetch(const char* at, int64_t begin, int64_t end) {
 #endif
 }
 
-// All operations over `n` elements of each register, which are `at` their places. `before(o)` is called
-// before number o.
-template <class F> void run_operations(const Cluster& c, char* const* at, int64_t n, F&& before) {
-  for (size_t o = 0; o < c.ops.size(); ++o) {
-    const ClusterOp& op = c.ops[o];
-    before(int64_t(o));
-    if (op.cast) {
-      op.cast(at[op.out], at[op.in[0]], n);
-      continue;
-    }
-    const void* in[4];
-    for (int k = 0; k < op.arity; ++k) in[k] = at[op.in[k]];
-    op.loop(at[op.out], in, op.step, n);
-  }
+// An element-wise operation over `n` elements of each register, which are `at` their places.
+inline void run_operation(const ClusterOp& op, char* const* at, int64_t n) {
+  if (op.cast) return op.cast(at[op.out], at[op.in[0]], n);
+  const void* in[4];
+  for (int k = 0; k < op.arity; ++k) in[k] = at[op.in[k]];
+  op.loop(at[op.out], in, op.step, n);
 }
 
 // Whether two clusters do the same to arrays of different lengths, one element after the other: they

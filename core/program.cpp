@@ -213,6 +213,7 @@ constexpr int64_t kLongElements = 1 << 17;
 
 void Program::finish() {
   check();
+  for (Cluster& c : clusters) c.choose_tiles();
   alike.assign(steps.size(), 0);
   std::vector<size_t> made(values.size(), steps.size());
   for (size_t s = 0; s < steps.size();) {

@@ -111,13 +111,35 @@ class Checker {
       if (x.numel != spans(r.broadcast) || dtype_size(x.dtype) != r.width)
         wrong("an operand of a cluster has another size");
     }
+    for (const ClusterOp& op : c.ops) check_operation(c, op);
     for (const Epilogue& t : c.epilogues) {
       if (t.out >= step.out.size()) wrong("a cluster has no such result");
       const Tensor& y = p_.values[step.out[t.out]].form;
-      const int64_t n = t.over == Epilogue::Over::All    ? 1
-                        : t.over == Epilogue::Over::Rows ? c.inner
-                                                         : c.outer;
-      if (y.numel != n || dtype_size(y.dtype) != t.width) wrong("a reduction of a cluster has another size");
+      const int64_t n = t.over == Epilogue::Over::All ? 1 : c.inner;
+      const Register& x = c.registers[t.in];
+      if (y.numel != n || dtype_size(y.dtype) != t.width || x.width != t.width)
+        wrong("a reduction of a cluster has another size");
+      if (x.broadcast != Broadcast::Full && c.outer * c.inner != 1)
+        wrong("a cluster reduces what is not a tile");
+    }
+  }
+
+  // Whole tiles are computed of anything, elements of columns of such and of single ones.
+  void check_operation(const Cluster& c, const ClusterOp& op) {
+    auto kind = [&](uint16_t r) { return c.registers[r].broadcast; };
+    const bool column = op.reduces() || op.over == ClusterOp::Over::Column;
+    const uint16_t second = op.moments ? op.second : op.out;
+    if (kind(op.out) != (column ? Broadcast::Column : Broadcast::Full) || kind(second) != kind(op.out) ||
+        c.registers[op.out].kind == Register::Kind::Input ||
+        c.registers[second].kind == Register::Kind::Input)
+      wrong("a cluster writes to no tile and no column");
+    for (int k = 0; k < op.arity; ++k) {
+      const Broadcast x = kind(op.in[k]);
+      const bool fits = op.reduces() ? x == Broadcast::Full || (op.product && x == Broadcast::Row)
+                        : op.cast    ? x == kind(op.out) || c.outer * c.inner == 1
+                        : column     ? x == Broadcast::Column || x == Broadcast::Scalar
+                                     : true;
+      if (!fits) wrong("an operation of a cluster reads another shape");
     }
   }
 

@@ -102,7 +102,7 @@ def checks_of(row: Row) -> list[str]:
         skip |= {"linear", "pattern"}
     if row.simplify is None:
         skip.add("simplify")
-    if not (row.epilogue or row.first or row.second or row.alias):
+    if not (row.each_row or row.first or row.second or row.alias):
         skip.add("programs")
     if not row.in_place:
         skip.add("in_place")

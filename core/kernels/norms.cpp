@@ -13,6 +13,17 @@ constexpr int64_t kChunk = 4096;
 constexpr int64_t kRowsOfChunk = 64;  // of columns
 constexpr int kTile = 256;            // columns that are summed at a time
 
+// The first two sums of W lanes, added up in halves. In registers all the way: W is a constant.
+template <int W, class T> [[gnu::always_inline]] inline double fold(T* acc) {
+  if constexpr (W > 2) {
+#pragma omp simd
+    for (int j = 0; j < W / 2; ++j) acc[j] += acc[j + W / 2];
+    return fold<W / 2>(acc);
+  } else {
+    return double(acc[0]) + double(acc[1]);
+  }
+}
+
 // The sum of f(i) for i < n.
 template <class T, class F> [[gnu::always_inline]] inline double sum_of(int64_t n, F f) {
   constexpr int lanes = 256 / sizeof(T);
@@ -25,11 +36,7 @@ template <class T, class F> [[gnu::always_inline]] inline double sum_of(int64_t 
 #pragma omp simd
       for (int j = 0; j < lanes; ++j) acc[j] += f(i + j);
     }
-    for (int w = lanes / 2; w > 1; w /= 2) {
-#pragma omp simd
-      for (int j = 0; j < w; ++j) acc[j] += acc[j + w];
-    }
-    total += double(acc[0]) + double(acc[1]);
+    total += fold<lanes>(acc);
   }
   T rest = 0;
   for (; i < n; ++i) rest += f(i);
@@ -48,11 +55,7 @@ template <class T, class F>
 #pragma omp simd
       for (int j = 0; j < lanes; ++j) f(i + j, a[j], b[j]);
     }
-    for (int w = lanes / 2; w > 1; w /= 2) {
-#pragma omp simd
-      for (int j = 0; j < w; ++j) a[j] += a[j + w], b[j] += b[j + w];
-    }
-    first += double(a[0]) + double(a[1]), second += double(b[0]) + double(b[1]);
+    first += fold<lanes>(a), second += fold<lanes>(b);
   }
   T a = 0, b = 0;
   for (; i < n; ++i) f(i, a, b);
@@ -161,6 +164,10 @@ void column_moments(const void* x_, int64_t rows, int64_t columns, double* mean,
     if (squares[c] < 0) squares[c] = 0;
   }
 }
+template <class T> void row_product(const void* x_, const void* y_, int64_t n, double* sum) {
+  const T *x = static_cast<const T*>(x_), *y = static_cast<const T*>(y_);
+  *sum = sum_of<T>(n, [=](int64_t i) { return x[i] * y[i]; });
+}
 template <class T>
 void row_dots(const void* g_, const void* x_, double mean, int64_t n, double* sum, double* dot) {
   const T *g = static_cast<const T*>(g_), *x = static_cast<const T*>(x_), m = T(mean);
@@ -209,7 +216,7 @@ template <class T> void apply_grad(const ColumnNorm& a) {
 }
 
 template <class T>
-constexpr NormLoops loops{rows<T>,     rows_grad<T>,   row_moments<T>, column_moments<T>,
+constexpr NormLoops loops{rows<T>,     rows_grad<T>,   row_moments<T>, column_moments<T>, row_product<T>,
                           row_dots<T>, column_dots<T>, apply<T>,       apply_grad<T>};
 constexpr NormLoops both[] = {loops<float>, loops<double>};
 

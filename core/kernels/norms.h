@@ -33,6 +33,8 @@ struct NormLoops {
   // Mean and sum of squared distances from it, of one row or of each column.
   void (*row_moments)(const void* x, int64_t n, double* mean, double* squares);
   void (*column_moments)(const void* x, int64_t rows, int64_t columns, double* mean, double* squares);
+  // The sum of x * y.
+  void (*row_product)(const void* x, const void* y, int64_t n, double* sum);
   // The sums of g and of g * (x - mean), of one row or of each column.
   void (*row_dots)(const void* g, const void* x, double mean, int64_t n, double* sum, double* dot);
   void (*column_dots)(const void* g, const void* x, const void* mean, int64_t rows, int64_t columns,

@@ -3,6 +3,7 @@
 #include "device.h"
 #include "program_type.h"
 
+#include "../kernels/norms.h"
 #include "../ops/elementwise.h"
 #include "lending.h"
 
@@ -51,9 +52,32 @@ std::string text(PyObject* o) {
   return s;
 }
 
+// The loop of a reduction whose results have the type of what it reduces, and are reduced as it is.
+ReduceLoop reduction_of(const std::string& name, Dtype t) {
+  const Reduction* r = find_reduction(name);
+  if (!r || !r->loop[int(t)] || r->out[int(t)] != t) fail(Code::Value, "program: there is no such reduction");
+  return r->loop[int(t)];
+}
+template <class F>
+void read_row_reduction(ClusterOp& op, const std::string& name, Dtype t, PyObject* outs, F&& register_of) {
+  const NormLoops* loops = t == Dtype::F32   ? kernels().norms
+                           : t == Dtype::F64 ? kernels().norms + 1
+                                             : nullptr;
+  if (loops && name == "moments") {
+    op.moments = loops->row_moments;
+    op.second = register_of(item(outs, 1));
+  } else if (loops && name == "mul.sum") {
+    op.product = loops->row_product;
+  } else {
+    op.reduce = reduction_of(name, t);
+  }
+  if (op.arity != (op.product ? 2 : 1) || size(outs) != (op.moments ? 2 : 1))
+    fail(Code::Value, "program: a reduction has another number of results");
+}
+
 // (outer, inner, registers, ops, epilogues, scratch)
-//   registers: (kind, broadcast, width, index); ops: (kernel or "cast", dtype, dtype out, out, ins)
-//   epilogues: (reduction, dtype, over, in, out)
+//   registers: (kind, broadcast, width, index); ops: (kernel or "cast", dtype, dtype out, out, ins), or
+//   (reduction of each row, dtype, dtype, [out, ...], ins); epilogues: (reduction, dtype, over, in, out)
 Cluster read_cluster(PyObject* d) {
   Cluster c;
   c.outer = number<int64_t>(item(d, 0), INT64_MAX, "size");
@@ -76,7 +100,10 @@ Cluster read_cluster(PyObject* d) {
     ClusterOp op;
     std::string name = text(item(o, 0));
     Dtype t = dtype_of(item(o, 1));
-    op.out = register_of(item(o, 3));
+    const bool reduces = PyList_Check(item(o, 3));
+    op.out = register_of(reduces ? item(item(o, 3), 0) : item(o, 3));
+    const bool column = c.registers[op.out].broadcast == Broadcast::Column;
+    if (column && !reduces) op.over = ClusterOp::Over::Column;
     each(item(o, 4), [&](PyObject* r) {
       if (op.arity == std::size(op.in)) fail(Code::Value, "program: an operation has too many operands");
       op.in[op.arity] = register_of(r);
@@ -84,41 +111,32 @@ Cluster read_cluster(PyObject* d) {
       bool repeats = reg.kind == Register::Kind::Input && reg.broadcast == Broadcast::Scalar;
       op.step[op.arity++] = !repeats;
     });
-    if (name == "cast") {
+    double each_element = 0.3;
+    if (reduces) {
+      read_row_reduction(op, name, t, item(o, 3), register_of);
+    } else if (name == "cast") {
       op.cast = find_cast(t, dtype_of(item(o, 2)));
       if (!op.cast || op.arity != 1) fail(Code::Value, "program: there is no such cast");
-      cost += 0.3;
     } else {
       const Elementwise* k = find_elementwise(name);
       if (!k || !k->loop[int(t)] || k->arity != op.arity)
         fail(Code::Value, "program: there is no kernel " + name + " of " + std::to_string(op.arity) +
                               " operands for " + dtype_name(t));
       op.loop = k->loop[int(t)];
-      cost += k->cost;
+      each_element = k->cost;
     }
+    cost += column && !reduces ? each_element / double(std::max<int64_t>(c.inner, 1)) : each_element;
     c.ops.push_back(op);
   });
   each(item(d, 4), [&](PyObject* o) {
-    const Reduction* r = find_reduction(text(item(o, 0)));
     Dtype t = dtype_of(item(o, 1));
-    if (!r || !r->loop[int(t)]) fail(Code::Value, "program: there is no such reduction");
-    const Dtype result = r->out[int(t)];
-    c.epilogues.push_back({number<Epilogue::Over>(item(o, 2), 3, "way to reduce"), r->loop[int(t)],
-                           r->loop[int(result)], result == t ? nullptr : find_cast(result, t),
-                           register_of(item(o, 3)), number<uint32_t>(item(o, 4), UINT32_MAX, "result"),
-                           uint8_t(dtype_size(t)), uint8_t(dtype_size(result))});
+    c.epilogues.push_back({number<Epilogue::Over>(item(o, 2), 2, "way to reduce"),
+                           reduction_of(text(item(o, 0)), t), register_of(item(o, 3)),
+                           number<uint32_t>(item(o, 4), UINT32_MAX, "result"), uint8_t(dtype_size(t))});
     cost += 0.2;
   });
   c.scratch = number<uint32_t>(item(d, 5), 1 << 16, "number of buffers");
   c.cost = cost;
-  c.choose_tiles();
-  // A column that is read in chunks is one element per tile.
-  if (c.tile_columns)
-    for (ClusterOp& op : c.ops)
-      for (int k = 0; k < op.arity; ++k) {
-        const Register& reg = c.registers[op.in[k]];
-        if (reg.kind == Register::Kind::Input && reg.broadcast == Broadcast::Column) op.step[k] = 0;
-      }
   return c;
 }
 

@@ -413,7 +413,8 @@ def test_several_epilogues_of_one_cluster(shape, dtype):
 def test_epilogues_are_in_the_cluster(over, inner):
     graph = trace(lambda x: tf.reduce_sum(tf.exp(x) * x, axis=over), *numbers(17, (7, 13)))
     (cluster,) = steps_of(graph)
-    assert len(cluster.epilogues) == 1 and cluster.inner == inner
+    ending = cluster.columns if over == (1,) else cluster.epilogues
+    assert len(ending) == 1 and cluster.inner == inner
 
 
 def _kernels(graph):
@@ -495,6 +496,33 @@ def test_what_reads_a_tail_is_not_in_its_cluster():
         ]
 
     check(f, *numbers(21, (6, 5)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "shape", [*(s for s in SHAPES if len(s) > 1), (3, 8192), (3, 8193), (40, 64), (64, 64)]
+)
+def test_what_reads_a_reduction_of_its_row(shape, dtype):
+    x, scale, other = numbers(27, shape, shape[-1:], shape, dtype=dtype)
+
+    def f(x, scale, other):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        y = (x - mean) * tf.math.rsqrt(variance + 1e-3) * scale
+        top = tf.reduce_max(tf.abs(y), axis=-1, keepdims=True) + 1.0
+        z = tf.exp(y / top) * other
+        total = tf.reduce_sum(z * scale, axis=-1)
+        far = tf.cast(z > tf.reshape(total, top.shape), z.dtype)
+        return [
+            y,
+            total,
+            total * 2.0,
+            far,
+            tf.reduce_sum(far * y, axis=0),
+            tf.reduce_sum(other),
+            z / (top * top),
+        ]
+
+    check(f, x, scale, other, limit=2e-3 if dtype == "float32" else 1e-10)
 
 
 def test_clusters_with_epilogues_become_one():

@@ -41,6 +41,9 @@ class Facts(NamedTuple):
     epilogue: str = ""
     """The native reduction that puts the op together from parts: it can end a cluster of element-wise ops."""
 
+    each_row: str = ""
+    """The native reduction of a row: over rows, the op can be in the middle of a cluster."""
+
     first: str = ""
     second: tuple[str, ...] = ()
     """Names of the op in kernels that run two element-wise ops in one loop (core/kernels/pairs.cpp): as the
@@ -65,6 +68,7 @@ def facts_of(
     simplify: Callable | None = None,
     fuses: bool = False,
     epilogue: str = "",
+    each_row: str = "",
     first: str = "",
     second: str = "",
     in_place: str = "",
@@ -94,4 +98,6 @@ def facts_of(
         fuses, over = True, tuple(places)
     else:
         over = tuple(k for (k,) in sets(in_place))
-    return Facts(groups, pattern, simplify, fuses, epilogue, first, tuple(second.split()), over, alias, xla)
+    return Facts(
+        groups, pattern, simplify, fuses, epilogue, each_row or epilogue, first, tuple(second.split()), over, alias, xla
+    )  # fmt: skip

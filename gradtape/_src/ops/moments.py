@@ -56,7 +56,7 @@ def _np_moments(x, axis=None, keepdims=False):
 
 moments_op = opaque(
     "moments", WIDE, "x axis:Axes=None keepdims:Bool=False", xla="moments.moments",
-    many=True, gaps=True, batch="leading",
+    many=True, gaps=True, batch="leading", each_row="moments",
     rule=_moments_rule, numpy=_np_moments,
     samples=[
         call(()), call((4,)), call((3, 4), axis=[1]), call((3, 4), axis=[0]), call((2, 3, 4), axis=[0, 2], keepdims=True),

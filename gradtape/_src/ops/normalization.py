@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gradtape import _core
@@ -33,9 +35,20 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
     x = as_tensor(x)
     inverse = rsqrt(as_tensor(variance, x) + variance_epsilon)
     if scale is not None:
+        mean, scale = as_tensor(mean, x), as_tensor(scale, x)
+        if mean.dtype == inverse.dtype == scale.dtype == x.dtype and _spreads(inverse.shape, scale.shape):
+            out = (x - mean) * inverse * scale
+            return out if offset is None else out + offset
         inverse = inverse * scale
     shift = -mean * inverse if offset is None else offset - mean * inverse
     return fma(x, as_type(inverse, x.dtype), as_type(shift, x.dtype))
+
+
+def _spreads(x, y):
+    """Whether values of these shapes have a product with more elements than either, as a column and a row do."""
+    if x == y:
+        return False
+    return math.prod(np.broadcast_shapes(tuple(x), tuple(y))) > max(math.prod(x), math.prod(y))
 
 
 @composite("nn.batch_norm_with_global_normalization")

@@ -68,7 +68,7 @@ _BAD_BOOL = (call(bools([True, False])), "InvalidArgumentError", "not defined fo
 
 reduce_sum = reduction(
     "sum", NUMBER, rule=lambda g, x, out, axes, keepdims: _broadcast(g, x, axes, keepdims), xla="jnp.sum",
-    linear="input_tensor", pattern="adds", epilogue="sum", simplify=rewriting.sum_,
+    linear="input_tensor", pattern="adds", epilogue="sum", second="sum", simplify=rewriting.sum_,
     numpy=_reference(np.sum), samples=[*_SOME, *_EMPTY], bad=[*_BAD, _BAD_BOOL],
     names="reduce_sum math.reduce_sum",
     doc="The sum of the elements of `input_tensor` over `axis`; over all axes if that is None.",
@@ -90,7 +90,7 @@ reduce_mean = reduction(
 )  # fmt: skip
 
 sum_squares = reduction(
-    "sum_squares", NUMBER, xla="reduction.sum_squares",
+    "sum_squares", NUMBER, xla="reduction.sum_squares", each_row="sum_squares",
     rule=lambda g, x, out, axes, keepdims: conjugate(x + x) * _keep(g, x, axes, keepdims),
     numpy=lambda x, axis=None, keepdims=False: _reference(np.sum)(x * x, axis, keepdims),
     samples=[*_SOME, *_EMPTY], bad=_BAD, doc="The sum of `x * x` over `axis`, in one pass.",
@@ -106,7 +106,7 @@ def _numpy_sum_to(x, shape):
 sum_to = reduction(
     "sum_to", NUMBER, "x shape:Shape", xla="reduction.sum_to",
     rule=lambda g, x, out, shape: movement.broadcast_to(g, x.shape),
-    linear="x", pattern="adds", epilogue="sum", simplify=rewriting.sum_to,
+    linear="x", pattern="adds", epilogue="sum", second="sum", simplify=rewriting.sum_to,
     batch=batching.sum_to,
     numpy=_numpy_sum_to,
     samples=[

@@ -172,9 +172,27 @@ def to_shape(b, operands, attrs):
 # ---- reductions ---------------------------------------------------------------------------------
 
 
+def _of_less(b, name, x, attrs, shape):
+    """A sum by one of fewer elements: of what is negated (up to the sign of zero), or repeated."""
+    if x.size == 0:
+        return None
+    negated = made_by(x, "neg")
+    if negated:
+        return b.add("neg", b.add(name, negated.operands[0], attrs=attrs))
+    repeated = made_by(x, "broadcast_to")
+    if repeated and repeated.operands[0].size == 1 and x.dtype in WIDE:
+        count = b.constant(x.size // int(np.prod(shape)), x.dtype)
+        one = b.add("mul", b.add("reshape", repeated.operands[0], attrs=((),)), count)
+        return b.add("broadcast_to", one, attrs=(shape,))
+    return None
+
+
 def sum_to(b, operands, attrs):
     (x,) = operands
     shape = tuple(attrs[0])
+    less = _of_less(b, "sum_to", x, attrs, shape)
+    if less is not None:
+        return less
     inner = made_by(x, "reshape")
     if inner and shape:
         # Which leading axes there are does not matter: the sum can end the cluster that computes `before`.
@@ -185,12 +203,12 @@ def sum_to(b, operands, attrs):
 
 
 def sum_(b, operands, attrs):
-    """A sum over axes of length one."""
+    """A sum over axes of length one, or of less."""
     (x,) = operands
     axes, keepdims = attrs
+    shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
     if any(x.shape[a] != 1 for a in axes):
-        return None
-    shape = x.shape if keepdims else tuple(d for i, d in enumerate(x.shape) if i not in axes)
+        return _of_less(b, "sum", x, attrs, shape)
     return b.add("reshape", x, attrs=(shape,))
 
 

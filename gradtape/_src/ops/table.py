@@ -101,6 +101,7 @@ class Row:
     simplify: Callable | None
     fuses: bool
     epilogue: str
+    each_row: str
     first: str
     second: tuple[str, ...]
     in_place: tuple[int, ...]

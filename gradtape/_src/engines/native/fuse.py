@@ -1,8 +1,12 @@
-"""Groups element-wise nodes, and the reductions after them, into clusters.
+"""Groups element-wise nodes and reductions into clusters.
 
 A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
 other never reaches memory. Members have results of one shape; operands have that shape, or
-are broadcast along rows, columns, or both. Reductions of a member can be epilogues of a cluster.
+are broadcast along rows, columns, or both.
+
+Reductions of each row are members, too, and so is what is computed of their results: *columns*, which have one
+element a row. A tile has whole rows then, and the members after a reduction find its result in the tile.
+Reductions over all elements, or over rows, are epilogues: they are known when all tiles are done.
 
 Members may run together if nothing they read from outside waits for one of them. That is read off sets of
 ancestors, kept as bits of an integer, whose total size grows with the square of the number of nodes. So the nodes
@@ -53,6 +57,13 @@ class Cluster:
         self.read = False  # whether a node elsewhere reads a member
         self.inner = 0  # 0: undecided, any split will do
         self.epilogues: set[Node] = set()
+        self.columns: set[Node] = set()  # members with one element a row
+        self.across = 0  # bits of the nodes elsewhere that members read as a row
+
+    def along(self, v: Value) -> bool:
+        """Whether a value has an element for each of a row."""
+        broadcast = broadcast_of(v.shape, self.shape)
+        return v.node not in self.columns and broadcast is not None and broadcast[0] in (FULL, ROW)
 
 
 def fuse(graph: Graph) -> list[Node | Cluster]:
@@ -103,14 +114,14 @@ def _inner_of(node: Node) -> int | None:
     return inner
 
 
-def epilogue_over(node: Node) -> tuple[int, int] | None:
-    """What a reduction sums over, and the row length it needs; None when it cannot be an epilogue."""
+def reduced_over(node: Node) -> tuple[int, int] | None:
+    """What a reduction sums over, and the row length it needs; None when it cannot be in a cluster."""
     (x,) = node.operands
     out = node.results[0]
-    if x.size == 0:
+    if x.dtype not in _WHOLE or x.size == 0:  # integers and halves are reduced in wider types elsewhere
         return None
     if out.size == 1:
-        return OVER_ALL, 0
+        return (OVER_ALL, 0) if node.op.row.epilogue else None
     if node.op.row.attributes[0].kind == "Shape":
         broadcast = broadcast_of(out.shape, x.shape)
     else:
@@ -118,7 +129,15 @@ def epilogue_over(node: Node) -> tuple[int, int] | None:
         broadcast = broadcast_of(tuple(1 if i in axes else d for i, d in enumerate(x.shape)), x.shape)
     if broadcast is None or broadcast[0] == FULL or broadcast[1] > _LONGEST_ROW:
         return None
-    return (OVER_ROWS, broadcast[1]) if broadcast[0] == ROW else (OVER_COLUMNS, broadcast[1])
+    if broadcast[0] == COLUMN:
+        return OVER_COLUMNS, broadcast[1]
+    return (OVER_ROWS, broadcast[1]) if node.op.row.epilogue else None
+
+
+def _reduces(cluster: Cluster, x: Value, over: tuple[int, int]) -> bool:
+    """Whether a reduction of `x`, a member or an operand of a cluster, can be in it."""
+    fits = not (over[1] and cluster.inner and over[1] != cluster.inner)
+    return fits and cluster.shape == x.shape and x.node not in cluster.epilogues
 
 
 class _Window:
@@ -132,6 +151,7 @@ class _Window:
         self.reads: list[int] = []  # bits of what each node reads
         self.ancestors: list[int] = []  # bits of what each node depends on
         self.clusters: dict[Cluster, None] = {}  # in the order of their last members
+        self.readers: dict[Value, Node] = {}  # the last member that reads a value as a whole
 
     def fuse(self) -> None:
         index, of = self.index, self.of
@@ -147,13 +167,18 @@ class _Window:
             self.ancestors.append(self._with_ancestors(bits))
             if _is_member(node):
                 self._join(node, i)
-            elif node.op.row.epilogue:
-                self._join_epilogue(node, i)
+            elif node.op.row.each_row:
+                self._join_reduction(node, i)
+            elif node.op.row.alias:
+                self._join_alias(node, i)
             own = of.get(node)
             for n in reads:
                 home = of.get(n)
                 if home is not None and home is not own:
                     home.read = True
+        for i, node in enumerate(self.nodes):
+            if node.op.row.epilogue and node not in self.of:
+                self._join_late(node, i)
         for cluster in self.clusters:
             cluster.nodes.sort(key=self.index.__getitem__)
 
@@ -165,20 +190,13 @@ class _Window:
         home: Cluster | None = None
         for v in node.operands:
             cluster = self._cluster_of(v)
-            if cluster is None or cluster is home or cluster.shape != shape:
-                continue
-            if cluster.epilogues and any(
-                u.node in cluster.epilogues for u in node.operands
-            ):  # known only when all tiles are done
-                continue
-            if cluster.inner and inner and cluster.inner != inner:
+            if cluster is None or cluster is home or not self._fits(node, v, inner, cluster):
                 continue
             if home is None:
                 if cluster.read and self._reaches(self._needs(i, cluster.members), cluster.members):
                     continue
                 home = cluster
-                inner = home.inner = home.inner or inner
-            elif not self._reads_epilogue(home, cluster) and not self._reads_epilogue(cluster, home):
+            elif self._may_merge(home, cluster):
                 members = home.members | cluster.members
                 outside = (home.outside | cluster.outside) & ~members
                 crossing = home.outside & cluster.members or cluster.outside & home.members
@@ -187,39 +205,99 @@ class _Window:
                     continue
                 home = self._merged(home, cluster)
                 home.members, home.outside, home.needs = members, outside, needs
-                inner = home.inner
         if home is None:
             home = Cluster(shape)
-            home.inner = inner
+        if home.shape == shape:
+            home.inner = home.inner or inner
+        else:
+            home.columns.add(node)
         self._enter(node, i, home)
 
-    def _join_epilogue(self, node: Node, i: int) -> None:
+    def _fits(self, node: Node, v: Value, inner: int, cluster: Cluster) -> bool:
+        """Whether a node that reads `v`, of a cluster, can be in it: with whole tiles, or with one element a row."""
+        shape = node.results[0].shape
+        if cluster.shape != shape and (inner or v.node not in cluster.columns):
+            return False
+        # Epilogues are known only when all tiles are done.
+        if cluster.epilogues and any(u.node in cluster.epilogues for u in node.operands):
+            return False
+        if cluster.shape != shape:
+            return True
+        if cluster.inner and inner and cluster.inner != inner:
+            return False
+        return not cluster.columns or not any(
+            u.node in cluster.columns and broadcast_of(u.shape, shape) != (COLUMN, cluster.inner)
+            for u in node.operands
+        )
+
+    def _may_merge(self, home: Cluster, cluster: Cluster) -> bool:
+        """Whether two clusters can be one, as far as their shapes say, and the reductions that they read."""
+        if self._reads_epilogue(home, cluster) or self._reads_epilogue(cluster, home):
+            return False
+        # A column can be read as a row, too, if there are as many of either.
+        if home.across & cluster.members or cluster.across & home.members:
+            return False
+        if home.shape != cluster.shape:  # one of them has an element a row of the other
+            narrow = min(home, cluster, key=lambda c: prod(c.shape))
+            return not (narrow.inner or narrow.epilogues or narrow.columns)
+        return not (home.inner and cluster.inner and home.inner != cluster.inner)
+
+    def _join_reduction(self, node: Node, i: int) -> None:
         (x,) = node.operands
+        over = reduced_over(node)
+        if over is None:
+            return
+        # With the member that it reduces, or with another that reads the same.
         cluster = self._cluster_of(x)
-        over = epilogue_over(node)
-        if cluster is None or x.node in cluster.epilogues or over is None or cluster.shape != x.shape:
-            return
-        if over[1] and cluster.inner and over[1] != cluster.inner:
-            return
-        if x.dtype not in _WHOLE:  # sums of integers and halves are made in wider types elsewhere
-            return
+        if cluster is None or not _reduces(cluster, x, over):
+            cluster = self._reader_of(x)
+        if cluster is None or not _reduces(cluster, x, over):
+            if over[0] != OVER_COLUMNS:
+                return
+            cluster = Cluster(x.shape)
         cluster.inner = cluster.inner or over[1]
-        if over[0] != OVER_ALL and cluster.inner > _LONGEST_ROW:
-            return
-        cluster.epilogues.add(node)
+        (cluster.columns if over[0] == OVER_COLUMNS else cluster.epilogues).add(node)
         self._enter(node, i, cluster)
+
+    def _join_late(self, node: Node, i: int) -> None:
+        """A reduction that is still alone, with a cluster that came later and reads the same."""
+        (x,) = node.operands
+        over, cluster = reduced_over(node), self._reader_of(x)
+        if over is None or cluster is None or not _reduces(cluster, x, over):
+            return
+        if not self._reaches(cluster.needs, 1 << i):
+            cluster.inner = cluster.inner or over[1]
+            cluster.epilogues.add(node)
+            cluster.nodes.append(node)
+            cluster.members |= 1 << i
+            cluster.above |= 1 << i
+            self.of[node] = cluster
+
+    def _join_alias(self, node: Node, i: int) -> None:
+        """A column in another shape is the same column."""
+        cluster = self._cluster_of(node.operands[0])
+        if cluster is not None and node.operands[0].node in cluster.columns:
+            cluster.columns.add(node)
+            self._enter(node, i, cluster)
 
     def _cluster_of(self, v: Value) -> Cluster | None:
         """The cluster in this window that a value comes from."""
         return self.of.get(v.node) if v.node in self.index else None
 
+    def _reader_of(self, v: Value) -> Cluster | None:
+        """The cluster in this window that read a value last, as a whole."""
+        node = self.readers.get(v)
+        return None if node is None else self.of[node]
+
     def _merged(self, home: Cluster, cluster: Cluster) -> Cluster:
         """Two clusters as one: the nodes of the smaller one move."""
-        if len(home.nodes) < len(cluster.nodes):
+        if (prod(home.shape), len(home.nodes)) < (prod(cluster.shape), len(cluster.nodes)):
             home, cluster = cluster, home
+        home.columns |= cluster.columns if home.shape == cluster.shape else set(cluster.nodes)
         home.inner = home.inner or cluster.inner
         home.nodes += cluster.nodes
         home.epilogues |= cluster.epilogues
+        home.across |= cluster.across
         home.above |= cluster.above
         home.read |= cluster.read
         del self.clusters[cluster]
@@ -231,6 +309,13 @@ class _Window:
         outside = self.reads[i] & ~cluster.members
         cluster.outside |= outside
         cluster.needs |= self._with_ancestors(outside)
+        for v in node.operands:
+            if v.shape == cluster.shape:
+                self.readers[v] = node
+            elif v.node in self.index and node not in cluster.columns:
+                broadcast = broadcast_of(v.shape, cluster.shape)
+                if broadcast is not None and broadcast[0] == ROW:
+                    cluster.across |= 1 << self.index[v.node]
         cluster.nodes.append(node)
         cluster.members |= 1 << i
         cluster.last = i
@@ -314,8 +399,25 @@ def _schedule(graph: Graph, of: dict[Node, Cluster], after: dict[Node, Node]) ->
 
     for node in graph.nodes:
         place(of.get(node, node))
-    # A cluster of one element-wise node without an epilogue is just that node.
-    return [s.nodes[0] if isinstance(s, Cluster) and len(s.nodes) == 1 else s for s in steps]
+    return [part for step in steps for part in (_parts(step) if isinstance(step, Cluster) else [step])]
+
+
+def _parts(cluster: Cluster) -> list[Node | Cluster]:
+    """A cluster in which one node alone goes through whole tiles saves nothing: that node, and the rest of it."""
+    if len(cluster.nodes) == 1:
+        return [*cluster.nodes]
+    if not cluster.columns:
+        return [cluster]
+    size = prod(cluster.shape)
+    wide = [n for n in cluster.nodes if any(v.size == size for v in (*n.operands, *n.results))]
+    if len(wide) > 1:
+        return [cluster]
+    rest = [n for n in cluster.nodes if n is not wide[0]]
+    if sum(not n.op.row.alias for n in rest) < 2:
+        return [wide[0], *rest]
+    after = Cluster(wide[0].results[0].shape)
+    after.nodes = rest
+    return [wide[0], after]
 
 
 def used_outside(steps: list[Node | Cluster], outputs: list[Value]) -> dict[Cluster, list[Value]]:

@@ -96,9 +96,8 @@ class _Order:
         self.writes: dict[Value, int] = {}
         for k, (_, _, _, into, ins) in enumerate(ops):
             self.reads.update((operand[n], k) for n in ins if n in operand)
-            kind, _, _, which = registers[into]
-            if kind == _OUTPUT:
-                self.writes.setdefault(step.results[which], k)
+            if isinstance(into, int) and registers[into][0] == _OUTPUT:  # others are reductions
+                self.writes.setdefault(step.results[registers[into][3]], k)
         self.reads.update((operand[e[3]], inf) for e in epilogues if e[3] in operand)
 
     def reads_before_writing(self, x: Value, out: Value) -> bool:

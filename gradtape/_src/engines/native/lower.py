@@ -14,6 +14,7 @@ from gradtape._src.graph import simplify
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 
 _INPUT, _OUTPUT, _SCRATCH = range(3)
+_REDUCED = ("mul.sum",)  # pairs of an operation and a reduction of rows (core/kernels/norms.cpp)
 
 
 class Step:
@@ -82,7 +83,10 @@ def lowered(
                     Step("op", item.op, list(item.operands), list(item.results), item.attrs, (item,))
                 )
         else:
-            steps.append(_cluster_step(item, leaving[item]))
+            same = _same(item)
+            aliases.update((v, same[v]) for v in leaving[item] if v in same)
+            made = dict.fromkeys(same.get(v, v) for v in leaving[item])
+            steps.append(_cluster_step(item, [v for v in made if v.node in item.nodes]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
     return graph, steps, aliases, over
 
@@ -99,16 +103,25 @@ def _eager(node: Node) -> Callable[..., list]:
     return run
 
 
+def _same(cluster: fuse.Cluster) -> dict[Value, Value]:
+    """The values of a cluster that are others in another shape."""
+    same: dict[Value, Value] = {}
+    for node in cluster.nodes:
+        if node.op.row.alias:
+            same[node.results[0]] = same.get(node.operands[0], node.operands[0])
+    return same
+
+
 def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
     """Assigns registers: operands and results by number, everything else to reused tile buffers."""
-    inside = {r for node in cluster.nodes for r in node.results}
     size = 1
     for d in cluster.shape:
         size *= d
     inner = cluster.inner or size
-    operands: list[Value] = []
+    operands: dict[Value, int] = {}
     registers: list[tuple[int, int, int, int]] = []
-    register: dict[Value, int] = {}
+    register: dict[Value, int] = {}  # of results of members
+    outside: dict[tuple[Value, int], int] = {}  # of operands, by how they are broadcast
     results = {v: i for i, v in enumerate(leaving)}
 
     loops = _loops(cluster, results)
@@ -117,48 +130,67 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
         for v in inputs:
             last_use[v] = i
 
-    def of(v: Value) -> int:
-        if v not in register:
+    def of(v: Value, column: bool) -> int:
+        if v in register:
+            return register[v]
+        if column:
+            kind = fuse.SCALAR if v.size == 1 else fuse.COLUMN
+        else:
             broadcast = fuse.broadcast_of(v.shape, cluster.shape)
             assert broadcast is not None  # fuse made sure of it
-            register[v] = len(registers)
-            registers.append((_INPUT, broadcast[0], SIZES[v.dtype], len(operands)))
-            operands.append(v)
-        return register[v]
-
-    def is_scratch(v: Value) -> bool:
-        return v in inside and registers[register[v]][0] == _SCRATCH
+            kind = broadcast[0]
+        if (v, kind) not in outside:
+            outside[v, kind] = len(registers)
+            registers.append((_INPUT, kind, SIZES[v.dtype], operands.setdefault(v, len(operands))))
+        return outside[v, kind]
 
     # Epilogues come after all other members of a tile, so what they reduce stays where it is.
     reduced = {node.operands[0] for node in cluster.epilogues}
-    free: list[int] = []
+    free: dict[int, list[int]] = {fuse.FULL: [], fuse.COLUMN: []}  # buffers, by what was in them
     scratch = 0
     ops, epilogues = [], []
     for i, (kernel, node, inputs) in enumerate(loops):
-        ins = [of(v) for v in inputs]
-        out = node.results[0]
+        reduces = not node.op.row.fuses
+        column = node in cluster.columns
+        kind = fuse.COLUMN if column else fuse.FULL
+        ins = [of(v, column and not reduces) for v in inputs]
         if node in cluster.epilogues:
-            over = fuse.epilogue_over(node)
+            over = fuse.reduced_over(node)
             assert over is not None
+            out = node.results[0]
             epilogues.append((node.op.row.epilogue, out.dtype, over[0], ins[0], results[out]))
             continue
-        dying = [v for v in dict.fromkeys(inputs) if last_use[v] == i and v not in reduced and is_scratch(v)]
+        dying = {
+            v: registers[register[v]]
+            for v in inputs
+            if v in register
+            and last_use[v] == i
+            and v not in reduced
+            and registers[register[v]][0] == _SCRATCH
+        }
         # A result may take the place of an operand that dies, unless its elements are larger.
-        narrow = [v for v in dying if SIZES[v.dtype] >= SIZES[out.dtype]]
-        free += [registers[register[v]][3] for v in narrow]
-        if out in results:
-            place = (_OUTPUT, fuse.FULL, SIZES[out.dtype], results[out])
-        else:
-            if not free:
-                free.append(scratch)
+        for v, (_, held, width, buffer) in list(dying.items()):
+            if held == kind and not reduces and width >= SIZES[node.results[0].dtype]:
+                free[kind].append(buffer)
+                del dying[v]
+        for out in node.results:
+            register[out] = len(registers)
+            if out in results:
+                registers.append((_OUTPUT, kind, SIZES[out.dtype], results[out]))
+                continue
+            if not free[kind]:
+                free[kind].append(scratch)
                 scratch += 1
-            place = (_SCRATCH, fuse.FULL, SIZES[out.dtype], free.pop())
-        free += [registers[register[v]][3] for v in dying if v not in narrow]
-        register[out] = len(registers)
-        registers.append(place)
-        ops.append((kernel, inputs[-1].dtype, out.dtype, register[out], ins))
+            registers.append((_SCRATCH, kind, SIZES[out.dtype], free[kind].pop()))
+        for _, held, _, buffer in dying.values():
+            free[held].append(buffer)
+        for out in node.results:  # one of two that nobody reads
+            if out not in last_use and out not in results:
+                free[kind].append(registers[register[out]][3])
+        into = [register[out] for out in node.results]
+        ops.append((kernel, inputs[-1].dtype, node.results[0].dtype, into if reduces else into[0], ins))
     description = (size // inner, inner, registers, ops, epilogues, scratch)
-    return Step("cluster", description, operands, leaving, (), tuple(cluster.nodes))
+    return Step("cluster", description, list(operands), leaving, (), tuple(cluster.nodes))
 
 
 def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, Node, tuple[Value, ...]]]:
@@ -166,25 +198,39 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
 
     An operation whose result only the next one reads is computed with it, which saves a pass over the tile.
     """
+    same = _same(cluster)
     uses: dict[Value, int] = {}
     for node in cluster.nodes:
-        for v in node.operands:
-            uses[v] = uses.get(v, 0) + 1
+        if not node.op.row.alias:
+            for v in node.operands:
+                uses[same.get(v, v)] = uses.get(same.get(v, v), 0) + 1
     loops: dict[Node, tuple[str, Node, tuple[Value, ...]]] = {}
     for node in cluster.nodes:
-        loops[node] = (node.op.row.native, node, node.operands)
-        if not node.op.row.second or node.results[0].dtype not in WIDE:
+        if node.op.row.alias:
             continue
-        for side, v in enumerate(node.operands):
+        kernel = node.op.row.native if node.op.row.fuses else node.op.row.each_row
+        given = tuple(same.get(v, v) for v in node.operands)
+        loops[node] = (kernel, node, given)
+        reduces = not node.op.row.fuses
+        if (
+            not node.op.row.second
+            or node.results[0].dtype not in WIDE
+            or (reduces and node not in cluster.columns)
+        ):
+            continue
+        for side, v in enumerate(given):
             before = v.node
-            if before is None or before not in loops:
+            narrow = node in cluster.columns and not reduces
+            if before is None or before not in loops or (before in cluster.columns) != narrow:
                 continue
             name, _, operands = loops[before]
             # A node that is already paired with the one before it cannot start another pair.
             if name == before.op.row.native and before.op.row.first and uses[v] == 1 and v not in leaving:
                 x, y = operands[0], operands[-1]  # both are the operand of a square
                 pair = f"{before.op.row.first}.{node.op.row.second[side]}"
-                loops[node] = (pair, node, (x, y, node.operands[1 - side]))
+                if reduces and (pair not in _REDUCED or not cluster.along(x) or not cluster.along(y)):
+                    continue
+                loops[node] = (pair, node, (x, y) if reduces else (x, y, given[1 - side]))
                 del loops[before]
                 break
     return list(loops.values())
