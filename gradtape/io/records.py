@@ -1,6 +1,6 @@
 """TFRecord files: `read_records`, `TFRecordWriter`, `TFRecordOptions`.
 
-A record is its length, bytes, and a checksum of both; see `gradtape/framing.py`.
+A record is its length, bytes, and a checksum of both; see `gradtape/io/framing.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from gradtape._src.base.errors import FailedPreconditionError
 from gradtape._src.base.reading import COMPRESSIONS, open_file, system_errors
 from gradtape.io import framing
 from gradtape.io.contents import bytes_of, path_of
+
+_BUFFER = 1 << 18  # bytes that go to the system at a time
 
 
 class TFRecordOptions:
@@ -87,7 +89,7 @@ class TFRecordWriter:
         level = -1 if level is None else level
         self._pack: Any = None
         with system_errors(where):
-            self._file: Any = open(where, "wb")  # noqa: SIM115 (closed by `close`)
+            self._file: Any = open(where, "wb", buffering=_BUFFER)  # noqa: SIM115 (closed by `close`)
         if compression == "GZIP":
             self._pack = zlib.compressobj(level, zlib.DEFLATED, 31)
         elif compression == "ZLIB":
