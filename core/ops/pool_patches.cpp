@@ -56,20 +56,32 @@ Shape result(const Patches& p) {
   return s;
 }
 
-// Calls f(element of the patches, element of x) for each run of `channels` elements inside x.
+// Calls f(element of the patches, element of x, length) for each run of elements inside x that lie beside
+// each other in both: all taps of a row where the rate is 1, else the channels of one.
 template <class F> void each_run(const Patches& p, int64_t line, F&& f) {
   const Line l(p.side, line);
   const Side& v = p.side[2];
-  for (int64_t i = 0; i < v.count; ++i)
+  const int64_t rate = v.at_step;
+  for (int64_t i = 0; i < v.count; ++i) {
+    const int64_t first = i * v.src_step + v.at;  // where the first tap is, perhaps outside
+    const Taps in(v, first);
+    if (in.first >= in.last) continue;
+    const int64_t taps = rate == 1 ? in.last - in.first : 1, place = (line * v.count + i) * p.taps;
     for (int64_t t0 = l.t[0][0]; t0 < l.t[0][1]; ++t0)
-      for (int64_t t1 = l.t[1][0]; t1 < l.t[1][1]; ++t1)
-        for (int64_t t2 = 0; t2 < v.taps; ++t2) {
-          const int64_t x = i * v.src_step + v.at + t2 * v.at_step;
-          if (x < 0 || x >= v.size) continue;
-          const int64_t tap = (t0 * p.side[1].taps + t1) * v.taps + t2;
-          f(((line * v.count + i) * p.taps + tap) * p.channels,
-            (l.source(p.side, t0, t1) - v.at + x) * p.channels);
-        }
+      for (int64_t t1 = l.t[1][0]; t1 < l.t[1][1]; ++t1) {
+        const int64_t tap = (t0 * p.side[1].taps + t1) * v.taps,
+                      source = l.source(p.side, t0, t1) - v.at + first;
+        for (int64_t t2 = in.first; t2 < in.last; t2 += taps)
+          f((place + tap + t2) * p.channels, (source + t2 * rate) * p.channels, taps * p.channels);
+      }
+  }
+}
+
+// Whether no patch reaches beyond x.
+bool all_inside(const Patches& p) {
+  return std::all_of(p.side + 3 - p.dims, p.side + 3, [](const Side& s) {
+    return s.at >= 0 && (s.count - 1) * s.src_step + s.at + (s.taps - 1) * s.at_step < s.size;
+  });
 }
 
 // ---- patches(x; sizes, strides, rates, paddings) ----
@@ -82,11 +94,12 @@ void run_patches(const Call& c, Outs& outs) {
   const int64_t w = dtype_size(c[0].dtype), line = p.side[2].count * p.taps * p.channels;
   const char* x = c[0].data;
   char* out = outs[0].data;
+  const bool whole = all_inside(p);
   each_chunk(lines_of(p.side, p.n), grain_rows(line), [&](int64_t begin, int64_t end) {
-    std::memset(out + begin * line * w, 0, size_t((end - begin) * line * w));
+    if (!whole) std::memset(out + begin * line * w, 0, size_t((end - begin) * line * w));
     for (int64_t r = begin; r < end; ++r)
-      each_run(p, r, [&](int64_t to, int64_t from) {
-        std::memcpy(out + to * w, x + from * w, size_t(p.channels * w));
+      each_run(p, r, [&](int64_t to, int64_t from, int64_t length) {
+        std::memcpy(out + to * w, x + from * w, size_t(length * w));
       });
   });
 }
@@ -109,8 +122,8 @@ void run_unpatches(const Call& c, Outs& outs) {
   each_chunk(p.n, grain_rows(c[0].numel / p.n),
              [&](int64_t begin, int64_t end) {  // patches of an image overlap
                for (int64_t r = begin * image; r < end * image; ++r)
-                 each_run(p, r, [&](int64_t from, int64_t to) {
-                   add(out.data + to * w, c[0].data + from * w, p.channels);
+                 each_run(p, r, [&](int64_t from, int64_t to, int64_t length) {
+                   add(out.data + to * w, c[0].data + from * w, length);
                  });
              });
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.ops.table import TABLE
 
 X = np.arange(1, 81, dtype=np.float32).reshape(2, 5, 4, 2) * 5 % 7 - 3
 TIES = np.array([[1.0, 2, 2, 1], [2, 2, 0, 0], [3, 1, 1, 3], [1, 3, 3, 1]], np.float32)[None, :, :, None]
@@ -252,3 +253,21 @@ ONES = np.ones((2, 5, 5, 3), np.float32)
 def test_errors(error, text, call):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_patches_of_any_window(seed):
+    """One to three axes, rates, strides, padding on each side, windows that reach beyond both ends of the image."""
+    rng = np.random.default_rng(seed)
+    dims = int(rng.integers(1, 4))
+    shape = (2, *rng.integers(1, 9, dims), int(rng.integers(1, 4)))
+    sizes, strides, rates = (rng.integers(1, most, dims).tolist() for most in (6, 4, 3))
+    pads = [] if seed % 4 == 0 else rng.integers(0, 7, 2 * dims).tolist()
+    x = rng.normal(size=shape)
+    window = (sizes, strides, rates, pads)
+    expected = TABLE["patches"].numpy(x, *window)
+    np.testing.assert_array_equal(TABLE["patches"].op(x, *window), expected)
+    if expected.size:
+        g = rng.normal(size=expected.shape)
+        back = TABLE["unpatches"].op(g, list(shape), *window)
+        np.testing.assert_allclose(back, TABLE["unpatches"].numpy(g, shape, *window), rtol=1e-12, atol=1e-12)
