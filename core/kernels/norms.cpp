@@ -24,6 +24,26 @@ template <int W, class T> [[gnu::always_inline]] inline double fold(T* acc) {
   }
 }
 
+// The sum of f(i) for first <= i < n, of less than 2 W elements.
+template <int W, class T, class F>
+[[gnu::always_inline]] inline double rest_of(int64_t first, int64_t n, F f) {
+  if constexpr (W >= 4) {
+    double total = 0;
+    if (n - first >= W) {
+      alignas(64) T acc[W];
+#pragma omp simd
+      for (int j = 0; j < W; ++j) acc[j] = f(first + j);
+      total = fold<W>(acc);
+      first += W;
+    }
+    return total + rest_of<W / 2, T>(first, n, f);
+  } else {
+    T rest = 0;
+    for (; first < n; ++first) rest += f(first);
+    return double(rest);
+  }
+}
+
 // The sum of f(i) for i < n.
 template <class T, class F> [[gnu::always_inline]] inline double sum_of(int64_t n, F f) {
   constexpr int lanes = 256 / sizeof(T);
@@ -38,9 +58,7 @@ template <class T, class F> [[gnu::always_inline]] inline double sum_of(int64_t 
     }
     total += fold<lanes>(acc);
   }
-  T rest = 0;
-  for (; i < n; ++i) rest += f(i);
-  return total + double(rest);
+  return total + rest_of<lanes / 2, T>(i, n, f);
 }
 // Two sums at once: f(i, a, b) adds to both.
 template <class T, class F>
