@@ -2,6 +2,7 @@
 // nodes of the recorded graph. Written against CPython directly, because every microsecond of
 // an eager operation is spent here.
 #pragma once
+#include <cstddef>
 #include <Python.h>
 #include <structmember.h>
 
@@ -288,6 +289,8 @@ struct Node {
   int32_t refs;
   int32_t n_in, n_out;
   bool explicit_values;  // closures: called with cotangents, operands and results
+  uint8_t rank;          // the highest of its values: they have room for no more sizes
+  bool in_slab;          // of slabs.h
   union {
     uint64_t seq;  // order of recording, a topological order
     Node* next;    // of a node that nobody holds: the next one to be freed
@@ -300,7 +303,14 @@ struct Node {
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
-  Tensor* values() { return reinterpret_cast<Tensor*>(edges() + n_in); }  // operands, then results
+  // Operands, then results. A tensor is as long as its sizes are many: a record of scalars takes a third.
+  Tensor& value(int i) {
+    return *reinterpret_cast<Tensor*>(reinterpret_cast<char*>(edges() + n_in) +
+                                      size_t(i) * value_bytes(rank));
+  }
+  static constexpr size_t value_bytes(int rank) {
+    return offsetof(Tensor, shape) + offsetof(Shape, dims) + size_t(rank) * sizeof(int64_t);
+  }
   TapeLink& link(uint32_t i) { return i < 2 ? tape[i] : (*more_tapes)[i - 2]; }
 };
 Node* new_leaf();

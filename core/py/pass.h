@@ -12,6 +12,7 @@ namespace gt {
 
 struct Visit {
   Node* node;              // nullptr once the pass has let go of it
+  uint64_t seq;            // the node's
   uint32_t residuals = 0;  // where the inputs that stand for its values are listed
   uint32_t first = 0;      // index of its first cotangent
   bool needed = false;     // leads to a source
@@ -69,9 +70,9 @@ template <class K> class Numbers {
 // A record, to find its place in the list of visits. Places are kept outside the nodes, because rules run
 // Python, which may start another backward pass over the same nodes.
 struct Record {
-  const Node* node = nullptr;
-  size_t hash() const { return size_t(node->seq); }
-  bool operator==(const Record& o) const { return node == o.node; }
+  uint64_t seq = 0;
+  size_t hash() const { return size_t(seq); }
+  bool operator==(const Record&) const = default;
 };
 
 // Elements, and the result of a record they are.
@@ -107,7 +108,7 @@ class Pass {
     for (size_t i = begin; i < end; ++i) {
       const Visit& v = whole.visits_[i];
       if (!v.needed) continue;
-      places_.add({v.node}, uint32_t(visits_.size()));
+      places_.add({v.seq}, uint32_t(visits_.size()));
       visits_.push_back(v);
       ref(v.node);
     }
@@ -115,8 +116,8 @@ class Pass {
     for (size_t i = 0; i < own; ++i)
       for (int k = 0; k < visits_[i].node->n_in; ++k) {
         Node* from = visits_[i].node->edges()[k].node;
-        if (!whole.needs({from, 0}) || !places_.add({from}, uint32_t(visits_.size())).second) continue;
-        visits_.push_back({ref(from)});
+        if (!whole.needs({from, 0}) || !places_.add({from->seq}, uint32_t(visits_.size())).second) continue;
+        visits_.push_back({ref(from), from->seq});
         visits_.back().needed = visits_.back().source = visits_.back().beyond = true;
       }
     count_cotangents();
@@ -131,16 +132,16 @@ class Pass {
       for (int k = 0; k < n->n_in; ++k)
         if (Node* from = n->edges()[k].node) push(from);
     }
-    auto younger = [](const Visit& a, const Visit& b) { return a.node->seq > b.node->seq; };
+    auto younger = [](const Visit& a, const Visit& b) { return a.seq > b.seq; };
     if (!std::is_sorted(visits_.begin(), visits_.end(), younger)) {
       std::sort(visits_.begin(), visits_.end(), younger);
-      for (size_t i = 0; i < visits_.size(); ++i) *places_.find({visits_[i].node}) = uint32_t(i);
+      for (size_t i = 0; i < visits_.size(); ++i) *places_.find({visits_[i].seq}) = uint32_t(i);
     }
     count_cotangents();
   }
 
   Visit* visit(const Node* n) {  // nullptr when the targets do not depend on it
-    uint32_t* place = n ? places_.find({n}) : nullptr;
+    uint32_t* place = n ? places_.find({n->seq}) : nullptr;
     return place ? &visits_[*place] : nullptr;
   }
 
@@ -275,7 +276,7 @@ class Pass {
       }
       v.residuals = uint32_t(residuals_.size());
       for (int k = 0; k < n->n_in + n->n_out; ++k) {
-        const Tensor& t = n->values()[k];
+        const Tensor& t = n->value(k);
         uint32_t which = ~0u;
         if (t.has_value()) {
           // The same elements of the same origin are one input.
@@ -326,7 +327,8 @@ class Pass {
 
  private:
   void push(Node* n) {
-    if (on_tape(n, tape_) && places_.add({n}, uint32_t(visits_.size())).second) visits_.push_back({ref(n)});
+    if (on_tape(n, tape_) && places_.add({n->seq}, uint32_t(visits_.size())).second)
+      visits_.push_back({ref(n), n->seq});
   }
   void count_cotangents() {
     uint32_t count = 0;
@@ -343,7 +345,7 @@ class Pass {
 
   // A residual as a tensor that outer tapes recognise.
   Ref<TensorObject> wrap(Node* n, int i) {
-    Ref<TensorObject> t(new_tensor(n->values()[i]));
+    Ref<TensorObject> t(new_tensor(n->value(i)));
     t->node = ref(i < n->n_in ? n->edges()[i].node : n);
     t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
     t->born = n->seq;  // not now: a trace that began since then is to take it as an input
@@ -354,7 +356,7 @@ class Pass {
   Ref<TensorObject> symbol_of(const Visit& v, int i) {
     uint32_t which = residuals_[v.residuals + size_t(i)];
     if (which != ~0u) return symbols_[which];
-    return Ref<TensorObject>(new_tensor(Tensor(v.node->values()[i].spec())));
+    return Ref<TensorObject>(new_tensor(Tensor(v.node->value(i).spec())));
   }
 
   Ref<> dense(Ref<> g) {  // nothing for a zero
@@ -421,7 +423,7 @@ class Pass {
   Ref<> step_elementwise(Node* n, int i, const Ref<>& g, std::vector<Ref<TensorObject>>& values) {
     OpObject* op = n->op;
     const Rule& rule = op->rules[i];
-    const Tensor& x = n->values()[i];
+    const Tensor& x = n->value(i);
     Ref<> gx;
     switch (rule.kind) {
       case Rule::Kind::None: return {};
@@ -470,9 +472,8 @@ class Pass {
     bool variadic = n->op->params[0].kind == ParamKind::Operands;
     for (int k = 0; k < n->n_out; ++k)
       if (!g[k])
-        g[k] = !n->op->gaps && is_differentiable(n->values()[n->n_in + k].dtype)
-                   ? zeros(n->values()[n->n_in + k])
-                   : Ref<>::borrow(Py_None);
+        g[k] = !n->op->gaps && is_differentiable(n->value(n->n_in + k).dtype) ? zeros(n->value(n->n_in + k))
+                                                                              : Ref<>::borrow(Py_None);
     Ref<> args(checked(PyTuple_New(1 + (variadic ? 1 : n->n_in) + 1 + n_attrs)));
     auto put = [&](PyObject* owned) { PyTuple_SET_ITEM(args.get(), at++, checked(owned)); };
     auto pack = [&](auto&& list, size_t from, size_t to) {
@@ -498,7 +499,7 @@ class Pass {
     if (rule.kind == Rule::Kind::Zero) return zero_gradient();
     if (rule.kind == Rule::Kind::One) return g[0];
     Ref<> args = rule_arguments(n, g, values);
-    return fit(Ref<>(checked(PyObject_CallObject(rule.function, args.get()))), n->values()[i]);
+    return fit(Ref<>(checked(PyObject_CallObject(rule.function, args.get()))), n->value(i));
   }
 
   void step_joint(Node* n, std::vector<Ref<>>& g, std::vector<Ref<TensorObject>>& values) {
@@ -510,7 +511,7 @@ class Pass {
   void step_closure(Node* n, std::vector<Ref<>>& g) {
     Ref<> args(checked(PyTuple_New(n->n_out)));
     for (int k = 0; k < n->n_out; ++k) {
-      const Tensor& like = n->values()[n->n_in + k];
+      const Tensor& like = n->value(n->n_in + k);
       PyTuple_SET_ITEM(args.get(), k,
                        g[k]                            ? g[k].release()
                        : is_differentiable(like.dtype) ? zeros(like).release()
@@ -552,7 +553,7 @@ class Pass {
       if (gx == Py_None || !needs(n->edges()[i])) continue;
       // What a custom gradient returns is passed on unchanged.
       add(n->edges()[i].node, n->edges()[i].output,
-          n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->values()[i]));
+          n->closure ? Ref<>::borrow(gx) : fit(Ref<>::borrow(gx), n->value(i)));
     }
   }
 

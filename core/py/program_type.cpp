@@ -529,8 +529,8 @@ PyObject* recorded_symbols(PyObject*, PyObject*) {
         if (!n->symbols) continue;
         for (int i = 0; i < n->n_in + n->n_out; ++i) {
           Node* from = i < n->n_in ? n->edges()[i].node : n;
-          if (!n->symbols[i] || !from || !is_differentiable(n->values()[i].dtype)) continue;
-          Ref<TensorObject> t(new_tensor(Tensor(n->values()[i].spec())));
+          if (!n->symbols[i] || !from || !is_differentiable(n->value(i).dtype)) continue;
+          Ref<TensorObject> t(new_tensor(Tensor(n->value(i).spec())));
           t->node = ref(from);
           t->output = i < n->n_in ? n->edges()[i].output : uint32_t(i - n->n_in);
           t->symbol = Py_NewRef(n->symbols[i]);

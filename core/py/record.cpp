@@ -3,6 +3,7 @@
 #include <new>
 
 #include "objects.h"
+#include "slabs.h"
 
 namespace gt {
 
@@ -24,31 +25,39 @@ class NodeList {
   Node* first_ = nullptr;
 };
 
-// Blocks of the usual size (up to three values) are kept for reuse.
-constexpr size_t kNodeBytes = sizeof(Node) + 3 * sizeof(Edge) + 4 * sizeof(Tensor);
-constexpr size_t kMostSpare = 4096;
-static NodeList spare_nodes;
-static size_t n_spare = 0;
+static Slabs slabs;
 
-static Node* new_node(OpObject* op, int n_in, int n_out) {
-  size_t bytes = sizeof(Node) + n_in * sizeof(Edge) + (n_in + n_out) * sizeof(Tensor);
-  void* block;
-  if (bytes <= kNodeBytes && !spare_nodes.empty()) {
-    block = spare_nodes.pop();
-    --n_spare;
-  } else {
-    block = ::operator new(std::max(bytes, kNodeBytes));
-  }
+static Node* new_node(OpObject* op, int n_in, int n_out, int rank) {
+  size_t bytes = sizeof(Node) + size_t(n_in) * sizeof(Edge);
+  if (rank >= 0) bytes += size_t(n_in + n_out) * Node::value_bytes(rank);
+  const bool small = bytes <= Slabs::kLargest;
+  void* block = small ? slabs.take(bytes) : ::operator new(bytes);
   Node* n = new (block) Node{};
   n->refs = 1;
   n->n_in = n_in;
   n->n_out = n_out;
+  n->rank = uint8_t(std::max(rank, 0));
+  n->in_slab = small;
   n->seq = ++tensor_count;  // the same count as for tensors: what is older than a trace can be told
   n->op = op;
   return n;
 }
 
-Node* new_leaf() { return new_node(nullptr, 0, 1); }
+static void free_node(Node* n) {
+  if (n->in_slab)
+    slabs.give(n);
+  else
+    ::operator delete(n);
+}
+
+Node* new_leaf() { return new_node(nullptr, 0, 1, -1); }
+
+static int highest_rank(TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
+  int rank = 0;
+  for (int i = 0; i < n_in; ++i) rank = std::max<int>(rank, in[i]->value.shape.rank);
+  for (int k = 0; k < n_out; ++k) rank = std::max<int>(rank, out[k]->value.shape.rank);
+  return rank;
+}
 
 // Leaves keep no values, so only recorded calls have any to construct and destroy.
 static bool has_values(Node* n) { return n->op || n->closure; }
@@ -84,7 +93,8 @@ static void empty_node(Node* n, NodeList& released) {
   if (!has_values(n)) return;
   int n_in = n->n_in, count = n->n_in + n->n_out;
   Edge* edges = n->edges();
-  Tensor* values = n->values();
+  char* value = reinterpret_cast<char*>(edges + n_in);
+  const size_t bytes = Node::value_bytes(n->rank);
   CallAttrs* attrs = n->attrs;
   PyObject *closure = n->closure, **symbols = n->symbols;
   n->op = nullptr;
@@ -94,7 +104,7 @@ static void empty_node(Node* n, NodeList& released) {
   n->n_in = 0;
   for (int i = 0; i < n_in; ++i)
     if (edges[i].node) let_go(edges[i].node, released);
-  for (int i = 0; i < count; ++i) values[i].~Tensor();
+  for (int i = 0; i < count; ++i, value += bytes) reinterpret_cast<Tensor*>(value)->~Tensor();
   for (int i = 0; symbols && i < count; ++i) Py_XDECREF(symbols[i]);
   delete[] symbols;
   unref(attrs);
@@ -106,12 +116,7 @@ static void free_all(NodeList& released) {
     Node* n = released.pop();
     empty_node(n, released);
     delete n->more_tapes;
-    if (n_spare < kMostSpare) {
-      spare_nodes.push(n);
-      ++n_spare;
-    } else {
-      ::operator delete(n);
-    }
+    free_node(n);
   }
 }
 
@@ -192,24 +197,23 @@ class Tracking {
   size_t n_ = 0;
 };
 
+static void put_value(Tensor* at, const Tensor& x, bool keep) {
+  if (keep) {
+    new (at) Tensor(x);
+    return;
+  }
+  new (at) Tensor;
+  at->dtype = x.dtype, at->shape = x.shape, at->numel = x.numel;
+}
+
 static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
                     uint64_t keep, const Tracking& tapes) {
   for (int i = 0; i < n_in; ++i) {
     node->edges()[i] = {is_differentiable(in[i]->value.dtype) ? ref(in[i]->node) : nullptr, in[i]->output};
-    Tensor* v = new (&node->values()[i]) Tensor;
-    if (keep >> std::min(i, 62) & 1) {
-      *v = in[i]->value;
-    } else {
-      v->dtype = in[i]->value.dtype, v->shape = in[i]->value.shape, v->numel = in[i]->value.numel;
-    }
+    put_value(&node->value(i), in[i]->value, keep >> std::min(i, 62) & 1);
   }
   for (int k = 0; k < n_out; ++k) {
-    Tensor* v = new (&node->values()[n_in + k]) Tensor;
-    if (keep >> std::min(n_in + k, 63) & 1) {
-      *v = out[k]->value;
-    } else {
-      v->dtype = out[k]->value.dtype, v->shape = out[k]->value.shape, v->numel = out[k]->value.numel;
-    }
+    put_value(&node->value(n_in + k), out[k]->value, keep >> std::min(n_in + k, 63) & 1);
     if (!is_differentiable(out[k]->value.dtype)) continue;
     Node* before = out[k]->node;
     out[k]->node = ref(node);
@@ -278,27 +282,34 @@ static uint64_t values_to_keep(const OpObject* op, const Reads& reads, TensorObj
   return keep;
 }
 
-void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
-            int n_out) {
-  if (!op->differentiable || Tracking(in, n_in).empty()) return;
-  uint64_t kind = kind_of_call(op, attrs, in, n_in);
-  if (!known_reads(op, kind)) find_reads(op, kind, attrs, in, n_in, out, n_out);
-  // Only now: looking for reads runs Python code, which may end a tape.
-  Tracking tapes(in, n_in);
-  if (tapes.empty()) return;
-  const Reads* reads = known_reads(op, kind);
-  Node* node = new_node(op, n_in, n_out);
+static void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in,
+                   TensorObject* const* out, int n_out, const Reads& reads, const Tracking& tapes) {
+  Node* node = new_node(op, n_in, n_out, highest_rank(in, n_in, out, n_out));
   node->attrs = attrs;
   if (attrs) ++attrs->refs;
-  attach(node, in, n_in, out, n_out, values_to_keep(op, *reads, in, n_in), tapes);
+  attach(node, in, n_in, out, n_out, values_to_keep(op, reads, in, n_in), tapes);
   unref(node);
+}
+
+void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
+            int n_out) {
+  if (!op->differentiable) return;
+  Tracking tapes(in, n_in);
+  if (tapes.empty()) return;
+  uint64_t kind = kind_of_call(op, attrs, in, n_in);
+  if (const Reads* reads = known_reads(op, kind))
+    return record(op, attrs, in, n_in, out, n_out, *reads, tapes);
+  find_reads(op, kind, attrs, in, n_in, out, n_out);
+  // Once more: looking for reads runs Python code, which may end a tape.
+  Tracking left(in, n_in);
+  if (!left.empty()) record(op, attrs, in, n_in, out, n_out, *known_reads(op, kind), left);
 }
 
 void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
                     bool explicit_values, uint64_t keep) {
   Tracking tapes(in, n_in);
   if (tapes.empty()) return;
-  Node* node = new_node(nullptr, n_in, n_out);
+  Node* node = new_node(nullptr, n_in, n_out, highest_rank(in, n_in, out, n_out));
   node->closure = Py_NewRef(closure);
   node->explicit_values = explicit_values;
   attach(node, in, n_in, out, n_out, keep, tapes);

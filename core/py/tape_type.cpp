@@ -245,10 +245,10 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
         PyTuple_SET_ITEM(origins.get(), i,
                          checked(Py_BuildValue(
                              "(KI)", here ? static_cast<unsigned long long>(e.node->seq) : 0ull, e.output)));
-        PyTuple_SET_ITEM(operands.get(), i, value_entry(n->values()[i], e.node, e.output));
+        PyTuple_SET_ITEM(operands.get(), i, value_entry(n->value(i), e.node, e.output));
       }
       for (int k = 0; k < n_out; ++k)
-        PyTuple_SET_ITEM(results.get(), k, value_entry(n->values()[n_in + k], n, uint32_t(k)));
+        PyTuple_SET_ITEM(results.get(), k, value_entry(n->value(n_in + k), n, uint32_t(k)));
       if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(settled(as_variable(owner)), n, 0));
       PyObject* op = n->op ? reinterpret_cast<PyObject*>(n->op) : Py_None;
       Ref<> record(
