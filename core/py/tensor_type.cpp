@@ -312,9 +312,6 @@ static PyObject* get_nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(as_tensor(self)->value.nbytes());
 }
 static PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(as_tensor(self)->value.numel); }
-static PyObject* numpy(PyObject* self, PyObject*) {
-  return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(as_tensor(self)); });
-}
 static PyObject* detach(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     TensorObject* t = new_tensor(as_tensor(self)->value);
@@ -341,11 +338,9 @@ static PyGetSetDef getset[] = {
     {"_numel", get_size, nullptr, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
-static PyMethodDef methods[] = {
-    {"numpy", numpy, METH_NOARGS, "The value as a NumPy array (a copy) or NumPy scalar."},
-    {"__complex__", to_complex, METH_NOARGS, nullptr},
-    {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
-    {}};
+static PyMethodDef methods[] = {{"__complex__", to_complex, METH_NOARGS, nullptr},
+                                {"_detach", detach, METH_NOARGS, "The same value, unknown to any tape."},
+                                {}};
 static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
@@ -397,8 +392,62 @@ PyType_Slot* number_slots() {
   return shared;
 }
 
+// ---- numpy ------------------------------------------------------------------------------------
+
+// A method that tensors without a value do not have: programs ask for it by `hasattr(x, "numpy")`. A call
+// does not bind it first (Py_TPFLAGS_METHOD_DESCRIPTOR), so it costs what a call of any method costs.
+namespace {
+
+struct NumpyMethod {
+  PyObject_HEAD vectorcallfunc call;
+};
+
+PyObject* numpy_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (n < 1 || !PyObject_TypeCheck(args[0], TensorType)) {
+    PyErr_SetString(PyExc_TypeError, "Tensor.numpy() is a method of a tensor");
+    return nullptr;
+  }
+  if (n > 1) {
+    PyErr_Format(PyExc_TypeError, "Tensor.numpy() takes no arguments (%zd given)", n - 1);
+    return nullptr;
+  }
+  return guarded<PyObject*>(nullptr, [&] { return tensor_to_numpy(as_tensor(args[0])); });
+}
+
+PyObject* numpy_get(PyObject* self, PyObject* tensor, PyObject*) {
+  if (!tensor || tensor == Py_None) return Py_NewRef(self);
+  if (!as_tensor(tensor)->value.has_value()) return tensor_to_numpy(as_tensor(tensor));  // the error
+  return PyMethod_New(self, tensor);
+}
+
+PyObject* numpy_name(PyObject*, void*) { return PyUnicode_FromString("numpy"); }
+
+PyMemberDef numpy_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(NumpyMethod, call), READONLY, nullptr}, {}};
+PyGetSetDef numpy_getset[] = {{"__name__", numpy_name, nullptr, nullptr, nullptr}, {}};
+PyType_Slot numpy_slots[] = {
+    SLOT(Py_tp_call, PyVectorcall_Call),
+    SLOT(Py_tp_descr_get, numpy_get),
+    SLOT(Py_tp_members, numpy_members),
+    SLOT(Py_tp_getset, numpy_getset),
+    SLOT(Py_tp_doc, const_cast<char*>("The value as a NumPy array (a copy) or NumPy scalar.")),
+    {}};
+PyType_Spec numpy_spec = {"gradtape._core.NumpyMethod", sizeof(NumpyMethod), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                              Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          numpy_slots};
+
+}  // namespace
+
 void init_tensor_type(PyObject* module) {
   TensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  Ref<> kind(checked(PyType_FromSpec(&numpy_spec)));
+  auto* type = reinterpret_cast<PyTypeObject*>(kind.get());
+  Ref<> method(checked(type->tp_alloc(type, 0)));
+  reinterpret_cast<NumpyMethod*>(method.get())->call = numpy_call;
+  if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), "numpy", method.get()) < 0)
+    throw PythonError{};
   PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType));
 }
 

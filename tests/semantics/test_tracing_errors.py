@@ -455,3 +455,33 @@ def test_a_place_that_both_branches_make():
         return held["a"]
 
     assert [int(f(tf.constant(c))) for c in (True, False)] == [1, 2]
+
+
+def test_only_a_tensor_with_a_value_has_numpy():
+    seen = []
+
+    @tf.function
+    def f(x):
+        seen.append(hasattr(x, "numpy"))
+        with pytest.raises(AttributeError, match="has no attribute 'numpy'"):
+            x.numpy()
+        return x
+
+    x = tf.constant([1.0, 2.0])
+    f(x)
+    assert seen == [False] and hasattr(x, "numpy")
+    bound = x.numpy
+    assert_close(bound(), [1.0, 2.0])
+    with pytest.raises(TypeError):
+        x.numpy(1)
+
+
+def test_what_asks_for_numpy_is_traced_for_all_rows_at_once():
+    calls = []
+
+    def f(x):
+        calls.append(hasattr(x, "numpy"))
+        return x * 2.0
+
+    assert_close(tf.vectorized_map(f, tf.constant([[1.0], [2.0], [3.0]])), [[2.0], [4.0], [6.0]])
+    assert not any(calls) and len(calls) < 3
