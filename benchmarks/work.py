@@ -100,7 +100,9 @@ def _pinn() -> tuple[float, float]:
 ADAM = "Adam, 4 tensors of 1,000,000"  # of the part `optimizers`
 WORK = {
     "W1": Work(
-        0, 2 * _FLOAT, "200 functions of one number, each waiting for the one before: latency, and one call."
+        0,
+        2 * _FLOAT,
+        "200 steps of one number, each waiting for the one before: a fifth is sin and cos, the rest beginnings of steps.",
     ),
     "W2": Work(
         *_mlp(1, 4, 64, 64, 2), "the call itself and about 30 small steps of a program; no rate matters."
@@ -124,7 +126,7 @@ WORK = {
     ),
     "W7": Work(
         *_transformer(),
-        "seven eighths of the time are products, of 256 to 1,024 columns, 10 to 20 % below the rate of 2,048; the rest "
+        "seven eighths of the time are products, of 256 to 1,024 columns, below the rate of 2,048; the rest "
         "is gelu, layer norm and softmax, Adam (4 %), and transposed heads.",
         1.5,
     ),
@@ -133,7 +135,11 @@ WORK = {
         *_jacobian(32),
         "32 products of 64 x 128 x 64 below the rate of large ones, and the rows that enter them (a sixth).",
     ),
-    "W9": Work(0, _FLOAT * 100 * 100, "a call; placing three diagonals in a matrix that the cache holds."),
+    "W9": Work(
+        0,
+        _FLOAT * 100 * 100,
+        "a call, and some 20 loops over what the cache holds; a quarter of it places three diagonals in a matrix of zeros.",
+    ),
     "W10": Work(
         *_pinn(),
         "two fifths of the time are tanh and its three derivatives on 1,024 x 32; products with 32 columns run at half "
@@ -142,13 +148,15 @@ WORK = {
     "W11": Work(
         0,
         2 * _FLOAT * 4_000_000,
-        "one loop that computes two exponentials, tanh and their derivatives for each number: arithmetic, not memory.",
+        "one loop over tiles in the cache, of 13 operations: tanh, sigmoid and exp are a third of it, products and sums the "
+        "rest. Arithmetic, not memory.",
         2.0,
     ),
     "W12": Work(
         0,
         _FLOAT * (2 * 4096 * 64 + 2 * 4096),
-        "rows of 256 bytes at random places: each is a miss of the cache and of the table of pages.",
+        "rows of 256 bytes at random places are read (an eighth of the time) and changed (a quarter); between, their mean "
+        "and the rows of its gradient are written out.",
     ),
     ADAM: Work(
         0,
