@@ -17,7 +17,8 @@ namespace {
 
 struct Residuals {
   int64_t number = 0;
-  std::vector<std::vector<Tensor>> iterations;
+  size_t iterations = 0, width = 0;  // so many values each
+  std::vector<Tensor> values;
 };
 
 auto& residuals_lock = *new Lock;
@@ -134,6 +135,7 @@ PyObject* loop(PyObject*, PyObject* args) {
     check_condition(first, 0);
     check_condition(body, n);
     auto residuals = std::make_shared<Residuals>();
+    residuals->width = n_results - n - 1;
     without_lock([&] {
       Program::Repeat asking(first, state, {-1});
       asking.run();
@@ -143,11 +145,8 @@ PyObject* loop(PyObject*, PyObject* args) {
       for (bool go = true; go;) {
         iteration.run();
         go = *iteration.elements(n);
-        if (keeps) {
-          std::vector<Tensor>& kept = residuals->iterations.emplace_back();
-          kept.reserve(n_results - n - 1);
-          for (size_t k = n + 1; k < n_results; ++k) kept.push_back(iteration.result(k));
-        }
+        for (size_t k = n + 1; keeps && k < n_results; ++k) residuals->values.push_back(iteration.result(k));
+        ++residuals->iterations;
         iteration.advance();
         patience.step();
       }
@@ -160,16 +159,16 @@ PyObject* loop(PyObject*, PyObject* args) {
   });
 }
 
-// The parts that iterations gave, one after the other along the first axis.
-Tensor joined(const std::vector<std::vector<Tensor>>& iterations, size_t which, const Tensor& like) {
+// The parts that iterations gave, `width` each, one after the other along the first axis.
+Tensor joined(const std::vector<Tensor>& parts, size_t which, size_t width, const Tensor& like) {
   Shape shape = like.shape;
   if (shape.rank == 0) fail(Code::Value, "loop: parts without an axis cannot be joined");
-  shape[0] *= int64_t(iterations.size());
+  shape[0] *= int64_t(parts.size() / width);
   Tensor all = empty(like.dtype, shape);
   char* at = all.data;
-  for (auto& parts : iterations) {
-    std::memcpy(at, parts[which].data, size_t(parts[which].nbytes()));
-    at += parts[which].nbytes();
+  for (size_t i = which; i < parts.size(); i += width) {
+    std::memcpy(at, parts[i].data, size_t(parts[i].nbytes()));
+    at += parts[i].nbytes();
   }
   return all;
 }
@@ -183,14 +182,14 @@ PyObject* loop_back(PyObject*, PyObject* args) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     std::vector<Tensor> state = tensors_of(given), constants = tensors_of(rest);
     const std::shared_ptr<Residuals> residuals = find_residuals(as_tensor(token)->value);
-    const auto& iterations = residuals->iterations;
     const Program& p = *reinterpret_cast<ProgramObject*>(step)->program;
     const size_t n = state.size();
     if (p.results.size() < n) fail(Code::Value, "loop: the program has too few results");
-    std::vector<std::vector<Tensor>> parts;
-    if (!iterations.empty()) {
-      const size_t n_residuals = iterations[0].size();
-      std::vector<Tensor> inputs = iterations[0];
+    std::vector<Tensor> parts;
+    if (residuals->iterations) {
+      const size_t n_residuals = residuals->width;
+      std::vector<Tensor> inputs(residuals->values.begin(),
+                                 residuals->values.begin() + Py_ssize_t(n_residuals));
       inputs.insert(inputs.end(), std::make_move_iterator(state.begin()),
                     std::make_move_iterator(state.end()));
       inputs.insert(inputs.end(), constants.begin(), constants.end());
@@ -199,13 +198,10 @@ PyObject* loop_back(PyObject*, PyObject* args) {
       without_lock([&] {
         Program::Repeat iteration(body, std::move(inputs), next);
         Patience patience(kFastIterations);
-        for (size_t i = iterations.size(); i-- > 0;) {
-          for (size_t k = 0; k < n_residuals; ++k) iteration.give(k, iterations[i][k]);
+        for (size_t i = residuals->iterations; i-- > 0;) {
+          for (size_t k = 0; k < n_residuals; ++k) iteration.give(k, residuals->values[i * n_residuals + k]);
           iteration.run();
-          if (body.results.size() > n) {
-            std::vector<Tensor>& made = parts.emplace_back();
-            for (size_t k = n; k < body.results.size(); ++k) made.push_back(iteration.result(k));
-          }
+          for (size_t k = n; k < body.results.size(); ++k) parts.push_back(iteration.result(k));
           iteration.advance();
           patience.step();
         }
@@ -213,7 +209,7 @@ PyObject* loop_back(PyObject*, PyObject* args) {
       });
     }
     for (size_t k = n; k < p.results.size(); ++k)
-      state.push_back(joined(parts, k - n, p.values[p.results[k]].form));
+      state.push_back(joined(parts, k - n, p.results.size() - n, p.values[p.results[k]].form));
     return list_of(state);
   });
 }
