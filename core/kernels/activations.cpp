@@ -9,9 +9,10 @@ namespace {
 
 // Phi, the distribution of a standard normal: from its tail, which keeps its digits where 1 + erf loses them.
 inline double normal_below(double x) { return math::erfc(x * -0.70710678118654752440) / 2; }
-// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_normal_tail.py
-// fits Q.
-inline float normal_below(float x) {
+inline double normal_below(double x, double) { return normal_below(x); }
+// Phi(-|x|) = exp(-x^2 / 2) t Q(t) to 3 eps, after Shepherd and Laframboise 1981; tools/fit_kernels.py fits
+// Q.
+inline float normal_below(float x, float power) {  // power = exp(-x^2 / 2)
   const float y = math::fabs(x), t = 1 / (1 + 0.34375f * y);
   float q = -0.028199206f;
   q = q * t + 0.145640747f;
@@ -22,9 +23,10 @@ inline float normal_below(float x) {
   q = q * t + 0.116515323f;
   q = q * t + 0.137571268f;
   q = q * t + 0.137118117f;
-  const float tail = t * q * math::exp_half_square(y);
+  const float tail = t * q * power;
   return x > 0 ? 1 - tail : tail;
 }
+inline float normal_below(float x) { return normal_below(x, math::exp_half_square(x)); }
 // 0.5 (1 + tanh u) = sigmoid(2u).
 template <class T> inline T gelu_tanh(T x) {
   return x * math::sigmoid(x * (T(1.5957691216057307117) + T(0.071354816272600251353) * x * x));
@@ -46,7 +48,8 @@ constexpr Elementwise table[] = {
     unary_math<kFloat>("gelu_slope", 1.5,
                        [](auto x) {
                          using T = decltype(x);
-                         return normal_below(x) + x * (math::exp_half_square(x) * T(0.39894228040143267794));
+                         const T power = math::exp_half_square(x);
+                         return normal_below(x, power) + x * (power * T(0.39894228040143267794));
                        }),
     unary_math<kFloat>("gelu_tanh", 0.6, [](auto x) { return gelu_tanh(x); }),
     binary<kFloat>("leaky_relu", 0.1, [](auto x, auto alpha) { return x > 0 ? x : alpha * x; }),

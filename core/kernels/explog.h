@@ -14,15 +14,16 @@ inline float exp_remainder(float x, int32_t& power) {
   power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(0x1.8p23f);
   return (x - k * 0.693359375f) - k * -2.12194440e-4f;
 }
-inline float exp_small(float r) {
-  float p = 1.9875691500e-4f;  // Cephes, expf
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  return p * (r * r) + r + 1;
+// exp(r) - 1, to 2^-26 of it: the polynomial of least largest relative error (tools/fit_kernels.py).
+inline float expm1_small(float r) {
+  float p = 1.388250384e-3f;
+  p = p * r + 8.366581053e-3f;
+  p = p * r + 4.166720062e-2f;
+  p = p * r + 1.666654348e-1f;
+  p = p * r + 4.999999702e-1f;
+  return p * (r * r) + r;
 }
+inline float exp_small(float r) { return expm1_small(r) + 1; }
 inline float exp_reduced(float x, int32_t& power) { return exp_small(exp_remainder(x, power)); }
 inline float power_of_two(int32_t e) { return std::bit_cast<float>(uint32_t(e + 127) << 23); }
 
@@ -30,8 +31,10 @@ inline float power_of_two(int32_t e) { return std::bit_cast<float>(uint32_t(e + 
 // up to 128 pass without overflow on the way.
 inline float exp(float x) {
   int32_t k;
-  const float p = exp_reduced(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, k);  // NaN stays
-  return p * power_of_two(k >> 1) * power_of_two(k - (k >> 1));
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;  // NaN stays
+  const float p = expm1_small(exp_remainder(x, k)), half = power_of_two(k >> 1);
+  return (p * half + half) * power_of_two(k - (k >> 1));
 }
 // For x <= 0 where results below the normal numbers may as well be 0.
 inline float exp_negative(float x) {

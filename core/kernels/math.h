@@ -1,11 +1,12 @@
 // Elementary functions of float, double and complex, for use inside vector loops. Most real ones
 // are the C library's; where that has vector variants (glibc's libmvec), loops call those. The
-// most frequent are in explog.h.
+// most frequent are in explog.h and tanherf.h.
 #pragma once
 #include <math.h>
 
 #include "arith.h"
 #include "explog.h"
+#include "tanherf.h"
 
 // glibc declares its vector variants under -ffast-math only, which would also make the compiler
 // forget about NaN and infinity. So the declarations are here. 2.35 is the first to have all.
@@ -28,7 +29,11 @@ GT_VECTOR2(pow) GT_VECTOR2(atan2) GT_VECTOR2(hypot)
 #undef GT_VECTOR1
 #undef GT_VECTOR2
 }
+#define GT_VECTOR_LIBRARY 1
 #endif
+#endif
+#if !defined(GT_VECTOR_LIBRARY)
+#define GT_VECTOR_LIBRARY 0
 #endif
 
 namespace gt::math {
@@ -42,8 +47,8 @@ namespace gt::math {
 // clang-format off
 GT_REAL1(expm1) GT_REAL1(log1p)
 GT_REAL1(sin) GT_REAL1(cos) GT_REAL1(tan) GT_REAL1(asin) GT_REAL1(acos) GT_REAL1(atan)
-GT_REAL1(sinh) GT_REAL1(cosh) GT_REAL1(tanh) GT_REAL1(asinh) GT_REAL1(acosh) GT_REAL1(atanh)
-GT_REAL1(erf) GT_REAL1(erfc)
+GT_REAL1(sinh) GT_REAL1(cosh) GT_REAL1(asinh) GT_REAL1(acosh) GT_REAL1(atanh)
+GT_REAL1(erfc)
 GT_REAL1(sqrt) GT_REAL1(floor) GT_REAL1(ceil) GT_REAL1(trunc) GT_REAL1(rint) GT_REAL1(fabs)
 GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 // clang-format on
@@ -54,6 +59,19 @@ GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter)
   return ::exp(x);
 }
 inline double log(double x) { return ::log(x); }
+inline double tanh(double x) { return ::tanh(x); }
+inline double erf(double x) { return ::erf(x); }
+#if GT_HAS_FMA
+inline float tanh(float x) { return fused_tanh(x); }
+#else
+inline float tanh(float x) { return ::tanhf(x); }
+#endif
+// glibc's vector variant for AVX2 is faster than ours, and as exact; that for AVX-512 is neither.
+#if GT_HAS_FMA && !(GT_VECTOR_LIBRARY && GT_ISA_LEVEL < 4)
+inline float erf(float x) { return fused_erf(x); }
+#else
+inline float erf(float x) { return ::erff(x); }
+#endif
 inline double exp_half_square(double x) { return ::exp(-0.5 * x * x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those

@@ -35,6 +35,46 @@ def test_edges(name):
     assert np.isnan(getattr(tf.math.special, name)(f64(nan))).all()
 
 
+def _floats():
+    """All kinds of float32: a sample of all bit patterns, all of some stretches, where ranges end, and no numbers."""
+    every = np.arange(0, 1 << 32, 9973, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    near = [
+        np.float32(v).view(np.uint32) + np.arange(-3000, 3000)
+        for v in (0.183, 0.25, 0.5493, 0.9155, 3.92, 9.02)
+    ]
+    some = np.concatenate(near).astype(np.uint32).view(np.float32)
+    edges = np.float32(
+        [0, inf, nan, 1e-45, 1.1754942e-38, 1.1754944e-38, 3.4028235e38, 9.1, 4, 10.0546, 88.8, 104]
+    )
+    return np.concatenate([every, some, -some, edges, -edges])
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "erfc"])
+def test_two_units_of_the_last_place(name):
+    """In float32, against the functions of double. tools/ulps.py looks at all floats."""
+    function, x = getattr(tf.math, name), _floats()
+    got = function(x).numpy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        exact = function(x.astype(np.float64)).numpy()
+        rounded = exact.astype(np.float32)
+        off = np.abs(got - exact) / np.spacing(np.abs(rounded))
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    assert off[finite].max() <= 2
+    np.testing.assert_array_equal(np.signbit(got[finite]), np.signbit(rounded[finite]))
+
+
+@pytest.mark.parametrize("function", [tf.tanh, tf.math.erf], ids=["tanh", "erf"])
+def test_odd_functions_keep_small_numbers_and_the_sign_of_zero(function):
+    x = np.float32([0.0, -0.0, 1e-45, -1e-45, 1e-40, 1e-20, inf, -inf])
+    y = function(x).numpy()
+    np.testing.assert_array_equal(np.signbit(y), np.signbit(x))
+    np.testing.assert_array_equal(y, -function(-x).numpy())
+    np.testing.assert_array_equal(y[-2:], [1, -1])
+    if function is tf.tanh:
+        np.testing.assert_array_equal(y[:6], x[:6])
+
+
 def test_poles_of_the_gamma_family():
     np.testing.assert_array_equal(tf.math.lgamma(f64(-2, 0, inf)), [inf, inf, inf])
     np.testing.assert_array_equal(tf.math.digamma(f64(-2, 0, inf)), [nan, nan, inf])

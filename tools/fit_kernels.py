@@ -1,0 +1,108 @@
+"""Coefficients of polynomials in `core/kernels`: fits them, prints their errors.
+
+    pip install numpy mpmath && python tools/fit_kernels.py
+
+All have the least largest relative error of the function they end up in (Lawson's iteration: least squares whose
+weights grow with the errors).
+
+**exp, tanh, erf** (`explog.h`, `tanherf.h`). exp(r) - 1 and tanh(r) of small r, less r itself, which is exact;
+-log(erfc(y)) - y, whose error counts by what it does to erf: as much less as erfc is less than erf.
+
+**The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
+1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
+0 <= x < inf", Math. Comp. 36, 1981), R is divided by a rational function of the same decay and the rest is a polynomial
+in it: R(y) = t Q(t) with t = 1 / (1 + C y). Q is fitted where the tail is a float. C is the multiple of 1/32 that lets
+the float32 steps round least.
+"""
+
+import mpmath
+import numpy as np
+
+C = 11 / 32
+DEGREE = 8
+LAST = 13.2  # exp(-y^2 / 2) is less than the smallest normal float from there on
+POINTS, ROUNDS = 600, 200
+
+
+def ratio(y):
+    """R(y), to more digits than a double has."""
+    y = mpmath.mpf(float(y))
+    return mpmath.erfc(y / mpmath.sqrt(2)) * mpmath.exp(y * y / 2) / 2
+
+
+def lawson(rows, wanted):
+    """The coefficients that bring rows @ coefficients nearest to `wanted`, and the largest difference."""
+    weights = np.ones(len(rows))
+    best, least = None, np.inf
+    for _ in range(ROUNDS):
+        root = np.sqrt(weights)
+        found = np.linalg.lstsq(rows * root[:, None], wanted * root, rcond=None)[0]
+        errors = np.abs(rows @ found - wanted)
+        if errors.max() < least:
+            best, least = found, errors.max()
+        weights *= errors / errors.max() + 1e-3
+        weights /= weights.sum()
+    return best, least
+
+
+def fit_rest(function, powers, first, last, weight):
+    """Coefficients of x^powers that make x + ... the function, errors times `weight`, the lowest power first."""
+    middle, radius = (mpmath.mpf(last) + first) / 2, (mpmath.mpf(last) - first) / 2
+    points = [middle - radius * mpmath.cos(mpmath.pi * (k + 0.5) / POINTS) for k in range(POINTS)]
+    rows = np.array([[float(x**p * weight(x)) for p in powers] for x in points])
+    scale = np.abs(rows).max(0)
+    found, error = lawson(rows / scale, np.array([float((function(x) - x) * weight(x)) for x in points]))
+    return found / scale, error
+
+
+def fit_tail():
+    """The coefficients of Q, the constant first, and their largest relative error."""
+    first = 1 / (1 + C * LAST)
+    middle, radius = (1 + first) / 2, (1 - first) / 2
+    t = middle + radius * np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
+    wanted = np.array([float(ratio((1 / s - 1) / C) / s) for s in t])
+    rows = np.polynomial.chebyshev.chebvander((t - middle) / radius, DEGREE) / wanted[:, None]
+    best, least = lawson(rows, np.ones(POINTS))
+    polynomial = np.polynomial.Chebyshev(best, [first, 1]).convert(kind=np.polynomial.Polynomial)
+    return polynomial.coef, least
+
+
+def tail_in_float(y, coefficients):
+    """What the kernel computes, step by step in float32; only exp is taken to be exact."""
+    one = np.float32(1)
+    t = one / (one + np.float32(C) * y)
+    q = np.zeros_like(y)
+    for c in coefficients[::-1]:
+        q = q * t + np.float32(c)
+    head = (y.view(np.uint32) & np.uint32(0xFFFFF000)).view(np.float32)  # 12 bits: its square is exact
+    rest = np.float32(-0.5) * (y - head) * (y + head)
+    power = np.exp(np.float64(head) ** 2 * -0.5 + rest).astype(np.float32)
+    return t * q * power
+
+
+def show(name, coefficients, error):
+    digits = ", ".join(f"{c:.9e}f" for c in np.float32(coefficients)[::-1])
+    print(f"{name}: relative error {error:.1e}; from the highest power on: {digits}")
+
+
+def main():
+    half = 1.001 * np.log(2) / 2
+    show("exp(r) - 1", *fit_rest(mpmath.expm1, range(2, 7), -half, half, lambda x: 1 / mpmath.expm1(x)))
+    show("tanh(r)", *fit_rest(mpmath.tanh, (3, 5, 7), 2.0**-16, 0.2225, lambda x: 1 / mpmath.tanh(x)))
+    show(
+        "-log(erfc(y))",
+        *fit_rest(
+            lambda x: -mpmath.log(mpmath.erfc(x)),
+            range(1, 10), 2.0**-14, 3.93, lambda x: mpmath.erfc(x) / mpmath.erf(x),
+        ),
+    )  # fmt: skip
+    coefficients, error = fit_tail()
+    show("tail", coefficients, error)
+    y = np.linspace(0, 13, 20001, dtype=np.float32)
+    exact = np.array([float(ratio(v) * mpmath.exp(-(mpmath.mpf(float(v)) ** 2) / 2)) for v in y])
+    ulps = np.abs(tail_in_float(y, coefficients) - exact) / np.spacing(exact.astype(np.float32))
+    print(f"tail in float32: at most {ulps.max():.2f} ulp, on average {ulps.mean():.2f}")
+
+
+if __name__ == "__main__":
+    main()
