@@ -22,18 +22,16 @@ enum class Way {
   Single,  // no vector code exists: one by one throughout
 };
 
+template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
+// What functions of T compute in.
+template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
+template <class T> inline Wider<T> number(T x) { return Wider<T>(x); }
+
 template <class T> constexpr int kBlock = sizeof(T) >= 16 ? 4 : 64 / int(sizeof(T));
 constexpr int kBytes = 32;
 // Where a result or condition is one byte wide, enough elements to fill a vector of those.
 template <class Narrow, class T>
 constexpr int kSpan = sizeof(Narrow) == 1 && sizeof(T) <= 8 && kBlock<T> < kBytes ? kBytes : kBlock<T>;
-
-// Keeps the compiler from making vector code of a loop known to be short.
-#if defined(__GNUC__)
-#define GT_SHORT_LOOP asm volatile("")
-#else
-#define GT_SHORT_LOOP
-#endif
 
 // The type of f(T...): functions of small integers compute in int and give back their own type.
 template <class F, class T, class... A> struct ResultOf {
@@ -54,23 +52,48 @@ template <int W, class T> inline void pad(T* block, const T* x, int step, int n)
   }
 }
 
+// N elements as numbers one can compute with: x itself, or a converted copy that stays in registers.
+template <int N, class T>
+[[gnu::always_inline]] inline const Wider<T>* load_block(const T* x, [[maybe_unused]] Wider<T>* room) {
+  if constexpr (kIsHalf<T>) {
+    widen_block<N>(room, x);
+    return room;
+  } else {
+    return x;
+  }
+}
+// out[j] = f(j) for j < N, rounded where R is one of the 16-bit floats.
+template <int N, class R, class G> [[gnu::always_inline]] inline void store_block(R* out, G f) {
+  if constexpr (kIsHalf<R>) {
+    alignas(64) float room[N];
+#pragma omp simd
+    for (int j = 0; j < N; ++j) room[j] = f(j);
+    narrow_block<N>(out, room);
+  } else {
+#pragma omp simd
+    for (int j = 0; j < N; ++j) out[j] = R(f(j));
+  }
+}
+// Whether what does not fill a block is done one by one. Conversions of 16-bit floats are not worth that.
+template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
+
 template <class F, class R, class A, Way way>
 void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   constexpr int W = kSpan<R, A>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   auto block = [](R* o, const A* x) {
-#pragma omp simd
-    for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j]));
+    [[maybe_unused]] alignas(64) Wider<A> room[kIsHalf<A> ? W : 1];
+    store_block<W>(o, [p = load_block<W>(x, room)](int j) { return F{}(p[j]); });
   };
   if (way == Way::Cheap && n == 1) {
-    out[0] = R(F{}(a[0]));
+    out[0] = R(F{}(number(a[0])));
     return;
   }
   if (way == Way::Single) {
     for (int64_t i = 0; i < n; ++i) {
       GT_SHORT_LOOP;
-      out[i] = step[0] || i == 0 ? R(F{}(a[i])) : out[0];
+      out[i] = step[0] || i == 0 ? R(F{}(number(a[i]))) : out[0];
     }
     return;
   }
@@ -78,10 +101,10 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   if (step[0])
     for (; i + W <= n; i += W) block(out + i, a + i);
   if (i >= n) return;
-  if (way == Way::Cheap && step[0]) {
+  if (one_by_one<A>(way) && step[0]) {
     for (; i < n; ++i) {
       GT_SHORT_LOOP;
-      out[i] = R(F{}(a[i]));
+      out[i] = R(F{}(number(a[i])));
     }
     return;
   }
@@ -104,18 +127,20 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
   auto block = [](R* o, const A* x, const B* y) {
-#pragma omp simd
-    for (int j = 0; j < W; ++j) o[j] = R(F{}(x[j], y[j]));
+    [[maybe_unused]] alignas(64) Wider<A> x_room[kIsHalf<A> ? W : 1];
+    [[maybe_unused]] alignas(64) Wider<B> y_room[kIsHalf<B> ? W : 1];
+    store_block<W>(
+        o, [p = load_block<W>(x, x_room), q = load_block<W>(y, y_room)](int j) { return F{}(p[j], q[j]); });
   };
   if (way == Way::Cheap && n == 1) {
-    out[0] = R(F{}(a[0], b[0]));
+    out[0] = R(F{}(number(a[0]), number(b[0])));
     return;
   }
   const int sa = step[0], sb = step[1];
   if (way == Way::Single) {
     for (int64_t i = 0; i < n; ++i, a += sa, b += sb) {
       GT_SHORT_LOOP;
-      out[i] = R(F{}(*a, *b));
+      out[i] = R(F{}(number(*a), number(*b)));
     }
     return;
   }
@@ -131,10 +156,10 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   }
   a += i * sa, b += i * sb, out += i;
   const int m = int(n - i);
-  if (way == Way::Cheap) {
+  if (one_by_one<A>(way)) {
     for (int j = 0; j < m; ++j, a += sa, b += sb) {
       GT_SHORT_LOOP;
-      out[j] = R(F{}(*a, *b));
+      out[j] = R(F{}(number(*a), number(*b)));
     }
     return;
   }
@@ -184,14 +209,13 @@ void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   }
 }
 
+// For functions of the 16-bit floats without vector code: a tile at a time through the loop of float.
 template <Dtype type, Loop loop, int arity, Result result>
 void in_float(void* out, const void* const* in, const uint8_t* step, int64_t n) {
   run_in_float(loop, arity, type, result, out, in, step, n);
 }
 
 // ---- rows of the table ---------------------------------------------------------------------
-
-template <class T> constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
 
 // Calls f.template operator()<T>() for each element type in S.
 template <DtypeSet S, class G> constexpr void each_type(G g) {
@@ -212,7 +236,7 @@ template <class R> constexpr Way way_of(Way way) {
 
 template <int arity, class F, class T, Way way> constexpr void set_loop(Elementwise& row) {
   const int t = int(DtypeOf<T>::value);
-  if constexpr (kIsHalf<T>) {
+  if constexpr (kIsHalf<T> && (arity == 3 || way == Way::Single)) {
     constexpr int f = int(Dtype::F32);
     constexpr Elementwise wide = [] {
       Elementwise w{};
@@ -223,13 +247,15 @@ template <int arity, class F, class T, Way way> constexpr void set_loop(Elementw
     row.loop[t] = in_float<DtypeOf<T>::value, wide.loop[f], arity, result>;
     row.out[t] = result == Result::Float ? DtypeOf<T>::value : wide.out[f];
   } else if constexpr (arity == 1) {
-    using R = typename ResultOf<F, T, T>::Type;
-    row.loop[t] = map1<F, R, T, way_of<R>(way)>;
-    row.out[t] = DtypeOf<R>::value;
+    using R = typename ResultOf<F, Wider<T>, Wider<T>>::Type;
+    using Out = std::conditional_t<kIsHalf<T> && !std::is_same_v<R, bool>, T, R>;
+    row.loop[t] = map1<F, Out, T, way_of<R>(way)>;
+    row.out[t] = DtypeOf<Out>::value;
   } else if constexpr (arity == 2) {
-    using R = typename ResultOf<F, T, T, T>::Type;
-    row.loop[t] = map2<F, R, T, T, way_of<R>(way)>;
-    row.out[t] = DtypeOf<R>::value;
+    using R = typename ResultOf<F, Wider<T>, Wider<T>, Wider<T>>::Type;
+    using Out = std::conditional_t<kIsHalf<T> && !std::is_same_v<R, bool>, T, R>;
+    row.loop[t] = map2<F, Out, T, T, way_of<R>(way)>;
+    row.out[t] = DtypeOf<Out>::value;
   } else {
     using R = typename ResultOf<F, T, T, T, T>::Type;
     row.loop[t] = map3<F, R, T, T, T>;

@@ -9,17 +9,12 @@
 #include "loops.h"
 #include "map.h"
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
-
 namespace gt {
 
 constexpr int kVector = GT_ISA_LEVEL == 4 ? 64 : 32;  // bytes
 
-// What a reduction of T computes in, and gives: results of 16-bit floats are float, because they may be parts
-// of others.
-template <class T> using Wider = std::conditional_t<kIsHalf<T>, float, T>;
+// Reductions of 16-bit floats compute in float (Wider) and give it, because their results may be parts of
+// others.
 
 // n elements as numbers one can compute with: x itself, or a converted copy in `room`.
 template <class T>
@@ -31,39 +26,6 @@ inline const Wider<T>* load(const T* x, [[maybe_unused]] Wider<T>* room, [[maybe
     return x;
   }
 }
-// N 16-bit floats to float, without a call: what uses them at once has them in registers.
-template <int N> [[gnu::always_inline]] inline void widen_block(float* out, const bfloat* x) {
-#pragma omp simd
-  for (int j = 0; j < N; ++j) out[j] = float(x[j]);
-}
-template <int N> [[gnu::always_inline]] inline void widen_block(float* out, const half* x) {
-  int j = 0;
-#if defined(__AVX512F__)
-  for (; j + 16 <= N; j += 16)
-    _mm512_storeu_ps(
-        out + j, _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + j))));
-#endif
-#if defined(__F16C__)
-  for (; j + 8 <= N; j += 8)
-    _mm256_storeu_ps(out + j, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + j))));
-#endif
-  for (; j < N; ++j) {
-    GT_SHORT_LOOP;
-    out[j] = float(x[j]);
-  }
-}
-
-// The same for N elements that are used at once.
-template <int N, class T>
-[[gnu::always_inline]] inline const Wider<T>* load_block(const T* x, [[maybe_unused]] Wider<T>* room) {
-  if constexpr (kIsHalf<T>) {
-    widen_block<N>(room, x);
-    return room;
-  } else {
-    return x;
-  }
-}
-
 // F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
 template <class F, class T> struct Reduce {
   using A = Wider<T>;
