@@ -33,82 +33,181 @@ template <class F> void each_block(int64_t rows, int64_t n, F&& f) {
 // What the exponentials of a block of rows were shifted by, and their sums.
 template <class T> struct Block { T largest[kSoftmaxBlock], sum[kSoftmaxBlock]; };
 
-template <class T> void softmax(T* out, const T* x, int64_t rows, int64_t n) {
+// Memory for a block of rows that are converted.
+template <class T> class Room {
+ public:
+  T* take(int64_t n) {
+    if (n <= kSoftmaxBlock) return fixed_;
+    more_.resize(size_t(n));
+    return more_.data();
+  }
+
+ private:
+  // Half a page more, so that equal places of two rooms are not equal in their last 12 bits: the processor
+  // would take what is written to one for what is read from the other.
+  alignas(64) T fixed_[kSoftmaxBlock + 2048 / sizeof(T)];
+  std::vector<T> more_;  // for a row that is longer
+};
+
+// Elements of an operand, to compute with in T: those of 16-bit floats are converted block by block, while
+// they are in the cache.
+template <class T> class Source {
+ public:
+  explicit Source(const Tensor& x)
+      : data_(x.data),
+        width_(dtype_size(x.dtype)),
+        cast_(x.dtype == DtypeOf<T>::value ? nullptr : find_cast(x.dtype, DtypeOf<T>::value)) {}
+  const T* read(int64_t at, int64_t n, Room<T>& room) const {
+    const char* from = data_ + at * width_;
+    if (!cast_) return reinterpret_cast<const T*>(from);
+    T* to = room.take(n);
+    cast_(to, from, n);
+    return to;
+  }
+
+ private:
+  const char* data_;
+  int64_t width_;
+  CastLoop cast_;
+};
+// The same for a result: what is computed in the memory that `place` gives is written by `write`.
+template <class T> class Sink {
+ public:
+  explicit Sink(const Tensor& x)
+      : data_(x.data),
+        width_(dtype_size(x.dtype)),
+        cast_(x.dtype == DtypeOf<T>::value ? nullptr : find_cast(DtypeOf<T>::value, x.dtype)) {}
+  T* place(int64_t at, int64_t n, Room<T>& room) const {
+    return cast_ ? room.take(n) : reinterpret_cast<T*>(data_) + at;
+  }
+  void write(int64_t at, int64_t n, const T* from) const {
+    if (cast_) cast_(data_ + at * width_, from, n);
+  }
+
+ private:
+  char* data_;
+  int64_t width_;
+  CastLoop cast_;
+};
+
+// Calls f(out, x, rows) on blocks of rows. What is converted is written over.
+template <class T, class F>
+void map_rows(const Tensor& out, const Tensor& x, int64_t rows, int64_t n, F&& f) {
+  const Source<T> from(x);
+  const Sink<T> to(out);
   each_block(rows, n, [&](int64_t at, int64_t count) {
+    Room<T> room;
+    const T* p = from.read(at * n, count * n, room);
+    T* o = to.place(at * n, count * n, room);
+    f(o, p, count);
+    to.write(at * n, count * n, o);
+  });
+}
+// The same with two operands: f(out, y, g, rows).
+template <class T, class F>
+void map_rows(const Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n, F&& f) {
+  const Source<T> from(y), other(g);
+  const Sink<T> to(out);
+  each_block(rows, n, [&](int64_t at, int64_t count) {
+    Room<T> room, other_room;
+    const T* p = from.read(at * n, count * n, room);
+    const T* q = other.read(at * n, count * n, other_room);
+    T* o = to.place(at * n, count * n, room);
+    f(o, p, q, count);
+    to.write(at * n, count * n, o);
+  });
+}
+
+template <class T> void softmax(const Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
+  map_rows<T>(out, x, rows, n, [n](T* o, const T* p, int64_t count) {
     Block<T> b;
-    loops<T>().exp(out + at * n, x + at * n, count, n, true, b.largest, b.sum);
+    loops<T>().exp(o, p, count, n, true, b.largest, b.sum);
   });
 }
-template <class T> void log_softmax(T* out, const T* x, int64_t rows, int64_t n) {
-  each_block(rows, n,
-             [&](int64_t at, int64_t count) { loops<T>().log_softmax(out + at * n, x + at * n, count, n); });
+template <class T> void log_softmax(const Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
+  map_rows<T>(out, x, rows, n,
+              [n](T* o, const T* p, int64_t count) { loops<T>().log_softmax(o, p, count, n); });
 }
-template <class T> void softmax_grad(T* out, const T* y, const T* g, int64_t rows, int64_t n) {
-  each_block(rows, n, [&](int64_t at, int64_t count) {
-    loops<T>().softmax_grad(out + at * n, y + at * n, g + at * n, count, n);
+template <class T>
+void softmax_grad(const Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n) {
+  map_rows<T>(out, y, g, rows, n, [n](T* o, const T* p, const T* q, int64_t count) {
+    loops<T>().softmax_grad(o, p, q, count, n);
   });
 }
-template <class T> void log_softmax_grad(T* out, const T* y, const T* g, int64_t rows, int64_t n) {
-  each_block(rows, n, [&](int64_t at, int64_t count) {
-    loops<T>().log_softmax_grad(out + at * n, y + at * n, g + at * n, count, n);
+template <class T>
+void log_softmax_grad(const Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n) {
+  map_rows<T>(out, y, g, rows, n, [n](T* o, const T* p, const T* q, int64_t count) {
+    loops<T>().log_softmax_grad(o, p, q, count, n);
   });
 }
-template <class T> void xent(T* loss, T* back, const T* x, const T* labels, int64_t rows, int64_t n) {
+// Calls f(loss, back, x, rows, first row) on blocks of rows.
+template <class T, class F> void map_losses(Outs& outs, const Tensor& x, int64_t rows, int64_t n, F&& f) {
+  const Source<T> from(x);
+  const Sink<T> losses(outs[0]), backs(outs[1]);
   each_block(rows, n, [&](int64_t at, int64_t count) {
+    Room<T> room, loss_room, back_room;
+    const T* p = from.read(at * n, count * n, room);
+    T* loss = losses.place(at, count, loss_room);
+    T* back = backs.place(at * n, count * n, back_room);
+    f(loss, back, p, count, at);
+    losses.write(at, count, loss);
+    backs.write(at * n, count * n, back);
+  });
+}
+template <class T> void xent(Outs& outs, const Tensor& x, const Tensor& labels, int64_t rows, int64_t n) {
+  const Source<T> wanted(labels);
+  map_losses<T>(outs, x, rows, n, [&](T* loss, T* back, const T* p, int64_t count, int64_t at) {
     Block<T> b;
-    loops<T>().exp(back + at * n, x + at * n, count, n, true, b.largest, b.sum);
+    Room<T> room;
+    const T* z = wanted.read(at * n, count * n, room);
+    loops<T>().exp(back, p, count, n, true, b.largest, b.sum);
     for (int64_t r = 0; r < count; ++r) {
       const T m = b.largest[r], log_sum = std::log(b.sum[r]);
       T total = 0;
-      for (int64_t i = (at + r) * n; i < (at + r + 1) * n; ++i) {
+      for (int64_t i = r * n; i < (r + 1) * n; ++i) {
         // A class of weight 0 costs nothing, even at -inf.
-        if (labels[i] != 0) total += labels[i] * (log_sum - (x[i] - m));
-        back[i] -= labels[i];
+        if (z[i] != 0) total += z[i] * (log_sum - (p[i] - m));
+        back[i] -= z[i];
       }
-      loss[at + r] = total;
+      loss[r] = total;
     }
   });
 }
 template <class T, class I>
-void sparse_xent(T* loss, T* back, const T* x, const I* labels, int64_t rows, int64_t n) {
-  each_block(rows, n, [&](int64_t at, int64_t count) {
+void sparse_xent(Outs& outs, const Tensor& x, const I* labels, int64_t rows, int64_t n) {
+  map_losses<T>(outs, x, rows, n, [&](T* loss, T* back, const T* p, int64_t count, int64_t at) {
     Block<T> b;
-    loops<T>().exp(back + at * n, x + at * n, count, n, true, b.largest, b.sum);
+    loops<T>().exp(back, p, count, n, true, b.largest, b.sum);
     for (int64_t r = 0; r < count; ++r) {
-      const int64_t i = (at + r) * n + labels[at + r];
-      loss[at + r] = std::log(b.sum[r]) - (x[i] - b.largest[r]);
+      const int64_t i = r * n + labels[at + r];
+      loss[r] = std::log(b.sum[r]) - (p[i] - b.largest[r]);
       back[i] -= 1;
     }
   });
 }
-template <class T> void logsumexp(T* out, const T* x, int64_t rows, int64_t n) {
+template <class T> void logsumexp(const Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
+  const Source<T> from(x);
+  const Sink<T> to(out);
   each_block(rows, n, [&](int64_t at, int64_t count) {
     Block<T> b;
-    std::vector<T> room(size_t(count * n));
-    loops<T>().exp(room.data(), x + at * n, count, n, false, b.largest, b.sum);
+    Room<T> room, powers, result;
+    const T* p = from.read(at * n, count * n, room);
+    loops<T>().exp(powers.take(count * n), p, count, n, false, b.largest, b.sum);
+    T* o = to.place(at, count, result);
     for (int64_t r = 0; r < count; ++r) {
       const T m = b.largest[r];
-      out[at + r] = std::isfinite(m) ? m + std::log(b.sum[r]) : m;
+      o[r] = std::isfinite(m) ? m + std::log(b.sum[r]) : m;
     }
+    to.write(at, count, o);
   });
 }
 
 // ---- the ops: 16-bit floats are computed in float ----
-Tensor wide(const Tensor& x) {
-  if (!in(x.dtype, kHalf)) return x;
-  Tensor y = empty(Dtype::F32, x.shape);
-  run_cast(x, y);
-  return y;
-}
-// Calls f with a zero of the computing type and results of that type.
+// Calls f with a zero of the computing type.
 template <class F> void in_float_or_double(Outs& outs, F&& f) {
-  if (outs[0].numel == 0 && outs.size() == 1) return;
-  if (outs[0].dtype == Dtype::F32) return f(0.0f, outs);
-  if (outs[0].dtype == Dtype::F64) return f(0.0, outs);
-  Outs w;
-  for (Tensor& o : outs) w.push_back(empty(Dtype::F32, o.shape));
-  f(0.0f, w);
-  for (size_t i = 0; i < outs.size(); ++i) run_cast(w[i], outs[i]);
+  if (outs[0].numel == 0) return;
+  if (outs[0].dtype == Dtype::F64) return f(0.0);
+  f(0.0f);
 }
 int64_t classes(const Tensor& x) { return x.shape[x.shape.rank - 1]; }
 
@@ -128,19 +227,17 @@ void infer_softmax_grad(const Call& c, Outs& outs) {
   outs.emplace_back(c[0].spec());
 }
 template <bool log> void run_softmax(const Call& c, Outs& outs) {
-  in_float_or_double(outs, [&](auto t, Outs& o) {
+  in_float_or_double(outs, [&](auto t) {
     using T = decltype(t);
-    Tensor x = wide(c[0]);
-    int64_t n = classes(x);
-    (log ? log_softmax<T> : softmax<T>)(o[0].as<T>(), x.as<T>(), x.numel / n, n);
+    int64_t n = classes(c[0]);
+    (log ? log_softmax<T> : softmax<T>)(outs[0], c[0], c[0].numel / n, n);
   });
 }
 template <bool log> void run_softmax_grad(const Call& c, Outs& outs) {
-  in_float_or_double(outs, [&](auto t, Outs& o) {
+  in_float_or_double(outs, [&](auto t) {
     using T = decltype(t);
-    Tensor y = wide(c[0]), g = wide(c[1]);
-    int64_t n = classes(y);
-    (log ? log_softmax_grad<T> : softmax_grad<T>)(o[0].as<T>(), y.as<T>(), g.as<T>(), y.numel / n, n);
+    int64_t n = classes(c[0]);
+    (log ? log_softmax_grad<T> : softmax_grad<T>)(outs[0], c[0], c[1], c[0].numel / n, n);
   });
 }
 void add_loss_specs(const Tensor& x, Outs& outs) {
@@ -157,12 +254,8 @@ void infer_xent(const Call& c, Outs& outs) {
   add_loss_specs(c[0], outs);
 }
 void run_xent(const Call& c, Outs& outs) {
-  if (outs[0].numel == 0) return;
-  in_float_or_double(outs, [&](auto t, Outs& o) {
-    using T = decltype(t);
-    Tensor x = wide(c[0]), labels = wide(c[1]);
-    xent<T>(o[0].as<T>(), o[1].as<T>(), x.as<T>(), labels.as<T>(), o[0].numel, classes(x));
-  });
+  in_float_or_double(outs,
+                     [&](auto t) { xent<decltype(t)>(outs, c[0], c[1], outs[0].numel, classes(c[0])); });
 }
 void infer_sparse_xent(const Call& c, Outs& outs) {
   want_rows(c[0]);
@@ -179,12 +272,7 @@ void run_sparse_xent(const Call& c, Outs& outs) {
       if (labels[i] < 0 || labels[i] >= n)
         fail("Received a label value of " + std::to_string(labels[i]) +
              " which is outside the valid range of [0, " + std::to_string(n) + ").");
-    if (outs[0].numel == 0) return;
-    in_float_or_double(outs, [&](auto t, Outs& o) {
-      using T = decltype(t);
-      Tensor x = wide(c[0]);
-      sparse_xent<T>(o[0].as<T>(), o[1].as<T>(), x.as<T>(), labels, o[0].numel, n);
-    });
+    in_float_or_double(outs, [&](auto t) { sparse_xent<decltype(t)>(outs, c[0], labels, outs[0].numel, n); });
   });
 }
 
@@ -194,12 +282,14 @@ void infer_logsumexp(const Call& c, Outs& outs) {
   outs.emplace_back(Spec{c[0].dtype, reduced_shape(c[0].shape, axes_mask(c, 0, c[0].shape), c.integer(1))});
 }
 void run_logsumexp(const Call& c, Outs& outs) {
-  in_float_or_double(outs, [&](auto t, Outs& o) {
+  in_float_or_double(outs, [&](auto t) {
     using T = decltype(t);
-    Tensor x = wide(c[0]);
-    int64_t rows = o[0].numel, n = x.numel / rows;
+    Tensor x = c[0];
+    int64_t rows = outs[0].numel, n = x.numel / rows;
     if (n == 0) {
-      std::fill_n(o[0].as<T>(), rows, -std::numeric_limits<T>::infinity());
+      const T none = -std::numeric_limits<T>::infinity();
+      const CastLoop narrow = find_cast(DtypeOf<T>::value, outs[0].dtype);
+      for (int64_t r = 0; r < rows; ++r) narrow(outs[0].data + r * dtype_size(x.dtype), &none, 1);
       return;
     }
     uint32_t mask = axes_mask(c, 0, x.shape);
@@ -220,10 +310,10 @@ void run_logsumexp(const Call& c, Outs& outs) {
     }
     if (moved) {
       Tensor y = empty(x.dtype, x.shape);
-      strided_copy(y.data, x.data, sizeof(T), nest);
+      strided_copy(y.data, x.data, dtype_size(x.dtype), nest);
       x = y;
     }
-    logsumexp<T>(o[0].as<T>(), x.as<T>(), rows, n);
+    logsumexp<T>(outs[0], x, rows, n);
   });
 }
 

@@ -31,6 +31,47 @@ def test_axis_out_of_range():
         tf.nn.softmax([1.0, 2.0], axis=2)
 
 
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16], ids=lambda d: d.name)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (700, 40), (5, 300), (41, 1000), (3, 4096), (2, 9001)])
+def test_16_bit_floats_are_float32_rounded_once(dtype, shape):
+    """Whatever fits into a block of rows, and a row that is longer than one."""
+    rng = np.random.default_rng(5)
+    x, g = (tf.cast(4 * rng.normal(size=shape).astype(np.float32), dtype) for _ in "ab")
+    weights = tf.nn.softmax(g)
+    labels = rng.integers(0, shape[-1], shape[:-1])
+
+    def results(x, g, weights):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            ys = [tf.nn.softmax(x), tf.nn.log_softmax(x)]
+            losses = [
+                tf.nn.softmax_cross_entropy_with_logits(weights, x),
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x),
+                tf.reduce_logsumexp(x, 1),
+                tf.reduce_logsumexp(x, 0),
+            ]
+        return [*ys, *losses, *(tape.gradient(loss, x) for loss in losses[:2])]
+
+    wide = results(*(tf.cast(v, tf.float32) for v in (x, g, weights)))
+    for narrow, exact in zip(results(x, g, weights), wide, strict=True):
+        assert narrow.dtype is dtype
+        np.testing.assert_array_equal(narrow, tf.cast(exact, dtype))
+    # Gradients of the softmax itself, from the rounded result that they are given: a sum in float32, one rounding.
+    eps = 2.0**-8 if dtype is tf.bfloat16 else 2.0**-11
+    for f in (tf.nn.softmax, tf.nn.log_softmax):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        got = tape.gradient(y, x, g)
+        p, q = (tf.cast(v, tf.float64).numpy() for v in (y, g))
+        if f is tf.nn.softmax:
+            terms, expected = q * p, (q - (q * p).sum(-1, keepdims=True)) * p
+        else:
+            terms, expected = q, q - np.exp(p) * q.sum(-1, keepdims=True)
+        bound = eps * np.abs(expected) + 1e-6 * np.abs(terms).sum(-1, keepdims=True) + 2.0**-24
+        assert (np.abs(tf.cast(got, tf.float64) - expected) <= bound).all()
+
+
 @pytest.mark.parametrize("f", [tf.nn.softmax, tf.nn.log_softmax])
 def test_gradient_along_the_first_axis_equals_that_of_the_transposed(f):
     x = tf.constant(np.random.default_rng(1).normal(size=(3, 2)))
