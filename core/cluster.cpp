@@ -29,16 +29,18 @@ int64_t tile_length(int64_t arrays, int64_t widest) {
 
 void Cluster::choose_tiles() {
   bool two_dimensional = false, by_rows = false;
-  std::vector<bool> used(scratch, false);  // buffers for tiles; those with an element a row are short
+  std::vector<uint8_t> used(scratch,
+                            0);  // widths in buffers for tiles; those with an element a row are short
+  bool mixed = false;
   int64_t arrays = 0;
   for (const Register& r : registers) {
     two_dimensional |= r.broadcast == Broadcast::Row || r.broadcast == Broadcast::Column;
     if (r.kind != Register::Kind::Scratch)
       arrays += r.broadcast != Broadcast::Scalar;
     else if (r.broadcast == Broadcast::Full)
-      used[r.index] = true;
+      mixed |= used[r.index] && used[r.index] != r.width, used[r.index] = r.width;
   }
-  arrays += std::count(used.begin(), used.end(), true);
+  arrays += scratch - std::count(used.begin(), used.end(), 0);
   for (const Epilogue& t : epilogues) by_rows |= t.over != Epilogue::Over::All;
   for (const ClusterOp& op : ops) by_rows |= op.reduces() || op.over == ClusterOp::Over::Column;
   if (!two_dimensional && !by_rows) {
@@ -46,7 +48,8 @@ void Cluster::choose_tiles() {
     outer = 1;
   }
   const int64_t length = tile_length(arrays, widest);
-  piece = length;
+  // A piece of wide elements would lie over other pieces of narrow ones that were in the same buffer.
+  piece = mixed ? inner : length;
   if ((outer == 1 || inner > length) && !by_rows) {
     tile_columns = length;
   } else {

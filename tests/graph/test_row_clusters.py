@@ -147,6 +147,22 @@ def test_a_column_that_is_read_as_a_row_is_not_in_the_cluster():
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_long_rows_of_elements_of_different_widths():
+    """A row goes through operations in pieces: none may lie over another that was not read yet."""
+
+    def f(x, y):
+        far, near = tf.exp(x) > y, x * y > 0.1
+        total = tf.reduce_sum(tf.cast(far, x.dtype) * y, -1, keepdims=True)
+        z = tf.where(far, x - total, y * total)
+        w = tf.where(near, z * z, tf.tanh(z) + x)
+        return [w / tf.reduce_max(tf.abs(w), -1, keepdims=True) + tf.cast(near, x.dtype) * z, z]
+
+    for shape in ((9, 2100), (3, 8000)):
+        x, _, _, y = data(shape, "float64")
+        for a, b in zip(f(x, y), tf.function(f)(x, y), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-10)
+
+
 def test_rows_of_different_lengths_are_in_different_clusters():
     def f(x):
         y = tf.exp(x)

@@ -146,7 +146,7 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
 
     # Epilogues come after all other members of a tile, so what they reduce stays where it is.
     reduced = {node.operands[0] for node in cluster.epilogues}
-    free: dict[int, list[int]] = {fuse.FULL: [], fuse.COLUMN: []}  # buffers, by what was in them
+    free: dict[tuple[int, int], list[int]] = {}  # buffers, by kind and width of what was in them
     scratch = 0
     ops, epilogues = [], []
     for i, (kernel, node, inputs) in enumerate(loops):
@@ -168,25 +168,27 @@ def _cluster_step(cluster: fuse.Cluster, leaving: list[Value]) -> Step:
             and v not in reduced
             and registers[register[v]][0] == _SCRATCH
         }
-        # A result may take the place of an operand that dies, unless its elements are larger.
-        for v, (_, held, width, buffer) in list(dying.items()):
-            if held == kind and not reduces and width >= SIZES[node.results[0].dtype]:
-                free[kind].append(buffer)
+        width = SIZES[node.results[0].dtype]
+        buffers = free.setdefault((kind, width), [])
+        # A result may take the place of an operand that dies, if its elements are as large.
+        for v, (_, held, wide, buffer) in list(dying.items()):
+            if (held, wide) == (kind, width) and not reduces:
+                buffers.append(buffer)
                 del dying[v]
         for out in node.results:
             register[out] = len(registers)
             if out in results:
-                registers.append((_OUTPUT, kind, SIZES[out.dtype], results[out]))
+                registers.append((_OUTPUT, kind, width, results[out]))
                 continue
-            if not free[kind]:
-                free[kind].append(scratch)
+            if not buffers:
+                buffers.append(scratch)
                 scratch += 1
-            registers.append((_SCRATCH, kind, SIZES[out.dtype], free[kind].pop()))
-        for _, held, _, buffer in dying.values():
-            free[held].append(buffer)
+            registers.append((_SCRATCH, kind, width, buffers.pop()))
+        for _, held, wide, buffer in dying.values():
+            free.setdefault((held, wide), []).append(buffer)
         for out in node.results:  # one of two that nobody reads
             if out not in last_use and out not in results:
-                free[kind].append(registers[register[out]][3])
+                buffers.append(registers[register[out]][3])
         into = [register[out] for out in node.results]
         ops.append((kernel, inputs[-1].dtype, node.results[0].dtype, into if reduces else into[0], ins))
     description = (size // inner, inner, registers, ops, epilogues, scratch)
