@@ -21,6 +21,11 @@ template <class T> const ProductLoops& loops() {
                                                         : 3];
 }
 
+// In operations of float; pairs are multiplied two at a time.
+template <class T> double work(int64_t m, int64_t n, int64_t k) {
+  return double(m) * double(n) * double(k) * (loops<T>().group == 1 ? 2 : 1);
+}
+
 // b in panels, at `places`.
 struct Panels {
   Tensor room;
@@ -98,7 +103,7 @@ template <class T> Block block_of(const Product<T>& p) {
   const int64_t down = (p.m + kMostRows - 1) / kMostRows, across = (p.n + kWide - 1) / kWide;
   Block b{up((p.m + down - 1) / down, kPanelRows), up((p.n + across - 1) / across, kPanel)};
   auto count = [&] { return ((p.m + b.m - 1) / b.m) * ((p.n + b.n - 1) / b.n); };
-  while (count() < 8 && double(b.m) * double(b.n) * double(p.k) > 2 * kWorthAThread) {
+  while (count() < 8 && work<T>(b.m, b.n, p.k) > 2 * kWorthAThread) {
     const int64_t m = up((b.m + 1) / 2, kPanelRows), n = up((b.n + 1) / 2, kPanel);
     if (n < b.n && (b.n > 2 * b.m || m < kLeast))
       b.n = n;
@@ -132,7 +137,7 @@ void run_panels_here(const Product<float>& p, float scale, bool add) {
 template <class T> void run_panels_here(const Product<T>& p) { run_rows<T>(rows_of(p, nullptr)); }
 
 template <class T> void run_panels(const Product<T>& p) {
-  const double total = double(p.m) * double(p.n) * double(p.k);
+  const double total = work<T>(p.m, p.n, p.k);
   if (p.m <= kMostRows && total < 2 * kWorthAThread) return run_panels_here(p);
   if (run_depth_parts(p, total)) return;
   const Block block = block_of(p);
