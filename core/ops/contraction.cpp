@@ -88,10 +88,7 @@ template <class T> bool by_panels(const Product<T>& p) {
   if constexpr (!has_panels<T>)
     return false;
   else if constexpr (is_blas<T>)
-    return multiplies_panels<T>() && p.n >= kPanelVector && p.k >= 8 &&
-           p.m >= (!p.tb       ? 2
-                   : p.k < 128 ? 16
-                               : 128);
+    return multiplies_panels<T>() && p.n >= kPanelVector && p.k >= 8 && p.m >= (p.tb ? 16 : 2);
   else
     return true;
 }
