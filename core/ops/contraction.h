@@ -48,8 +48,9 @@ constexpr bool has_panels = std::is_same_v<T, float> || std::is_same_v<T, half> 
 template <class T> bool multiplies_panels();
 // On all threads.
 template <class T> void run_panels(const Product<T>& p);
-// On the calling thread, scaled; `add`: to what c has.
+// On the calling thread.
 template <class T> void run_panels_here(const Product<T>& p);
+// The same times `scale`; `add`: to what c has.
 void run_panels_here(const Product<float>& p, float scale, bool add);
 
 }  // namespace gt

@@ -40,11 +40,8 @@ def read(file: Any, name: str) -> Iterator[bytes]:
     Raises:
       DataLossError: if a record is cut off, or its checksum is wrong.
     """
-    at, left, need = (
-        0,
-        b"",
-        0,
-    )  # where we are in the file; what was read beyond; how much the next record takes
+    at = need = 0  # where we are in the file; how much the next record takes
+    left = b""  # what was read beyond
     while True:
         with reading(f"corrupted record at {at}; in {name}: "):
             more = take(file, max(_CHUNK, need - len(left)))

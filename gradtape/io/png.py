@@ -55,9 +55,8 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
     while at + 12 <= len(data):
         size = int.from_bytes(view[at : at + 4], "big")
         end = at + 8 + size
-        if zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4], "big") or end + 4 > len(
-            data
-        ):
+        crc = int.from_bytes(view[end : end + 4], "big")
+        if end + 4 > len(data) or zlib.crc32(view[at + 4 : end]) != crc:
             raise ValueError(f"the chunk {data[at + 4 : at + 8]!r} is cut off, or its checksum does not fit")
         yield data[at + 4 : at + 8], view[at + 8 : end]
         at = end + 4

@@ -45,9 +45,8 @@ class _Files(dict[str, bool]):
 
 
 _FILES = _Files()
-is_library = (
-    _FILES.__getitem__
-)  # whether code of a file is not the user's: that of gradtape, Keras, NumPy, Python
+# Whether code of a file is not the user's: that of gradtape, Keras, NumPy, Python.
+is_library = _FILES.__getitem__
 
 
 def _is_library(file: str) -> bool:
