@@ -44,7 +44,7 @@ struct Impl {
   // Operands may be without a value (symbols), so it must look at shapes and types only.
   void (*infer)(const Call&, Outs&);
   // Fills the results. Each has its shape and type from `infer`; one that the code does not
-  // `share` must be given memory with `allocate` first, unless `allocates` is set below.
+  // `share` must be given memory with `claim` first, unless `allocates` is set below.
   void (*run)(const Call&, Outs&);
   bool allocates = true;  // results are given memory before `run` is called
   // A rough figure of the work per element (of operands and results together), in

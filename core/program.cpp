@@ -47,10 +47,12 @@ static void find_lines(const Program& p, Frame& f) {
   f.first.resize(n + 1, 0);
   f.moves.resize(n, false);
   size_t registers = 0, bytes = 0, together = 0;
+  auto band = p.bands.begin();
   for (size_t s = 0; s < n; ++s) {
     const Step& step = p.steps[s];
     f.first[s] = uint32_t(f.calls.size());
     together = std::max(together, s + p.alike[s]);
+    if (band != p.bands.end() && band->first == s) together = std::max(together, band++->end());
     if (s < together || !is_short(p, step)) continue;
     f.line[s] = 1;
     for (const auto* some : {&step.in, &step.out})
@@ -213,12 +215,19 @@ constexpr int64_t kLongElements = 1 << 17;
 
 void Program::finish() {
   check();
+  for (Band& band : bands) band.finish(*this);
   for (Cluster& c : clusters) c.choose_tiles();
+  band_at_.assign(steps.size(), nullptr);
+  for (const Band& band : bands) band_at_[band.first] = &band;
   alike.assign(steps.size(), 0);
   std::vector<size_t> made(values.size(), steps.size());
   for (size_t s = 0; s < steps.size();) {
+    if (band_at_[s]) {
+      s = band_at_[s]->end();
+      continue;
+    }
     size_t end = s;
-    while (end < steps.size() && end - s < 512 && joins(*this, s, end, made)) {
+    while (end < steps.size() && end - s < 512 && !band_at_[end] && joins(*this, s, end, made)) {
       for (uint32_t v : steps[end].out) made[v] = s;
       ++end;
     }
@@ -315,6 +324,11 @@ void Program::execute(Frame& f, double* times, bool interruptible, bool moved) {
   if (interruptible && long_) patience.emplace();
   for (size_t s = 0; s < steps.size(); ++s) {
     if (patience) patience->step();
+    if (band_at_[s] && !times) {
+      band_at_[s]->run(*this, f);
+      s = band_at_[s]->end() - 1;
+      continue;
+    }
     Step& step = steps[s];
     Outs& outs = f.outs[s];
     Clock::time_point begin;

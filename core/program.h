@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "bands.h"
 #include "cluster.h"
 #include "op.h"
 
@@ -141,6 +142,7 @@ class Program {
   std::vector<int32_t> in_place;  // for each result, or none: the input whose memory it may take, -1 for none
   std::vector<uint32_t>
       alike;  // for each step: how many from it on are clusters that run together (0 or 1: none)
+  std::vector<Band> bands;  // in the order of their steps
   int64_t arena_bytes = 0;
   uint32_t n_inputs = 0;
   Callback callback = nullptr;
@@ -163,6 +165,7 @@ class Program {
   bool over_ = false;  // whether `run_over` can be
   bool long_ = false;  // whether a run may take long enough to be interrupted
   bool calls_ = false;
+  std::vector<const Band*> band_at_;  // for each step: the band that begins with it
   void check() const;
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> f) noexcept;

@@ -29,6 +29,12 @@ class Checker {
       if (!known(r)) wrong("a result is made by no step");
     if (!p_.in_place.empty() && p_.in_place.size() != p_.results.size())
       wrong("results and places differ in number");
+    size_t end = 0;
+    for (const Band& band : p_.bands) {
+      if (band.first < end) wrong("its bands overlap");
+      band.check(p_);
+      end = band.end();
+    }
     for (size_t k = 0; k < p_.in_place.size(); ++k) check_in_place(p_.in_place[k], p_.values[p_.results[k]]);
   }
 

@@ -125,6 +125,10 @@ struct Tensor {
     buffer = gt::allocate(size_t(bytes));
     data = buffer->data;
   }
+  // Gives it memory, unless it has some that nobody else holds, such as a place in a program.
+  void claim() {
+    if (!data || (buffer && !is_sole())) allocate();
+  }
   // Takes the elements of `x`, starting at element `offset`, without a copy.
   void share(const Tensor& x, int64_t offset = 0) {
     ref(x.buffer);

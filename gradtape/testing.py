@@ -44,6 +44,7 @@ CHECKS: dict[str, Callable[[Row], Iterator[str]]] = {
     "pattern": facts.pattern,
     "simplify": facts.simplify,
     "programs": facts.programs,
+    "by_rows": facts.by_rows,
     "in_place": facts.in_place,
     "strings": held.strings,
     "stored": held.stored,
@@ -104,6 +105,8 @@ def checks_of(row: Row) -> list[str]:
         skip.add("simplify")
     if not (row.each_row or row.first or row.second or row.alias):
         skip.add("programs")
+    if row.by_rows is None:
+        skip.add("by_rows")
     if not row.in_place:
         skip.add("in_place")
     if not held.has_text(row):

@@ -245,6 +245,11 @@ def test_a_wrong_alias_is_found(table):
         testing.check_op(flipped(alias=True), ["programs"])
 
 
+def test_an_op_that_mixes_rows_is_found(table):
+    with pytest.raises(testing.ContractError, match="test_flip: row by row"):
+        testing.check_op(flipped(by_rows=lambda shapes, attrs: (True,)), ["by_rows"])
+
+
 def test_an_op_that_cannot_run_in_place_is_found(table):
     row = TABLE["roll"]
     op = movement(
@@ -260,7 +265,7 @@ def test_an_op_that_cannot_run_in_place_is_found(table):
 
 
 def test_every_fact_is_checked():
-    assert {"linear", "pattern", "simplify", "programs", "in_place"} <= set(testing.CHECKS)
+    assert {"linear", "pattern", "simplify", "programs", "by_rows", "in_place"} <= set(testing.CHECKS)
     for name, check in (("mul", "simplify"), ("sum", "programs"), ("tensor_scatter_add", "in_place")):
         assert check in testing.checks_of(TABLE[name])
     assert facts.linear is testing.CHECKS["linear"]

@@ -195,7 +195,7 @@ GT_OP("cast", {[](const Call& c, Outs& out) {
                },
                [](const Call& c, Outs& out) {
                  if (c[0].dtype == out[0].dtype) return out[0].share(c[0]);
-                 out[0].allocate();
+                 out[0].claim();
                  run_cast(c[0], out[0]);
                },
                /*allocates=*/false});

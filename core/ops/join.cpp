@@ -42,7 +42,7 @@ void run_concat(const Call& c, Outs& outs) {
   Tensor& out = outs[0];
   for (int i = 0; i < c.n; ++i)
     if (c[i].numel == out.numel) return out.share(c[i]);
-  out.allocate();
+  out.claim();
   if (out.numel == 0) return;
   Split v(out.shape, int(c.integer(0)));
   int w = dtype_size(out.dtype);
@@ -101,7 +101,7 @@ void run_split(const Call& c, Outs& outs) {
   int w = dtype_size(x.dtype);
   int64_t at = 0;
   if (x.numel == 0) {
-    for (Tensor& out : outs) out.allocate();
+    for (Tensor& out : outs) out.claim();
     return;
   }
   Split v(x.shape, int(c.integer(0)));
@@ -110,7 +110,7 @@ void run_split(const Call& c, Outs& outs) {
     if (v.outer == 1) {
       out.share(x, at);
     } else {
-      out.allocate();
+      out.claim();
       copy_columns(out.data, n, x.data + at * w, v.size * v.inner, v.outer, n, w);
     }
     at += n;
@@ -143,7 +143,7 @@ void infer_add_n(const Call& c, Outs& outs) {
 void run_add_n(const Call& c, Outs& outs) {
   Tensor& out = outs[0];
   if (c.n == 1) return out.share(c[0]);
-  out.allocate();
+  out.claim();
   static const Elementwise* add = find_elementwise("add");
   Loop loop = add->loop[int(out.dtype)];
   int64_t w = dtype_size(out.dtype);

@@ -87,7 +87,7 @@ void run_transpose(const Call& c, Outs& outs) {
     before = perm[size_t(i)];
   }
   if (in_order || x.numel == 0) return out.share(x);
-  out.allocate();
+  out.claim();
   Strides src(x.shape), dst(out.shape);
   Nest t;
   for (int i = 0; i < out.shape.rank; ++i) t.push(out.shape[i], src[int(perm[size_t(i)])], dst[i]);
@@ -110,7 +110,7 @@ void run_broadcast_to(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   Tensor& out = outs[0];
   if (x.numel == out.numel) return out.share(x);
-  out.allocate();
+  out.claim();
   Strides src(x.shape), dst(out.shape);
   Nest t;
   for (int i = 0, skip = out.shape.rank - x.shape.rank; i < out.shape.rank; ++i) {
@@ -162,7 +162,7 @@ void run_tile(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   Tensor& out = outs[0];
   if (x.numel == out.numel) return out.share(x);
-  out.allocate();
+  out.claim();
   Strides src(x.shape), dst(out.shape);
   Nest t;
   for (int i = 0; i < x.shape.rank; ++i) {

@@ -57,10 +57,10 @@ void infer_index(const Call& c, Outs& outs) {
 void run_index(const Call& c, Outs& outs) {
   const Tensor& x = c[0];
   Tensor& out = outs[0];
-  if (out.numel == 0) return out.allocate();
+  if (out.numel == 0) return out.claim();
   Region region(c, x.shape);
   if (region.contiguous) return out.share(x, region.offset);
-  out.allocate();
+  out.claim();
   int w = dtype_size(x.dtype);
   strided_copy(out.data, x.data + region.offset * w, w, region.nest(true));
 }
@@ -81,7 +81,7 @@ void run_unindex(const Call& c, Outs& outs) {
   Tensor& out = outs[0];
   Region region(c, out.shape);
   if (region.contiguous && g.numel == out.numel) return out.share(g);
-  out.allocate();
+  out.claim();
   int64_t w = dtype_size(g.dtype), at = region.offset * w;
   if (g.numel == 0) return zero(out.data, out.nbytes());
   if (region.contiguous) {

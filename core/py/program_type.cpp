@@ -194,12 +194,13 @@ void check_operands(const OpObject* op, size_t n) {
     fail(Code::Value, op->name + ": wrong number of operands; got " + std::to_string(n) + ".");
 }
 
-// Program(n_inputs, values, steps, results, arena_bytes, in_place=())
-//   values: (dtype, shape, place, at, tensor or None); steps: (what, object, ins, outs, attrs)
+// Program(n_inputs, values, steps, results, arena_bytes, in_place=(), bands=())
+//   values: (dtype, shape, place, at, tensor or None); steps: (what, object, ins, outs, attrs);
+//   bands: (first step, blocks, for each step: (whether operand k is cut, ...))
 static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *values, *steps, *results, *in_place = nullptr;
+  PyObject *values, *steps, *results, *in_place = nullptr, *bands = nullptr;
   long long n_inputs, arena;
-  if (!PyArg_ParseTuple(args, "LOOOL|O", &n_inputs, &values, &steps, &results, &arena, &in_place))
+  if (!PyArg_ParseTuple(args, "LOOOL|OO", &n_inputs, &values, &steps, &results, &arena, &in_place, &bands))
     return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
@@ -265,6 +266,17 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (in_place)
       each(in_place,
            [&](PyObject* i) { prog.in_place.push_back(int32_t(std::max<int64_t>(-1, integer(i)))); });
+    if (bands)
+      each(bands, [&](PyObject* b) {
+        Band band;
+        band.first = number<uint32_t>(item(b, 0), prog.steps.size(), "step");
+        band.blocks = number<uint32_t>(item(b, 1), 1 << 16, "block");
+        each(item(b, 2), [&](PyObject* step) {
+          std::vector<bool>& cut = band.cut.emplace_back();
+          each(step, [&](PyObject* operand) { cut.push_back(PyObject_IsTrue(operand) == 1); });
+        });
+        prog.bands.push_back(std::move(band));
+      });
     prog.finish();
     return self;
   });

@@ -112,14 +112,14 @@ def check_plan(graph, steps, aliases, places, arena):
     for i, s in enumerate(steps):
         for v in s.operands:
             dies[root(v)] = i
-    # A result of some ops is a view of an operand, and keeps it alive.
+    # A result of some ops is a view of an operand, or of a part of it, and keeps it alive.
     for s in reversed(steps):
         if s.what == "op" and s.object._shares:
             for v in s.operands:
                 if root(v) in born:
-                    dies[root(v)] = max(
-                        dies[root(v)], *(len(steps) if r in outputs else dies[r] for r in s.results)
-                    )
+                    views = [r for r in s.results if r.size * SIZES[r.dtype] <= v.size * SIZES[v.dtype]]
+                    ends = [len(steps) if r in outputs else dies[r] for r in views]
+                    dies[root(v)] = max([dies[root(v)], *ends])
     live = []
     for v, i in born.items():
         place, at = places[v]

@@ -333,6 +333,37 @@ def programs(row: Row) -> Iterator[str]:
             yield from each("program", _check_program, [*cases(row, [dtype]), *large_cases(row, dtype)])
 
 
+# ---- rows -------------------------------------------------------------------------------------
+
+
+def _check_by_rows(case: Case) -> Iterator[str]:
+    """The op on the first row and on the others gives those of its results."""
+    node = _node_of(case)
+    if node is None or not node.results:
+        return
+    cut = case.row.by_rows([v.shape for v in node.operands], node.attrs)
+    shape = node.results[0].shape
+    if cut is None or not shape or shape[0] < 2:
+        return
+    tensors = case.tensors()
+    expected = [array_of(out) for out in case.call(tensors)]
+    made = []
+    for some in (slice(0, 1), slice(1, None)):
+        given = [x[some] if c else x for x, c in zip(tensors, cut, strict=True)]
+        made.append([array_of(out) for out in _core.apply(case.row.op, given, node.attrs)])
+    limit = 4 * tolerance(TOLERANCES, *case.dtypes) * case.row.tolerance
+    for e, first, rest in zip(expected, *made, strict=True):
+        yield from differences("row by row", case, np.concatenate([first, rest]), e, limit)
+
+
+def by_rows(row: Row) -> Iterator[str]:
+    """Rows of a result need no other rows than the fact says."""
+    if row.by_rows is not None:
+        some = [d for d in allowed(row) if d in (dtypes.float32, dtypes.bool)]
+        for dtype in some:
+            yield from each("rows", _check_by_rows, [*cases(row, [dtype]), *large_cases(row, dtype)])
+
+
 # ---- in place ---------------------------------------------------------------------------------
 
 

@@ -70,6 +70,13 @@ def _matmul_with_extras(
     return matmul(a, b, transpose_a, transpose_b)
 
 
+def _matmul_rows(shapes: list[tuple[int, ...]], attrs: tuple) -> tuple[bool, bool] | None:
+    a, b = shapes
+    if len(a) == len(b) > 2 and a[0] == b[0]:
+        return True, True
+    return (True, False) if len(b) == 2 and (len(a) > 2 or not attrs[0]) else None
+
+
 _SIZES = ("InvalidArgumentError", "Matrix size-incompatible")
 
 matmul = contraction(
@@ -77,7 +84,7 @@ matmul = contraction(
     "a b transpose_a:Bool=False transpose_b:Bool=False adjoint_a:Extra=False adjoint_b:Extra=False "
     "a_is_sparse:Ignored=False b_is_sparse:Ignored=False output_type:Extra=None grad_a:Ignored=False "
     "grad_b:Ignored=False",
-    pattern="product", simplify=rewriting.matmul, batch=batching.matmul, xla="contraction.matmul",
+    pattern="product", simplify=rewriting.matmul, batch=batching.matmul, xla="contraction.matmul", by_rows=_matmul_rows,
     transposes=(_matmul_wrt_a, _matmul_wrt_b), fallback=_matmul_with_extras, numpy=_numpy_matmul,
     samples=[
         call((2, 3), (3, 4)), call((3, 2), (3, 4), transpose_a=True), call((2, 3), (4, 3), transpose_b=True),

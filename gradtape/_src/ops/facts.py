@@ -55,6 +55,11 @@ class Facts(NamedTuple):
     alias: bool = False
     """The result is the operand in another shape, and may be in the same memory."""
 
+    by_rows: Callable[[list[tuple[int, ...]], tuple], tuple[bool, ...] | None] | None = None
+    """`by_rows(shapes of the operands, attributes)`: for each operand whether row i of a result, along the first axis, needs
+    row i of it only (True) or all of it (False); None if rows of results need other rows. The attributes say nothing
+    about the number of rows."""
+
     xla: str = ""
     """The function that computes the op on XLA (see `engines/xla/lowering.py`); without one the op runs on the host."""
 
@@ -73,6 +78,7 @@ def facts_of(
     second: str = "",
     in_place: str = "",
     alias: bool = False,
+    by_rows: Callable | None = None,
     xla: str = "",
 ) -> Facts:
     """The facts of an op of this kind: what its row says, and what the kind implies."""
@@ -95,9 +101,16 @@ def facts_of(
     if pattern not in PATTERNS:
         raise ValueError(f"{pattern!r} is no pattern; expected one of {', '.join(map(repr, PATTERNS))}")
     if kind == "elementwise":
-        fuses, over = True, tuple(places)
+        fuses, over, by_rows = True, tuple(places), _rows_by_broadcasting
     else:
         over = tuple(k for (k,) in sets(in_place))
     return Facts(
-        groups, pattern, simplify, fuses, epilogue, each_row or epilogue, first, tuple(second.split()), over, alias, xla
+        groups, pattern, simplify, fuses, epilogue, each_row or epilogue, first, tuple(second.split()), over, alias,
+        by_rows, xla,
     )  # fmt: skip
+
+
+def _rows_by_broadcasting(shapes: list[tuple[int, ...]], attrs: tuple) -> tuple[bool, ...] | None:
+    rank = max(map(len, shapes))
+    rows = max((s[0] for s in shapes if len(s) == rank), default=1) if rank else 1
+    return tuple(len(s) == rank and s[0] == rows for s in shapes) if rows > 1 else None

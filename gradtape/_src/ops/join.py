@@ -19,6 +19,7 @@ __all__ = ["add_n", "concat", "parallel_stack", "split", "stack", "unstack"]
 
 concat = movement(
     "concat", ALL, "values:Operands axis:Axis", one_is_all=True, xla="jnp.concatenate",
+    by_rows=lambda shapes, attrs: (True,) * len(shapes) if attrs[0] else None,
     batch="leading",
     transpose=lambda g, xs, out, axis: chunks(g, axis, [x.shape[axis] for x in xs]),
     numpy=lambda xs, axis: np.concatenate(xs, axis),
@@ -55,6 +56,7 @@ stack = movement(
 
 chunks = movement(
     "split", ALL, "value axis:Axis sizes:Ints", many=True, xla="join.split",
+    by_rows=lambda shapes, attrs: (True,) if attrs[0] else None,
     batch=batching.split,
     transpose=lambda g, x, out, axis, sizes: concat(g, axis),
     numpy=lambda x, axis, sizes: np.split(x, np.cumsum(sizes)[:-1], axis),

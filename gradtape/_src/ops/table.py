@@ -106,6 +106,7 @@ class Row:
     second: tuple[str, ...]
     in_place: tuple[int, ...]
     alias: bool
+    by_rows: Callable | None
     xla: str
 
     def __init__(

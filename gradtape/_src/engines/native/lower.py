@@ -1,4 +1,4 @@
-"""Turns a graph into a native program: simplify, join products, fuse, plan, and write the steps down."""
+"""Turns a graph into a native program: simplify, join products, fuse, find bands, plan, and write the steps down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape import _core
 from gradtape._src.base.collection import uncollected
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES, WIDE
-from gradtape._src.engines.native import fuse, in_place, plan, products
+from gradtape._src.engines.native import bands, fuse, in_place, plan, products
 from gradtape._src.graph import simplify
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 
@@ -239,7 +239,8 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
 
 
 def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:
-    places, arena = plan.plan(graph, steps, aliases)
+    found = bands.find(graph, steps, aliases, over)
+    places, arena = plan.plan(graph, steps, aliases, found)
     numbers: dict[Value, int] = {}
     values: list = []
     for v, (place, at) in places.items():
@@ -250,4 +251,4 @@ def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: l
         for s in steps
     ]
     results = [numbers[v] for v in graph.outputs]
-    return _core.Program(len(graph.inputs), values, written, results, arena, over)
+    return _core.Program(len(graph.inputs), values, written, results, arena, over, found)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 from gradtape._src.base.dtypes import SIZES
+from gradtape._src.engines.native.bands import Band
 from gradtape._src.graph.ir import Graph, Value
 
 # The order is that of Place in core/program.h.
@@ -15,13 +18,13 @@ _ALIGNMENT = 64
 
 
 def plan(
-    graph: Graph, steps: list[Any], aliases: dict[Value, Value]
+    graph: Graph, steps: list[Any], aliases: dict[Value, Value], bands: Sequence[Band] = ()
 ) -> tuple[dict[Value, tuple[int, Any]], int]:
     """The place of every value, and the size of the arena in bytes. `aliases` maps values to those they are."""
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
     returned = {aliases.get(v, v) for v in graph.outputs}
-    last = last_reads(graph, steps, aliases)
+    last = last_reads(graph, steps, aliases, by_size=True)
     for v in [*(v for s in steps for v in s.operands), *graph.outputs, *aliases.values()]:
         if v.constant is not None:
             places.setdefault(v, (CONSTANT, 0))
@@ -30,26 +33,33 @@ def plan(
     for v, i in last.items():
         dying.setdefault(i, []).append(v)
     sizes: dict[Value, tuple[int, int]] = {}
+    in_bands = _InBands(holes, steps, aliases, bands)
     for i, step in enumerate(steps):
+        in_bands.enter(i)
         for v in step.results:
             if v in returned:
                 places[v] = (FRESH, 0)
                 continue
-            nbytes = max(_ALIGNMENT, -(-v.size * SIZES[v.dtype] // _ALIGNMENT) * _ALIGNMENT)
-            offset = holes.take(nbytes)
+            nbytes = max(_ALIGNMENT, -(-_bytes(v) // _ALIGNMENT) * _ALIGNMENT)
+            offset = in_bands.take(v, nbytes)
             sizes[v] = (offset, nbytes)
             places[v] = (ARENA, offset)
             if v not in last:  # nobody reads it, but the step writes it beside its other results
                 dying.setdefault(i, []).append(v)
         for v in dying.get(i, ()):
             if v in sizes:
-                holes.give(*sizes[v])
+                in_bands.give(v, *sizes[v])
     places.update((v, (ALIAS, of)) for v, of in aliases.items())
     return places, holes.size
 
 
-def last_reads(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> dict[Value, int]:
-    """The last step that reads the memory of a value: by its own name, as an alias, or as a part of it."""
+def last_reads(
+    graph: Graph, steps: list[Any], aliases: dict[Value, Value], by_size: bool = False
+) -> dict[Value, int]:
+    """The last step that reads the memory of a value: by its own name, as an alias, or as a part of it.
+
+    `by_size`: what is larger than an operand does not lie in its memory; else any result of some ops may.
+    """
 
     def root(v: Value) -> Value:
         return aliases.get(v, v)
@@ -63,10 +73,64 @@ def last_reads(graph: Graph, steps: list[Any], aliases: dict[Value, Value]) -> d
     for i in reversed(range(len(steps))):
         step = steps[i]
         if step.what == "call" or (step.what == "op" and step.object._shares):
-            end = max((len(steps) if r in returned else last.get(r, i) for r in step.results), default=i)
+            ends = [(_bytes(r), len(steps) if r in returned else last.get(r, i)) for r in step.results]
             for v in step.operands:
+                end = max((end for size, end in ends if not by_size or size <= _bytes(v)), default=i)
                 last[root(v)] = max(last[root(v)], end)
     return last
+
+
+def _bytes(v: Value) -> int:
+    return v.size * SIZES[v.dtype]
+
+
+class _InBands:
+    """What the steps of a band may do with memory.
+
+    Blocks of rows go through a band each at its own pace. A place that one value has left is another's at once only if
+    both are equally long, so that a block writes where it has read itself, and if no block reads all of the first. Other
+    places are free when the band is over.
+    """
+
+    def __init__(
+        self, holes: _Holes, steps: list[Any], aliases: dict[Value, Value], bands: Sequence[Band]
+    ) -> None:
+        self.holes, self.steps, self.aliases = holes, steps, aliases
+        self.bands = iter(bands)
+        self.band = next(self.bands, None)
+        self.inside = False
+        self.whole: set[Value] = set()  # what the blocks of the band read as a whole
+        self.left: list[tuple[int, int]] = []
+        self.exact: dict[int, list[tuple[int, int]]] = {}  # the places left by values of so many bytes
+
+    def enter(self, i: int) -> None:
+        """Before step i."""
+        if self.inside and self.band is not None and i == self.band.end:
+            for place in (*self.left, *chain.from_iterable(self.exact.values())):
+                self.holes.give(*place)
+            self.left, self.exact, self.inside = [], {}, False
+            self.band = next(self.bands, None)
+        if self.band is not None and i == self.band.first:
+            self.inside = True
+            steps = self.steps[self.band.first : self.band.end]
+            self.whole = {
+                self.aliases.get(v, v)
+                for step, cut in zip(steps, self.band.cut, strict=True)
+                for v, c in zip(step.operands, cut, strict=True)
+                if not c
+            }
+
+    def take(self, v: Value, nbytes: int) -> int:
+        places = self.exact.get(_bytes(v)) if self.inside else None
+        return places.pop()[0] if places else self.holes.take(nbytes)
+
+    def give(self, v: Value, offset: int, nbytes: int) -> None:
+        if not self.inside:
+            self.holes.give(offset, nbytes)
+        elif v in self.whole:
+            self.left.append((offset, nbytes))
+        else:
+            self.exact.setdefault(_bytes(v), []).append((offset, nbytes))
 
 
 class _Holes:
