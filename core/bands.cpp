@@ -59,7 +59,8 @@ void Band::check(const Program& p) const {
   auto use = [&](uint32_t v, bool whole, bool written) {
     const size_t origin = p.origin(v);
     const Value& x = p.values[origin];
-    if (x.place == Place::Arena) arena.push_back({x.at, x.at + x.form.nbytes(), whole, written});
+    if (x.place == Place::Arena || x.place == Place::Joined)
+      arena.push_back({x.at, x.at + x.form.nbytes(), whole, written});
     if (x.place == Place::Input) inputs.push_back({x.at, x.at + 1, whole, written});
     if (x.place != Place::Fresh) return;
     fresh.push_back({int64_t(origin), int64_t(origin) + 1, whole, written});

@@ -25,7 +25,7 @@ struct Prepared {
 };
 
 struct Frame {
-  std::vector<Tensor> inputs;                     // Input and Constant values
+  std::vector<Tensor> inputs;                     // Input, Constant and Joined values
   std::vector<std::pair<Tensor*, size_t>> given;  // the Input ones, and which input each is
   std::vector<Outs> outs;                         // results of each step
   std::vector<Tensor*> value;                     // by number of the value; points into the two above

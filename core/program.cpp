@@ -129,6 +129,10 @@ static std::unique_ptr<Frame> make_frame(const Program& p) {
       f->inputs[v] = value.form;
       f->value[v] = &f->inputs[v];
       if (value.place == Place::Input) f->given.emplace_back(f->value[v], size_t(value.at));
+    } else if (value.place == Place::Joined) {
+      f->inputs[v] = value.form;
+      f->value[v] = &f->inputs[v];
+      f->arena.emplace_back(f->value[v], value.at);
     }
   }
   for (size_t s = 0; s < p.steps.size(); ++s) {

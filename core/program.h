@@ -19,12 +19,13 @@ enum class Place : uint8_t {
   Arena,     // in the program's own memory
   Fresh,     // in a buffer of its own, made for each run: a result
   Alias,     // where another value is
+  Joined,    // in the program's own memory, made of values that lie in it
 };
 
 struct Value {
   Tensor form;  // type and shape; the elements too for a constant
   Place place;
-  int64_t at = 0;  // Input: which; Arena: offset in bytes; Alias: the other value, which is no alias
+  int64_t at = 0;  // Input: which; Arena, Joined: offset in bytes; Alias: the other value, which is no alias
 };
 
 struct Step {

@@ -50,6 +50,7 @@ class Checker {
         if (!x.form.has_value()) wrong("a constant has no value");
         there_[v] = true;
         return;
+      case Place::Joined: there_[v] = true; [[fallthrough]];
       case Place::Arena:
         if (x.at < 0 || x.at > p_.arena_bytes || x.form.nbytes() > p_.arena_bytes - x.at)
           wrong("a value lies outside of its memory");

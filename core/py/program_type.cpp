@@ -217,7 +217,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
     prog.context = p;
     each(values, [&](PyObject* v) {
       Value value;
-      value.place = number<Place>(item(v, 2), 5, "place");
+      value.place = number<Place>(item(v, 2), 6, "place");
       value.at = integer(item(v, 3));
       if (value.place == Place::Constant) {
         if (!is_tensor(item(v, 4))) fail(Code::Type, "program: a constant must be a tensor");

@@ -142,9 +142,9 @@ def test_values_of_other_lengths_do_not_share_a_place():
         return x
 
     concrete = tf.function(f).get_concrete_function(tf.TensorSpec((64, 64), "float32"))
-    graph, steps, aliases, over = lower.lowered(concrete.graph_function.graph)
-    some = bands.find(graph, steps, aliases, over)
-    places, _ = plan.plan(graph, steps, aliases, some)
+    graph, steps, aliases, parts, over = lower.lowered(concrete.graph_function.graph)
+    some = bands.find(graph, steps, aliases, parts, over)
+    places, _ = plan.plan(graph, steps, aliases, parts, some)
     (band,) = some
     used = {
         (at, v.size)
@@ -219,3 +219,52 @@ def test_the_core_runs_a_right_band():
 def test_the_core_refuses_a_wrong_band(band, more, message):
     with pytest.raises(Exception, match=message):
         program(band, **more)
+
+
+# ---- stacks that are made in place ---------------------------------------------------------------------
+
+
+def lowered(f, *shapes):
+    concrete = tf.function(f).get_concrete_function(*[tf.TensorSpec(s, "float32") for s in shapes])
+    return concrete, lower.lowered(concrete.graph_function.graph)
+
+
+def test_what_is_stacked_is_made_in_its_place():
+    start, weights = tf.constant(normal(32, 64)), tf.constant(normal(64, 64) * 0.1)
+
+    def f(x):
+        made = [start, x]
+        for _ in range(10):
+            made.append(tf.matmul(made[-1], weights))
+        return tf.reduce_sum(tf.stack(made) ** 2, 2)
+
+    concrete, (_, steps, _, parts, _) = lowered(f, (32, 64))
+    copies = [s for s in steps if s.what == "op" and s.object.op_name == "stack"]
+    assert len(parts) == 12 and [len(s.operands) for s in copies] == [1, 1]  # the input and the constant
+    x = tf.constant(normal(32, 64))
+    assert np.allclose(concrete(x), f(x), rtol=1e-4)
+    assert len(tf.function(f).profile(x).steps) == len(steps)
+
+
+def test_a_value_that_is_stacked_twice_or_returned_is_copied():
+    def f(x):
+        a, b = tf.tanh(x) * 2.0, tf.tanh(tf.matmul(x, x)) - x
+        once, again = tf.stack([a, b, a, b]), tf.stack([b, a])
+        return tf.reduce_sum(once * 2.0, 0), tf.reduce_max(again, 1), b
+
+    concrete, (*_, parts, _) = lowered(f, (128, 128))
+    x = tf.constant(normal(128, 128))
+    for got, expected in zip(concrete(x), f(x), strict=True):
+        assert np.allclose(got, expected, atol=1e-5)
+
+
+def test_views_are_copied_into_a_stack():
+    """A slice lies where its operand does, whatever place is free for it."""
+
+    def f(x):
+        rows = tf.unstack(tf.tanh(x))
+        return tf.reduce_sum(tf.stack([rows[2], rows[0], *[r * 2.0 for r in rows]]) ** 2, [0, 1])
+
+    concrete, _ = lowered(f, (4, 64, 64))
+    x = tf.constant(normal(4, 64, 64))
+    assert np.allclose(concrete(x), f(x), rtol=1e-4)

@@ -55,7 +55,7 @@ class Profile:
 
 def _steps(concrete: Any) -> tuple[Any, list[Step], dict[Value, Value]]:
     function = concrete.graph_function
-    graph, steps, aliases, _ = lowered(function.graph, function.updates)
+    graph, steps, aliases, *_ = lowered(function.graph, function.updates)
     return graph, steps, aliases
 
 
@@ -85,7 +85,7 @@ def pretty(concrete: Any) -> str:
         places = ", ".join(map(str, _lines(step)))
         if len(step.nodes) == 1:
             n = step.nodes[0]
-            given = ", ".join(map(name, n.operands))
+            given = ", ".join(map(name, step.operands))
             attrs = "".join(f", {a}" for a in n.attrs)
             lines.append(f"  {outs} = {n.name}({given}{attrs})  # {places}")
             continue

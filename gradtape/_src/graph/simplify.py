@@ -40,7 +40,7 @@ class Builder:
         self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple] | None
     ) -> tuple[Value, ...]:
         if isinstance(op, Callback):
-            return self._write(op, operands, attrs, specs or [])
+            return self.write(op, operands, attrs, specs or [])
         if operands and operands[0].constant is not None and all(v.constant is not None for v in operands):
             specs = specs or infer(op, operands, attrs)
             if all(prod(shape) <= FOLDED.now() for shape, _ in specs):
@@ -64,7 +64,7 @@ class Builder:
             return cached
         if specs is None:
             specs = infer(op, operands, attrs)
-        results = self.seen[key] = self._write(op, operands, attrs, specs)
+        results = self.seen[key] = self.write(op, operands, attrs, specs)
         return results
 
     def take(self, node: Node) -> Iterable[tuple[Value, Value]]:
@@ -80,7 +80,8 @@ class Builder:
         self.graph.nodes.append(node)
         return ()
 
-    def _write(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple]) -> tuple[Value, ...]:
+    def write(self, op: Any, operands: list[Value], attrs: tuple, specs: list[tuple]) -> tuple[Value, ...]:
+        """The results of an op, as it is."""
         results = self.graph.add(op, operands, attrs, specs)
         self.graph.nodes[-1].line = self.line
         return results

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from gradtape._src.base.dtypes import SIZES
 from gradtape._src.engines.native import fuse
+from gradtape._src.engines.native.joins import Part
 from gradtape._src.graph.ir import Graph, Value
 
 _MOST_BLOCKS = 8
@@ -41,15 +42,23 @@ class Band(NamedTuple):
         return self.first + len(self.cut)
 
 
-def find(graph: Graph, steps: list[Any], aliases: dict[Value, Value], over: list[int]) -> list[Band]:
-    """The bands among the steps. `over`: for each output the input that it may be written over, or -1."""
-    written_over = {v: graph.inputs[i] for v, i in zip(graph.outputs, over, strict=False) if i >= 0}
+def find(
+    graph: Graph, steps: list[Any], aliases: dict[Value, Value], parts: dict[Value, Part], over: list[int]
+) -> list[Band]:
+    """The bands among the steps.
+
+    `parts` are values that lie in others. `over`: for each output the input that it may be written over, or -1.
+    """
+    # What is no longer what it was when a value has been made.
+    changes = {v: graph.inputs[i] for v, i in zip(graph.outputs, over, strict=False) if i >= 0}
+    changes.update((v, part.of) for v, part in parts.items())
+    joined = {part.of for part in parts.values()}
     bands: list[Band] = []
     i = 0
     while i < len(steps):
         band, end = None, i + 1
         if _is_product(steps[i]):
-            band, end = _grown(i, steps, aliases, written_over)
+            band, end = _grown(i, steps, aliases, changes, joined)
         if band is not None:
             bands.append(band)
         i = max(end, i + 1)
@@ -57,7 +66,11 @@ def find(graph: Graph, steps: list[Any], aliases: dict[Value, Value], over: list
 
 
 def _grown(
-    first: int, steps: list[Any], aliases: dict[Value, Value], written_over: dict[Value, Value]
+    first: int,
+    steps: list[Any],
+    aliases: dict[Value, Value],
+    changes: dict[Value, Value],
+    joined: set[Value],
 ) -> tuple[Band | None, int]:
     """The band that begins with a product, if it is worth it, and the first step behind it."""
     rows = steps[first].results[0].shape[0]
@@ -73,8 +86,9 @@ def _grown(
         if cut is None:
             break
         roots = [aliases.get(v, v) for v in step.operands]
-        read = {v for v, c in zip(roots, cut, strict=True) if not c}
-        changed = {*step.results, *(written_over[v] for v in step.results if v in written_over)}
+        # Blocks of what is made of parts are not blocks of these.
+        read = {v for v, c in zip(roots, cut, strict=True) if not c or v in joined}
+        changed = {*step.results, *(changes[v] for v in step.results if v in changes)}
         if made & read or changed & (whole | read):
             break
         made |= changed

@@ -1,15 +1,17 @@
-"""Turns a graph into a native program: simplify, join products, fuse, find bands, plan, and write the steps down."""
+"""Turns a graph into a native program: simplify, join products, fuse, make stacks in place, find bands, plan, and write the
+steps down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtape import _core
 from gradtape._src.base.collection import uncollected
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES, WIDE
-from gradtape._src.engines.native import bands, fuse, in_place, plan, products
+from gradtape._src.engines.native import bands, fuse, in_place, joins, plan, products
 from gradtape._src.graph import simplify
 from gradtape._src.graph.ir import Callback, Graph, Node, Value
 
@@ -39,6 +41,16 @@ class Step:
         self.attrs = attrs
 
 
+class Lowered(NamedTuple):
+    """A graph as the steps of a program."""
+
+    graph: Graph  # after the last passes
+    steps: list[Step]
+    aliases: dict[Value, Value]  # values that are others in another shape
+    parts: dict[Value, joins.Part]  # values that lie in others
+    over: list[int]  # for each output the input it may be written over, or -1
+
+
 @uncollected
 def compile_graph(
     graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
@@ -48,14 +60,14 @@ def compile_graph(
     `updates` gives for each output the input it is a new value of, or -1: it may be written over that.
     `local`: nothing else refers to those inputs, as with the variables of a loop. `checked`: no index is out of range.
     """
-    return _write(*lowered(graph, updates, local, checked))
+    return _write(lowered(graph, updates, local, checked))
 
 
 def lowered(
     graph: Graph, updates: list[int] | None = None, local: bool = False, checked: bool = False
-) -> tuple[Graph, list[Step], dict[Value, Value], list[int]]:
-    """The final graph, the steps of its program, the aliases among its values, and the in-place updates."""
-    graph = products.join_products(simplify.simplify(graph, final=True))
+) -> Lowered:
+    """The steps of the program of a graph; arguments as for `compile_graph`."""
+    graph = products.transpose_once(products.join_products(simplify.simplify(graph, final=True)))
     order = fuse.fuse(graph)
     leaving = fuse.used_outside(order, graph.outputs)
     steps: list[Step] = []
@@ -88,7 +100,13 @@ def lowered(
             made = dict.fromkeys(same.get(v, v) for v in leaving[item])
             steps.append(_cluster_step(item, [v for v in made if v.node in item.nodes]))
     over = in_place.in_place(graph, steps, aliases, updates, local, checked) if updates else []
-    return graph, steps, aliases, over
+    steps, parts = joins.join(graph, steps, aliases, _copy)
+    return Lowered(graph, steps, aliases, parts, over)
+
+
+def _copy(stack: Step, operand: Value, result: Value) -> Step:
+    """One operand of a stack, copied: a stack of one."""
+    return Step("op", stack.object, [operand], [result], (0,), stack.nodes)
 
 
 def _eager(node: Node) -> Callable[..., list]:
@@ -238,9 +256,10 @@ def _loops(cluster: fuse.Cluster, leaving: Container[Value]) -> list[tuple[str, 
     return list(loops.values())
 
 
-def _write(graph: Graph, steps: list[Step], aliases: dict[Value, Value], over: list[int]) -> Any:
-    found = bands.find(graph, steps, aliases, over)
-    places, arena = plan.plan(graph, steps, aliases, found)
+def _write(lowered: Lowered) -> Any:
+    graph, steps, aliases, parts, over = lowered
+    found = bands.find(graph, steps, aliases, parts, over)
+    places, arena = plan.plan(graph, steps, aliases, parts, found)
     numbers: dict[Value, int] = {}
     values: list = []
     for v, (place, at) in places.items():

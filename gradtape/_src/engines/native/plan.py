@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
-from gradtape._src.base.dtypes import SIZES
 from gradtape._src.engines.native.bands import Band
+from gradtape._src.engines.native.joins import Part, bytes_of
 from gradtape._src.graph.ir import Graph, Value
 
 # The order is that of Place in core/program.h.
-INPUT, CONSTANT, ARENA, FRESH, ALIAS = range(5)
+INPUT, CONSTANT, ARENA, FRESH, ALIAS, JOINED = range(6)
 _ALIGNMENT = 64
 
 
 def plan(
-    graph: Graph, steps: list[Any], aliases: dict[Value, Value], bands: Sequence[Band] = ()
+    graph: Graph,
+    steps: list[Any],
+    aliases: dict[Value, Value],
+    parts: Mapping[Value, Part] = MappingProxyType({}),
+    bands: Sequence[Band] = (),
 ) -> tuple[dict[Value, tuple[int, Any]], int]:
-    """The place of every value, and the size of the arena in bytes. `aliases` maps values to those they are."""
+    """The place of every value, and the size of the arena in bytes.
+
+    `aliases` maps values to those they are, `parts` to those they lie in.
+    """
     places: dict[Value, tuple[int, Any]] = {v: (INPUT, i) for i, v in enumerate(graph.inputs)}
 
     returned = {aliases.get(v, v) for v in graph.outputs}
@@ -29,6 +37,8 @@ def plan(
         if v.constant is not None:
             places.setdefault(v, (CONSTANT, 0))
     holes = _Holes()
+    for v, part in parts.items():  # the memory of a whole is read as long as any part of it
+        last[part.of] = max(last.get(part.of, 0), last.get(v, 0))
     dying: dict[int, list[Value]] = {}
     for v, i in last.items():
         dying.setdefault(i, []).append(v)
@@ -40,10 +50,15 @@ def plan(
             if v in returned:
                 places[v] = (FRESH, 0)
                 continue
-            nbytes = max(_ALIGNMENT, -(-_bytes(v) // _ALIGNMENT) * _ALIGNMENT)
-            offset = in_bands.take(v, nbytes)
-            sizes[v] = (offset, nbytes)
-            places[v] = (ARENA, offset)
+            own = parts[v].of if v in parts else v
+            if own not in sizes:
+                nbytes = max(_ALIGNMENT, -(-bytes_of(own) // _ALIGNMENT) * _ALIGNMENT)
+                sizes[own] = (in_bands.take(own, nbytes), nbytes)
+            if v in parts:
+                places[own] = (JOINED, sizes[own][0])
+                places[v] = (ARENA, sizes[own][0] + parts[v].offset)
+                continue
+            places[v] = (ARENA, sizes[v][0])
             if v not in last:  # nobody reads it, but the step writes it beside its other results
                 dying.setdefault(i, []).append(v)
         for v in dying.get(i, ()):
@@ -73,15 +88,11 @@ def last_reads(
     for i in reversed(range(len(steps))):
         step = steps[i]
         if step.what == "call" or (step.what == "op" and step.object._shares):
-            ends = [(_bytes(r), len(steps) if r in returned else last.get(r, i)) for r in step.results]
+            ends = [(bytes_of(r), len(steps) if r in returned else last.get(r, i)) for r in step.results]
             for v in step.operands:
-                end = max((end for size, end in ends if not by_size or size <= _bytes(v)), default=i)
+                end = max((end for size, end in ends if not by_size or size <= bytes_of(v)), default=i)
                 last[root(v)] = max(last[root(v)], end)
     return last
-
-
-def _bytes(v: Value) -> int:
-    return v.size * SIZES[v.dtype]
 
 
 class _InBands:
@@ -121,7 +132,7 @@ class _InBands:
             }
 
     def take(self, v: Value, nbytes: int) -> int:
-        places = self.exact.get(_bytes(v)) if self.inside else None
+        places = self.exact.get(bytes_of(v)) if self.inside else None
         return places.pop()[0] if places else self.holes.take(nbytes)
 
     def give(self, v: Value, offset: int, nbytes: int) -> None:
@@ -130,7 +141,7 @@ class _InBands:
         elif v in self.whole:
             self.left.append((offset, nbytes))
         else:
-            self.exact.setdefault(_bytes(v), []).append((offset, nbytes))
+            self.exact.setdefault(bytes_of(v), []).append((offset, nbytes))
 
 
 class _Holes:

@@ -1,8 +1,12 @@
-"""Sums of products become one product: a b + c d = [a c] [b; d].
+"""What products have in common is done once, for all of them.
 
+**Sums of products become one product:** a b + c d = [a c] [b; d].
 What the steps of an unrolled recurrent net, or any layer that is used again, contribute to the gradient of their weights is
 such a sum. As one product over all steps it is read and written once, and products with long inner axes are the fastest
 ones. The factors have to be brought together for it, so this pays where they are smaller than their product.
+
+**What many products read transposed is transposed once**, as the weights that cotangents of all steps are multiplied by.
+Kernels transpose on the way, which large products hide and those of few rows do not.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from gradtape._src.graph.ir import Graph, Node, Value
 from gradtape._src.graph.simplify import Builder, live
 from gradtape._src.ops.table import TABLE
 
-_FEWEST = 4  # products in a sum
+_FEWEST = 4  # products in a sum; that read the same
+_FEW_ROWS = 192  # products of more rows take weights as they are
 
 
 def join_products(graph: Graph) -> Graph:
@@ -54,6 +59,43 @@ def join_products(graph: Graph) -> Graph:
             new.update(zip(node.results, results, strict=True))
     builder.graph.outputs = [renew(v) for v in graph.outputs]
     builder.graph.nodes = live(builder.graph)
+    builder.graph.simplified = True
+    return builder.graph
+
+
+def transpose_once(graph: Graph) -> Graph:
+    """The graph with weights transposed in front of the products that read them so; itself if there are few."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        transposed = node.op is TABLE["matmul"].op and node.attrs[1] and _is_plain(node)
+        if transposed and node.results[0].shape[0] <= _FEW_ROWS:
+            readers.setdefault(node.operands[1], []).append(node)
+    chosen = {v: nodes for v, nodes in readers.items() if len(nodes) >= _FEWEST}
+    if not chosen:
+        return graph
+    builder = Builder()
+    builder.graph.inputs = graph.inputs
+    turned: dict[Value, Value] = {}
+    new: dict[Value, Value] = {}
+    replaced = {node for nodes in chosen.values() for node in nodes}
+    for node in graph.nodes:
+        builder.line = node.line
+        operands = [new.get(v, v) for v in node.operands]
+        if node in replaced:
+            b = operands[1]
+            if b not in turned:
+                (turned[b],) = builder.write(
+                    TABLE["transpose"].op, [b], ((1, 0),), [(b.shape[::-1], b.dtype)]
+                )
+            spec = (node.results[0].shape, node.results[0].dtype)
+            flags = (node.attrs[0], False)
+            (new[node.results[0]],) = builder.write(node.op, [operands[0], turned[b]], flags, [spec])
+        elif new.keys().isdisjoint(node.operands):
+            new.update(builder.take(node))
+        else:
+            specs = [(v.shape, v.dtype) for v in node.results]
+            new.update(zip(node.results, builder.apply(node.op, operands, node.attrs, specs), strict=True))
+    builder.graph.outputs = [new.get(v, v) for v in graph.outputs]
     builder.graph.simplified = True
     return builder.graph
 
