@@ -23,8 +23,7 @@ _select = op("select")
 __all__ = ["bidirectional_gru", "bidirectional_lstm", "cudnn_ok", "gru", "lstm", "rnn", "unstack"]
 
 # How many steps are unrolled in a trace: tracing one of a Keras cell takes long.
-_SHORT = 64
-_SHORT_OF_LSTM = 128  # two layers of 128, 100 steps: 0.78 of the time of a loop; GRU gains nothing
+_SHORT = 128  # two layers of 128, 100 steps: 0.7 of the time of a loop
 _SHORT_OF_CELLS = 12
 
 Step = Callable[[Sequence, list, "list | None"], tuple[list, list]]
@@ -277,9 +276,7 @@ def _lstm(options: tuple, x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, b
 
     z = _projected(x, kernel, bias, time_major)
     time_axis = 0 if time_major else 1
-    (last,), (outputs,), states = _run(
-        step, [z], [h, c], backwards, keep_all, unroll, time_axis, _SHORT_OF_LSTM
-    )
+    (last,), (outputs,), states = _run(step, [z], [h, c], backwards, keep_all, unroll, time_axis)
     return last, outputs, states
 
 
