@@ -341,6 +341,7 @@ def _check_by_rows(case: Case) -> Iterator[str]:
     node = _node_of(case)
     if node is None or not node.results:
         return
+    assert case.row.by_rows is not None
     cut = case.row.by_rows([v.shape for v in node.operands], node.attrs)
     shape = node.results[0].shape
     if cut is None or not shape or shape[0] < 2:

@@ -23,7 +23,11 @@ _MOST_BLOCKS = 8
 _FEWEST_ROWS = 8  # of a block
 _LONGEST = 512  # steps: between bands a program can be interrupted
 _WORTH = 50_000  # nanoseconds of all steps, on one thread
-_EACH = 1_500  # the same of a step, on average: beside less, what a block costs on its own shows
+_EACH = 1_500  # the same of a step, on average
+_OF_A_BLOCK = (
+    5_000  # the same of a step in a block, for more than a few blocks: what a block costs on its own shows
+)
+_FEW = 4
 # Larger products are cut by themselves, into blocks of both sides that suit the caches.
 _LARGEST_PRODUCT = 600_000  # nanoseconds
 _LARGEST_WHOLE = 1 << 19  # bytes: every block reads them
@@ -96,6 +100,8 @@ def _grown(
         cuts.append(cut)
         cost += _nanoseconds(step)
     end = first + len(cuts)
+    while blocks > _FEW and blocks % 2 == 0 and cost < _OF_A_BLOCK * len(cuts) * blocks:
+        blocks //= 2
     pays = len(cuts) > 1 and cost >= _WORTH and cost >= _EACH * len(cuts)
     return Band(first, blocks, cuts) if pays else None, end
 
