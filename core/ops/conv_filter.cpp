@@ -3,7 +3,8 @@
 // Both are read where they are, in blocks of pixels that stay in the cache while all taps and
 // channels meet. Pixels whose tap lies outside x are left out. Where x has few channels, all taps are
 // rows of one product; the lines of x that a line of g meets are then copied into a frame of zeros.
-// Those of bfloat16 are multiplied in pairs of pixels: g is put into pairs once, x as its rows are met.
+// Those of bfloat16 are multiplied in pairs of pixels: both are put into pairs first, frames as their rows
+// are met.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -21,11 +22,49 @@ template <class T> constexpr bool kPairs = std::is_same_v<T, bfloat>;
 // What a gradient is summed in.
 template <class T> using SumOf = std::conditional_t<kPairs<T>, float, T>;
 
-// A run of pixels; of bfloat16 a whole stretch, of which [low, high) are inside x.
+// A run of pixels; of bfloat16 a whole stretch.
 template <class T> struct Run {
   const T* x;
   int64_t g;  // the pixel of g; of bfloat16, the pair
-  int64_t count, low, high;
+  int64_t count;
+  const int* pairs = nullptr;  // of x
+};
+
+// The lines of x in pairs of pixels that neighbours of g meet, `step` apart, with zeros outside. Where the
+// first of them may begin depends on the tap: each beginning has lines of its own.
+struct LinePairs {
+  int64_t step = 1, first = 0, width = 0, lines = 0,
+          row = 0;  // pairs of a line: first, ..., first + width - 1
+  std::vector<int64_t> begins;
+  Scratch<int32_t> room;
+
+  static int64_t below(int64_t x, int64_t y) { return x / y - (x % y < 0); }
+  // The pair that begins with pixel `at` of a line.
+  const int* find(int64_t line, int64_t at) const {
+    const int64_t q = below(at, 2 * step), begin = at - q * 2 * step;
+    const int64_t k = std::find(begins.begin(), begins.end(), begin) - begins.begin();
+    return room.at + ((k * lines + line) * width + q - first) * row;
+  }
+  void make(const bfloat* x, int64_t channels, const Side& v, int64_t count, const ConvLoops& loops) {
+    step = v.src_step, lines = count, row = (channels + loops.lanes - 1) / loops.lanes * loops.lanes;
+    int64_t last = first = below(v.at, 2 * step);
+    for (int64_t t = 0; t < v.taps; ++t) {
+      const int64_t at = v.at + t * v.at_step, q = below(at, 2 * step), begin = at - q * 2 * step;
+      first = std::min(first, q), last = std::max(last, q);
+      if (std::find(begins.begin(), begins.end(), begin) == begins.end()) begins.push_back(begin);
+    }
+    width = last - first + (v.count + 1) / 2;
+    room = Scratch<int32_t>(int64_t(begins.size()) * lines * width * row);
+    each_chunk(int64_t(begins.size()) * lines, grain_rows(width * row), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = begins[size_t(i / lines)] + first * 2 * step, many = 2 * width;
+        const int64_t low = std::clamp<int64_t>(-below(at, step), 0, many),
+                      high = std::clamp<int64_t>(-below(at - v.size, step), low, many);
+        loops.pairs({x + (i % lines * v.size + at) * channels, step * channels, nullptr, channels, many, low,
+                     high, room.at + i * width * row, row});
+      }
+    });
+  }
 };
 
 // The pixels [begin, end) of a line of g.
@@ -38,7 +77,8 @@ template <class T> struct Product {
   int64_t n, groups, c, o;  // rows of a tap, columns of a group
   const T *x, *g;
   const int* pairs = nullptr;  // g, of bfloat16
-  int64_t x_step, g_step;      // from pixel to pixel
+  LinePairs x_pairs;
+  int64_t x_step, g_step;  // from pixel to pixel
   int64_t x_group, g_group;
   int64_t channels;       // of x
   int64_t cuts = 1, cut;  // long lines are cut into stretches of `cut` pixels
@@ -96,8 +136,8 @@ template <class T> struct Product {
                     line = from < until ? source(s.line, t0, t1) : -1;
       if (line < 0) continue;
       const int64_t at = kPairs<T> ? s.begin : from, last = kPairs<T> ? s.end : until;
-      to.push_back({x + line + (first + at * v.src_step) * x_step, place(s.line, at), last - at, from - at,
-                    until - at});
+      to.push_back({x + line + (first + at * v.src_step) * x_step, place(s.line, at), last - at});
+      if (kPairs<T>) to.back().pairs = x_pairs.find(line / (v.size * x_step), first + at * v.src_step);
     }
   }
   // The same with all taps of a stretch in a frame; `room` holds the frames.
@@ -109,7 +149,7 @@ template <class T> struct Product {
     for (int64_t i = begin; i < end; ++i) {
       const Stretch s = stretch(i);
       T* line = room.data() + (i - begin) * rows * width;
-      to.push_back({line, place(s.line, s.begin), s.end - s.begin, 0, s.end - s.begin});
+      to.push_back({line, place(s.line, s.begin), s.end - s.begin});
       const int64_t first = v.at + s.begin * v.src_step, low = std::clamp<int64_t>(-first, 0, frame),
                     high = std::clamp(v.size - first, low, frame);
       for (int64_t t = 0; t < rows; ++t, line += width) {
@@ -170,7 +210,7 @@ void run_part(const Product<T>& p, const ConvLoops& loops, int64_t begin, int64_
   std::vector<int32_t> paired;
   FilterTile t;
   t.x_step = p.x_step * p.side[2].src_step, t.g_step = p.g_step, t.out_step = columns, t.row_at = nullptr;
-  if (kPairs<T>) t.x_step = loops.lanes;
+  if (kPairs<T>) t.x_step = p.frame ? loops.lanes : p.x_pairs.row;
   t.x_at = 0;
   // Where the rows of x from `row` of a group on lie, and g with them.
   auto find = [&](int64_t row, int64_t group) {
@@ -178,13 +218,19 @@ void run_part(const Product<T>& p, const ConvLoops& loops, int64_t begin, int64_
     const int64_t at = row_at ? 0 : group * p.x_group + row;
     meet.clear();
     if constexpr (kPairs<T>) {
+      if (!p.frame) {
+        for (const Run<T>& r : runs)
+          meet.push_back({r.pairs + at, p.pairs + r.g * p.g_step, (r.count + 1) / 2});
+        t.runs = meet.data(), t.n = int64_t(meet.size());
+        return;
+      }
       int64_t pairs = 0;
       for (const Run<T>& r : runs) pairs += (r.count + 1) / 2;
       paired.resize(size_t(pairs * loops.lanes));
       int32_t* to = paired.data();
       for (const Run<T>& r : runs) {
-        loops.pairs({r.x + at, p.x_step * p.side[2].src_step, row_at, t.rows, r.count, r.low, r.high, to,
-                     loops.lanes});
+        loops.pairs(
+            {r.x, p.x_step * p.side[2].src_step, row_at, t.rows, r.count, 0, r.count, to, loops.lanes});
         meet.push_back({to, p.pairs + r.g * p.g_step, (r.count + 1) / 2});
         to += (r.count + 1) / 2 * loops.lanes;
       }
@@ -233,12 +279,15 @@ template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g
   }();
   p.channels = f.c;
   p.cut_lines();
-  if (joins_taps(p.groups, p.c, p.side[2])) p.join();
+  if (joins_taps(p.groups, p.c, p.side[2]))
+    p.join();
+  else if constexpr (kPairs<T>)
+    p.x_pairs.make(x, p.x_step, p.side[2], f.n * f.in[0] * f.in[1], loops);
   // Chunks: shares of the panels, and parts of the sum, which are added up afterwards.
   const int64_t width = 2 * loops.lanes, panels = (p.o + width - 1) / width * p.groups, lines = p.stretches();
   const int64_t size = f.taps() * f.c * f.groups * f.o;
   const int64_t wanted = std::clamp<int64_t>(int64_t(f.work() / (4 * kWorthAThread)), 1, 16);
-  const int64_t least = kPairs<T> ? 4 : 1;  // panels that meet x in the pairs it is put into
+  const int64_t least = kPairs<T> && p.frame ? 4 : 1;  // panels that meet x in the pairs it is put into
   const int64_t shares = std::min((panels + least - 1) / least, wanted),
                 share = (panels + shares - 1) / shares;
   int64_t parts =
