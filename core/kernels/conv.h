@@ -43,9 +43,8 @@ struct FilterTile {
 // pixels.
 struct PixelPairs {
   const void* x;
-  int64_t step;           // from pixel to pixel
-  const int64_t* row_at;  // as in FilterTile
-  int64_t rows;           // whole vectors of `to` are written where row_at is null
+  int64_t step;  // from pixel to pixel
+  int64_t rows;  // whole vectors of `to` are written
   int64_t count;
   int64_t low, high;  // pixels before low and from high on are zero
   void* to;

@@ -68,10 +68,20 @@ template <int M, int N> GT_BFLOAT void filter_tile(const FilterTile& t) {
   for (int64_t r = 0; r < t.n; ++r) {
     const int* x = static_cast<const int*>(t.runs[r].x) + t.x_at;
     const int* g = static_cast<const int*>(t.runs[r].g) + t.g_at;
-    for (int64_t p = t.runs[r].count; p > 0; --p, x += t.x_step, g += t.g_step) {
-      Units w[N];
-      GT_EACH(j, N) w[j] = (Units)_mm512_loadu_si512(g + j * kLane);
-      GT_EACH(i, M) GT_EACH(j, N) sum[i][j] = multiply(sum[i][j], x[i], w[j]);
+    if (t.row_at) {
+      const int* row[M];
+      GT_EACH(i, M) row[i] = x + t.row_at[i];
+      for (int64_t p = t.runs[r].count, k = 0; p > 0; --p, k += t.x_step, g += t.g_step) {
+        Units w[N];
+        GT_EACH(j, N) w[j] = (Units)_mm512_loadu_si512(g + j * kLane);
+        GT_EACH(i, M) GT_EACH(j, N) sum[i][j] = multiply(sum[i][j], row[i][k], w[j]);
+      }
+    } else {
+      for (int64_t p = t.runs[r].count; p > 0; --p, x += t.x_step, g += t.g_step) {
+        Units w[N];
+        GT_EACH(j, N) w[j] = (Units)_mm512_loadu_si512(g + j * kLane);
+        GT_EACH(i, M) GT_EACH(j, N) sum[i][j] = multiply(sum[i][j], x[i], w[j]);
+      }
     }
   }
   GT_EACH(i, M) {
@@ -92,17 +102,13 @@ GT_BFLOAT void pair_pixels(const PixelPairs& t) {
   const __m512i in_turn = _mm512_load_si512(turns);
   for (int64_t p = 0; p < t.count; p += 2, x += 2 * t.step, to += t.to_step) {
     const bool one = p >= t.low && p < t.high, two = p + 1 >= t.low && p + 1 < t.high;
-    if (t.row_at)
-      for (int i = 0; i < t.rows; ++i)
-        to[i] = int((one ? x[t.row_at[i]] : 0u) | (two ? unsigned(x[t.step + t.row_at[i]]) << 16 : 0u));
-    else
-      for (int64_t i = 0; i < t.rows; i += kLane) {
-        const __mmask16 here = first_lanes(t.rows - i), none = 0;
-        const __m256i even = _mm256_maskz_loadu_epi16(one ? here : none, x + i),
-                      odd = _mm256_maskz_loadu_epi16(two ? here : none, x + t.step + i);
-        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(_mm512_zextsi256_si512(even), in_turn,
-                                                              _mm512_zextsi256_si512(odd)));
-      }
+    for (int64_t i = 0; i < t.rows; i += kLane) {
+      const __mmask16 here = first_lanes(t.rows - i), none = 0;
+      const __m256i even = _mm256_maskz_loadu_epi16(one ? here : none, x + i),
+                    odd = _mm256_maskz_loadu_epi16(two ? here : none, x + t.step + i);
+      _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(_mm512_zextsi256_si512(even), in_turn,
+                                                            _mm512_zextsi256_si512(odd)));
+    }
   }
 }
 

@@ -3,8 +3,7 @@
 // Both are read where they are, in blocks of pixels that stay in the cache while all taps and
 // channels meet. Pixels whose tap lies outside x are left out. Where x has few channels, all taps are
 // rows of one product; the lines of x that a line of g meets are then copied into a frame of zeros.
-// Those of bfloat16 are multiplied in pairs of pixels: both are put into pairs first, frames as their rows
-// are met.
+// Those of bfloat16 are multiplied in pairs of pixels: both are put into pairs first.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -60,8 +59,8 @@ struct LinePairs {
         const int64_t at = begins[size_t(i / lines)] + first * 2 * step, many = 2 * width;
         const int64_t low = std::clamp<int64_t>(-below(at, step), 0, many),
                       high = std::clamp<int64_t>(-below(at - v.size, step), low, many);
-        loops.pairs({x + (i % lines * v.size + at) * channels, step * channels, nullptr, channels, many, low,
-                     high, room.at + i * width * row, row});
+        loops.pairs({x + (i % lines * v.size + at) * channels, step * channels, channels, many, low, high,
+                     room.at + i * width * row, row});
       }
     });
   }
@@ -141,7 +140,8 @@ template <class T> struct Product {
     }
   }
   // The same with all taps of a stretch in a frame; `room` holds the frames.
-  void framed_runs(int64_t begin, int64_t end, std::vector<Run<T>>& to, std::vector<T>& room) const {
+  void framed_runs(int64_t begin, int64_t end, std::vector<Run<T>>& to, std::vector<T>& room,
+                   std::vector<int32_t>& paired) const {
     const Side& v = side[2];
     const int64_t rows = side[0].taps * side[1].taps, width = frame * channels;
     room.resize(size_t((end - begin) * rows * width));
@@ -163,6 +163,18 @@ template <class T> struct Product {
         std::fill_n(line + high * channels, (frame - high) * channels, T(0.0f));
       }
     }
+    if constexpr (kPairs<T>) {  // each element beside that of the next pixel, if there is one
+      const int64_t next = v.src_step * channels, alone = std::max<int64_t>(0, width - next);
+      paired.resize(room.size());
+      for (int64_t i = 0; i < (end - begin) * rows; ++i) {
+        const T* from = room.data() + i * width;
+        int32_t* pair = paired.data() + i * width;
+        for (int64_t j = 0; j < alone; ++j)
+          pair[j] = int32_t(from[j].bits | uint32_t(from[j + next].bits) << 16);
+        for (int64_t j = alone; j < width; ++j) pair[j] = from[j].bits;
+      }
+      for (size_t i = 0; i < to.size(); ++i) to[i].pairs = paired.data() + int64_t(i) * rows * width;
+    }
   }
 };
 
@@ -175,7 +187,7 @@ Scratch<int32_t> pair(Product<bfloat>& p, const ConvLoops& loops) {
   each_chunk(lines, grain_rows(to_line), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t group = 0; group < p.groups; ++group)
-        loops.pairs({p.g + i * line * p.g_step + group * p.o, p.g_step, nullptr, p.o, line, 0, line,
+        loops.pairs({p.g + i * line * p.g_step + group * p.o, p.g_step, p.o, line, 0, line,
                      room.at + i * to_line + group * wide, row});
   });
   p.pairs = room.at, p.g_step = row, p.g_group = wide;
@@ -210,41 +222,25 @@ void run_part(const Product<T>& p, const ConvLoops& loops, int64_t begin, int64_
   std::vector<int32_t> paired;
   FilterTile t;
   t.x_step = p.x_step * p.side[2].src_step, t.g_step = p.g_step, t.out_step = columns, t.row_at = nullptr;
-  if (kPairs<T>) t.x_step = p.frame ? loops.lanes : p.x_pairs.row;
+  if (kPairs<T>) t.x_step = p.frame ? 2 * t.x_step : p.x_pairs.row;
   t.x_at = 0;
   // Where the rows of x from `row` of a group on lie, and g with them.
   auto find = [&](int64_t row, int64_t group) {
-    const int64_t* row_at = p.frame ? p.row_at.data() + row : nullptr;
-    const int64_t at = row_at ? 0 : group * p.x_group + row;
+    const int64_t at = p.frame ? 0 : group * p.x_group + row;
+    t.row_at = p.frame ? p.row_at.data() + row : nullptr;
     meet.clear();
-    if constexpr (kPairs<T>) {
-      if (!p.frame) {
-        for (const Run<T>& r : runs)
-          meet.push_back({r.pairs + at, p.pairs + r.g * p.g_step, (r.count + 1) / 2});
-        t.runs = meet.data(), t.n = int64_t(meet.size());
-        return;
-      }
-      int64_t pairs = 0;
-      for (const Run<T>& r : runs) pairs += (r.count + 1) / 2;
-      paired.resize(size_t(pairs * loops.lanes));
-      int32_t* to = paired.data();
-      for (const Run<T>& r : runs) {
-        loops.pairs(
-            {r.x, p.x_step * p.side[2].src_step, row_at, t.rows, r.count, 0, r.count, to, loops.lanes});
-        meet.push_back({to, p.pairs + r.g * p.g_step, (r.count + 1) / 2});
-        to += (r.count + 1) / 2 * loops.lanes;
-      }
-    } else {
-      t.row_at = row_at;
-      for (const Run<T>& r : runs) meet.push_back({r.x + at, p.g + r.g * p.g_step, r.count});
-    }
+    for (const Run<T>& r : runs)
+      if constexpr (kPairs<T>)
+        meet.push_back({r.pairs + at, p.pairs + r.g * p.g_step, (r.count + 1) / 2});
+      else
+        meet.push_back({r.x + at, p.g + r.g * p.g_step, r.count});
     t.runs = meet.data(), t.n = int64_t(meet.size());
   };
   for (int64_t at = begin; at < end; at += block) {
     t.add = at > begin;
     for (int64_t tap = 0; tap < p.taps(); ++tap) {
       if (p.frame)
-        p.framed_runs(at, std::min(end, at + block), runs, room);
+        p.framed_runs(at, std::min(end, at + block), runs, room, paired);
       else
         p.runs(tap, at, std::min(end, at + block), runs);
       if (t.add && runs.empty()) continue;
@@ -287,9 +283,7 @@ template <class T> void conv_by_filter(const Geometry& f, const T* x, const T* g
   const int64_t width = 2 * loops.lanes, panels = (p.o + width - 1) / width * p.groups, lines = p.stretches();
   const int64_t size = f.taps() * f.c * f.groups * f.o;
   const int64_t wanted = std::clamp<int64_t>(int64_t(f.work() / (4 * kWorthAThread)), 1, 16);
-  const int64_t least = kPairs<T> && p.frame ? 4 : 1;  // panels that meet x in the pairs it is put into
-  const int64_t shares = std::min((panels + least - 1) / least, wanted),
-                share = (panels + shares - 1) / shares;
+  const int64_t shares = std::min(panels, wanted), share = (panels + shares - 1) / shares;
   int64_t parts =
       std::clamp<int64_t>((wanted + shares - 1) / shares, 1, std::max<int64_t>(1, f.pixels() / kBlockPixels));
   parts = std::min(parts, lines);
