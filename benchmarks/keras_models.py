@@ -120,6 +120,24 @@ def _text(keras: Any, rng: Any, tiny: bool, causal: bool) -> Made:
     return model, loss, *(rng.integers(0, words, (batch, length)) for _ in "xy")
 
 
+def _mixed(make: Callable[..., Made]) -> Callable[..., Made]:
+    """The model with layers that compute in bfloat16, on weights of float32."""
+
+    def mixed(keras: Any, rng: Any, tiny: bool) -> Made:
+        before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        try:
+            return make(keras, rng, tiny)
+        finally:
+            keras.config.set_dtype_policy(before)
+
+    return mixed
+
+
+def _gpt(*about: Any) -> Made:
+    return _text(*about, causal=True)
+
+
 MODELS: dict[str, Callable[..., Made]] = {
     "MLP": _mlp,
     "tabular": _tabular,
@@ -129,7 +147,8 @@ MODELS: dict[str, Callable[..., Made]] = {
     "EfficientNetB0": _application("EfficientNetB0", 96, 8),
     "VGG16": _application("VGG16", 64, 8),
     "DenseNet121": _application("DenseNet121", 64, 8),
-    "GPT": lambda *about: _text(*about, causal=True),
+    "GPT": _gpt,
+    "GPT, mixed_bfloat16": _mixed(_gpt),
     "BERT": lambda *about: _text(*about, causal=False),
     "LSTM": _recurrent("LSTM"),
     "GRU": _recurrent("GRU"),
@@ -145,6 +164,7 @@ WORDS = {
     "VGG16": "VGG16, 64x64, batch 8",
     "DenseNet121": "DenseNet121, 64x64, batch 8",
     "GPT": "GPT, 4 blocks, width 256, 128 tokens, batch 8",
+    "GPT, mixed_bfloat16": "the same GPT, mixed_bfloat16",
     "BERT": "BERT-like encoder, 4 blocks, width 256, 128 tokens, batch 8",
     "LSTM": "two LSTM of 128, 100 steps, batch 64",
     "GRU": "two GRU of 128, 100 steps, batch 64",

@@ -13,6 +13,7 @@ these names. They change only with a line in the changelog; everything else belo
 - `OneCall`: the type of what `one_call` gives.
 - `take_calls(cls, f)`: public functions with an instance of `cls` among their arguments return `f(function, args, kwargs)`,
   unless that is NotImplemented.
+- `einsum_of_bytes(equation, *tensors)`: `tf.einsum` of int8 in int32, without copies for products of matrices.
 - `to_first(x)`, `to_last(x)`: images with channels last as images with channels first, and back.
 
 **Tensors**
@@ -119,6 +120,7 @@ from gradtape._src.functions.function import Function
 from gradtape._src.graph.ir import is_symbolic, symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.ops import PUBLIC, TABLE
+from gradtape._src.ops.einsum import einsum_of_bytes
 from gradtape._src.ops.static import array_of
 from gradtape._src.ops.windows import to_first, to_last
 from gradtape._src.state.initializers import seed_initializers_by
@@ -157,11 +159,10 @@ _WHERE = {
 
 __all__ = [
     "BY_CODE", "CompositeTensor", "Function", "NativeVariable", "OneCall", "PUBLIC", "Seeds", "Setting", "Trace",
-    "Untraceable", "array_of",
-    "aside", "assign_tracker", "between_replicas", "current_replica", "current_trace", "from_buffer", "from_strings",
-    "is_library", "is_symbolic", "isolated", "isolated_seeds", "need_jax", "one_call", "one_call_each", "op", "read",
-    "seed_initializers_by", "strategy_is_set", "strings_of", "symbolic", "take_calls", "to_first", "to_last",
-    "with_autograph", *_WHERE,
+    "Untraceable", "array_of", "aside", "assign_tracker", "between_replicas", "current_replica", "current_trace",
+    "einsum_of_bytes", "from_buffer", "from_strings", "is_library", "is_symbolic", "isolated", "isolated_seeds",
+    "need_jax", "one_call", "one_call_each", "op", "read", "seed_initializers_by", "strategy_is_set", "strings_of",
+    "symbolic", "take_calls", "to_first", "to_last", "with_autograph", *_WHERE,
 ]  # fmt: skip
 
 

@@ -143,8 +143,8 @@ def test_files_are_written_read_and_decoded(bench, monkeypatch, tmp_path):  # no
 # ---- whole models -----------------------------------------------------------------------------------
 
 MODELS = (
-    "MLP", "tabular", "U-Net", "ResNet50", "MobileNetV2", "EfficientNetB0", "VGG16", "DenseNet121", "GPT", "BERT",
-    "LSTM", "GRU", "autoencoder",
+    "MLP", "tabular", "U-Net", "ResNet50", "MobileNetV2", "EfficientNetB0", "VGG16", "DenseNet121", "GPT",
+    "GPT, mixed_bfloat16", "BERT", "LSTM", "GRU", "autoencoder",
 )  # fmt: skip
 
 

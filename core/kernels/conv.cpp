@@ -99,15 +99,18 @@ template <class T, int M = kPixels> void run_filter(const FilterTile& t) {
 
 }  // namespace
 
-void add_depthwise_loops(ConvLoops (&table)[2]);  // conv_depthwise.cpp
-void add_winograd_loops(ConvLoops (&table)[2]);   // conv_winograd.cpp
+void add_depthwise_loops(ConvLoops (&table)[3]);  // conv_depthwise.cpp
+void add_winograd_loops(ConvLoops (&table)[3]);   // conv_winograd.cpp
+void add_bfloat_loops(ConvLoops& loops);          // conv_bfloat.cpp
 
 const ConvLoops* conv_loops() {
-  static ConvLoops table[2] = {
-      {kPixels, kLanes<float>, run_tile<float>, run_filter<float>, nullptr, nullptr, {}},
-      {kPixels, kLanes<double>, run_tile<double>, run_filter<double>, nullptr, nullptr, {}}};
+  static ConvLoops table[3] = {
+      {kPixels, kLanes<float>, run_tile<float>, run_filter<float>, nullptr, nullptr, nullptr, {}},
+      {kPixels, kLanes<double>, run_tile<double>, run_filter<double>, nullptr, nullptr, nullptr, {}},
+      {}};
   add_depthwise_loops(table);
   add_winograd_loops(table);
+  add_bfloat_loops(table[2]);
   return table;
 }
 

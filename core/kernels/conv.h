@@ -5,7 +5,8 @@
 namespace gt {
 
 // A tile of pixels times a panel of filters. A pixel is a sum over `segments` runs of `length`
-// neighbouring elements; the runs of all pixels of the tile meet the same rows of the panel.
+// neighbouring elements; the runs of all pixels of the tile meet the same rows of the panel. Those of
+// bfloat16 are pairs, the last one of a run of odd length with zero.
 struct ConvTile {
   const void* const* src;  // [segments][stride] begin of the run, by pixel
   int64_t stride, src_at;  // src_at: added to all of them, in elements
@@ -16,10 +17,11 @@ struct ConvTile {
   int pixels;    // at most ConvLoops::pixels
   int vectors;   // 1 or 2
   int channels;  // of the panel's, how many are written
-  bool add;
+  bool add;      // not of bfloat16
 };
 
-// Part of the gradient of a filter: rows of elements of x, columns of g, summed over pixels.
+// Part of the gradient of a filter: rows of elements of x, columns of g, summed over pixels. Those of
+// bfloat16 are units, pairs of neighbouring pixels (PixelPairs), summed in float.
 struct FilterRun {
   const void *x, *g;  // of the first pixel
   int64_t count;
@@ -35,6 +37,18 @@ struct FilterTile {
   int rows;          // at most ConvLoops::pixels
   int vectors, channels;
   bool add;
+};
+
+// Elements of neighbouring pixels of a run side by side, as units: to[pixel / 2][row] has those of two
+// pixels.
+struct PixelPairs {
+  const void* x;
+  int64_t step;  // from pixel to pixel
+  int64_t rows;  // whole vectors of `to` are written
+  int64_t count;
+  int64_t low, high;  // pixels before low and from high on are zero
+  void* to;
+  int64_t to_step;
 };
 
 // One pixel after the other, every channel by itself: out[i][c] = sum over taps of src[t][i][c] * w[t][c].
@@ -76,6 +90,7 @@ struct ConvLoops {
   int pixels, lanes;  // of a register tile; a panel has one or two vectors of `lanes` channels
   void (*tile)(const ConvTile&);
   void (*filter)(const FilterTile&);
+  void (*pairs)(const PixelPairs&);  // bfloat16 only
   void (*depthwise)(const DepthwiseRow&);
   void (*depthwise_filter)(const DepthwiseFilterRow&);
   WinogradLoops winograd;

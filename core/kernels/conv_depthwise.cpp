@@ -79,7 +79,7 @@ template <class T> void depthwise_filter(const DepthwiseFilterRow& r) {
 
 }  // namespace
 
-void add_depthwise_loops(ConvLoops (&table)[2]) {
+void add_depthwise_loops(ConvLoops (&table)[3]) {
   table[0].depthwise = depthwise<float>, table[0].depthwise_filter = depthwise_filter<float>;
   table[1].depthwise = depthwise<double>, table[1].depthwise_filter = depthwise_filter<double>;
 }

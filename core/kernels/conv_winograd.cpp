@@ -124,7 +124,7 @@ template <class T> void taps(const WinogradTile& t) {
 
 }  // namespace
 
-void add_winograd_loops(ConvLoops (&table)[2]) {
+void add_winograd_loops(ConvLoops (&table)[3]) {
   table[0].winograd = {input<float>, output<float>, filter<float>, cotangent<float>, taps<float>};
   table[1].winograd = {input<double>, output<double>, filter<double>, cotangent<double>, taps<double>};
 }

@@ -61,7 +61,7 @@ struct KernelSet {
   Rows<Elementwise> elementwise[kFiles];
   Rows<Reduction> reductions[kFiles];
   CastLoop cast[kDtypes][kDtypes];
-  const ConvLoops* conv;   // of float, of double
+  const ConvLoops* conv;   // of float, of double, of bfloat16 (empty: none)
   const PoolLoops* pool;   // by type; without the 16-bit floats
   const NormLoops* norms;  // of float, of double
   const AllSoftmaxLoops* softmax;

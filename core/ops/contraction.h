@@ -50,7 +50,7 @@ template <class T> bool multiplies_panels();
 template <class T> void run_panels(const Product<T>& p);
 // On the calling thread.
 template <class T> void run_panels_here(const Product<T>& p);
-// The same times `scale`; `add`: to what c has.
-void run_panels_here(const Product<float>& p, float scale, bool add);
+// The same to sums, times `scale`; `add`: to what they are.
+template <class T> void run_panels_here(const Product<T>& p, float* sums, float scale, bool add);
 
 }  // namespace gt

@@ -129,10 +129,10 @@ template <class T> bool multiplies_panels() {
   return can;
 }
 
-void run_panels_here(const Product<float>& p, float scale, bool add) {
+template <class T> void run_panels_here(const Product<T>& p, float* sums, float scale, bool add) {
   ProductRows r = rows_of(p, nullptr);
-  r.scale = scale, r.add = add;
-  run_rows<float>(std::move(r));
+  r.c = sums, r.wide = true, r.scale = scale, r.add = add;
+  run_rows<T>(std::move(r));
 }
 template <class T> void run_panels_here(const Product<T>& p) { run_rows<T>(rows_of(p, nullptr)); }
 
@@ -167,5 +167,8 @@ template void run_panels_here(const Product<float>&);
 template void run_panels_here(const Product<half>&);
 template void run_panels_here(const Product<bfloat>&);
 template void run_panels_here(const Product<octet>&);
+template void run_panels_here(const Product<float>&, float*, float, bool);
+template void run_panels_here(const Product<half>&, float*, float, bool);
+template void run_panels_here(const Product<bfloat>&, float*, float, bool);
 
 }  // namespace gt

@@ -178,13 +178,17 @@ enum class Which { Forward, Input, Filter };
 template <class T> void run_engine(Which which, const Geometry& f, const T* x, const T* y, T* out) {
   using Engine = void (*)(const Geometry&, const T*, const T*, T*);
   constexpr Engine dense[] = {conv_forward<T>, conv_by_input<T>, conv_by_filter<T>};
-  constexpr Engine single[] = {depthwise_forward<T>, depthwise_by_input<T>, depthwise_by_filter<T>};
   if constexpr (std::is_same_v<T, float>)
     if (winograd_is_faster(f)) {
       constexpr Engine fast[] = {winograd_forward, winograd_by_input, winograd_by_filter};
       return fast[int(which)](f, x, y, out);
     }
-  (f.depthwise() ? single : dense)[int(which)](f, x, y, out);
+  if constexpr (!std::is_same_v<T, bfloat>)
+    if (f.depthwise()) {
+      constexpr Engine single[] = {depthwise_forward<T>, depthwise_by_input<T>, depthwise_by_filter<T>};
+      return single[int(which)](f, x, y, out);
+    }
+  dense[int(which)](f, x, y, out);
 }
 
 template <class T>
@@ -210,10 +214,20 @@ Tensor as_float(const Tensor& x) {
   return y;
 }
 
+// Whether bfloat16 has kernels of its own for this. Winograd's convolution saves about as much as they do, in
+// products of float.
+bool multiplies_bfloat(Which which, const Geometry& f) {
+  if (!conv_loops_of<bfloat>().tile || f.depthwise()) return false;
+  return which == Which::Filter ||
+         !narrow_is_faster<float>(f, which == Which::Input ? f.c : f.o, which == Which::Input ? f.o : f.c);
+}
+
 void run(Which which, const Geometry& f, const Call& c, Outs& outs) {
   Tensor& out = outs[0];
   if (out.numel == 0) return;
   if (c[0].numel == 0 || c[1].numel == 0) return zero(out.data, out.nbytes());
+  if (out.dtype == Dtype::BF16 && multiplies_bfloat(which, f))
+    return run_typed<bfloat>(which, f, c[0], c[1], out);
   if (in(out.dtype, kHalf)) {  // summed in float
     Tensor wide = empty(Dtype::F32, out.shape);
     run_typed<float>(which, f, as_float(c[0]), as_float(c[1]), wide);

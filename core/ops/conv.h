@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "../kernels/conv.h"
 #include "../kernels/loops.h"
@@ -45,7 +46,9 @@ void winograd_forward(const Geometry& f, const float* x, const float* w, float* 
 void winograd_by_input(const Geometry& f, const float* g, const float* w, float* gx);
 void winograd_by_filter(const Geometry& f, const float* x, const float* g, float* gw);
 
-template <class T> const ConvLoops& conv_loops_of() { return kernels().conv[sizeof(T) == 8]; }
+template <class T> const ConvLoops& conv_loops_of() {
+  return kernels().conv[std::is_same_v<T, bfloat> ? 2 : sizeof(T) == 8];
+}
 
 // One axis of a sum over taps: result i lies at `first + i * step` and is made of the elements of the
 // source at `i * src_step + at + t * at_step`, for the taps `tap + t * tap_step` of the filter.

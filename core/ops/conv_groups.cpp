@@ -49,7 +49,9 @@ template <class T> void part_filter(const Geometry& f, const Geometry& joined, c
 
 template Scratch<float> join_filter<float>(const Geometry&, const Geometry&, const float*);
 template Scratch<double> join_filter<double>(const Geometry&, const Geometry&, const double*);
+template Scratch<bfloat> join_filter<bfloat>(const Geometry&, const Geometry&, const bfloat*);
 template void part_filter<float>(const Geometry&, const Geometry&, const float*, float*);
 template void part_filter<double>(const Geometry&, const Geometry&, const double*, double*);
+template void part_filter<bfloat>(const Geometry&, const Geometry&, const bfloat*, bfloat*);
 
 }  // namespace gt

@@ -30,12 +30,13 @@ template <class T> struct Sum {
   int64_t pixels() const { return n * side[0].count * side[1].count * side[2].count; }
 };
 
-// Rows of panels, [group][panel][tap][c][lanes of the panel]; the last panel of a group may be narrow.
+// Rows of panels, [group][panel][tap][c][lanes of the panel]; the last panel of a group may be narrow. Those
+// of bfloat16 are pairs of rows of a run, in turn.
 template <class T> struct Panels {
   int64_t lanes, width, full, tail, depth, group;  // depth: rows; group: elements
   Scratch<T> room;
 
-  Panels(const Sum<T>& s, int64_t lanes_)
+  Panels(const Sum<T>& s, int64_t lanes_, int64_t run)  // run: rows
       : lanes(lanes_), width(2 * lanes_), full(s.o / width), tail(s.o % width), depth(s.taps() * s.c) {
     const int64_t last = tail == 0 ? 0 : tail <= lanes ? lanes : width;
     group = depth * (full * width + last);
@@ -47,6 +48,7 @@ template <class T> struct Panels {
       copy(s, g, 0, full, width, width);
       if (tail) copy(s, g, full, 1, tail, last);
     }
+    if constexpr (std::is_same_v<T, bfloat>) pair(s.groups, run, last);
   }
   int64_t count() const { return full + (tail ? 1 : 0); }
   const T* at(int64_t g, int64_t panel) const { return room.at + g * group + panel * depth * width; }
@@ -54,6 +56,25 @@ template <class T> struct Panels {
   int channels(int64_t panel) const { return int(panel < full ? width : tail); }
 
  private:
+  // Puts the rows of a run side by side, two by two; where their number is odd, the last beside zeros.
+  void pair(int64_t groups, int64_t run, int64_t last) {
+    const int64_t runs = depth / run, paired = run + run % 2, to_group = group / depth * runs * paired;
+    const Scratch<T> to(groups * to_group), none(width);
+    std::fill_n(none.at, width, T(0.0f));
+    each_chunk(groups * count() * runs, grain_rows(run * width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t r = i % runs, panel = i / runs % count(), g = i / runs / count();
+        const int64_t wide = panel < full ? width : last;
+        const T* row = at(g, panel) + r * run * wide;
+        T* out = to.at + g * to_group + panel * runs * paired * width + r * paired * wide;
+        for (int64_t l = 0; l < run; l += 2, row += 2 * wide, out += 2 * wide) {
+          const T* next = l + 1 < run ? row + wide : none.at;
+          for (int64_t j = 0; j < wide; ++j) out[2 * j] = row[j], out[2 * j + 1] = next[j];
+        }
+      }
+    });
+    room = to, depth = runs * paired, group = to_group;
+  }
   void copy(const Sum<T>& s, int64_t g, int64_t first, int64_t many, int64_t used, int64_t wide) {
     Nest t;
     int64_t at = g * s.w_group + first * width * s.w_o, row = depth;
@@ -105,7 +126,7 @@ template <class T> struct Frame {
     while (low < high && low * v.src_step + v.at < 0) ++low;
     while (low < high && (high - 1) * v.src_step + v.at + v.taps > v.size) --high;
     zeros = Scratch<T>(length * s.groups);
-    std::fill_n(zeros.at, length * s.groups, T(0));
+    std::fill_n(zeros.at, length * s.groups, T(0.0f));
   }
 };
 
@@ -213,9 +234,9 @@ template <class T> class Places {
                   high = std::clamp<int64_t>(size - x, low, taps);
     if (edges_ == int64_t(edge_.size())) edge_.emplace_back(new T[size_t(f_.length)]);
     T* to = edge_[size_t(edges_++)].get();
-    std::fill_n(to, low * s_.c, T(0));
+    std::fill_n(to, low * s_.c, T(0.0f));
     std::copy(there + low * s_.c, there + high * s_.c, to + low * s_.c);
-    std::fill_n(to + high * s_.c, (taps - high) * s_.c, T(0));
+    std::fill_n(to + high * s_.c, (taps - high) * s_.c, T(0.0f));
     return to;
   }
 
@@ -230,12 +251,15 @@ template <class T> class Places {
 
 template <class T> void run_sum(const Sum<T>& s) {
   const ConvLoops& loops = conv_loops_of<T>();
-  const Panels<T> panels(s, loops.lanes);
   const Frame<T> frame(s);
+  const Panels<T> panels(s, loops.lanes, frame.length);
   const int64_t rows = loops.pixels, pixels = s.pixels(), tiles = (pixels + rows - 1) / rows,
                 segments = frame.segments, length = frame.length;
+  const int64_t run = panels.depth / segments;  // rows of a panel
   const int64_t block =
-      std::clamp<int64_t>(kPanelBytes / (length * panels.width * int64_t(sizeof(T))), 1, segments);
+      std::is_same_v<T, bfloat>  // sums are rounded once, so they are never put aside
+          ? segments
+          : std::clamp<int64_t>(kPanelBytes / (length * panels.width * int64_t(sizeof(T))), 1, segments);
   // Chunks: some tiles, by all panels or some of them when there are few tiles.
   int64_t chunk = std::clamp<int64_t>(kTableBytes / (block * rows * 8), 1, 16);
   chunk = (tiles + (tiles + chunk - 1) / chunk - 1) / ((tiles + chunk - 1) / chunk);
@@ -258,7 +282,7 @@ template <class T> void run_sum(const Sum<T>& s) {
         for (int64_t p = first; p < last; ++p) {
           const int64_t g = p / panels.count(), panel = p % panels.count();
           t.vectors = panels.vectors(panel), t.channels = panels.channels(panel);
-          t.panel = panels.at(g, panel) + seg * length * (t.vectors * panels.lanes);
+          t.panel = panels.at(g, panel) + seg * run * (t.vectors * panels.lanes);
           t.src_at = g * s.c, t.out_at = g * s.o + panel * panels.width;
           for (int64_t k = 0; k < many; ++k) {
             t.src = reinterpret_cast<const void* const*>(places.src.data() + k * t.segments * rows);
@@ -275,7 +299,8 @@ template <class T> void run_sum(const Sum<T>& s) {
 }  // namespace
 
 template <class T> void conv_forward(const Geometry& f, const T* x, const T* w, T* out) {
-  if (narrow_forward(f, x, w, out)) return;
+  if constexpr (!std::is_same_v<T, bfloat>)
+    if (narrow_forward(f, x, w, out)) return;
   Sum<T> s{};
   const int64_t channels = f.groups * f.o;
   s.n = f.n, s.groups = f.groups, s.c = f.c, s.o = f.o, s.src = x, s.out = out, s.w = w;
@@ -286,7 +311,8 @@ template <class T> void conv_forward(const Geometry& f, const T* x, const T* w, 
 }
 
 template <class T> void conv_by_input(const Geometry& f, const T* g, const T* w, T* gx) {
-  if (narrow_is_faster<T>(f, f.c, f.o)) return narrow_by_input(f, g, w, gx);
+  if constexpr (!std::is_same_v<T, bfloat>)
+    if (narrow_is_faster<T>(f, f.c, f.o)) return narrow_by_input(f, g, w, gx);
   Sum<T> s{};
   const int64_t channels = f.groups * f.o;
   s.n = f.n, s.groups = f.groups, s.c = f.o, s.o = f.c, s.src = g, s.out = gx, s.w = w;
@@ -316,7 +342,9 @@ template <class T> void conv_by_input(const Geometry& f, const T* g, const T* w,
 
 template void conv_forward<float>(const Geometry&, const float*, const float*, float*);
 template void conv_forward<double>(const Geometry&, const double*, const double*, double*);
+template void conv_forward<bfloat>(const Geometry&, const bfloat*, const bfloat*, bfloat*);
 template void conv_by_input<float>(const Geometry&, const float*, const float*, float*);
 template void conv_by_input<double>(const Geometry&, const double*, const double*, double*);
+template void conv_by_input<bfloat>(const Geometry&, const bfloat*, const bfloat*, bfloat*);
 
 }  // namespace gt

@@ -213,6 +213,20 @@ def test_losses_see_the_logits_behind_probabilities() -> None:
     np.testing.assert_allclose(tape.gradient(losses[2], x), [[1 / 3, -0.5 / 3, -1 / 3]], atol=1e-6)
 
 
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 1e-5), ("bfloat16", 0.02)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_over_many_keys_is_the_same(dtype: str, limit: float, causal: bool) -> None:
+    """It is one op there, but not with a bias."""
+    q, k, v = (tf.cast(_some(2, 280, 3, 8), dtype) for _ in range(3))
+    mask = _some(2, 1, 280, 280) > 0.3
+    mask[0, 0, 200] = False  # a query without a key
+    for some in (None, mask):
+        one = nn.dot_product_attention(q, k, v, mask=some, is_causal=causal)
+        small = nn.dot_product_attention(q, k, v, np.zeros((1, 1, 1, 1), "f4"), some, is_causal=causal)
+        assert one.dtype == dtype
+        np.testing.assert_allclose(tf.cast(one, "float32"), tf.cast(small, "float32"), rtol=0, atol=limit)
+
+
 def test_attention_without_a_key_is_a_mean() -> None:
     out = nn.dot_product_attention(Q, K, V, mask=np.zeros((2, 1, 3, 6), bool)).numpy()
     np.testing.assert_allclose(out, np.broadcast_to(V.mean(1, keepdims=True), out.shape), rtol=1e-6)

@@ -174,6 +174,41 @@ def test_small_groups_side_by_side():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("size", "taps", "groups", "c", "o", "stride", "dilation"),
+    [
+        ((9, 11), (3, 3), 1, 17, 35, 1, 1),
+        ((8, 7), (3, 2), 1, 3, 20, 2, 1),  # the taps of a row are one run, of odd length
+        ((12, 10), (3, 3), 1, 32, 64, 1, 2),
+        ((10, 9), (1, 1), 1, 24, 48, 1, 1),
+        ((9, 8), (3, 3), 2, 20, 33, 1, 1),
+        ((9, 8), (3, 3), 4, 3, 5, 2, 1),
+        ((1000,), (5,), 1, 2, 16, 1, 1),  # lines that are cut
+        ((5, 6, 7), (2, 3, 2), 1, 18, 19, 1, 1),
+    ],
+)
+def test_sums_of_16_bit_floats_are_rounded_once(dtype, size, taps, groups, c, o, stride, dilation):
+    rng = np.random.default_rng(3)
+
+    def random(*shape):
+        x = tf.cast(tf.constant(rng.standard_normal(shape, np.float32)), dtype)
+        return x, tf.cast(x, "float64")
+
+    about = ((stride,) * len(size), (dilation,) * len(size), (-1,))
+    (x, x64), (w, w64) = random(2, *size, c * groups), random(*taps, c, o * groups)
+    y64 = conv(x64, w64, *about)
+    g, g64 = random(*y64.shape)
+    for found, wanted in (
+        (conv(x, w, *about), y64),
+        (conv_input(g, w, x.shape[1:], *about), conv_input(g64, w64, x.shape[1:], *about)),
+        (conv_filter(x, g, w.shape[:-1], *about), conv_filter(x64, g64, w.shape[:-1], *about)),
+    ):
+        found, wanted = np.asarray(tf.cast(found, "float64")), np.asarray(wanted)
+        rounding = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+        np.testing.assert_array_less(abs(found - wanted), rounding * abs(wanted) + 1e-5 * abs(wanted).max())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_summed_in_float(dtype):
     x, w = tf.cast(X, dtype), tf.cast(W, dtype)
     y = tf.nn.conv2d(x, w, 1, "SAME")

@@ -171,3 +171,25 @@ def test_small_functions():
     np.testing.assert_allclose(tf.math.log_sigmoid([0.0, -100.0]), [-0.6931472, -100.0], rtol=1e-6)
     with pytest.raises(ValueError, match="must be list"):
         tf.math.polyval(1.0, 2.0)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float16", 2e-3), ("bfloat16", 1.6e-2)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_16_bit_floats_is_near_that_of_float64(dtype, limit, causal):
+    rng = np.random.default_rng(5)
+    shapes = (2, 3, 70, 20), (2, 3, 300, 20), (2, 3, 300, 17), (1, 3, 70, 300)
+
+    def run(xs):
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            y = tf.nn.scaled_dot_product_attention(*xs, is_causal=causal)
+            loss = tf.reduce_sum(tf.cast(y, "float64") * weights)
+        return [y, *tape.gradient(loss, xs)]
+
+    weights = rng.standard_normal((2, 3, 70, 17))
+    narrow = [tf.cast(tf.constant(rng.standard_normal(shape)), dtype) for shape in shapes]
+    for found, wanted in zip(run(narrow), run([tf.cast(x, "float64") for x in narrow]), strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            tf.cast(found, "float64"), wanted, rtol=0, atol=limit * abs(wanted.numpy()).max()
+        )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape.backend import einsum_of_bytes
 
 FORMATS = (tf.float32, tf.bfloat16, tf.float16)
 SIGNIFICANT = {tf.float32: 24, tf.bfloat16: 8, tf.float16: 11}  # bits
@@ -199,3 +200,27 @@ def test_products_of_bytes_are_exact(m, n, k):
             found = tf.matmul(x, y, transpose_a=ta, transpose_b=tb, output_type=tf.int32)
             assert found.dtype is tf.int32
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("abc,cd->abd", [(2, 5, 7), (7, 33)]),
+        ("abc,cde->abde", [(2, 5, 7), (7, 3, 20)]),
+        ("abde,dec->abc", [(2, 5, 3, 20), (3, 20, 17)]),
+        ("aecd,abcd->acbe", [(2, 5, 3, 8), (2, 6, 3, 8)]),
+        ("ab,ab->ab", [(300, 2), (300, 2)]),
+        ("ab,bc->b", [(300, 4), (4, 3)]),
+        ("ab->b", [(300, 4)]),
+        ("ab,bc,cd->ad", [(3, 4), (4, 5), (5, 6)]),
+    ],
+)
+def test_einsum_of_bytes_is_that_of_int32(equation, shapes):
+    rng = np.random.default_rng(2)
+    xs = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+    wanted = np.einsum(equation, *(x.astype(np.int32) for x in xs))
+    compiled = tf.function(lambda *xs: einsum_of_bytes(equation, *xs))
+    for run in (lambda *xs: einsum_of_bytes(equation, *xs), compiled):
+        out = run(*map(tf.constant, xs))
+        assert out.dtype is tf.int32
+        np.testing.assert_array_equal(out, wanted)

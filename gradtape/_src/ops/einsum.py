@@ -7,13 +7,17 @@ of the plan, each of which is an op with a gradient of its own.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+from gradtape._src.base.calls import one_call
+from gradtape._src.base.dtypes import int8, int32
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.ops import diagonals, movement
-from gradtape._src.ops.contraction import matmul
+from gradtape._src.ops.casting import cast
+from gradtape._src.ops.contraction import matmul, products_of_bytes
 from gradtape._src.ops.reduction import reduce_sum
 from gradtape._src.ops.table import composite
 from gradtape._src.tensors.conversion import as_tensor
@@ -291,19 +295,42 @@ def einsum(equation, *inputs, **kwargs):
             f"optimize, greedy."
         )
     like = next((x for x in inputs if hasattr(x, "dtype") and hasattr(x.dtype, "_code")), None)
-    values = [as_tensor(x, like) for x in inputs]
+    return _evaluate(equation, [as_tensor(x, like) for x in inputs], lambda x: x, matmul)
+
+
+@one_call
+def einsum_of_bytes(equation: str, *inputs: Any) -> Any:
+    """`einsum` of tensors of int8, computed in int32: products of bytes do not fit into bytes. Those of matrices
+    are not converted before they are multiplied."""
+
+    def wide(x: Any) -> Any:
+        return cast(x, int32)
+
+    def product(x: Any, y: Any, *flags: bool) -> Any:
+        if x.dtype is y.dtype is int8:
+            return products_of_bytes(x, y, *flags)
+        return matmul(wide(x), wide(y), *flags)
+
+    return wide(_evaluate(equation, [as_tensor(x) for x in inputs], wide, product))
+
+
+def _evaluate(equation: str, values: list, wide: Callable[[Any], Any], product: Callable[..., Any]) -> Any:
+    """The steps of a plan, with `product` of matrices; `wide` makes the operands of all other sums and products."""
     plan = _plan(equation, tuple(tuple(x.shape) for x in values))
-    for k, step in enumerate(plan.prepare):
-        if step is None:
+    for k, first in enumerate(plan.prepare):
+        if first is None:
             continue
-        for shape in step.reshapes:
+        for shape in first.reshapes:
             values[k] = movement.reshape(values[k], shape)
-        for first, second in step.diagonals:
-            values[k] = _diagonal(values[k], first, second)
-        if step.sums:
-            values[k] = reduce_sum(values[k], step.sums)
+        for axis, other in first.diagonals:
+            values[k] = _diagonal(values[k], axis, other)
+        if first.sums:
+            values[k] = reduce_sum(wide(values[k]), first.sums)
     for step in plan.steps:
         x, y = _lay(values[step.i], step.left), _lay(values[step.j], step.right)
-        out = x * y if step.flags is None else movement.reshape(matmul(x, y, *step.flags), step.shape)
+        if step.flags is None:
+            out = wide(x) * wide(y)
+        else:
+            out = movement.reshape(product(x, y, *step.flags), step.shape)
         values = [v for m, v in enumerate(values) if m not in (step.i, step.j)] + [out]
     return values[0] if plan.perm is None else movement.transpose(values[0], plan.perm)

@@ -124,6 +124,17 @@ def _lower_triangle(rows: int, columns: int) -> np.ndarray:
     return np.tri(rows, columns, dtype=bool)
 
 
+def _is_fused(q: Any, k: Any) -> bool:
+    """Whether attention is one op: where scores do not stay in the cache, and with products of bfloat16.
+
+    Scores of float16 are float32, and its largest number is not far below all of them.
+    """
+    name, rows, columns = q.dtype.name, q.shape[2], k.shape[2]
+    if rows is None or columns is None:
+        return False
+    return name == "bfloat16" or (name in ("float32", "float64") and rows * columns > 1 << 16)
+
+
 def dot_product_attention(
     query: Any,
     key: Any,
@@ -151,18 +162,23 @@ def dot_product_attention(
         key, value = (tf.repeat(v, heads // served, axis=2) for v in (key, value))
     scale = 1 / math.sqrt(key.shape[-1]) if scale is None else scale
     q, k, v = (tf.transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
+    mask = mask if mask is None else convert_to_tensor(mask, "bool")
+    if is_causal and mask is not None:
+        mask, is_causal = tf.logical_and(mask, _lower_triangle(q.shape[2], k.shape[2])), False
+    if bias is None and attn_logits_soft_cap is None and _is_fused(q, k):
+        # A row without a key gets equal parts of all: no infinities, whose difference is NaN.
+        far = None if mask is None else _select(mask, tf.zeros((), q.dtype), -0.7 * float(q.dtype.max))
+        out = tf.nn.scaled_dot_product_attention(q, k, v, far, is_causal, scale)
+        return tf.transpose(out, [0, 2, 1, 3])
     wide = result_type(query.dtype.name, "float32")
     logits = tf.matmul(convert_to_tensor(q, wide), convert_to_tensor(k, wide), transpose_b=True) * scale
     if attn_logits_soft_cap is not None:
         logits = attn_logits_soft_cap * tf.tanh(logits / attn_logits_soft_cap)
     if bias is not None:
         logits = logits + convert_to_tensor(bias, wide)
-    mask = mask if mask is None else convert_to_tensor(mask, "bool")
     if is_causal:
-        before = tf.constant(_lower_triangle(*logits.shape[-2:]))
-        mask = before if mask is None else tf.logical_and(mask, before)
+        mask = tf.constant(_lower_triangle(*logits.shape[-2:]))
     if mask is not None:
-        # A row without a key gets equal parts of all: no infinities, whose difference is NaN.
         logits = _select(mask, logits, -0.7 * float(logits.dtype.max))
     out = tf.matmul(convert_to_tensor(tf.nn.softmax(logits), query.dtype.name), v)
     return tf.transpose(out, [0, 2, 1, 3])

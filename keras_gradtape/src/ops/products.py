@@ -9,6 +9,7 @@ import numpy as np
 from keras.src.backend.common.backend_utils import vectorize_impl
 
 import gradtape as tf
+from gradtape.backend import einsum_of_bytes
 from keras_gradtape.src.ops.core import convert_to_tensor
 from keras_gradtape.src.ops.shapes import moveaxis
 from keras_gradtape.src.ops.types import INTEGERS, Tensor, common, floating, operand, together
@@ -125,7 +126,10 @@ def _kron(x1: Any, x2: Any) -> Any:
 
 
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Any:
-    return _product(lambda *xs: tf.einsum(subscripts, *xs), *operands)
+    factors = [operand(x) for x in operands]
+    if all(type(x) is Tensor and x.dtype is tf.int8 for x in factors):
+        return einsum_of_bytes(subscripts, *factors)  # quantized layers: no copies of the kernel
+    return _product(lambda *xs: tf.einsum(subscripts, *xs), *factors)
 
 
 # ---- vectors in space -----------------------------------------------------------------------------
