@@ -193,7 +193,8 @@ _WORDS = {
 }
 _NEAR = (
     "What a step must multiply and move at least (`benchmarks/work.py` has the counts), and how long that takes at the best "
-    "rates below, whichever is longer. Work that the caches hold can be quicker than memory; limits under a microsecond "
+    "rates below, whichever is longer; for W11 also the functions that it computes, each at the best rate of any library "
+    "for it alone. Work that the caches hold can be quicker than memory; limits under a microsecond "
     "say nothing."
 )
 _MODELS = (

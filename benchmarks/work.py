@@ -2,8 +2,9 @@
 
 Products count two operations for each pair of factors, as the measured rates of `limits` do. Bytes are the least that
 must come from memory and go back: parameters with their optimizer's state, inputs, results; gradients and activations
-may stay in the caches. Functions of elements (tanh, exp, random numbers) count for nothing. So a limit is what no
-program can beat that multiplies in the ordinary way, not what one could reach.
+may stay in the caches. Functions of elements count where they are most of the work (W11), at the best rate that any
+library reaches for the function alone in the part `large`; elsewhere tanh, exp and random numbers count for nothing. So a
+limit is what no program can beat that multiplies in the ordinary way, not what one could reach.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ _ADAM_STATE = 6 * _FLOAT  # a parameter and its two moments are read and written
 
 
 class Work(NamedTuple):
-    """Operations of products, bytes of memory, how near we want to be, and what takes the rest (from profiles)."""
+    """Operations of products, bytes of memory, functions of elements; what takes the rest (from profiles), and how near
+    we want to be."""
 
     operations: float
     bytes: float
     rest: str
     bar: float | None = None
+    functions: tuple[str, ...] = ()  # of the part `large`, each once
+    elements: float = 0  # of each of them
 
 
 def _product(rows: float, inner: float, columns: float) -> float:
@@ -148,9 +152,11 @@ WORK = {
     "W11": Work(
         0,
         2 * _FLOAT * 4_000_000,
-        "one loop over tiles in the cache, of 13 operations: tanh, sigmoid and exp are a third of it, products and sums the "
-        "rest. Arithmetic, not memory.",
+        "one loop over tiles in the cache, of 13 operations: tanh, sigmoid and exp are half of it, products and sums, each "
+        "a pass over a tile, the rest. Arithmetic, not memory.",
         2.0,
+        ("tanh", "sigmoid", "exp"),
+        4_000_000,
     ),
     "W12": Work(
         0,
@@ -161,8 +167,8 @@ WORK = {
     ADAM: Work(
         0,
         (_ADAM_STATE + _FLOAT) * 4_000_000,
-        "one pass that reads four arrays and writes three in place; the root and the division of a number take nearly as "
-        "long as its 28 bytes, so that both show (on one thread 0.8 ns in the caches, 0.9 from memory).",
+        "one loop that reads four arrays and writes three in place, everything between in registers; the root and the "
+        "division of a number take as long as half of its 28 bytes (on one thread).",
         1.2,
     ),
 }
@@ -175,26 +181,43 @@ class Limit(NamedTuple):
     of: str
 
 
-def limit(work: Work, rates: dict[str, Any], threads: int) -> Limit:
-    """The longer of multiplying at the best rate of any library and moving at the best rate of any pattern."""
+def limit(
+    work: Work, rates: dict[str, Any], threads: int, functions: dict[str, float] | None = None
+) -> Limit:
+    """The longest of multiplying at the best rate of any library, moving at the best rate of any pattern, and computing
+    functions at the best rate of each (`rates_of_functions`)."""
     product = work.operations / max(rates["gflops"][str(threads)].values()) / 1e3
     memory = work.bytes / max(rates["memory_gb_s"][str(threads)].values()) / 1e3
-    return Limit(product, "products") if product > memory else Limit(memory, "memory")
+    computed = sum((functions or {}).get(name, 0.0) for name in work.functions) * work.elements
+    return max(Limit(product, "products"), Limit(memory, "memory"), Limit(computed, "functions"))
+
+
+def rates_of_functions(parts: dict[str, Any]) -> dict[str, float]:
+    """The least microseconds an element that any library takes for an op of the part `large`, at any size."""
+    rates: dict[str, float] = {}
+    for case, cells in parts.get("large", {}).get("cases", {}).items():
+        name, size = case.rsplit(" ", 1)
+        for cell in cells.values():
+            if "min" in cell.get("op", {}):
+                rates[name] = min(rates.get(name, float("inf")), cell["op"]["min"] / int(size))
+    return rates
 
 
 def near(parts: dict[str, Any], threads: int) -> str:
     """How far each workload is from the limit: a table, and where the rest is."""
     cases = parts.get("workloads", {}).get("cases", {}) | parts.get("optimizers", {}).get("cases", {})
     rows, words = [], []
+    functions = rates_of_functions(parts)
     for name, work in WORK.items():
         ours = report.best(cases.get(name, {}), "step", "gradtape")
         if not ours:
             continue
-        least = limit(work, parts["limits"], threads)
+        least = limit(work, parts["limits"], threads, functions)
         distance = ours[1]["min"] / least.us
         far = work.bar is not None and distance > work.bar
         rows.append([
             name, report.number(ours[1]["min"]), f"{work.operations / 1e6:,.1f}", f"{work.bytes / 1e6:,.2f}",
+            f"{len(work.functions) * work.elements / 1e6:,.0f}" if work.functions else "",
             f"{report.number(least.us)} ({least.of})" if least.us >= 1 else "under 1",
             "" if least.us < 1 else f"**{report.factor(distance)}**" if far else report.factor(distance),
             "" if work.bar is None else f"at most {work.bar:g}",
@@ -205,6 +228,7 @@ def near(parts: dict[str, Any], threads: int) -> str:
         "gradtape, us",
         "products, 10^6 operations",
         "memory, MB",
+        "functions, 10^6",
         "limit, us",
         "ours / limit",
         "goal",

@@ -117,6 +117,7 @@ class Together {
   };
 
   void compute(int64_t n, bool far) {
+    if (c_.whole) return run_whole(c_, at_.data(), n);
     const int64_t ops = int64_t(c_.ops.size());
     for (int64_t o = 0; o < ops; ++o) {
       if (far)

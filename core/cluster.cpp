@@ -219,6 +219,7 @@ class TileRunner {
                                 : r.broadcast == Broadcast::Column ? row
                                                                    : column);
     }
+    if (c_.whole) return run_whole(c_, at_, length_);
     const size_t ops = c_.ops.size();
     for (size_t o = 0, end; o < ops; o = end) {
       end = o + 1;

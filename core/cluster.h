@@ -63,6 +63,9 @@ struct Cluster {
   uint32_t scratch = 0;  // number of tile buffers
   uint8_t widest = 4;    // bytes of the widest element in a tile buffer
   double cost = 1;       // nanoseconds an element, roughly, of all operations together
+  // All operations as one loop, where there is one: it goes over whole arrays, as a tile or as part of one.
+  Loop whole = nullptr;
+  std::vector<uint16_t> whole_in, whole_out;  // registers of its inputs and results
 
   // How the space is cut; depends on the shape only.
   int64_t tile_rows = 1;     // rows in a tile, when a tile holds whole rows
@@ -109,6 +112,15 @@ inline void run_operation(const ClusterOp& op, char* const* at, int64_t n) {
   const void* in[4];
   for (int k = 0; k < op.arity; ++k) in[k] = at[op.in[k]];
   op.loop(at[op.out], in, op.step, n);
+}
+
+// All operations of a cluster that is compiled as a whole (kernels/whole.h), over `n` elements.
+inline void run_whole(const Cluster& c, char* const* at, int64_t n) {
+  const void* in[32];
+  char* out[32];
+  for (size_t k = 0; k < c.whole_in.size(); ++k) in[k] = at[c.whole_in[k]];
+  for (size_t k = 0; k < c.whole_out.size(); ++k) out[k] = at[c.whole_out[k]];
+  c.whole(out, in, nullptr, n);
 }
 
 // Whether two clusters do the same to arrays of different lengths, one element after the other: they

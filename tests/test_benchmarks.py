@@ -353,6 +353,13 @@ def test_the_distance_to_the_limit_is_that_of_the_longer_one(bench, results):
     work = bench.work.Work(operations=1e6, bytes=60e3, rest="")
     assert bench.work.limit(work, rates, 2) == (10.0, "products")  # 10^6 at 100 GFLOP/s; 5 us of memory
     assert bench.work.limit(work._replace(bytes=240e3), rates, 2) == (20.0, "memory")
+    functions = bench.work.rates_of_functions(
+        {"large": {"cases": {"exp 1000": {"gradtape eager": {"op": cell(5.0)}, "torch eager": {"op": cell(2.0)}},
+                             "exp 500": {"jax eager": {"missing": "not here"}}}}}
+    )  # fmt: skip
+    assert functions == {"exp": 2e-3}  # us
+    work = work._replace(functions=("exp", "exp"), elements=5e3)
+    assert bench.work.limit(work, rates, 2, functions) == (20.0, "functions")
 
 
 def test_the_table_of_limits_has_a_goal_in_bold_where_it_is_missed(bench, results, monkeypatch):
@@ -361,13 +368,13 @@ def test_the_table_of_limits_has_a_goal_in_bold_where_it_is_missed(bench, result
     monkeypatch.setattr(bench.work, "WORK", cases)
     table, _, words = bench.work.near(results["parts"], 2).split("\n\n")
     assert rows(table)[2:] == [
-        ["W1", "4.00", "0.0", "0.01", "1.00 (memory)", "4.0", ""],
-        ["W2", "10.0", "0.0", "0.01", "1.00 (memory)", "**10.0**", "at most 1.5"],
+        ["W1", "4.00", "0.0", "0.01", "", "1.00 (memory)", "4.0", ""],
+        ["W2", "10.0", "0.0", "0.01", "", "1.00 (memory)", "**10.0**", "at most 1.5"],
     ]
     assert words == "- W1: this\n- W2: that"
     results["parts"]["optimizers"] = {"cases": {ADAM: {"gradtape eager": {"step": cell(110.0)}}}}
     table = bench.work.near(results["parts"], 2).split("\n\n")[0]
-    assert rows(table)[-1] == [ADAM, "110", "0.0", "1.20", "100 (memory)", "1.10", "at most 1.2"]
+    assert rows(table)[-1] == [ADAM, "110", "0.0", "1.20", "", "100 (memory)", "1.10", "at most 1.2"]
 
 
 def test_every_workload_has_a_count(bench):

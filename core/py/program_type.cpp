@@ -75,6 +75,25 @@ void read_row_reduction(ClusterOp& op, const std::string& name, Dtype t, PyObjec
     fail(Code::Value, "program: a reduction has another number of results");
 }
 
+// Finds the loop of a whole cluster by the text of its operations, as kernels/whole.h reads it.
+void find_whole(Cluster& c, const std::string& text) {
+  const Elementwise* known = find_elementwise(text);
+  if (!known || known->arity >= 0) return;
+  c.whole = known->loop[int(Dtype::F32)];
+  c.cost = known->cost;
+  // The text names each of them, so there are as many as the loop expects.
+  auto enter = [&](std::vector<uint16_t>& some, Register::Kind kind, uint16_t r) {
+    const Register& reg = c.registers[r];
+    if (reg.kind != kind) return;
+    if (some.size() <= reg.index) some.resize(reg.index + 1);
+    some[reg.index] = r;
+  };
+  for (const ClusterOp& op : c.ops) {
+    enter(c.whole_out, Register::Kind::Output, op.out);
+    for (int k = 0; k < op.arity; ++k) enter(c.whole_in, Register::Kind::Input, op.in[k]);
+  }
+}
+
 // (outer, inner, registers, ops, epilogues, scratch)
 //   registers: (kind, broadcast, width, index); ops: (kernel or "cast", dtype, dtype out, out, ins), or
 //   (reduction of each row, dtype, dtype, [out, ...], ins); epilogues: (reduction, dtype, over, in, out)
@@ -96,6 +115,14 @@ Cluster read_cluster(PyObject* d) {
   if (c.registers.size() > UINT16_MAX + size_t(1))
     fail(Code::Runtime, "program: a cluster has too many registers");
   double cost = 0;
+  // The operations as text; that of reductions, and of other things than floats, is not known to any loop.
+  std::string words;
+  auto add_word = [&](uint16_t r) {
+    const Register& reg = c.registers[r];
+    const bool one = reg.kind == Register::Kind::Input && reg.broadcast == Broadcast::Scalar;
+    const bool plain = one || reg.broadcast == Broadcast::Full;
+    words += plain ? std::string(" ") + (one ? 's' : "IOS"[int(reg.kind)]) + std::to_string(reg.index) : " ?";
+  };
   each(item(d, 3), [&](PyObject* o) {
     ClusterOp op;
     std::string name = text(item(o, 0));
@@ -125,6 +152,9 @@ Cluster read_cluster(PyObject* d) {
       op.loop = k->loop[int(t)];
       each_element = k->cost;
     }
+    words += (words.empty() ? "" : "; ") + (t == Dtype::F32 ? name : "?");
+    add_word(op.out);
+    for (int k = 0; k < op.arity; ++k) add_word(op.in[k]);
     cost += column && !reduces ? each_element / double(std::max<int64_t>(c.inner, 1)) : each_element;
     c.ops.push_back(op);
   });
@@ -137,6 +167,7 @@ Cluster read_cluster(PyObject* d) {
   });
   c.scratch = number<uint32_t>(item(d, 5), 1 << 16, "number of buffers");
   c.cost = cost;
+  if (c.epilogues.empty()) find_whole(c, words);
   return c;
 }
 
