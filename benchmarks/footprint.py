@@ -78,7 +78,7 @@ def sizes_mb(library: str) -> dict[str, float]:
 
 def measure(options: Any) -> dict[str, Any]:
     """Imports by turns in fresh processes, after one that brings the files into memory; then sizes."""
-    parts._progress("footprint", "imports")
+    parts.progress("footprint", "imports")
     taken: dict[str, list[tuple[float, float]]] = {}
     for library in _LIBRARIES:
         try:

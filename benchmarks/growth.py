@@ -1,9 +1,10 @@
 """What one unit of work costs as there is more of it: the part `growth`.
 
 Operations in a chain and side by side, variables, orders of derivatives, rows of a Jacobian, examples, iterations of
-a loop, weights. Every size of every library has a process of its own, with a limit of time and of memory; a size that
-would exceed them, judged by the one before, is left out with the reason. Times are of one unit, so that a line that
-stays level is work that grows as it should. torch.compile unrolls chains and loops: it is not here.
+a loop, weights. On every axis every library has a process of its own that goes from the smallest size to the largest, so
+that its peak of memory is that of the size at hand. It has so many seconds for all of them, and so much memory; a size that
+would exceed what is left, judged by the one before, is left out with the reason. Times are of one unit, so that a line
+that stays level is work that grows as it should. torch.compile unrolls chains and loops: it is not here.
 
 Imported by every peer's process, so it needs nothing but the standard library and NumPy.
 """
@@ -19,7 +20,10 @@ import parts
 import peers
 import report
 
-SECONDS, GB = 100, 4  # for one answer of a process, and its addresses
+SECONDS, GB = 30, 4  # of a library on an axis, and of addresses of its process
+_FEWER = {
+    "jax eager": 5
+}  # nobody runs a thousand ops of it so, and it would take as long as all others together
 _ALL = ("gradtape eager", "gradtape function", "torch eager", "jax eager", "jax jit")
 _LOOPS = ("gradtape eager", "gradtape function", "torch eager", "jax jit")
 _TENS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -43,7 +47,7 @@ AXES = {
     "rows": Axis("rows of a Jacobian", "row", (1, *_TENS[:4])),
     "batch": Axis("examples of a batch", "example", (1, *_TENS[:-1])),
     "sequence": Axis("iterations of a loop", "iteration", _TENS[:-1], _LOOPS),
-    "width": Axis("width of two layers", "weight", (16, 64, 256, 1024, 2048), units=lambda n: 2 * n * n),
+    "width": Axis("width of two layers", "weight", (16, 64, 256, 1024, 4096), units=lambda n: 2 * n * n),
 }  # fmt: skip
 
 
@@ -247,26 +251,31 @@ def _unrolled(n: int, body: Any, h: Any) -> Any:
 # ---- the part of the benchmark ----------------------------------------------------------------------
 
 
-def _expected(axis: Axis, size: int, before: dict[str, Any], at: int) -> tuple[float, float]:
-    """Seconds of the longest answer and GB that a size takes if it grows in step from the size `at`."""
+def _expected(axis: Axis, size: int, before: dict[str, Any], at: int) -> tuple[float, float, float]:
+    """Seconds of a call, seconds of all calls, and GB that a size takes if it grows in step from the size `at`."""
     ratio = axis.units(size) / axis.units(at)
-    whole, peak = before["whole"], before.get("peak", {"mb": 0.0, "imported_mb": 0.0})
-    # A turn is five calls at least.
-    longest = max(whole["first_ms"] * 1e-3, 5 * whole["min"] * axis.units(at) * 1e-6)
+    peak = before.get("peak", {"mb": 0.0, "imported_mb": 0.0})
+    made = [before[name] for name in ("whole", "record") if "min" in before.get(name, {})]
+    call = ratio * sum(m["min"] for m in made) * axis.units(at) * 1e-6
+    # The very first call of a process loads things, which does not grow.
+    first = (ratio if at > axis.sizes[0] else 1.0) * sum(m["first_ms"] for m in made) * 1e-3
     held = peak["imported_mb"] + ratio * (peak["mb"] - peak["imported_mb"])
-    return ratio * longest, held / 1024
+    # One to check, and two turns of three.
+    return call, first + 7 * call, held / 1024
 
 
-def skipped(axis: Axis, size: int, before: dict[str, Any] | None, at: int) -> str | None:
-    """Why a size is not tried, given what came of the size before it (`at`); or None."""
+def skipped(
+    axis: Axis, size: int, before: dict[str, Any] | None, at: int, left: float = SECONDS
+) -> str | None:
+    """Why a size is not tried, given what came of the size before it (`at`) and the seconds that are left; or None."""
     if before is None:
         return None
     failed = before.get("missing") or before["whole"].get("missing")
     if failed:
         return failed if " at " in failed else f"{failed} at {at:,}"
-    seconds, gb = _expected(axis, size, before, at)
-    if seconds > SECONDS:
-        return f"{peers.TOO_LONG}: {at:,} took so long that this would take {seconds:.0f} s or more"
+    _, seconds, gb = _expected(axis, size, before, at)
+    if seconds > left:
+        return f"{peers.TOO_LONG}: {at:,} took so long that this would take {seconds:.0f} s or more, and {left:.0f} are left"
     if gb > GB:
         return f"{report.MEMORY}: {at:,} took so much that this would take {gb:.1f} GB or more"
     return None
@@ -279,26 +288,55 @@ def measure(options: Any) -> dict[str, Any]:
     for name, axis in AXES.items():
         if options.workloads and name not in options.workloads:
             continue
-        last: dict[str, Any] = {}
-        at = axis.sizes[0]
-        for size in axis.sizes[: 2 if options.quick else None]:
-            reasons = {label: skipped(axis, size, last.get(label), at) for label in axis.labels}
-            todo = {
-                label: parts.command(label, "growth", name, alone=False, size=size)
-                for label in axis.labels
-                if not reasons[label]
-            }
-            smallest = {label: command | {"size": axis.sizes[0]} for label, command in todo.items()}
-            slow = any(_expected(axis, size, last[label], at)[0] > 0.5 for label in todo if label in last)
-            rounds = min(options.rounds, 2) if slow else options.rounds
-            cells, found = parts.measure_fresh(
-                "growth", f"{name} {size:,}", todo, rounds, options.seconds, smallest, patience=SECONDS, memory=GB
-            )  # fmt: skip
-            versions |= found
-            last = {label: cells.get(label, {"missing": reasons[label]}) for label in axis.labels}
-            result[f"{name} {size}"] = last
-            at = size
+        sizes = axis.sizes[: 2 if options.quick else None]
+        cells, found = _measure_axis(name, axis, sizes, options)
+        result |= {f"{name} {size}": cells[size] for size in sizes}
+        versions |= found
     return {"versions": versions, "cases": result}
+
+
+def _measure_axis(
+    name: str, axis: Axis, sizes: tuple[int, ...], options: Any
+) -> tuple[dict[int, dict[str, Any]], dict[str, str]]:
+    """Figures by size and label, and the versions of the libraries."""
+    running: dict[str, peers.Peer] = {}
+    last: dict[str, Any] = {}
+    for label in axis.labels:
+        try:
+            running[label] = peers.Peer(label.split()[0], memory=GB)
+            running[label].waited = 0.0  # its import does not count
+        except peers.Missing as e:
+            last[label] = {"missing": f"not here: {e}"}
+    result: dict[int, dict[str, Any]] = {}
+    smallest: dict[str, float] = {}
+    at = sizes[0]
+    for size in sizes:
+        parts.progress("growth", f"{name} {size:,}")
+        reasons, todo = {}, {}
+        for label in axis.labels:
+            peer = running.get(label)
+            left = _FEWER.get(label, SECONDS) - (peer.waited if peer else 0.0)
+            reasons[label] = skipped(axis, size, last.get(label), at, left)
+            if peer and not reasons[label]:
+                peer.patience = max(1.0, left)
+                # A process is named by its label, since a library has several.
+                todo[label] = parts.command(label, "growth", name, alone=False, size=size) | {
+                    "library": label
+                }
+        slow = any(_expected(axis, size, last[label], at)[0] > 0.1 for label in todo if label in last)
+        rounds = min(options.rounds, 2) if slow else options.rounds
+        cells = parts.in_turns(running, todo, rounds, options.seconds, patience=1)
+        for label, cell in cells.items():
+            mb = running[label].ask(do="peak").get("mb")
+            if mb and "missing" not in cell:
+                mb = round(mb, 3)
+                cell["peak"] = {"mb": mb, "imported_mb": smallest.setdefault(label, mb)}
+        last = {label: cells.get(label, {"missing": reasons[label]}) for label in axis.labels}
+        result[size] = last
+        at = size
+    for peer in running.values():
+        peer.close()
+    return result, {peer.library: peer.version for peer in running.values()}
 
 
 # ---- tables -----------------------------------------------------------------------------------------

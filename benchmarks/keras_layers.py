@@ -176,7 +176,7 @@ def measure(options: Any) -> dict[str, Any]:
     todo = [("loop", n) for n in LOOPS] + [("fit", n) for n in FITS] + [("optimizer", n) for n in SIZES]
     result = {}
     for kind, name in todo:
-        parts._progress("keras", f"{kind} {name}")
+        parts.progress("keras", f"{kind} {name}")
         heavy = name in LOOPS[2:]
         commands = {
             lib: {"library": lib, "part": "keras", "kind": kind, "name": name, "alone": heavy}

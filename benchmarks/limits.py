@@ -70,6 +70,6 @@ def bandwidth(threads: int, repeats: int) -> dict[str, float]:
 
 def measure(options: Any) -> dict[str, Any]:
     counts = (1, peers.THREADS)
-    parts._progress("limits", "memory")
+    parts.progress("limits", "memory")
     memory = {str(t): bandwidth(t, 3 if options.quick else 10) for t in counts}
     return {"gflops": {str(t): gflops(t, options) for t in counts}, "memory_gb_s": memory}

@@ -179,12 +179,12 @@ _WORDS = {
     "and the PINN are written with tapes and Keras layers for gradtape and TensorFlow, in their own words for PyTorch "
     "(eager) and JAX (jit). Each library in its quickest way, each model in a process of its own. Models with dropout draw "
     "different numbers on each backend; the others must have the same losses.",
-    "growth": "What one unit of work costs as there is more of it: a program and its gradient, in a new process for "
-    f"each size and library, with at most {growth.SECONDS} s for an answer and {growth.GB} GB of addresses. Operations "
-    "are on scalars; variables have 8 elements; derivatives of higher orders are of tapes inside of tapes, of 64 "
-    "elements; a Jacobian has 64 columns; a batch goes through layers of 64 and 1; the loop is `tanh(h @ w)` of 8 x 32, "
-    "compiled as one loop or run from Python; two square layers see 32 examples. Dotted: the first call of that size, "
-    "compilation included.",
+    "growth": "What one unit of work costs as there is more of it: a program and its gradient, on each axis in a process "
+    f"for each library, with {growth.SECONDS} s for all its sizes (`too long`: the next would need more) and {growth.GB} GB "
+    "of addresses. Operations are on scalars; variables have 8 elements; derivatives of higher orders are of tapes "
+    "inside of tapes, of 64 elements; a Jacobian has 64 columns; a batch goes through layers of 64 and 1; the loop is "
+    "`tanh(h @ w)` of 8 x 32, compiled as one loop or run from Python; two square layers see 32 examples. Eager ways "
+    "are dashed; a line that stays level is work that grows in step.",
     "memory": "The most that a fresh process held while it imported a library and made steps, in MB.",
     "footprint": "`import` in a fresh process after `import numpy`, files in the disk cache. Size on disk as installed, "
     "without compiled Python files.",

@@ -124,11 +124,11 @@ def measure(
             for name, commands in todo.items()
         }
     libraries = dict.fromkeys(c["library"] for commands in todo.values() for c in commands.values())
-    _progress(part, f"starting {', '.join(libraries)}")
+    progress(part, f"starting {', '.join(libraries)}")
     running = peers.start(list(libraries), threads)
     result = {}
     for name, commands in todo.items():
-        _progress(part, name)
+        progress(part, name)
         gone = [library for library, peer in running.items() if not peer.alive]
         running |= peers.start(gone, threads)  # what crashed in one case can do the next
         result[name] = in_turns(running, commands, options.rounds, longer * options.seconds)
@@ -143,31 +143,21 @@ def measure_fresh(
     commands: dict[str, dict[str, Any]],
     rounds: int,
     seconds: float,
-    before: dict[str, dict[str, Any]] | None = None,
-    **limits: float,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """One case with a new process for every label, so that memory is that of the case alone.
 
     Returns the figures of `in_turns` and, as the metric `peak`, the most MB that each process held, and how many of
-    those before: after the import, or after preparing the case of `before`. And the versions of the libraries.
-    `limits` are those of `peers.Peer`.
+    those after the import. And the versions of the libraries.
     """
-    _progress(part, name)
+    progress(part, name)
     running, held, versions, result = {}, {}, {}, {}
     for label, command in commands.items():
         try:
-            peer = peers.Peer(command["library"], **limits)
+            peer = peers.Peer(command["library"])
         except peers.Missing as e:
             result[label] = {"missing": f"not here: {e}"}
             continue
         versions[peer.library] = peer.version
-        if before:
-            made = peer.ask(do="prepare", key="before", **before[label])
-            peer.ask(do="drop")
-            if "error" in made:
-                result[label] = {"missing": made["error"]}
-                peer.close()
-                continue
         held[label] = peer.ask(do="peak")["mb"]
         running[label] = peer
     # Here a process is named by its label, since a library may have several.
@@ -208,7 +198,8 @@ class Plan:
 plan = Plan({})
 
 
-def _progress(part: str, name: str) -> None:
+def progress(part: str, name: str) -> None:
+    """Says what is measured now."""
     if plan.part:
         left = plan.left()
         print(f"{part}: {name} (about {left / 60:.0f} min left)", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ def _inductor() -> str:
 class Peer:
     """A process of one library.
 
-    `patience` is how many seconds it has for one answer, `memory` how many GB of addresses it may have.
+    `patience` is how many seconds it has for one answer, `memory` how many GB of addresses it may have; `waited` is how
+    many seconds its answers took so far.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class Peer:
         patience: float = _PATIENCE,
         memory: float = 0,
     ) -> None:
-        self.library, self._patience = library, patience
+        self.library, self.patience, self.waited = library, patience, 0.0
         env = environment(library, threads)
         if python is not None:
             env.pop("PYTHONPATH", None)  # what is installed there
@@ -118,15 +120,18 @@ class Peer:
     def ask(self, **command: Any) -> dict[str, Any]:
         """Sends a command and waits for the answer; without one, only waits."""
         assert self._process.stdin and self._process.stdout
+        asked = time.monotonic()
         try:
             if command:
                 self._process.stdin.write(json.dumps(command) + "\n")
                 self._process.stdin.flush()
             if not self._answers():
-                return {"error": f"{TOO_LONG}: no answer in {self._patience:g} s"}
+                return {"error": f"{TOO_LONG}: no answer in {self.patience:.3g} s"}
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
+        finally:
+            self.waited += time.monotonic() - asked
         if line:
             return json.loads(line)
         try:
@@ -139,7 +144,7 @@ class Peer:
         """Waits for an answer; a process that gives none for too long is ended."""
         if os.name == "nt":  # no select for pipes
             return True
-        if select.select([self._process.stdout], [], [], self._patience)[0]:
+        if select.select([self._process.stdout], [], [], self.patience)[0]:
             return True
         self._process.kill()
         self._process.wait()

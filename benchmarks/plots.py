@@ -16,7 +16,7 @@ from workloads.data import SHORT
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
 
 LOOKS = {
     "gradtape": ("#D55E00", "D"),
@@ -176,38 +176,41 @@ def _limit(name: str, limits: dict[str, Any] | None) -> Callable[[int], float] |
     return lambda n: 4 * n * _MOVED[name] / rate / 1e3
 
 
-def _grown(part: dict[str, Any], what: str, dotted: str | None, unit: str) -> Any:
-    """A panel an axis: what one unit costs by how many there are, of each library's best way."""
+def _grown(part: dict[str, Any], what: str, unit: str) -> Any:
+    """A panel an axis, a line a way to run: what one unit costs by how many there are. Eager ways are dashed."""
     names = list(dict.fromkeys(growing.split(case)[0] for case in part["cases"]))
-    shown, thin = (growing.per_unit(part, w)["cases"] if w else {} for w in (what, dotted))
+    shown = growing.per_unit(part, what)["cases"]
     rows = -(-len(names) // 4)
-    figure, grid = _figure(rows, min(4, len(names)), size=(11.5, 2.6 * rows + 0.6))
+    figure, grid = _figure(rows, min(4, len(names)), size=(11.5, 2.7 * rows + 0.6))
     axes = list(grid.flat) if hasattr(grid, "flat") else [grid]
     for ax, name in zip(axes, names, strict=False):
-        for library, (color, marker) in LOOKS.items():
-            points, firsts = [], []
-            for case, cells in shown.items():
-                axis, size = growing.split(case)
-                found = report.best(cells, "unit", library + " ") if axis == name else None
-                if found:
-                    points.append((size, found[1]["min"]))
-                    first = report.best(thin.get(case, {}), "unit", found[0])
-                    firsts += [(size, first[1]["min"])] if first else []
-            ours = library == "gradtape"
+        known = growing.AXES[name]
+        for label in known.labels:
+            sizes = {case: growing.split(case)[1] for case in shown if growing.split(case)[0] == name}
+            found = {n: report.best(shown[case], "unit", label) for case, n in sizes.items()}
+            points = [(n, best[1]["min"]) for n, best in found.items() if best]
             if points:
+                library, eager = label.split()[0], label.endswith("eager")
+                color, marker = LOOKS[library]
+                ours = library == "gradtape"
                 ax.plot(
-                    *zip(*points, strict=True), color=color, marker=marker, label=_LIBRARIES[library],
-                    linewidth=2.2 if ours else 1.2, markersize=6 if ours else 4, zorder=4 if ours else 3,
+                    *zip(*points, strict=True), color=color, marker=marker, label=report.title(label),
+                    linestyle=(0, (3, 1.5)) if eager else "-", markerfacecolor="white" if eager else color,
+                    linewidth=2 if ours else 1.2, markersize=5.5 if ours else 4, zorder=4 if ours else 3,
                 )  # fmt: skip
-            if firsts:
-                ax.plot(*zip(*firsts, strict=True), color=color, linewidth=1, linestyle=":", zorder=2)
         _log(ax.yaxis)
         _log(ax.xaxis)
+        ax.yaxis.set_major_locator(LogLocator(numticks=6))
+        ax.yaxis.set_major_formatter(FuncFormatter(_short))
         ax.xaxis.set_major_formatter(FuncFormatter(_short))
-        if max(growing.AXES[name].sizes) < 10:
+        if max(known.sizes) < 10:
             ax.set_xscale("linear")
-        ax.set_title(growing.AXES[name].words)
-        ax.set_ylabel(f"{unit} / {growing.AXES[name].unit}")
+            ax.set_xticks(known.sizes)
+        else:
+            ax.set_xticks(known.sizes, minor=False)
+        ax.minorticks_off()
+        ax.set_title(known.words)
+        ax.set_ylabel(f"{unit} / {known.unit}")
     for ax in axes[len(names) :]:
         ax.set_visible(False)
     _legend(figure, max(axes, key=lambda ax: len(ax.get_legend_handles_labels()[1])))
@@ -215,15 +218,15 @@ def _grown(part: dict[str, Any], what: str, dotted: str | None, unit: str) -> An
 
 
 def _short(value: float, _: Any = None) -> str:
-    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:.3g}k" if value >= 1e3 else f"{value:g}"
 
 
 def growth(parts: dict[str, Any]) -> Any:
-    return _grown(parts["growth"], "whole", "first", "us")
+    return _grown(parts["growth"], "whole", "us")
 
 
 def growth_memory(parts: dict[str, Any]) -> Any:
-    return _grown(parts["growth"], "bytes", None, "bytes")
+    return _grown(parts["growth"], "bytes", "bytes")
 
 
 def memory(parts: dict[str, Any]) -> Any:

@@ -55,7 +55,7 @@ PARTS = {
     "files": (files.measure, 40),
     "keras": (keras_layers.measure, 120),
     "keras_models": (keras_models.measure, 1200),
-    "growth": (growth.measure, 900),
+    "growth": (growth.measure, 400),
     "memory": (steps.measure_memory, 120),
     "footprint": (footprint.measure, 120),
 }

@@ -67,7 +67,7 @@ def measure_memory(options: Any) -> dict[str, Any]:
     """Peak memory of a process that imports a library and makes steps, a fresh process each."""
     result: dict[str, Any] = {}
     for name in parts.some(_MEMORY, options):
-        parts._progress("memory", name)
+        parts.progress("memory", name)
         result[name] = {}
         for label in _MEMORY_LABELS:
             command = _command(label, name)

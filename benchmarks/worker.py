@@ -18,6 +18,7 @@ import time
 from typing import Any
 
 _now = time.perf_counter
+_LONG = 0.2  # seconds: what takes longer is called for no other reason than to measure it
 
 # Where the cases of a part are made, when it is not the module of that name.
 MODULES = {"data": "data_pipeline", "keras": "keras_layers"}
@@ -70,27 +71,34 @@ def sample(case: Any, seconds: float, waiting: Waiting, alone: bool) -> dict[str
     wait for each other suffers from that far more than one whose threads do not, so that
     comparing the two would compare the machine's load.
     """
-    case.run(case.count or 1)
-    start = _now()
-    case.run(case.count or 1)
-    once = (_now() - start) / (case.count or 1)
-    # Long enough for the clock's own cost to vanish, short enough for many samples.
-    count = case.count or max(1, int(50e-6 / max(once, 1e-8)))
     waiting.refresh()
     clean: list[float] = []
     other: list[float] = []
-    used, begin = busy_elsewhere()[0], _now()
-    while _now() - begin < seconds or len(clean) + len(other) < 3:
-        times, waited, group = [], waiting.seconds(), _now()
+
+    def group(count: int, least: float) -> float:
+        """A few samples of `count` calls, `least` seconds together; returns the seconds of the last one's calls."""
+        times, waited, begin = [], waiting.seconds(), _now()
         while True:
             start = _now()
             case.run(count)
             end = _now()
             times.append((end - start) / count * 1e6)
-            if end - group > 2e-3:
+            if end - begin > least:
                 break
-        quiet = waiting.seconds() - waited <= max(0.01 * (end - group), 10e-6)
+        quiet = waiting.seconds() - waited <= max(0.01 * (end - begin), 10e-6)
         (clean if quiet else other).extend(times)
+        return end - start
+
+    used, begin = busy_elsewhere()[0], _now()
+    count = case.count or 1
+    if group(count, 0.0) < _LONG:  # what was asleep is awake now: two calls that do not count
+        once = group(count, 0.0) / count
+        clean.clear(), other.clear()
+        # Long enough for the clock's own cost to vanish, short enough for many samples.
+        count = case.count or max(1, int(50e-6 / max(once, 1e-8)))
+        used, begin = busy_elsewhere()[0], _now()
+    while _now() - begin < seconds or len(clean) + len(other) < 3:
+        group(count, 2e-3)
     share = (busy_elsewhere()[0] - used) / ((_now() - begin) * (os.cpu_count() or 1))
     # The clock behind it ticks a hundred times a second: a stricter bound would find ghosts.
     if alone and share > 0.15:

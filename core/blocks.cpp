@@ -1,7 +1,12 @@
-// Memory from the system: large blocks as pages of their own, huge ones where they can be had.
+// Memory from the system: large blocks as pages of their own, huge ones where they can be had; slabs for
+// small things, cut out of huge pages that go back when nothing is left in them.
 #include "blocks.h"
 
+#include <mutex>
 #include <new>
+
+#include "fork.h"
+#include "slabs.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
@@ -20,7 +25,8 @@ namespace {
 
 constexpr size_t kHugePage = size_t(1) << 21;
 
-void* map_pages(size_t size) {
+// `advised`: in huge pages if there can be any. Those are filled with zeros as a whole when they are touched.
+void* map_pages(size_t size, bool advised = true) {
 #if GT_POSIX
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   const bool huge = size >= kHugePage;
@@ -34,18 +40,99 @@ void* map_pages(size_t size) {
     if (p + room > start + size) munmap(start + size, size_t(p + room - (start + size)));
     p = start;
 #if defined(MADV_HUGEPAGE)
-    madvise(p, size, MADV_HUGEPAGE);  // advice: a refusal changes nothing
+    if (advised) madvise(p, size, MADV_HUGEPAGE);  // advice: a refusal changes nothing
 #endif
   }
   return p;
 #else
-  return ::operator new(size, std::align_val_t(64), std::nothrow);
+  return ::operator new(size, std::align_val_t(size == kHugePage ? kHugePage : 64), std::nothrow);
 #endif
 }
 
 size_t pages(size_t bytes) { return (bytes + kHeader + 4095) & ~size_t(4095); }
 
+// ---- slabs ------------------------------------------------------------------------------------
+
+// A huge page that is cut into slabs. What it knows of them stands where it begins: slabs leave that free.
+struct Region {
+  Region *next, *before;  // of those that have slabs to give
+  uint32_t free;          // which ones: a bit each
+};
+static_assert(sizeof(Region) <= kSlabHead);
+constexpr uint32_t kAllFree = (uint32_t(1) << kHugePage / kSlab) - 1;
+
+struct Regions {
+  Lock lock;
+  Region* first = nullptr;
+  size_t count = 0, empty = 0;  // all of them, and those that no slab is taken of
+
+  void list(Region* r) {
+    r->before = nullptr;
+    r->next = first;
+    if (first) first->before = r;
+    first = r;
+  }
+  void unlist(Region* r) {
+    (r->before ? r->before->next : first) = r->next;
+    if (r->next) r->next->before = r->before;
+  }
+};
+Regions& regions() {
+  static auto* regions = new Regions;  // never destroyed, see memory.cpp
+  return *regions;
+}
+
+// Blocks of few bytes.
+struct SmallBlocks {
+  Lock lock;
+  Slabs slabs;
+};
+SmallBlocks& small_blocks() {
+  static auto* blocks = new SmallBlocks;
+  return *blocks;
+}
+
 }  // namespace
+
+void* take_slab() {
+  Regions& all = regions();
+  std::lock_guard hold(all.lock);
+  Region* r = all.first;
+  if (!r) {
+    // Who has few records does not pay for zeros that only many need.
+    void* p = map_pages(kHugePage, all.count > 0);
+    if (!p) throw std::bad_alloc();
+    r = new (p) Region{nullptr, nullptr, kAllFree};
+    ++all.count, ++all.empty;
+    all.list(r);
+  }
+  if (r->free == kAllFree) --all.empty;
+  const int k = std::countr_zero(r->free);
+  r->free &= r->free - 1;
+  if (!r->free) all.unlist(r);
+  return reinterpret_cast<char*>(r) + size_t(k) * kSlab;
+}
+
+void give_slab(void* slab) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(slab);
+  Region* r = reinterpret_cast<Region*>(at & ~(kHugePage - 1));
+  Regions& all = regions();
+  std::lock_guard hold(all.lock);
+  if (!r->free) all.list(r);
+  r->free |= uint32_t(1) << (at & (kHugePage - 1)) / kSlab;
+  if (r->free != kAllFree) return;
+  if (!all.empty) {  // one is kept: a tape that comes and goes would ask for it again and again
+    ++all.empty;
+    return;
+  }
+  all.unlist(r);
+  --all.count;
+#if GT_POSIX
+  munmap(static_cast<void*>(r), kHugePage);
+#else
+  ::operator delete(static_cast<void*>(r), std::align_val_t(kHugePage));
+#endif
+}
 
 size_t machine_memory() {  // 0: unknown
   static const size_t total = [] {
@@ -64,9 +151,20 @@ size_t machine_memory() {  // 0: unknown
 
 Buffer* from_system(int bin) {
   const size_t bytes = bin_bytes(bin);
-  void* p = bytes >= kMapped ? map_pages(pages(bytes))
-                             : ::operator new(bytes + kHeader, std::align_val_t(64), std::nothrow);
-  if (!p) return nullptr;
+  void* p;
+  if (bytes + kHeader <= Slabs::kLargest) {
+    SmallBlocks& small = small_blocks();
+    std::lock_guard hold(small.lock);
+    try {
+      p = small.slabs.take(bytes + kHeader);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  } else {
+    p = bytes >= kMapped ? map_pages(pages(bytes))
+                         : ::operator new(bytes + kHeader, std::align_val_t(64), std::nothrow);
+    if (!p) return nullptr;
+  }
   Buffer* b = new (p) Buffer;
   b->bin = uint8_t(bin);
   b->bytes = bytes;
@@ -76,6 +174,12 @@ Buffer* from_system(int bin) {
 
 void to_system(Buffer* b) {
   open_block(b, b->bytes);
+  if (b->bytes + kHeader <= Slabs::kLargest) {
+    SmallBlocks& small = small_blocks();
+    std::lock_guard hold(small.lock);
+    small.slabs.give(b);
+    return;
+  }
 #if GT_POSIX
   if (b->bytes >= kMapped) {
     munmap(static_cast<void*>(b), pages(b->bytes));

@@ -71,7 +71,10 @@ def test_a_size_that_would_exceed_a_limit_is_not_tried(bench):  # noqa: F811
     assert growth.skipped(axis, 10, None, 10) is None
     assert growth.skipped(axis, 1000, figures(1.0, 100), 100) is None
     slow = growth.skipped(axis, 1000, figures(1.0, 100, first_ms=11e3), 100)
-    assert slow.startswith("too long: 100 took so long that this would take 110 s")
+    assert slow == "too long: 100 took so long that this would take 110 s or more, and 30 are left"
+    assert growth.skipped(axis, 100, figures(1.0, 10, first_ms=11e3), 10) is None  # loads things once
+    warm = growth.skipped(axis, 1000, figures(1000.0, 100), 100, left=5.0)
+    assert warm == "too long: 100 took so long that this would take 7 s or more, and 5 are left"
     large = growth.skipped(axis, 1000, figures(1.0, 100, mb=1050.0), 100)
     assert large.startswith("too much memory: 100 took so much that this would take 9.8 GB")
     failed = growth.skipped(axis, 1000, {"missing": "too long: no answer in 100 s"}, 100)
@@ -79,8 +82,8 @@ def test_a_size_that_would_exceed_a_limit_is_not_tried(bench):  # noqa: F811
     assert growth.skipped(axis, 10_000, {"missing": failed}, 1000) == failed
 
 
-def test_growth_is_measured_in_processes_of_their_own(bench, monkeypatch):  # noqa: F811
-    """Real processes, of gradtape: the smallest size goes first, and the peak is that of the size at hand."""
+def test_growth_is_measured_in_a_process_that_goes_from_size_to_size(bench, monkeypatch):  # noqa: F811
+    """A real one, of gradtape: the smallest size goes first, and the peak is that of the size at hand."""
     known = bench.growth.AXES["chain"]._replace(labels=("gradtape eager",), sizes=(10, 20_000))
     monkeypatch.setattr(bench.growth, "AXES", {"chain": known})
     part = bench.growth.measure(QUICK)
@@ -99,10 +102,19 @@ def test_a_process_has_no_more_memory_and_time_than_it_was_given(bench):  # noqa
     assert "error" in answer
     small.close()
     brief = bench.peers.Peer("gradtape", memory=4)
-    brief._patience = 0.01
+    brief.patience = 0.01
     assert brief.ask(do="prepare", key="k", **chain)["error"] == "too long: no answer in 0.01 s"
     assert not brief.alive
     brief.close()
+
+
+def test_a_library_that_has_used_up_its_seconds_leaves_out_the_rest(bench, monkeypatch):  # noqa: F811
+    known = bench.growth.AXES["chain"]._replace(labels=("gradtape eager",), sizes=(10, 20_000))
+    monkeypatch.setattr(bench.growth, "AXES", {"chain": known})
+    monkeypatch.setattr(bench.growth, "_FEWER", {"gradtape eager": 0.0})
+    cells = bench.growth.measure(QUICK)["cases"]
+    assert "min" in cells["chain 10"]["gradtape eager"]["whole"]
+    assert cells["chain 20000"]["gradtape eager"]["missing"].startswith("too long: 10 took so long")
 
 
 def test_the_table_of_growth_is_of_one_unit(bench):  # noqa: F811

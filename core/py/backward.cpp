@@ -180,7 +180,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   std::vector<Ref<>> default_seeds;
   for (size_t i = 0; i < from.size(); ++i) {
     Visit* v = pass.visit(from[i].node);
-    s.query.add(v ? uint64_t(v->first) << 32 | from[i].output : ~0ull);
+    s.query.add(v ? pass.number(v) << 32 | from[i].output : ~0ull);
     if (!v) continue;
     PyObject* g = PyList_GET_ITEM(cotangents, Py_ssize_t(i));
     const Tensor& target =
@@ -205,7 +205,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
   }
   for (const End& e : to) {
     Visit* v = pass.visit(e.node);
-    s.query.add(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
+    s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
   std::shared_ptr<Compiled> c = remember(s);
   if (!c->plan && !(worth_compiling(*c) && compile(*c, pass, s, from, to, seeds, true))) return false;
@@ -230,7 +230,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
 // cotangents of the records that a part reads elsewhere.
 void run_in_parts(Pass& pass) {
   for (size_t begin = 0, end; begin < pass.size(); begin = end) {
-    end = pass.end_of_part(begin, kMostRecords);
+    end = pass.end_of_part(begin);
     Pass part(pass, begin, end);
     std::vector<End> from, to;
     Ref<> cotangents(checked(PyList_New(0)));
@@ -271,7 +271,7 @@ void prepare(Pass& pass, Tape* tape, std::vector<End>& from, std::vector<End>& t
     if (t.node && on_tape(t.node, tape)) pass.add_target(t.node);
   pass.collect();
   for (End& s : to) pass.mark_source(s.node);
-  pass.mark_needed();
+  pass.order();
 }
 
 constexpr uint64_t kPullback = 1ull << 63;  // in the first word of a structure: all targets have a cotangent
@@ -299,7 +299,7 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
   for (const End& f : from) {
     Visit* v = pass.visit(f.node);
     if (!v) return none;
-    s.query.add(uint64_t(v->first) << 32 | f.output);
+    s.query.add(pass.number(v) << 32 | f.output);
     const Tensor& target = is_tensor(f.object) ? as_tensor(f.object)->value : as_variable(f.object)->value;
     s.query.add(target);
     seeds.push_back(int(s.inputs.size()));
@@ -309,7 +309,7 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
     Visit* v = pass.visit(e.node);
     for (const End& f : from)
       if (!v && same(f, e)) return none;
-    s.query.add(v ? uint64_t(v->first) << 32 | e.output : ~0ull);
+    s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
   std::shared_ptr<Compiled> c = remember(s);
   if (!c->plan && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;

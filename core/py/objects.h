@@ -300,6 +300,7 @@ struct Node {
   PyObject* closure;   // custom gradients: called with the cotangents
   PyObject** symbols;  // of the values, when the call was traced; owned
   uint32_t n_tapes;
+  uint32_t place;  // in the list of the backward pass that was here last, see pass.h
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }

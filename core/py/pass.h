@@ -26,67 +26,58 @@ struct Visit {
 inline Ref<> zero_gradient() { return Ref<>(checked(PyLong_FromLong(0))); }
 inline bool is_zero(PyObject* g) { return PyLong_CheckExact(g) && PyObject_Not(g) == 1; }
 
-// Numbers of things, found by what they are. Hashes are taken as they come: records that were made one after
-// the other stand side by side, which is how a pass looks them up.
-template <class K> class Numbers {
+// Numbers of things that are kept elsewhere, found by their hashes. Equal hashes of different things are told
+// apart by whoever knows the things.
+class Numbers {
  public:
-  Numbers() : slots_(64) {}
-  // Where the number of a thing is; nullptr when it is unknown.
-  uint32_t* find(const K& k) {
-    Slot& s = slots_[probe(k)];
-    return s.used ? &s.number : nullptr;
+  static constexpr uint32_t kNone = ~0u;
+  explicit Numbers(size_t expected = 0) : slots_(std::bit_ceil(std::max<size_t>(2 * expected, 64))) {}
+  // The number of the thing of this hash for which `same(number)` is true, or kNone.
+  template <class Same> uint32_t find(uint32_t hash, Same&& same) const {
+    return slots_[probe(hash, same)].number;
   }
-  // The same; a thing that is unknown gets this number.
-  std::pair<uint32_t*, bool> add(const K& k, uint32_t number) {
+  // The same; a thing that is unknown gets the number `fresh`.
+  template <class Same> uint32_t add(uint32_t hash, uint32_t fresh, Same&& same) {
     if (2 * size_ >= slots_.size()) grow();
-    Slot& s = slots_[probe(k)];
-    if (s.used) return {&s.number, false};
-    s = {k, number, true};
+    Slot& s = slots_[probe(hash, same)];
+    if (s.number != kNone) return s.number;
+    s = {hash, fresh};
     ++size_;
-    return {&s.number, true};
+    return fresh;
   }
 
  private:
   struct Slot {
-    K key{};
-    uint32_t number = 0;
-    bool used = false;
+    uint32_t hash = 0, number = kNone;
   };
-  size_t probe(const K& k) const {
-    size_t mask = slots_.size() - 1, i = k.hash() & mask;
-    while (slots_[i].used && !(slots_[i].key == k)) i = (i + 1) & mask;
+  template <class Same> size_t probe(uint32_t hash, Same&& same) const {
+    size_t mask = slots_.size() - 1, i = hash & mask;
+    while (slots_[i].number != kNone && !(slots_[i].hash == hash && same(slots_[i].number)))
+      i = (i + 1) & mask;
     return i;
   }
   void grow() {
-    std::vector<Slot> before(4 * slots_.size());
+    std::vector<Slot> before(2 * slots_.size());
     before.swap(slots_);
     for (Slot& s : before)
-      if (s.used) slots_[probe(s.key)] = s;
+      if (s.number != kNone) slots_[probe(s.hash, [](uint32_t) { return false; })] = s;
   }
   std::vector<Slot> slots_;
   size_t size_ = 0;
 };
 
-// A record, to find its place in the list of visits. Places are kept outside the nodes, because rules run
-// Python, which may start another backward pass over the same nodes.
-struct Record {
-  uint64_t seq = 0;
-  size_t hash() const { return size_t(seq); }
-  bool operator==(const Record&) const = default;
-};
+// Of elements, and the result of a record they are.
+inline uint32_t hash_of(const void* data, const Node* node, uint32_t output) {
+  uint64_t h = reinterpret_cast<uintptr_t>(data) * 0x9e3779b97f4a7c15ull;
+  h = (h ^ h >> 32 ^ reinterpret_cast<uintptr_t>(node) ^ output) * 0xff51afd7ed558ccdull;
+  return uint32_t(h >> 32);
+}
 
-// Elements, and the result of a record they are.
-struct Origin {
-  const void* data = nullptr;
-  const Node* node = nullptr;
-  uint32_t output = 0;
-  size_t hash() const {
-    uint64_t h = reinterpret_cast<uintptr_t>(data) * 0x9e3779b97f4a7c15ull;
-    h = (h ^ h >> 32 ^ reinterpret_cast<uintptr_t>(node) ^ output) * 0xff51afd7ed558ccdull;
-    return size_t(h >> 32);
-  }
-  bool operator==(const Origin&) const = default;
-};
+// Asks for the memory of a record that is looked at soon: a long pass waits for memory, not for arithmetic.
+inline void expect(const Node* n) {
+  for (int line = 0; line < 4; ++line) __builtin_prefetch(reinterpret_cast<const char*>(n) + 64 * line);
+}
+constexpr size_t kAhead = 8;  // how many records before it is looked at
 
 // Which record's rule is running: for watchers, who want to know what a backward op belongs to.
 struct Stepping {
@@ -105,10 +96,14 @@ class Pass {
 
   // Part of a long pass: some of its visits, those that are needed, and after them what they read elsewhere.
   Pass(Pass& whole, size_t begin, size_t end) : Pass(whole.tape_, 0) {
+    whole_ = &whole;
+    begin_ = begin;
+    own_.assign(end - begin, Numbers::kNone);
     for (size_t i = begin; i < end; ++i) {
       const Visit& v = whole.visits_[i];
+      if (i + kAhead < end) expect(whole.visits_[i + kAhead].node);
       if (!v.needed) continue;
-      places_.add({v.seq}, uint32_t(visits_.size()));
+      own_[i - begin] = uint32_t(visits_.size());
       visits_.push_back(v);
       ref(v.node);
     }
@@ -116,61 +111,82 @@ class Pass {
     for (size_t i = 0; i < own; ++i)
       for (int k = 0; k < visits_[i].node->n_in; ++k) {
         Node* from = visits_[i].node->edges()[k].node;
-        if (!whole.needs({from, 0}) || !places_.add({from->seq}, uint32_t(visits_.size())).second) continue;
+        Visit* v = whole.visit(from);
+        if (!v || !v->needed) continue;
+        const size_t place = size_t(v - whole.visits_.data());
+        const uint32_t next = uint32_t(visits_.size());
+        if (place - begin < own_.size() ||
+            beyond_.add(uint32_t(place), next, [](uint32_t) { return true; }) != next)
+          continue;
         visits_.push_back({ref(from), from->seq});
         visits_.back().needed = visits_.back().source = visits_.back().beyond = true;
       }
-    count_cotangents();
+    uint32_t count = 0;
+    for (Visit& v : visits_) {
+      v.first = count;
+      count += uint32_t(v.node->n_out);
+    }
+    cotangents_.resize(count);
   }
 
   void add_target(Node* n) { push(n); }
 
-  // Collects everything the targets depend on, youngest first.
+  // Collects everything the targets depend on.
   void collect() {
     for (size_t i = 0; i < visits_.size(); ++i) {
       Node* n = visits_[i].node;
+      // What was recorded before it mostly lies before it.
+      expect(reinterpret_cast<Node*>(reinterpret_cast<char*>(n) - kAhead * 256));
       for (int k = 0; k < n->n_in; ++k)
         if (Node* from = n->edges()[k].node) push(from);
     }
-    auto younger = [](const Visit& a, const Visit& b) { return a.seq > b.seq; };
-    if (!std::is_sorted(visits_.begin(), visits_.end(), younger)) {
-      std::sort(visits_.begin(), visits_.end(), younger);
-      for (size_t i = 0; i < visits_.size(); ++i) *places_.find({visits_[i].seq}) = uint32_t(i);
-    }
-    count_cotangents();
+    cotangents_.resize(n_cotangents_);
   }
 
   Visit* visit(const Node* n) {  // nullptr when the targets do not depend on it
-    uint32_t* place = n ? places_.find({n->seq}) : nullptr;
-    return place ? &visits_[*place] : nullptr;
+    if (!n) return nullptr;
+    if (whole_) return visit_of_part(n);
+    if (is_at(n, n->place)) return &visits_[n->place];
+    // Another pass over the same records has put its own places there: rules run Python, and there are
+    // threads.
+    auto older = [](const Visit& v, uint64_t seq) { return v.seq > seq; };
+    auto found = std::lower_bound(visits_.begin(), visits_.end(), n->seq, older);
+    return found != visits_.end() && found->seq == n->seq ? &*found : nullptr;
   }
+  uint64_t number(const Visit* v) const { return uint64_t(v - visits_.data()); }
 
   size_t size() const { return visits_.size(); }
   std::vector<Visit>& visits() { return visits_; }
   Ref<>& cotangent(const Visit& v, int output) { return cotangents_[v.first + size_t(output)]; }
 
   // Where the part of a long pass that begins at `begin` should end: where what it begins with begins again,
-  // so that the iterations of a loop come in equal parts, which share a program.
-  size_t end_of_part(size_t begin, size_t most) const {
-    constexpr size_t kAlike = 64;
+  // so that the iterations of a loop come in equal parts, which share a program. As soon as may be: the
+  // second level of a core's cache holds a thousand records, and what is read again and again should stay
+  // there.
+  size_t end_of_part(size_t begin) const {
+    constexpr size_t kLeast = 1024, kAlike = 64;
     auto op = [&](size_t i) { return static_cast<const void*>(visits_[i].node->op); };
-    if (visits_.size() - begin <= most) return visits_.size();
-    for (size_t end = begin + most; end > begin + most / 2 && end + kAlike < visits_.size(); --end) {
+    const size_t most = std::min(begin + kMostRecords, visits_.size());
+    for (size_t end = begin + kLeast; end < most && end + kAlike < visits_.size(); ++end) {
       size_t k = 0;
       while (k < kAlike && op(begin + k) == op(end + k)) ++k;
       if (k == kAlike) return end;
     }
-    return begin + most;
+    return most;
   }
 
+  // After `collect`, before `order`.
   void mark_source(Node* n) {
-    if (Visit* v = visit(n)) v->source = true;
+    if (n && is_at(n, n->place)) visits_[n->place].source = true;
   }
 
-  // Only records that lie between a source and a target are worth differentiating.
-  void mark_needed() {
+  // Youngest first. Only records that lie between a source and a target are worth differentiating.
+  void order() {
+    sort();
     for (size_t i = visits_.size(); i-- > 0;) {
       Visit& v = visits_[i];
+      if (i >= kAhead) expect(visits_[i - kAhead].node);
+      v.node->place = uint32_t(i);
       v.needed = v.source;
       for (int k = 0; k < v.node->n_in && !v.needed; ++k) v.needed = needs(v.node->edges()[k]);
     }
@@ -248,7 +264,7 @@ class Pass {
   // Writes down what this pass will compute. False when it cannot be compiled: a custom
   // gradient, or a record of a trace.
   bool describe(Structure& s) {
-    Numbers<Origin> origins;
+    Numbers origins(2 * visits_.size());
     residuals_.clear();
     for (Visit& v : visits_) {
       Node* n = v.node;
@@ -271,8 +287,7 @@ class Pass {
       if (n->attrs && !describe(s, n->attrs->values)) return false;
       for (int i = 0; i < n->n_in; ++i) {
         Visit* from = visit(n->edges()[i].node);
-        s.query.add(from && from->needed ? uint64_t(from - visits_.data()) << 32 | n->edges()[i].output
-                                         : ~0ull);
+        s.query.add(from && from->needed ? number(from) << 32 | n->edges()[i].output : ~0ull);
       }
       v.residuals = uint32_t(residuals_.size());
       for (int k = 0; k < n->n_in + n->n_out; ++k) {
@@ -282,8 +297,11 @@ class Pass {
           // The same elements of the same origin are one input.
           Node* owner = k < n->n_in ? n->edges()[k].node : n;
           uint32_t output = k < n->n_in ? n->edges()[k].output : uint32_t(k - n->n_in);
-          auto [number, fresh] = origins.add({t.data, owner, output}, uint32_t(s.inputs.size()));
-          which = *number;
+          const uint32_t next = uint32_t(s.inputs.size());
+          which = origins.add(hash_of(t.data, owner, output), next, [&](uint32_t k) {
+            return s.inputs[k]->data == t.data && s.owners[k] == std::pair(owner, output);
+          });
+          bool fresh = which == next;
           if (!fresh && !(s.inputs[which]->shape == t.shape && s.inputs[which]->dtype == t.dtype)) {
             which = uint32_t(s.inputs.size());
             fresh = true;
@@ -326,17 +344,42 @@ class Pass {
   }
 
  private:
-  void push(Node* n) {
-    if (on_tape(n, tape_) && places_.add({n->seq}, uint32_t(visits_.size())).second)
-      visits_.push_back({ref(n), n->seq});
+  bool is_at(const Node* n, size_t place) const {
+    return place < visits_.size() && visits_[place].seq == n->seq;
   }
-  void count_cotangents() {
-    uint32_t count = 0;
-    for (Visit& v : visits_) {
-      v.first = count;
-      count += uint32_t(v.node->n_out);
+  void push(Node* n) {
+    if (!on_tape(n, tape_) || is_at(n, n->place)) return;
+    n->place = uint32_t(visits_.size());
+    visits_.push_back({ref(n), n->seq});
+    visits_.back().first = n_cotangents_;
+    n_cotangents_ += uint32_t(n->n_out);
+  }
+  Visit* visit_of_part(const Node* n) {
+    Visit* v = whole_->visit(n);
+    if (!v) return nullptr;
+    const size_t place = size_t(v - whole_->visits_.data());
+    const uint32_t k = place - begin_ < own_.size()
+                           ? own_[place - begin_]
+                           : beyond_.find(uint32_t(place), [](uint32_t) { return true; });
+    return k == Numbers::kNone ? nullptr : &visits_[k];
+  }
+  // By runs that are in order: records come in few strands.
+  void sort() {
+    auto younger = [](const Visit& a, const Visit& b) { return a.seq > b.seq; };
+    std::vector<std::vector<Visit>::iterator> runs{visits_.begin()};
+    for (auto it = visits_.begin(); it != visits_.end();) {
+      it = std::is_sorted_until(it, visits_.end(), younger);
+      runs.push_back(it);
     }
-    cotangents_.resize(count);
+    while (runs.size() > 2) {
+      size_t n = 1;
+      for (size_t k = 2; k < runs.size(); k += 2) {
+        std::inplace_merge(runs[k - 2], runs[k - 1], runs[k], younger);
+        runs[n++] = runs[k];
+      }
+      if (runs.size() % 2 == 0) runs[n++] = runs.back();
+      runs.resize(n);
+    }
   }
   bool needs(const Edge& e) {
     Visit* v = visit(e.node);
@@ -558,8 +601,12 @@ class Pass {
   }
 
   Tape* tape_;
-  Numbers<Record> places_;
   std::vector<Visit> visits_;
+  uint32_t n_cotangents_ = 0;
+  Pass* whole_ = nullptr;      // of a part: the pass that it is a part of,
+  size_t begin_ = 0;           // where it begins there,
+  std::vector<uint32_t> own_;  // for each visit from there on, where it is here,
+  Numbers beyond_;             // and for visits of other parts, by their places
   std::vector<Ref<>> cotangents_;
   std::vector<uint32_t> residuals_;
   std::vector<Ref<TensorObject>> symbols_;

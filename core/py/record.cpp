@@ -3,7 +3,7 @@
 #include <new>
 
 #include "objects.h"
-#include "slabs.h"
+#include "../slabs.h"
 
 namespace gt {
 

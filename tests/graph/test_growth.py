@@ -1,6 +1,7 @@
 """What compiling costs grows in step with the program. Steps and bytes are counted, not seconds."""
 
 import json
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -421,3 +422,30 @@ def test_a_long_chain_fits_into_little_memory(setting, n, times, more):
         expected *= np.cos(y)
         y = np.sin(y)
     np.testing.assert_allclose(json.loads(got.stdout), [expected] * times, rtol=2e-2)
+
+
+def _resident() -> float:
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * 4096 / 2**20
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells what a process holds")
+def test_a_long_tape_gives_its_memory_back():
+    """In slabs: 75 MB of records and scalars, of which a few belong to what is alive."""
+    x = tf.constant(0.7)
+
+    def record(n):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(n):
+                y = y * x
+        return tape, y
+
+    record(1000)
+    before = _resident()
+    held = record(200_000)
+    most = _resident()
+    del held
+    assert most - before > 60
+    assert _resident() - before < 0.25 * (most - before)

@@ -1,4 +1,4 @@
-"""Records of tapes lie side by side, each as long as its values need (core/py/slabs.h): of all shapes, in any order."""
+"""Records of tapes lie side by side, each as long as its values need (core/slabs.h): of all shapes, in any order."""
 
 from __future__ import annotations
 

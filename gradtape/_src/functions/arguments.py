@@ -130,7 +130,7 @@ class Given:
     What is made of tensors counts by its spec, `relaxed` without the sizes in it.
     """
 
-    __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "sources", "family")
+    __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "_numbers", "sources", "family")
 
     def __init__(self, args: tuple, kwargs: dict, pinned: Sequence[Any] = (), relaxed: bool = False) -> None:
         flat = not kwargs and nest.are_plain(args)
@@ -146,11 +146,13 @@ class Given:
         self.tensors: list = []
         self.statics: list[Static] = []  # the shapes of the tensors
         self.variables: list = []  # each once
+        self._numbers: dict[int, int] = {}  # by id: which of the variables
         self.sources: list = []  # datasets and iterators
         self.leaves = [self._leaf(x) for x in leaves]
         self._generalize(specs)
         shape = None if flat else _shape_of_nest(self.structure)
-        self.family = shape, tuple([self._part(x, pinned) for x in self.leaves])
+        ids = frozenset(map(id, pinned))
+        self.family = shape, tuple([self._part(x, ids) for x in self.leaves])
 
     @property
     def key(self) -> tuple:
@@ -180,6 +182,8 @@ class Given:
                 self.statics[k] = spec.shape._dims
 
     def _leaf(self, x: Any) -> Any:
+        if type(x) is ResourceVariable:
+            return x
         if type(x) is _core.Tensor:
             if x._symbol is not None:
                 raise InaccessibleTensorError(repr(x))
@@ -198,16 +202,15 @@ class Given:
             self.statics.append(x._dims)
         return x._traced_example() if hasattr(x, "_traced_example") else x
 
-    def _part(self, x: Any, pinned: Sequence[Any]) -> Any:
+    def _part(self, x: Any, pinned: frozenset[int]) -> Any:
         if isinstance(x, _core.Tensor):
             return "tensor", x.dtype._code
-        if type(x) is ResourceVariable and not any(x is p for p in pinned):
-            k = self.number_of(x)
-            if k is None:
-                k = len(self.variables)
+        if type(x) is ResourceVariable and id(x) not in pinned:
+            k = self._numbers.setdefault(id(x), len(self.variables))
+            if k == len(self.variables):
                 self.variables.append(x)
             shape = x._value_shape if x._declared is None else x._declared
-            return "variable", x.dtype._code, str(shape), x.trainable, k
+            return "variable", x.dtype._code, shape._dims, x.trainable, k
         if hasattr(x, "_placeholder"):
             self.sources.append(x)
             return x._argument_key()
@@ -248,7 +251,7 @@ class Given:
             _core.symbolic((), x.dtype._code, None) if isinstance(x, _core.Tensor) else x for x in self.leaves
         ]
         copy.tensors, copy.statics, copy.family = [], self.statics, self.family
-        copy.variables, copy.sources = self.variables, self.sources
+        copy.variables, copy._numbers, copy.sources = self.variables, self._numbers, self.sources
         return copy
 
     def of_sizes(self, tensors: Sequence[Any]) -> Given:
@@ -259,7 +262,7 @@ class Given:
 
     def number_of(self, variable: Any) -> int | None:
         """Which of the variables this is, if it is one of them."""
-        return next((k for k, v in enumerate(self.variables) if v is variable), None)
+        return self._numbers.get(id(variable))
 
     def type_of(self, parameters: Parameters, statics: Sequence[Static]) -> FunctionType:
         """What a trace for these arguments takes, with tensors of such shapes."""

@@ -1,14 +1,19 @@
-// Memory for many small things of a few sizes, such as the records of tapes: slabs that hold things of one
-// size each, side by side, in the order in which they are made. Not for several threads at once: the
-// interpreter's lock is held.
+// Memory for many small things of a few sizes, such as the records of tapes and the elements of scalars:
+// slabs that hold things of one size each, side by side, in the order in which they are made. Not for several
+// threads at once: a lock is held, if only the interpreter's.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
-#include "../blocks.h"
+#include "blocks.h"
 
 namespace gt {
+
+inline constexpr size_t kSlab = size_t(1) << 17;  // bytes of a slab, which begins at a multiple of them
+inline constexpr size_t kSlabHead = 64;           // at its begin, which are not its user's
+void* take_slab();                                // throws std::bad_alloc
+void give_slab(void*);                            // needs no memory
 
 class Slabs {
  public:
@@ -32,7 +37,7 @@ class Slabs {
 
   // Needs no memory.
   void give(void* block) {
-    Slab* s = reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(block) & ~(kSlab - 1));
+    Slab* s = reinterpret_cast<Slab*>((reinterpret_cast<uintptr_t>(block) & ~(kSlab - 1)) + kSlabHead);
     if (!s->listed) list(s);
     *static_cast<char**>(block) = s->free;
     s->free = static_cast<char*>(block);
@@ -49,20 +54,21 @@ class Slabs {
       empty_ = s;
       ++n_empty_;
     } else {
-      ASAN_UNPOISON_MEMORY_REGION(s, kSlab);
-      ::operator delete(static_cast<void*>(s), std::align_val_t(kSlab));
+      ASAN_UNPOISON_MEMORY_REGION(begin_of(s), kSlab);
+      give_slab(begin_of(s));
     }
   }
 
  private:
-  static constexpr size_t kSlab = size_t(1) << 17, kMostEmpty = 16;
+  static constexpr size_t kMostEmpty = 4;
   struct alignas(64) Slab {
     Slab *next, *before;  // of those of its size that have room
     char *free, *next_block;
     size_t size, used;
     bool listed;
   };
-  static char* end_of(Slab* s) { return reinterpret_cast<char*>(s) + kSlab; }
+  static char* begin_of(Slab* s) { return reinterpret_cast<char*>(s) - kSlabHead; }
+  static char* end_of(Slab* s) { return begin_of(s) + kSlab; }
 
   Slab* new_slab(size_t size) {
     Slab* s = empty_;
@@ -70,7 +76,7 @@ class Slabs {
       empty_ = s->next;
       --n_empty_;
     } else {
-      s = static_cast<Slab*>(::operator new(kSlab, std::align_val_t(kSlab)));
+      s = reinterpret_cast<Slab*>(static_cast<char*>(take_slab()) + kSlabHead);
     }
     return new (s) Slab{nullptr, nullptr, nullptr, reinterpret_cast<char*>(s + 1), size, 0, false};
   }
