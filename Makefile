@@ -39,7 +39,8 @@ check: $(VENV)/.strict  ## format, lint, types, C++ warnings as errors, then eve
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about an hour)
 	$(BIN)/python benchmarks/run.py
 
-stubs: $(VENV)/.built  ## gradtape/*.pyi: the names that come from the op table, for type checkers
+stubs: $(VENV)/.built  ## the names that come from the op table: gradtape/*.pyi, and which family has them
+	$(BIN)/python tools/late_ops.py
 	$(BIN)/python tools/stubs.py
 
 coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
