@@ -61,6 +61,7 @@ from gradtape._src.base.shape import TensorShape, TensorSpec, broadcast_static_s
 from gradtape._src.base.type_spec import NoneTensorSpec, TypeSpec, type_spec_from_value
 from gradtape._src.public import absent as _absent
 from gradtape._src.public import modules as _modules
+from gradtape._src.state import variable_spec as _variable_spec
 from gradtape._src.state.module import Module
 from gradtape._src.state.variable import Variable, VariableAggregation, VariableSynchronization
 from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients

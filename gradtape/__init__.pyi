@@ -95,7 +95,7 @@ from gradtape._src.control.critical_section import CriticalSection as CriticalSe
 from gradtape._src.control.printing import get_logger as get_logger
 from gradtape._src.control.printing import print_ as _print_
 from gradtape._src.control.tensor_array import TensorArray as TensorArray
-from gradtape._src.control.tensor_array_spec import TensorArraySpec as TensorArraySpec
+from gradtape._src.control.tensor_array import TensorArraySpec as TensorArraySpec
 from gradtape._src.engines.placement import device as device
 from gradtape._src.functions.control_flow import case as case
 from gradtape._src.functions.control_flow import cond as cond

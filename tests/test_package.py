@@ -103,7 +103,7 @@ def test_import_does_not_load_blas():
 
 
 # What every program needs is imported at once; the rest when it is first used. A new module here costs every program.
-MOST_AT_IMPORT = 66
+MOST_AT_IMPORT = 67
 
 
 def test_import_is_light():
@@ -157,6 +157,16 @@ def test_an_import_of_a_family_that_was_interrupted_is_made_again():
         except KeyboardInterrupt:
             table.opaque = opaque
         assert seen and float(tf.reduce_sum(tf.nn.softmax([1.0, 2.0]))) == 1.0
+        """
+    )
+
+
+def test_what_modules_register_is_there_with_the_classes():
+    python(
+        """if True:
+        import gradtape as tf
+        assert type(tf.type_spec_from_value(tf.Variable(1.0))).__name__ == "VariableSpec"
+        assert type(tf.type_spec_from_value(tf.TensorArray(tf.float32, 1))).__name__ == "TensorArraySpec"
         """
     )
 

@@ -56,8 +56,7 @@ _ELSEWHERE = {
 _LATE = {
     "gradtape._src.control.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
     "gradtape._src.control.printing": "print_",
-    "gradtape._src.control.tensor_array": "TensorArray",
-    "gradtape._src.control.tensor_array_spec": "TensorArraySpec",
+    "gradtape._src.control.tensor_array": "TensorArray TensorArraySpec",
     "gradtape._src.engines.placement": "device",
     "gradtape._src.functions.control_flow": (
         "case cond foldl foldr map_fn numpy_function py_function scan switch_case vectorized_map while_loop"
