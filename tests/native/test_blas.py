@@ -31,4 +31,6 @@ def test_not_installed():
 def test_broken():
     lines = _errors("/nowhere/libopenblas.so")
     assert len(lines) == 2
-    assert all("/nowhere/libopenblas.so" in line and "pip install scipy-openblas32" in line for line in lines)
+    assert all(
+        "/nowhere/libopenblas.so" in line and 'pip install "scipy-openblas32>=' in line for line in lines
+    )
