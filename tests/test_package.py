@@ -187,7 +187,7 @@ def test_version_is_that_of_the_project():
     # The build reads it where it stands; nobody says it a second time.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"]
-    how = project["tool"]["scikit-build"]["metadata"]["version"]
+    (how,) = project["tool"]["dynamic-metadata"]
     assert re.search(how["regex"], (ROOT / how["input"]).read_text())["value"] == tf.version.GRADTAPE
     # Programs compare `tf.__version__` with versions of TensorFlow.
     assert tf.__version__ == f"{tf.version.VERSION}+gradtape.{tf.version.GRADTAPE}"
