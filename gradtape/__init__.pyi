@@ -95,7 +95,7 @@ from gradtape._src.control.critical_section import CriticalSection as CriticalSe
 from gradtape._src.control.printing import get_logger as get_logger
 from gradtape._src.control.printing import print_ as _print_
 from gradtape._src.control.tensor_array import TensorArray as TensorArray
-from gradtape._src.control.tensor_array_spec import TensorArraySpec as TensorArraySpec
+from gradtape._src.control.tensor_array import TensorArraySpec as TensorArraySpec
 from gradtape._src.engines.placement import device as device
 from gradtape._src.functions.control_flow import case as case
 from gradtape._src.functions.control_flow import cond as cond
@@ -185,7 +185,6 @@ from gradtape.strings import as_string as as_string
 from gradtape_imports.tensorflow_finder import install as _install
 from gradtape_imports.tensorflow_finder import uninstall as _uninstall
 
-print = _print_
 register_tensor_conversion_function = _register
 
 __version__: str
@@ -195,6 +194,7 @@ install_as_tensorflow = _install
 uninstall_as_tensorflow = _uninstall
 losses: _Any
 metrics: _Any
+print = _print_
 def abs(x: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def acos(x: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def acosh(x: _TensorLike, name: _Name = ...) -> _Tensor: ...

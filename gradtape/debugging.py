@@ -1,6 +1,7 @@
 """tf.debugging: assertions, and checks of numbers."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from gradtape._src.control.assertions import (
     Assert,
@@ -36,6 +37,7 @@ from gradtape._src.control.assertions import (
     is_traceback_filtering_enabled,
     set_log_device_placement,
 )
+from gradtape._src.public import absent as _absent
 
 if _TYPE_CHECKING:
     from gradtape._typing.debugging import *  # noqa: F403
@@ -74,3 +76,7 @@ __all__ = [
     "is_traceback_filtering_enabled",
     "set_log_device_placement",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    return _absent.lookup_in("debugging", name)

@@ -2,6 +2,7 @@
 
 import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from gradtape._src.base.dtypes import (
     QUANTIZED as QUANTIZED_DTYPES,
@@ -38,6 +39,7 @@ from gradtape._src.base.dtypes import (
     uint64,
     variant,
 )
+from gradtape._src.public import absent as _absent
 
 experimental = _types.SimpleNamespace(**{d.name: d for d in _STORED})
 """Types of 8 bits and less, which TensorFlow stores and casts."""
@@ -76,3 +78,7 @@ __all__ = [
     "uint8",
     "variant",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    return _absent.lookup_in("dtypes", name)

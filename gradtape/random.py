@@ -1,6 +1,7 @@
 """tf.random: seeds and generators; the samplers come from the op table."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from gradtape._src.ops.generator import (
     Generator,
@@ -8,6 +9,7 @@ from gradtape._src.ops.generator import (
     get_global_generator,
     set_global_generator,
 )
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors.random import Algorithm, set_seed
 
 if _TYPE_CHECKING:
@@ -21,3 +23,7 @@ __all__ = [
     "set_global_generator",
     "set_seed",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    return _absent.lookup_in("random", name)

@@ -133,7 +133,7 @@ MODULES = {
     "python.ops.ragged.ragged_map_ops": "in tf",
     "python.ops.ragged.ragged_util": "",
     "python.ops.random_ops": "code random_ops; in random; random_uniform=random.uniform random_normal=random.normal",
-    "python.ops.resource_variable_ops": "in _src.functions.kinds,_src.state.variable; "
+    "python.ops.resource_variable_ops": "in _src.state.variable_spec,_src.state.variable; "
     "BaseResourceVariable=_src.state.variable.ResourceVariable",
     "python.ops.script_ops": "in tf",
     "python.ops.sparse_ops": "in sparse",

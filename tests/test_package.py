@@ -1,16 +1,19 @@
 """The package as a whole: a silent and light import, imports that point one way, files of a readable size."""
 
 import ast
+import importlib
 import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import gradtape as tf
 from gradtape import backend
+from gradtape._src import ops
 from gradtape._src.ops import PUBLIC, TABLE
 from gradtape.data import kinds
 
@@ -99,9 +102,93 @@ def test_import_does_not_load_blas():
     assert "scipy_openblas32" not in maps
 
 
+# What every program needs is imported at once; the rest when it is first used. A new module here costs every program.
+MOST_AT_IMPORT = 68
+
+
+def test_import_is_light():
+    code = "import sys, gradtape; print(*sorted(m for m in sys.modules if m.startswith('gradtape')))"
+    found = python(code).stdout.split()
+    assert len(found) <= MOST_AT_IMPORT, found
+    assert not {"gradtape._src.functions", "gradtape._src.graph", "gradtape._src.ops.conv"} & set(found)
+
+
+def test_names_of_families_that_are_imported_late_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, "tools/late_ops.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_name_imports_its_family_and_no_other():
+    python(
+        """if True:
+        import sys, gradtape as tf
+        late = lambda: {f for f in ("conv", "softmax", "fft", "losses") if f"gradtape._src.ops.{f}" in sys.modules}
+        assert "softmax" in dir(tf.nn) and "where" in dir(tf) and not late()
+        assert tf.nn.softmax is tf.nn.softmax is tf._src.ops.softmax and late() == {"softmax"}
+        assert "softmax" in vars(tf.nn)
+        from gradtape._src.ops import TABLE, losses, softmax
+        assert softmax is tf.nn.softmax and losses.__name__.endswith("losses")  # an op hides its family
+        assert TABLE["conv"].name == "conv" and "fft" in TABLE and late() == {"softmax", "losses", "conv"}
+        assert TABLE.get("nothing") is None and len(TABLE) > 280 and late() == {"softmax", "losses", "conv", "fft"}
+        try:
+            tf._src.ops.nothing
+        except AttributeError as e:
+            assert "'nothing'" in str(e)
+        """
+    )
+
+
+def test_an_import_of_a_family_that_was_interrupted_is_made_again():
+    python(
+        """if True:
+        import gradtape as tf
+        from gradtape._src.ops import table
+        opaque, seen = table.opaque, []
+        def interrupted(name, *row, **facts):
+            if seen:
+                raise KeyboardInterrupt
+            seen.append(name)
+            return opaque(name, *row, **facts)
+        table.opaque = interrupted
+        try:
+            tf.nn.softmax
+        except KeyboardInterrupt:
+            table.opaque = opaque
+        assert seen and float(tf.reduce_sum(tf.nn.softmax([1.0, 2.0]))) == 1.0
+        """
+    )
+
+
+def test_what_modules_register_is_there_with_the_classes():
+    python(
+        """if True:
+        import gradtape as tf
+        assert type(tf.type_spec_from_value(tf.Variable(1.0))).__name__ == "VariableSpec"
+        assert type(tf.type_spec_from_value(tf.TensorArray(tf.float32, 1))).__name__ == "TensorArraySpec"
+        """
+    )
+
+
+def test_everything_can_be_imported_by_a_star():
+    python(
+        "from gradtape import *; from gradtape.math import *; softmax, where, cond, GradientTape, Variable, lgamma"
+    )
+
+
+def test_every_name_of_a_family_is_a_name_of_ops():
+    for path in (ROOT / "gradtape" / "_src" / "ops").glob("*.py"):
+        family = importlib.import_module(f"gradtape._src.ops.{path.stem}")
+        assert [n for n in getattr(family, "__all__", ()) if not hasattr(ops, n)] == [], path.stem
+
+
 def test_version_is_that_of_the_project():
-    project = (ROOT / "pyproject.toml").read_text()
-    assert re.search(r'^version = "(.*)"', project, re.MULTILINE)[1] == tf.version.GRADTAPE
+    # The build reads it where it stands; nobody says it a second time.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    (how,) = project["tool"]["dynamic-metadata"]
+    assert re.search(how["regex"], (ROOT / how["input"]).read_text())["value"] == tf.version.GRADTAPE
     # Programs compare `tf.__version__` with versions of TensorFlow.
     assert tf.__version__ == f"{tf.version.VERSION}+gradtape.{tf.version.GRADTAPE}"
 
@@ -290,7 +377,7 @@ def test_what_makes_imports_mean_gradtape_uses_one_module_of_the_engine():
 
 def test_every_name_for_backends_is_there_and_explained():
     for name in backend.__all__:
-        assert hasattr(backend, name) or (name == "mesh" and not importlib.util.find_spec("jax"))
+        assert (name == "mesh" and not importlib.util.find_spec("jax")) or hasattr(backend, name)
         assert re.search(rf"^- .*`{name}[`(]", backend.__doc__, re.MULTILINE), name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = backend.nothing

@@ -53,7 +53,7 @@ def files() -> dict[Path, str]:
     spaces: dict[str, dict[str, Any]] = {}
     for name, value in sorted(PUBLIC.items()):
         space, _, last = name.rpartition(".")
-        if space.partition(".")[0] not in absent.LAZY:
+        if space.partition(".")[0] not in absent.LAZY.difference(_MODULES):
             spaces.setdefault(space, {})[last] = value
     for name in ("math", "nn", "experimental"):
         spaces.setdefault(name, {})

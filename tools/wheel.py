@@ -3,13 +3,20 @@
 `make wheel` runs it. The wheel goes to dist/, with a manylinux tag if auditwheel can give it one. What is
 tried there: the import, a training loop on a tape and in a function, `python -m gradtape info`, and
 `fit` of Keras with the extra `[keras]`.
+
+`make sdist` runs it with `--sdist`: the sources go to dist/, are unpacked where there is nothing else, and the
+wheel is built of them. For workflows: `--here` tries gradtape as it is installed, `--tag v0.2.0` says whether a tag fits
+the version.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -58,12 +65,34 @@ def run(*command: str | Path, **options: object) -> None:
     subprocess.run(list(map(str, command)), check=True, **options)  # type: ignore[call-overload]
 
 
-def build() -> Path:
+def version() -> str:
+    """The version of the sources."""
+    text = (ROOT / "gradtape" / "version.py").read_text()
+    return re.search(r'^GRADTAPE = "(.+)"', text, re.MULTILINE)[1]  # type: ignore[index]
+
+
+def build_sdist() -> Path:
+    """The sources in dist/."""
+    DIST.mkdir(exist_ok=True)
+    code = f"from scikit_build_core.build import build_sdist; build_sdist({str(DIST)!r})"
+    run(sys.executable, "-c", code, cwd=ROOT, stdout=subprocess.DEVNULL)
+    made = DIST / f"gradtape-{version()}.tar.gz"
+    with tarfile.open(made) as sources:
+        names = {name.partition("/")[2] for name in sources.getnames()}
+    for wanted in ("LICENSE", "PKG-INFO", "CMakeLists.txt", "core/blas.cpp", "gradtape/__init__.py", "Makefile",
+                   "tests/test_package.py", "tools/wheel.py", "docs/design.md", "CHANGELOG.md"):  # fmt: skip
+        assert wanted in names, f"{wanted} is not in the sources"
+    assert not [n for n in names if n.startswith(("build/", "dist/", ".venv")) or n.endswith((".so", ".pyc"))]
+    print(f"{made.name}: {made.stat().st_size / 1e6:.1f} MB, {len(names)} files")
+    return made
+
+
+def build(source: Path = ROOT) -> Path:
     """The wheel in dist/, with the widest tag it deserves."""
     with tempfile.TemporaryDirectory() as folder:
         run(
             sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder,
-            "-Cbuild-dir=build/wheel", "-Cinstall.strip=true", ROOT,
+            "-Cbuild-dir=build/wheel", "-Cinstall.strip=true", source,
         )  # fmt: skip
         (built,) = Path(folder).glob("gradtape-*.whl")
         DIST.mkdir(exist_ok=True)
@@ -94,11 +123,22 @@ def look_into(wheel: Path) -> None:
                    "keras_gradtape/__init__.py"):  # fmt: skip
         assert wanted in names, f"{wanted} is not in the wheel"
     assert any(n.startswith("gradtape/_core.") and n.endswith(".so") for n in names)
-    assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "core/"))]
+    only_for_tests = ("tests/", "core/", "keras_gradtape/pytest_plugin", "keras_gradtape/excluded_tests")
+    assert not [n for n in names if "__pycache__" in n or n.startswith(only_for_tests)]
+    info = f"gradtape-{version()}.dist-info"
+    assert f"{info}/licenses/LICENSE" in names
+    metadata = zipfile.ZipFile(wheel).read(f"{info}/METADATA").decode()
+    assert f"\nVersion: {version()}\n" in metadata and "\nLicense-Expression: Apache-2.0\n" in metadata
     size = wheel.stat().st_size / 1e6
     unpacked = sum(i.file_size for i in zipfile.ZipFile(wheel).infolist()) / 1e6
     print(f"{wheel.name}: {size:.1f} MB, {unpacked:.1f} MB unpacked, {len(names)} files")
     assert size < MOST_MB, f"more than {MOST_MB} MB"
+
+
+def try_here(python: str | Path, **options: object) -> None:
+    """Runs programs with gradtape as that Python has it."""
+    for program in (["-c", "import gradtape"], ["-c", TRAINING], ["-m", "gradtape", "info"]):
+        run(python, *program, **options)
 
 
 def try_out(wheel: Path) -> None:
@@ -118,8 +158,7 @@ def try_out(wheel: Path) -> None:
             env=os.environ | alone,
             cwd=folder,
         )
-        for program in (["-c", "import gradtape"], ["-c", TRAINING], ["-m", "gradtape", "info"]):
-            run(python, *program, env=alone, cwd=folder)
+        try_here(python, env=alone, cwd=folder)
         extra = f"{wheel}[keras]"
         run(
             python,
@@ -136,7 +175,27 @@ def try_out(wheel: Path) -> None:
 
 
 def main() -> None:
-    wheel = build()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sdist", action="store_true", help="the sources first, and the wheel of them")
+    parser.add_argument("--here", action="store_true", help="try what is installed")
+    parser.add_argument("--tag", help="a tag, which is to be that of the version")
+    options = parser.parse_args()
+    if options.tag:
+        if options.tag != f"v{version()}":
+            sys.exit(f"the tag is {options.tag}, the version {version()}: gradtape/version.py")
+    elif options.here:
+        with tempfile.TemporaryDirectory() as elsewhere:
+            try_here(sys.executable, cwd=elsewhere)
+    elif options.sdist:
+        with tempfile.TemporaryDirectory() as folder:
+            with tarfile.open(build_sdist()) as sources:
+                sources.extractall(folder, filter="data")
+            finish(build(Path(folder, f"gradtape-{version()}")))
+    else:
+        finish(build())
+
+
+def finish(wheel: Path) -> None:
     look_into(wheel)
     try_out(wheel)
     print(f"{wheel.relative_to(ROOT)} works without a compiler.")

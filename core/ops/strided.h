@@ -101,7 +101,7 @@ template <class F> void each_chunk(int64_t n, int64_t grain, F&& f) {
   if (n <= grain)
     f(int64_t(0), n);
   else
-    parallel_for(n, grain, std::ref(f));
+    parallel_for(n, grain, f);
 }
 // The number of rows that make a chunk worth a thread, given the work in one row.
 inline int64_t grain_rows(int64_t work, int64_t target = 1 << 16) {

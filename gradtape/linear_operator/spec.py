@@ -14,8 +14,8 @@ from gradtape import _core
 from gradtape._src.base import nest
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.base.type_spec import BatchableTypeSpec, TypeSpec
-from gradtape._src.functions.kinds import VariableSpec
 from gradtape._src.graph.static import get_static_value
+from gradtape._src.state.variable_spec import VariableSpec
 
 _HINTS = ("is_non_singular", "is_self_adjoint", "is_positive_definite", "is_square")
 _specs: dict[type, type[OperatorSpec]] = {}

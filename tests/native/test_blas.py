@@ -25,10 +25,12 @@ def _errors(path):
 def test_not_installed():
     lines = _errors("")
     assert len(lines) == 2
-    assert all("Hint: pip install scipy-openblas32" in line for line in lines), lines
+    assert all('Hint: pip install "scipy-openblas32>=' in line for line in lines), lines
 
 
 def test_broken():
     lines = _errors("/nowhere/libopenblas.so")
     assert len(lines) == 2
-    assert all("/nowhere/libopenblas.so" in line and "pip install scipy-openblas32" in line for line in lines)
+    assert all(
+        "/nowhere/libopenblas.so" in line and 'pip install "scipy-openblas32>=' in line for line in lines
+    )

@@ -19,7 +19,6 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, log
 from gradtape._src.graph.ir import is_symbolic
-from gradtape._src.tensors import above
 
 _MARK = "__ag_converted__"
 _NEVER = "__ag_do_not_convert__"
@@ -234,6 +233,3 @@ def annotate(error: BaseException) -> None:
         trace = trace.tb_next
     if lines:
         error.add_note("in user code:\n\n" + "\n".join(lines))
-
-
-above.autograph = sys.modules[__name__]

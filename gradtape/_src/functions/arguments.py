@@ -20,9 +20,10 @@ from gradtape._src.base.composites import Parts
 from gradtape._src.base.errors import InaccessibleTensorError, InvalidArgumentError
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.functions import kinds
-from gradtape._src.functions.kinds import CastError, Source, VariableSpec
+from gradtape._src.functions.kinds import Source
 from gradtape._src.graph.calls import Static
 from gradtape._src.state.variable import ResourceVariable
+from gradtape._src.state.variable_spec import CastError, VariableSpec
 from gradtape._src.tensors import conversion
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

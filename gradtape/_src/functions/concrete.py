@@ -16,11 +16,12 @@ from gradtape._src.base import composites, nest
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.functions import kinds
 from gradtape._src.functions.arguments import FunctionType
-from gradtape._src.functions.kinds import Literal, VariableSpec
+from gradtape._src.functions.kinds import Literal
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
+from gradtape._src.state.variable_spec import VariableSpec
 
 if TYPE_CHECKING:
     from gradtape._src.functions.function import Function

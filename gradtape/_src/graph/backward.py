@@ -3,14 +3,13 @@ a program of what the rules did with them."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from gradtape._src.base.errors import Untraceable
 from gradtape._src.graph.callable import GraphFunction, pack
 from gradtape._src.graph.ir import Callback, Graph, symbolic
 from gradtape._src.graph.simplify import simplify
-from gradtape._src.tensors import above, conversion
+from gradtape._src.tensors import conversion
 
 
 class Pass(Graph):
@@ -39,6 +38,3 @@ def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     function = GraphFunction(simplify(graph), "gradient")
     function.places = places
     return function, places
-
-
-above.backward = sys.modules[__name__]

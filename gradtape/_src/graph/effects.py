@@ -7,7 +7,6 @@ program, though nothing may read its result.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,6 @@ from gradtape._src.base.calls import one_call
 from gradtape._src.base.composites import apart, together
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.graph.ir import Callback
-from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
 
 
@@ -83,6 +81,3 @@ class Draw(Callback):
             return ops.stack([self.make() for _ in range(size)], 0)
 
         return Draw(self.op_name, rows)([], [((size, *shape), dtype)])
-
-
-above.effects = sys.modules[__name__]

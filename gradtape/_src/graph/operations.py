@@ -7,13 +7,11 @@ where an op of ours does what one of TensorFlow's does.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from gradtape._src.graph.ir import Graph, Node, Value, symbolic
-from gradtape._src.tensors import above
 
 # TensorFlow's types of ops whose names are not just ours with capitals.
 _TYPES = {
@@ -214,6 +212,3 @@ def of_tensor(tensor: Any, name: str) -> Any:
     if name == "op":
         return FuncGraph(value.graph)._operations.get(operation)
     return full if name == "name" else int(number)
-
-
-above.operations = sys.modules[__name__]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from gradtape._src.graph.callable import GraphFunction, extract
 from gradtape._src.graph.calls import recorded_value
 from gradtape._src.graph.ir import Callback, Node
 from gradtape._src.graph.trace import current_recording
-from gradtape._src.tensors import above
 
 
 def narrow(tensor: Any, shape: Any) -> None:
@@ -73,6 +71,3 @@ def folded(tensor: Any) -> np.ndarray | None:
     graph = extract([node for node in symbol.graph.nodes if node in needed], (), [symbol])
     with aside():
         return GraphFunction(graph).program.run([])[0].numpy()
-
-
-above.static = sys.modules[__name__]

@@ -1,4 +1,4 @@
-"""What TensorFlow has and gradtape does not: the words of the error; and parts that are imported late."""
+"""Names that a namespace does not have yet: ops, parts that are imported late, and words for what is missing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import importlib
 import sys
 from typing import Any
 
+from gradtape._src.public import spaces
+
 # Parts of the package that are imported when they are first used.
 LAZY = frozenset(
     (
-        "audio", "autodiff", "autograph", "compat", "config", "data", "debug", "distribute", "errors", "export", "image",
-        "initializers", "io", "keras", "lite", "lookup", "nest", "optimizers", "profiler", "ragged", "raw_ops",
-        "saved_model", "sets", "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing",
+        "audio", "autodiff", "autograph", "compat", "config", "data", "debug", "debugging", "distribute", "dtypes", "errors",
+        "export", "image", "initializers", "io", "keras", "lite", "lookup", "nest", "optimizers", "profiler", "ragged",
+        "random", "raw_ops", "saved_model", "sets", "signal", "sparse", "strings", "summary", "sysconfig", "test", "testing",
         "tpu", "train", "types", "xla",
     )
 )  # fmt: skip
@@ -48,6 +50,29 @@ _ELSEWHERE = {
     "linalg.experimental": "gradtape.linear_operator.experimental",
     "make_ndarray": "gradtape.io.tensor_proto:make_ndarray",
     "make_tensor_proto": "gradtape.io.tensor_proto:make_tensor_proto",
+}
+
+# Names of the engine that few programs use: where they are imported from when they are.
+_LATE = {
+    "gradtape._src.control.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
+    "gradtape._src.control.printing": "print_",
+    "gradtape._src.control.tensor_array": "TensorArray TensorArraySpec",
+    "gradtape._src.engines.placement": "device",
+    "gradtape._src.functions.control_flow": (
+        "case cond foldl foldr map_fn numpy_function py_function scan switch_case vectorized_map while_loop"
+    ),
+    "gradtape._src.functions.function": "function",
+    "gradtape._src.graph.static": "get_static_value",
+    "gradtape._src.state.initializers": (
+        "constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer"
+    ),
+    "gradtape._src.tapes.custom_gradient": "custom_gradient grad_pass_through recompute_grad",
+    "gradtape._src.tapes.primitive": "primitive",
+    "gradtape._src.tapes.registry": "RegisterGradient no_gradient",
+    "gradtape._src.tapes.symbolic": "gradients hessians",
+}
+_ELSEWHERE |= {
+    name.removesuffix("_"): f"{module}:{name}" for module, names in _LATE.items() for name in names.split()
 }
 
 _DISPATCH = (
@@ -165,14 +190,29 @@ def lookup(name: str) -> Any:
         return importlib.import_module(f"gradtape.{name}")
     if name in ("__internal__", "__operators__"):
         return importlib.import_module("gradtape_imports.internals").module([name])
+    if name == "__all__":  # from gradtape import *
+        return [n for n in names() if n[0] != "_" and n not in LAZY]
     return lookup_in("", name)
 
 
+def names() -> list[str]:
+    """The names of the package, what is imported late included."""
+    late = (name for name in _ELSEWHERE if "." not in name)
+    return sorted({*vars(sys.modules["gradtape"]), *LAZY, *late, *spaces.names("")})
+
+
 def lookup_in(space: str, name: str) -> Any:
-    """The same for a name that a namespace (`train`, `compat.v1`) does not have."""
+    """The same for a name that a namespace (`math`, `train`, `compat.v1`) does not have."""
     full = f"{space}.{name}" if space else name
+    if name == "__all__" and (names := spaces.names(space)):
+        return names
+    if spaces.has(full):
+        return spaces.put(space, name, lookup_in)
     if full in _ELSEWHERE:
-        return _at(_ELSEWHERE[full])
+        value = _at(_ELSEWHERE[full])
+        if not space and _ELSEWHERE[full].startswith("gradtape._src."):  # it stays the same
+            setattr(sys.modules["gradtape"], name, value)
+        return value
     if full in _UNDER_THE_ALIAS and "tensorflow" in sys.modules:
         return _at(_UNDER_THE_ALIAS[full])
     if full in _WITH_KERAS2 and _at("gradtape_imports.tensorflow_finder:wants_keras2")():

@@ -1,17 +1,28 @@
 """What stands above this room and is used in it, and in the lowest ops.
 
 Tensors are what ops compute with, and converting, indexing and printing them computes too; rules of the simplest ops
-use others. They cannot import what imports them, so they look it up here when they are called: these modules put
-themselves in while `import gradtape` runs.
+use others. They cannot import what imports them, so they look it up here when they are called: `ops` puts itself in
+while `import gradtape` runs, the others are imported now.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 ops: Any = None  # gradtape._src.ops
-effects: Any = None  # gradtape._src.graph.effects
-autograph: Any = None  # gradtape._src.autograph.conversion
-backward: Any = None  # gradtape._src.graph.backward
-operations: Any = None  # gradtape._src.graph.operations
-static: Any = None  # gradtape._src.graph.static
+
+_LATE = {
+    "effects": "gradtape._src.graph.effects",
+    "autograph": "gradtape._src.autograph.conversion",
+    "backward": "gradtape._src.graph.backward",
+    "operations": "gradtape._src.graph.operations",
+    "static": "gradtape._src.graph.static",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = globals()[name] = importlib.import_module(_LATE[name])
+    return module

@@ -435,6 +435,8 @@ def __getattr__(name: str) -> _Any:
         for part in _MOVED[name].split("."):
             found = getattr(found, part)
         return found
+    if name == "__all__":
+        raise AttributeError(name)  # `import *` is for what this file has
     if _absent.is_known("compat.v1", name):
         return _absent.lookup_in("compat.v1", name)
     return getattr(_tf, name)

@@ -1,0 +1,97 @@
+"""Families of ops that are imported when one of their names is first used: most programs need few of them.
+
+`late_names.py`, which `make stubs` writes, knows the names of each. Nobody has to: `ops.softmax`, `TABLE["softmax"]` and
+`PUBLIC["nn.softmax"]` are there when they are asked for, and whoever goes through a table finds every row in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from typing import Any, Generic, TypeVar
+
+from gradtape._src.ops.late_names import FAMILIES
+
+V = TypeVar("V")
+
+
+@functools.cache
+def _homes(what: str) -> dict[str, str]:
+    """The family of each name: of `ops`, of its rows, or in public."""
+    return {name: family for family, names in FAMILIES.items() for name in names[what].split()}
+
+
+def load(family: str) -> Any:
+    """The module of a family."""
+    return importlib.import_module(f"gradtape._src.ops.{family}")
+
+
+def inside(name: str) -> Any:
+    """What `ops.<name>` is: something of a late family, or a family.
+
+    Raises:
+      AttributeError: if there is nothing of that name.
+    """
+    home = _homes("ops").get(name)
+    if home is None and name in FAMILIES:
+        return load(name)
+    if home is None:
+        raise AttributeError(f"module 'gradtape._src.ops' has no attribute {name!r}")
+    value = getattr(load(home), name)
+    setattr(sys.modules["gradtape._src.ops"], name, value)
+    return value
+
+
+class Names(dict[str, V], Generic[V]):
+    """A dictionary that holds what was imported so far, and looks as if it held everything."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __missing__(self, name: str) -> V:
+        home = _homes(self._what).get(name)
+        if home is not None:
+            load(home)
+        if home is None or not dict.__contains__(self, name):
+            raise KeyError(name)
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return dict.__contains__(self, name) or name in _homes(self._what)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401  this is it
+
+    def is_late(self, name: str) -> bool:
+        """Whether a late family has this name."""
+        return name in _homes(self._what)
+
+    def names(self) -> list[str]:
+        """All names; nothing is imported."""
+        return list(dict.fromkeys((*dict.keys(self), *_homes(self._what))))
+
+    def _complete(self) -> None:
+        for family in FAMILIES:
+            load(family)
+
+    def __iter__(self) -> Iterator[str]:
+        self._complete()
+        return dict.__iter__(self)
+
+    def __len__(self) -> int:
+        self._complete()
+        return dict.__len__(self)
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]
+        self._complete()
+        return dict.keys(self)  # type: ignore[return-value]
+
+    def values(self) -> ValuesView[V]:  # type: ignore[override]
+        self._complete()
+        return dict.values(self)  # type: ignore[return-value]
+
+    def items(self) -> ItemsView[str, V]:  # type: ignore[override]
+        self._complete()
+        return dict.items(self)  # type: ignore[return-value]

@@ -1,0 +1,101 @@
+"""Installations that cannot work: an ImportError that says what is wrong, and what to do."""
+
+import importlib.machinery
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradtape import _core
+from gradtape._src.base import install
+
+ROOT = Path(__file__).resolve().parents[1]
+OTHER = "_core.cpython-39-x86_64-linux-gnu.so"
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """The files of the package without its core, and how `import gradtape` ends there."""
+    for package in ("gradtape", "gradtape_imports"):
+        ignored = shutil.ignore_patterns("_core.*", "__pycache__")
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
+
+    def run():
+        # Without the finder of an editable install, which knows where the core is.
+        code = (
+            "import sys; sys.meta_path = [f for f in sys.meta_path if 'Redirecting' not in type(f).__name__]\n"
+            f"sys.path.insert(0, {str(tmp_path)!r})\nimport gradtape"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 1
+        return done.stderr.splitlines()[-1]
+
+    return tmp_path, run
+
+
+def test_the_core_is_missing(damaged):
+    folder, run = damaged
+    said = run()
+    assert said.startswith("ImportError: gradtape's native core is missing: the installation in")
+    assert str(folder) in said and "--force-reinstall gradtape" in said
+
+
+def test_the_core_is_missing_in_a_folder_of_sources(damaged):
+    folder, run = damaged
+    (folder / "CMakeLists.txt").touch()
+    assert "this is a folder of its sources" in (said := run()) and "make dev" in said
+
+
+def test_the_core_is_of_another_python(damaged):
+    folder, run = damaged
+    (folder / "gradtape" / OTHER).touch()
+    said = run()
+    assert (
+        said.startswith("ImportError: gradtape's native core was built for another Python") and OTHER in said
+    )
+    assert importlib.machinery.EXTENSION_SUFFIXES[0] in said
+
+
+def test_the_core_cannot_be_loaded(damaged):
+    folder, run = damaged
+    (folder / "gradtape" / Path(_core.__file__).name).write_bytes(b"not a library")
+    said = run()
+    assert said.startswith("ImportError: gradtape's native core cannot be loaded") and "Hint" in said
+
+
+def test_python_is_too_old():
+    with pytest.raises(
+        ImportError, match=r"needs Python 3\.11 or newer, and this is 3\.10 \(.*Hint: make an env"
+    ):
+        install.check((3, 10, 4))
+    install.check()
+
+
+def test_numpy_is_missing():
+    code = "import sys; sys.modules['numpy'] = None; import gradtape"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ModuleNotFoundError" in done.stderr and "numpy" in done.stderr.splitlines()[-1]
+
+
+def products(path):
+    """What a product says where OpenBLAS is at `path`."""
+    code = (
+        "import gradtape as tf; from gradtape import _core\n"
+        f"_core.set_blas_path({path!r})\n"
+        "try: tf.linalg.solve(tf.eye(4, dtype=tf.float64), tf.ones([4, 1], tf.float64))\n"
+        "except RuntimeError as e: print(e)"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_openblas_is_missing():
+    assert "the package scipy-openblas32 is not installed" in (said := products(""))
+    assert 'pip install "scipy-openblas32>=' in said
+
+
+def test_openblas_is_another_library():
+    """One that can be loaded and has none of its functions: the core itself."""
+    said = products(_core.__file__)
+    assert "has no function scipy_cblas_sgemm" in said and 'pip install "scipy-openblas32>=' in said
