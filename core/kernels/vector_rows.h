@@ -102,6 +102,27 @@ struct Part {
   }
 };
 
+// As in arith.h: a NaN on either side wins. Where one is NaN the instruction gives its second operand; a
+// first one that is NaN is kept.
+template <class X>
+requires(!std::is_arithmetic_v<X>) [[gnu::always_inline]] inline X larger(X x, X y) {
+#if GT_ISA_LEVEL == 4
+  if constexpr (sizeof(X) == 64 && sizeof(x[0]) == 4)
+    return _mm512_mask_max_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y);
+#endif
+  const X z = x > y ? x : y;
+  return x == x ? z : x;
+}
+template <class X>
+requires(!std::is_arithmetic_v<X>) [[gnu::always_inline]] inline X smaller(X x, X y) {
+#if GT_ISA_LEVEL == 4
+  if constexpr (sizeof(X) == 64 && sizeof(x[0]) == 4)
+    return _mm512_mask_min_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y);
+#endif
+  const X z = x < y ? x : y;
+  return x == x ? z : x;
+}
+
 // combine(x[0], x[1], ...), by halves.
 template <class T, class A, class F> [[gnu::always_inline]] inline T folded(A x, F combine) {
   constexpr int half = int(sizeof(A) / sizeof(T) / 2);
