@@ -5,6 +5,10 @@
 #include <bit>
 #include <cstdint>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace gt::math {
 
 // exp(x) = 2^k exp(r) with |r| <= log(2)/2. Adding and subtracting 1.5 * 2^23 rounds to a whole k
@@ -36,6 +40,21 @@ inline float exp(float x) {
   const float p = expm1_small(exp_remainder(x, k)), half = power_of_two(k >> 1);
   return (p * half + half) * power_of_two(k - (k >> 1));
 }
+#if defined(__AVX512F__)
+// The same of a register: scaling by 2^k is one instruction there, whatever k is.
+inline __m512 scaled(__m512 x, __m512 k) { return _mm512_maskz_scalef_ps(0xffff, x, k); }
+inline __m512 exp(__m512 x) {
+  x = _mm512_maskz_max_ps(0xffff, __m512{} - 104.0f, x);  // of a NaN and a number, the second: NaN stays
+  x = _mm512_maskz_min_ps(0xffff, __m512{} + 89.0f, x);
+  const __m512 k = x * 1.44269504f + 0x1.8p23f - 0x1.8p23f;
+  const __m512 r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+  __m512 p = r * 1.388250384e-3f + 8.366581053e-3f;
+  p = p * r + 4.166720062e-2f;
+  p = p * r + 1.666654348e-1f;
+  p = p * r + 4.999999702e-1f;
+  return scaled(p * (r * r) + r + 1, k);
+}
+#endif
 // For x <= 0 where results below the normal numbers may as well be 0.
 inline float exp_negative(float x) {
   int32_t k;

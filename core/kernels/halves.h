@@ -76,6 +76,10 @@ template <int N> [[gnu::always_inline]] inline void narrow_block(bfloat* out, co
   for (; i + 32 <= N; i += 32)
     _mm512_storeu_si512(out + i,
                         _mm512_permutex2var_epi16(round_to_upper(x + i), upper, round_to_upper(x + i + 16)));
+  for (; i + 16 <= N; i += 16)
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(out + i),
+        _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, round_to_upper(x + i), 16)));
 #endif
 #pragma omp simd
   for (int j = i; j < N; ++j) {

@@ -8,6 +8,7 @@
 #include "halves.h"
 #include "loops.h"
 #include "map.h"
+#include "vector_rows.h"
 
 namespace gt {
 
@@ -101,9 +102,47 @@ template <class F, class T> struct Reduce {
       }
     return n == i ? fold<W>(acc) : finish<W>(acc, load(x + i, room, n - i), n - i);
   }
-  [[gnu::noinline]] static A leaf(const T* x, int n) { return lanes<kLanes>(x, n); }
+  // The same for real numbers in registers, where the end of a row is a part of one, filled up.
+  static A real_leaf(const T* x, int n) {
+    constexpr int L = gt::kLanes<A>, registers = kLanes / L;
+    const A none = F::template empty<A>();
+    auto combine = [](auto a, auto b) { return F::combine(a, b); };
+    auto whole = [=](int i) { return F::first(Whole{}.load(x + i, none)); };
+    auto part = [=](int i) { return F::first(Part{n - i}.load(x + i, none)); };
+    if (n < kLanes) {
+      V<A> a = n < L ? part(0) : whole(0);
+      int i = L;
+      for (; i + L <= n; i += L) a = combine(a, whole(i));
+      return folded<A>(i < n ? combine(a, part(i)) : a, combine);
+    }
+    V<A> acc[registers];
+    GT_EACH(k, registers) acc[k] = whole(k * L);
+    int i = kLanes;
+    for (; i + kLanes <= n; i += kLanes) GT_EACH(k, registers) acc[k] = combine(acc[k], whole(i + k * L));
+    GT_EACH(k, registers - 1) {
+      if (i + L <= n) acc[k] = combine(acc[k], whole(i)), i += L;
+    }
+    if (i < n) acc[registers - 1] = combine(acc[registers - 1], part(i));
+    for (int w = registers / 2; w > 0; w /= 2) GT_EACH(k, w) acc[k] = combine(acc[k], acc[k + w]);
+    return folded<A>(acc[0], combine);
+  }
+  [[gnu::noinline]] static A leaf(const T* x, int n) {
+    if constexpr (kIsReal<A>)
+      return real_leaf(x, n);
+    else
+      return lanes<kLanes>(x, n);
+  }
   // A full leaf, to kHeld partial results.
   static void full_leaf(A* held, const T* x_) {
+    if constexpr (kIsReal<A> && kHeld == gt::kLanes<A>) {
+      constexpr int L = kHeld;
+      const A none = F::template empty<A>();
+      V<A> acc[4];
+      GT_EACH(k, 4) acc[k] = F::first(Whole{}.load(x_ + k * L, none));
+      for (int i = kLanes; i < kLeaf; i += kLanes)
+        GT_EACH(k, 4) acc[k] = F::combine(acc[k], F::first(Whole{}.load(x_ + i + k * L, none)));
+      return store(held, F::combine(F::combine(acc[0], acc[1]), F::combine(acc[2], acc[3])));
+    }
     alignas(64) A acc[kLanes], room[kIsHalf<T> ? kLanes : 1];
     const A* x = load_block<kLanes>(x_, room);
 #pragma omp simd

@@ -1,182 +1,257 @@
 // Softmax and its relatives in as few passes over a row as there can be.
 //
-// A row is taken in vectors; what is left at its end is the last vector, some elements of which were met
-// before. Rows shorter than a vector are looked at one by one, but exp runs over all of them together.
+// A row is taken in vectors, the last of which may be a part. What is computed once for each row is a number
+// in an array, so that the logarithms of short rows are taken together.
 #include "softmax.h"
 
 #include "all.h"
-#include "map.h"
 #include "math.h"
+#include "vector_rows.h"
 
 namespace gt {
 
 namespace {
 
-template <class T> constexpr int kLanes = 128 / sizeof(T);
-template <class T> constexpr int64_t kShort = 8 * kLanes<T>;  // rows below this length are short
-constexpr int64_t kChunk = 2048;  // elements summed up in T; the sums of chunks are added in double
+constexpr int kUnroll = 4;
+// Vectors summed up in T, one after the other; sums of chunks are added in double.
+constexpr int64_t kChain = 64;
 
-#define GT_LANES _Pragma("omp simd") for (int j = 0; j < kLanes<T>; ++j)
+// Rows shorter than this, half a vector and less, are taken element by element, but exp runs over all of them
+// together.
+template <class T> constexpr int64_t kFew = kLanes<T> / 2 + 1;
 
-template <class T> inline T larger(T a, T b) { return b > a || b != b ? b : a; }
-template <class T> inline T plus(T a, T b) { return a + b; }
+template <class T> [[gnu::always_inline]] inline V<T> same_in_all(T x) { return V<T>{} + x; }
 
-template <class T, T (*combine)(T, T)> [[gnu::always_inline]] inline T folded(T* acc) {
-  for (int w = kLanes<T> / 2; w > 1; w /= 2) {
+template <class T> [[gnu::always_inline]] inline T exp_of(T x) { return math::exp(x); }
+template <class T> [[gnu::always_inline]] inline V<T> exp_of(V<T> x) {
+#if GT_ISA_LEVEL == 4
+  if constexpr (std::is_same_v<T, float>) return math::exp(__m512(x));
+#endif
+  alignas(64) T y[kLanes<T>];
+  store(y, x);
 #pragma omp simd
-    for (int j = 0; j < w; ++j) acc[j] = combine(acc[j], acc[j + w]);
-  }
-  return combine(acc[0], acc[1]);
+  for (int j = 0; j < kLanes<T>; ++j) y[j] = math::exp(y[j]);
+  return load(y);
 }
 
-template <class T> [[gnu::always_inline]] inline T largest_of(const T* x, int64_t n) {
-  if (n < kLanes<T>) {
-    T m = x[0];
-    for (int64_t i = 1; i < n; ++i) {
-      GT_SHORT_LOOP;
-      m = larger(m, x[i]);
-    }
-    return m;
+// The largest of n elements, if none is NaN.
+template <class S> [[gnu::always_inline]] inline Wider<S> largest_of(const S* x, int64_t n) {
+  using T = Wider<S>;
+  constexpr int L = kLanes<T>;
+  auto larger = [](auto a, auto b) { return b > a ? b : a; };
+  const T least = -__builtin_inf();
+  V<T> m = same_in_all(least);
+  int64_t i = 0;
+  if (n >= kUnroll * L) {
+    V<T> more[kUnroll];
+    GT_EACH(k, kUnroll) more[k] = Whole{}.load(x + k * L, T(0));
+    for (i = kUnroll * L; i + kUnroll * L <= n; i += kUnroll * L)
+      GT_EACH(k, kUnroll) more[k] = larger(more[k], Whole{}.load(x + i + k * L, T(0)));
+    m = larger(larger(more[0], more[1]), larger(more[2], more[3]));
   }
-  alignas(64) T acc[kLanes<T>];
-  GT_LANES acc[j] = x[n - kLanes<T> + j];
-  for (int64_t i = 0; i + kLanes<T> < n; i += kLanes<T>) GT_LANES acc[j] = larger(acc[j], x[i + j]);
-  return folded<T, larger<T>>(acc);
+  for (; i + L <= n; i += L) m = larger(m, Whole{}.load(x + i, T(0)));
+  if (i < n) m = larger(m, Part{int(n - i)}.load(x + i, least));
+  return folded<T>(m, larger);
 }
 
-// The sum of f(i) for i < n. The last vector comes first, by `once`; f may be called again for some of its
-// elements.
-template <class T, class O, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, O once, F f) {
-  if (n < kLanes<T>) {
+// The sum of f(i, span) over the vectors of a row of n elements.
+template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, F f) {
+  constexpr int L = kLanes<T>;
+  auto plus = [](auto a, auto b) { return a + b; };
+  if (n < kFew<T>) {
     T s = 0;
     for (int64_t i = 0; i < n; ++i) {
       GT_SHORT_LOOP;
-      s += f(i);
+      s += f(i, One{});
     }
     return s;
   }
-  const int64_t last = n - kLanes<T>, whole = (n - 1) / kLanes<T> * kLanes<T>;
-  alignas(64) T acc[kLanes<T>];
-  GT_LANES {
-    const T y = once(last + j);
-    acc[j] = last + j < whole ? T(0) : y;
-  }
+  V<T> acc = {};
   double total = 0;
-  for (int64_t begin = 0; begin < whole; begin += kChunk) {
-    const int64_t end = whole - begin < kChunk ? whole : begin + kChunk;
-    for (int64_t i = begin; i < end; i += kLanes<T>) GT_LANES acc[j] += f(i + j);
-    if (end == whole) break;
-    total += double(folded<T, plus<T>>(acc));
-    GT_LANES acc[j] = 0;
+  int64_t i = 0;
+  if (n >= kUnroll * L) {
+    for (const int64_t whole = n / (kUnroll * L) * (kUnroll * L);;) {
+      const int64_t end = whole - i < kChain * kUnroll * L ? whole : i + kChain * kUnroll * L;
+      V<T> more[kUnroll] = {};
+      for (; i < end; i += kUnroll * L) GT_EACH(k, kUnroll) more[k] += f(i + k * L, Whole{});
+      acc = (more[0] + more[1]) + (more[2] + more[3]);
+      if (i == whole) break;
+      total += double(folded<T>(acc, plus));
+    }
   }
-  return T(total + double(folded<T, plus<T>>(acc)));
+  for (; i + L <= n; i += L) acc += f(i, Whole{});
+  if (i < n) acc += f(i, Part{int(n - i)});
+  return T(total + double(folded<T>(acc, plus)));
 }
-template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t n, F f) {
-  return sum_of<T>(n, f, f);
-}
-
-// out = exp(x - m), and their sum, of a row of at least one vector. The last one is written last: out may be
-// x.
-template <class T> [[gnu::always_inline]] inline T exp_sum(T* out, const T* x, T m, int64_t n) {
-  alignas(64) T tail[kLanes<T>];
-  const int64_t last = n - kLanes<T>;
-  auto e = [=](int64_t i) { return math::exp(x[i] - m); };
-  const T sum = sum_of<T>(
-      n, [&](int64_t i) { return tail[i - last] = e(i); }, [&](int64_t i) { return out[i] = e(i); });
-  GT_LANES out[last + j] = tail[j];
-  return sum;
-}
-
-// Calls f(i) for i < n; a few elements are not worth a vector loop.
-template <class F> [[gnu::always_inline]] inline void each(int64_t n, F f) {
-  if (n < 8) {
-    for (int64_t i = 0; i < n; ++i) {
+// Calls f(i, span) for the vectors of a row.
+template <class T, class F> [[gnu::always_inline]] inline void each_vector(int64_t n, F f) {
+  constexpr int L = kLanes<T>;
+  int64_t i = 0;
+  if (n < kFew<T>) {
+    for (; i < n; ++i) {
       GT_SHORT_LOOP;
-      f(i);
+      f(i, One{});
     }
     return;
   }
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) f(i);
+  for (; i + L <= n; i += L) f(i, Whole{});
+  if (i < n) f(i, Part{int(n - i)});
 }
 
-template <class T> inline void divided(T* out, T sum, int64_t n) {
-  if (sizeof(T) == 4 && sum != sum) return;
-  const T by = 1 / sum;
-  each(n, [=](int64_t i) { out[i] *= by; });
+// The same where it is infinite, or NaN if there is one. Where it is finite the sum of exponentials is NaN
+// then.
+template <class S> [[gnu::always_inline]] inline Wider<S> largest_or_nan(const S* x, int64_t n) {
+  using T = Wider<S>;
+  const T m = largest_of(x, n);
+  if (m < T(__builtin_inf())) return m;
+  for (int64_t i = 0; i < n; ++i)
+    if (number(x[i]) != number(x[i])) return number(x[i]);
+  return m;
+}
+// The sum of exp(x - m); `each` is called with the vectors.
+template <class S, class F>
+[[gnu::always_inline]] inline Wider<S> exp_sum(const S* x, Wider<S> m, int64_t n, F each) {
+  return sum_of<Wider<S>>(n, [=](int64_t i, auto span) {
+    const auto y = exp_of<Wider<S>>(span.load(x + i, -Wider<S>(__builtin_inf())) - m);
+    each(i, y, span);
+    return y;
+  });
 }
 
-template <class T> void exp(T* out, const T* x, int64_t rows, int64_t n, bool divide, T* largest, T* sum) {
-  if (n >= kShort<T>) {
-    for (int64_t r = 0; r < rows; ++r, out += n, x += n) {
-      sum[r] = exp_sum(out, x, largest[r] = largest_of(x, n), n);
-      if (divide) divided(out, sum[r], n);
-    }
-    return;
-  }
+// Short rows of 16-bit floats, which are at most a block, in float.
+template <class S, class F> void in_float(S* out, const S* x, int64_t n, F f) {
+  alignas(64) float room[kSoftmaxBlock];
+  widen(room, x, n);
+  f(room);
+  narrow(out, room, n);
+}
+template <class S, class F> void in_float(S* out, const S* x, const S* y, int64_t n, F f) {
+  alignas(64) float other[kSoftmaxBlock + 512];  // half a page more: see Room in ops/softmax.cpp
+  widen(other, y, n);
+  in_float(out, x, n, [&](float* room) { f(room, other); });
+}
+
+// e = exp(e) for n elements, of many rows.
+template <class T> void exp_all(T* e, int64_t n) {
+  constexpr int L = kLanes<T>;
+  int64_t i = 0;
+  for (; i + L <= n; i += L) store(e + i, exp_of<T>(load(e + i)));
+  if (const Part rest{int(n - i)}; rest.n) rest.store(e + i, exp_of<T>(rest.load(e + i, T(0))));
+}
+template <class S>
+void few_exp_sums(const S* x, int64_t rows, int64_t n, Wider<S>* largest, Wider<S>* sum, Wider<S>* e) {
+  using T = Wider<S>;
   for (int64_t r = 0; r < rows; ++r) {
-    const T m = largest[r] = largest_of(x + r * n, n), *from = x + r * n;
-    each(n, [=, to = out + r * n](int64_t i) { to[i] = from[i] - m; });
+    T m = number(x[r * n]);
+    each_vector<T>(n, [&](int64_t i, auto) {
+      const T y = number(x[r * n + i]);
+      m = y > m || y != y ? y : m;
+    });
+    largest[r] = m;
+    each_vector<T>(n, [=](int64_t i, auto) { e[r * n + i] = number(x[r * n + i]) - m; });
   }
-#pragma omp simd
-  for (int64_t i = 0; i < rows * n; ++i) out[i] = math::exp(out[i]);
-  for (int64_t r = 0; r < rows; ++r, out += n) {
-    sum[r] = sum_of<T>(n, [=](int64_t i) { return out[i]; });
-    if (divide) divided(out, sum[r], n);
+  exp_all(e, rows * n);
+  for (int64_t r = 0; r < rows; ++r)
+    sum[r] = sum_of<T>(n, [=](int64_t i, auto span) { return span.load(e + r * n + i, T(0)); });
+}
+// The largest elements, the exponentials and their sums; one step for all rows before the next, because in a
+// short row each waits for the one before. Exponentials that are not to be kept may be written to `e` all the
+// same.
+template <bool kept, class S>
+[[gnu::always_inline]] inline void exp_sums(const S* x, int64_t rows, int64_t n, Wider<S>* largest,
+                                            Wider<S>* sum, Wider<S>* e) {
+  if (n < kFew<Wider<S>>) return few_exp_sums(x, rows, n, largest, sum, e);
+  for (int64_t r = 0; r < rows; ++r) largest[r] = largest_or_nan(x + r * n, n);
+  for (int64_t r = 0; r < rows; ++r)
+    sum[r] = exp_sum(x + r * n, largest[r], n, [=](int64_t i, auto y, auto span) {
+      if constexpr (kept) span.store(e + r * n + i, y);
+    });
+}
+template <class S> void exp_sums(const S* x, int64_t rows, int64_t n, Wider<S>* largest, Wider<S>* sum) {
+  Wider<S> room[kSoftmaxBlock];
+  exp_sums<false>(x, rows, n, largest, sum, room);
+}
+
+template <class S>
+void softmax(S* out, const S* x, int64_t rows, int64_t n, Wider<S>* largest, Wider<S>* sum, Wider<S>* room) {
+  using T = Wider<S>;
+  if constexpr (kIsHalf<S>)
+    if (n < kFew<T>)
+
+      return in_float(out, x, rows * n, [=](float* o) { softmax(o, o, rows, n, largest, sum, o); });
+  T* e;
+  if constexpr (kIsHalf<S>)
+    e = room;
+  else
+    e = out;
+  exp_sums<true>(x, rows, n, largest, sum, e);
+  for (int64_t r = 0; r < rows; ++r, out += n, e += n) {
+    const T by = sizeof(T) == 4 && largest[r] == T(__builtin_inf()) ? T(1) : 1 / sum[r];
+    each_vector<T>(n, [=](int64_t i, auto span) { span.store(out + i, span.load(e + i, T(0)) * by); });
   }
 }
 
-template <class T> void log_softmax(T* out, const T* x, int64_t rows, int64_t n) {
-  if (n >= kShort<T>) {
-    for (int64_t r = 0; r < rows; ++r, out += n, x += n) {
-      const T m = largest_of(x, n);
-      const T by = math::log(sum_of<T>(n, [=](int64_t i) { return math::exp(x[i] - m); }));
+template <class S> void log_softmax(S* out, const S* x, int64_t rows, int64_t n) {
+  using T = Wider<S>;
+  if constexpr (kIsHalf<S>)
+    if (n < kFew<T>) return in_float(out, x, rows * n, [=](float* o) { log_softmax(o, o, rows, n); });
+  T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
+  exp_sums(x, rows, n, largest, sum);
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = x[i] - m - by;
-    }
-    return;
-  }
-  T room[kSoftmaxBlock];
-  const int64_t most = kSoftmaxBlock / n;
-  for (; rows > 0; rows -= most, out += most * n, x += most * n) {
-    const int64_t some = rows < most ? rows : most;
-    T largest[kSoftmaxBlock], sum[kSoftmaxBlock];
-    exp(room, x, some, n, false, largest, sum);
-#pragma omp simd
-    for (int64_t r = 0; r < some; ++r) sum[r] = math::log(sum[r]);
-    for (int64_t r = 0; r < some; ++r)
-      each(n, [=, to = out + r * n, from = x + r * n, m = largest[r], by = sum[r]](int64_t i) {
-        to[i] = from[i] - m - by;
-      });
-  }
+  for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
+  for (int64_t r = 0; r < rows; ++r, out += n, x += n)
+    each_vector<T>(n, [=, m = largest[r], by = sum[r]](int64_t i, auto span) {
+      span.store(out + i, span.load(x + i, T(0)) - m - by);
+    });
 }
 
-template <class T> void softmax_grad(T* out, const T* y, const T* g, int64_t rows, int64_t n) {
+template <class S> void softmax_grad(S* out, const S* y, const S* g, int64_t rows, int64_t n) {
+  using T = Wider<S>;
+  if constexpr (kIsHalf<S>)
+    if (n < kFew<T>)
+
+      return in_float(out, y, g, rows * n, [=](float* o, const float* p) { softmax_grad(o, o, p, rows, n); });
   for (int64_t r = 0; r < rows; ++r, out += n, y += n, g += n) {
-    const T dot = sum_of<T>(n, [=](int64_t i) { return g[i] * y[i]; });
-    each(n, [=](int64_t i) { out[i] = (g[i] - dot) * y[i]; });
+    const T dot =
+        sum_of<T>(n, [=](int64_t i, auto span) { return span.load(g + i, T(0)) * span.load(y + i, T(0)); });
+    each_vector<T>(n, [=](int64_t i, auto span) {
+      span.store(out + i, (span.load(g + i, T(0)) - dot) * span.load(y + i, T(0)));
+    });
   }
 }
 
-template <class T> void log_softmax_grad(T* out, const T* y, const T* g, int64_t rows, int64_t n) {
-  if (n >= kShort<T>) {
-    for (int64_t r = 0; r < rows; ++r, out += n, y += n, g += n) {
-      const T sum = sum_of<T>(n, [=](int64_t i) { return g[i]; });
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = g[i] - math::exp(y[i]) * sum;
-    }
-    return;
+template <class S> void log_softmax_grad(S* out, const S* y, const S* g, int64_t rows, int64_t n) {
+  using T = Wider<S>;
+  if constexpr (kIsHalf<S>)
+    if (n < kFew<T>)
+
+      return in_float(out, y, g, rows * n,
+                      [=](float* o, const float* p) { log_softmax_grad(o, o, p, rows, n); });
+  T room[kSoftmaxBlock];
+  const T* e = nullptr;  // exp(y) of short rows
+  if (n < kFew<T>) {
+    for (int64_t i = 0; i < rows * n; ++i) room[i] = number(y[i]);
+    exp_all(room, rows * n);
+    e = room;
   }
-#pragma omp simd
-  for (int64_t i = 0; i < rows * n; ++i) out[i] = math::exp(y[i]);
-  for (int64_t r = 0; r < rows; ++r, out += n, g += n) {
-    const T sum = sum_of<T>(n, [=](int64_t i) { return g[i]; });
-    each(n, [=](int64_t i) { out[i] = g[i] - out[i] * sum; });
+  for (int64_t r = 0; r < rows; ++r, out += n, y += n, g += n) {
+    const T sum = sum_of<T>(n, [=](int64_t i, auto span) { return span.load(g + i, T(0)); });
+    each_vector<T>(n, [=](int64_t i, auto span) {
+      const auto power = [&] {
+        if constexpr (std::is_same_v<decltype(span), One>)
+          return e[r * n + i];
+        else
+          return exp_of<T>(span.load(y + i, T(0)));
+      }();
+      span.store(out + i, span.load(g + i, T(0)) - power * sum);
+    });
   }
 }
 
-template <class T> constexpr SoftmaxLoops<T> of{exp<T>, log_softmax<T>, softmax_grad<T>, log_softmax_grad<T>};
-constexpr AllSoftmaxLoops all{of<float>, of<double>};
+template <class S>
+constexpr SoftmaxLoops<S, Wider<S>> of{softmax<S>, exp_sums<S>, log_softmax<S>, softmax_grad<S>,
+                                       log_softmax_grad<S>};
+constexpr AllSoftmaxLoops all{of<float>, of<double>, of<half>, of<bfloat>};
 
 }  // namespace
 

@@ -14,11 +14,18 @@
 namespace gt {
 namespace {
 
-template <class T> const SoftmaxLoops<T>& loops() {
-  if constexpr (std::is_same_v<T, float>)
+// What elements of S are computed in.
+template <class S> using Computing = std::conditional_t<sizeof(S) == 2, float, S>;
+
+template <class S> const SoftmaxLoops<S, Computing<S>>& loops() {
+  if constexpr (std::is_same_v<S, float>)
     return kernels().softmax->f32;
-  else
+  else if constexpr (std::is_same_v<S, double>)
     return kernels().softmax->f64;
+  else if constexpr (std::is_same_v<S, half>)
+    return kernels().softmax->f16;
+  else
+    return kernels().softmax->bf16;
 }
 
 // Calls f(first row, rows) over blocks of rows, on all threads.
@@ -90,54 +97,29 @@ template <class T> class Sink {
   CastLoop cast_;
 };
 
-// Calls f(out, x, rows) on blocks of rows. What is converted is written over.
-template <class T, class F>
-void map_rows(const Tensor& out, const Tensor& x, int64_t rows, int64_t n, F&& f) {
-  const Source<T> from(x);
-  const Sink<T> to(out);
+template <class S> void softmax(Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
   each_block(rows, n, [&](int64_t at, int64_t count) {
-    Room<T> room;
-    const T* p = from.read(at * n, count * n, room);
-    T* o = to.place(at * n, count * n, room);
-    f(o, p, count);
-    to.write(at * n, count * n, o);
-  });
-}
-// The same with two operands: f(out, y, g, rows).
-template <class T, class F>
-void map_rows(const Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n, F&& f) {
-  const Source<T> from(y), other(g);
-  const Sink<T> to(out);
-  each_block(rows, n, [&](int64_t at, int64_t count) {
-    Room<T> room, other_room;
-    const T* p = from.read(at * n, count * n, room);
-    const T* q = other.read(at * n, count * n, other_room);
-    T* o = to.place(at * n, count * n, room);
-    f(o, p, q, count);
-    to.write(at * n, count * n, o);
-  });
-}
-
-template <class T> void softmax(const Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
-  map_rows<T>(out, x, rows, n, [n](T* o, const T* p, int64_t count) {
+    using T = Computing<S>;
     Block<T> b;
-    loops<T>().exp(o, p, count, n, true, b.largest, b.sum);
+    Room<T> room;
+    loops<S>().softmax(out.as<S>() + at * n, x.as<S>() + at * n, count, n, b.largest, b.sum,
+                       std::is_same_v<S, T> ? nullptr : room.take(count * n));
   });
 }
-template <class T> void log_softmax(const Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
-  map_rows<T>(out, x, rows, n,
-              [n](T* o, const T* p, int64_t count) { loops<T>().log_softmax(o, p, count, n); });
-}
-template <class T>
-void softmax_grad(const Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n) {
-  map_rows<T>(out, y, g, rows, n, [n](T* o, const T* p, const T* q, int64_t count) {
-    loops<T>().softmax_grad(o, p, q, count, n);
+template <class S> void log_softmax(Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
+  each_block(rows, n, [&](int64_t at, int64_t count) {
+    loops<S>().log_softmax(out.as<S>() + at * n, x.as<S>() + at * n, count, n);
   });
 }
-template <class T>
-void log_softmax_grad(const Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n) {
-  map_rows<T>(out, y, g, rows, n, [n](T* o, const T* p, const T* q, int64_t count) {
-    loops<T>().log_softmax_grad(o, p, q, count, n);
+template <class S> void softmax_grad(Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n) {
+  each_block(rows, n, [&](int64_t at, int64_t count) {
+    loops<S>().softmax_grad(out.as<S>() + at * n, y.as<S>() + at * n, g.as<S>() + at * n, count, n);
+  });
+}
+template <class S>
+void log_softmax_grad(Tensor& out, const Tensor& y, const Tensor& g, int64_t rows, int64_t n) {
+  each_block(rows, n, [&](int64_t at, int64_t count) {
+    loops<S>().log_softmax_grad(out.as<S>() + at * n, y.as<S>() + at * n, g.as<S>() + at * n, count, n);
   });
 }
 // Calls f(loss, back, x, rows, first row) on blocks of rows.
@@ -160,7 +142,7 @@ template <class T> void xent(Outs& outs, const Tensor& x, const Tensor& labels, 
     Block<T> b;
     Room<T> room;
     const T* z = wanted.read(at * n, count * n, room);
-    loops<T>().exp(back, p, count, n, true, b.largest, b.sum);
+    loops<T>().softmax(back, p, count, n, b.largest, b.sum, nullptr);
     for (int64_t r = 0; r < count; ++r) {
       const T m = b.largest[r], log_sum = std::log(b.sum[r]);
       T total = 0;
@@ -177,7 +159,7 @@ template <class T, class I>
 void sparse_xent(Outs& outs, const Tensor& x, const I* labels, int64_t rows, int64_t n) {
   map_losses<T>(outs, x, rows, n, [&](T* loss, T* back, const T* p, int64_t count, int64_t at) {
     Block<T> b;
-    loops<T>().exp(back, p, count, n, true, b.largest, b.sum);
+    loops<T>().softmax(back, p, count, n, b.largest, b.sum, nullptr);
     for (int64_t r = 0; r < count; ++r) {
       const int64_t i = r * n + labels[at + r];
       loss[r] = std::log(b.sum[r]) - (p[i] - b.largest[r]);
@@ -185,20 +167,16 @@ void sparse_xent(Outs& outs, const Tensor& x, const I* labels, int64_t rows, int
     }
   });
 }
-template <class T> void logsumexp(const Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
-  const Source<T> from(x);
-  const Sink<T> to(out);
+template <class S> void logsumexp(Tensor& out, const Tensor& x, int64_t rows, int64_t n) {
   each_block(rows, n, [&](int64_t at, int64_t count) {
+    using T = Computing<S>;
     Block<T> b;
-    Room<T> room, powers, result;
-    const T* p = from.read(at * n, count * n, room);
-    loops<T>().exp(powers.take(count * n), p, count, n, false, b.largest, b.sum);
-    T* o = to.place(at, count, result);
+    loops<S>().exp_sums(x.as<S>() + at * n, count, n, b.largest, b.sum);
+    S* o = out.as<S>() + at;
     for (int64_t r = 0; r < count; ++r) {
       const T m = b.largest[r];
-      o[r] = std::isfinite(m) ? m + std::log(b.sum[r]) : m;
+      o[r] = S(std::isfinite(m) ? m + std::log(b.sum[r]) : m);
     }
-    to.write(at, count, o);
   });
 }
 
@@ -208,6 +186,16 @@ template <class F> void in_float_or_double(Outs& outs, F&& f) {
   if (outs[0].numel == 0) return;
   if (outs[0].dtype == Dtype::F64) return f(0.0);
   f(0.0f);
+}
+// Calls f with an element, whose type is that of the result.
+template <class F> void with_element(Outs& outs, F&& f) {
+  if (outs[0].numel == 0) return;
+  switch (outs[0].dtype) {
+    case Dtype::F64: return f(0.0);
+    case Dtype::F16: return f(half(0.0f));
+    case Dtype::BF16: return f(bfloat(0.0f));
+    default: return f(0.0f);
+  }
 }
 int64_t classes(const Tensor& x) { return x.shape[x.shape.rank - 1]; }
 
@@ -227,17 +215,17 @@ void infer_softmax_grad(const Call& c, Outs& outs) {
   outs.emplace_back(c[0].spec());
 }
 template <bool log> void run_softmax(const Call& c, Outs& outs) {
-  in_float_or_double(outs, [&](auto t) {
-    using T = decltype(t);
+  with_element(outs, [&](auto t) {
+    using S = decltype(t);
     int64_t n = classes(c[0]);
-    (log ? log_softmax<T> : softmax<T>)(outs[0], c[0], c[0].numel / n, n);
+    (log ? log_softmax<S> : softmax<S>)(outs[0], c[0], c[0].numel / n, n);
   });
 }
 template <bool log> void run_softmax_grad(const Call& c, Outs& outs) {
-  in_float_or_double(outs, [&](auto t) {
-    using T = decltype(t);
+  with_element(outs, [&](auto t) {
+    using S = decltype(t);
     int64_t n = classes(c[0]);
-    (log ? log_softmax_grad<T> : softmax_grad<T>)(outs[0], c[0], c[1], c[0].numel / n, n);
+    (log ? log_softmax_grad<S> : softmax_grad<S>)(outs[0], c[0], c[1], c[0].numel / n, n);
   });
 }
 void add_loss_specs(const Tensor& x, Outs& outs) {
@@ -282,14 +270,12 @@ void infer_logsumexp(const Call& c, Outs& outs) {
   outs.emplace_back(Spec{c[0].dtype, reduced_shape(c[0].shape, axes_mask(c, 0, c[0].shape), c.integer(1))});
 }
 void run_logsumexp(const Call& c, Outs& outs) {
-  in_float_or_double(outs, [&](auto t) {
-    using T = decltype(t);
+  with_element(outs, [&](auto t) {
+    using S = decltype(t);
     Tensor x = c[0];
     int64_t rows = outs[0].numel, n = x.numel / rows;
     if (n == 0) {
-      const T none = -std::numeric_limits<T>::infinity();
-      const CastLoop narrow = find_cast(DtypeOf<T>::value, outs[0].dtype);
-      for (int64_t r = 0; r < rows; ++r) narrow(outs[0].data + r * dtype_size(x.dtype), &none, 1);
+      std::fill_n(outs[0].as<S>(), rows, S(-std::numeric_limits<Computing<S>>::infinity()));
       return;
     }
     uint32_t mask = axes_mask(c, 0, x.shape);
@@ -313,7 +299,7 @@ void run_logsumexp(const Call& c, Outs& outs) {
       strided_copy(y.data, x.data, dtype_size(x.dtype), nest);
       x = y;
     }
-    logsumexp<T>(outs[0], x, rows, n);
+    logsumexp<S>(outs[0], x, rows, n);
   });
 }
 
