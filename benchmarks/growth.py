@@ -20,7 +20,7 @@ import parts
 import peers
 import report
 
-SECONDS, GB = 30, 4  # of a library on an axis, and of addresses of its process
+SECONDS, GB = 20, 4  # of a library on an axis, and of addresses of its process
 _FEWER = {
     "jax eager": 5
 }  # nobody runs a thousand ops of it so, and it would take as long as all others together
@@ -47,7 +47,7 @@ AXES = {
     "rows": Axis("rows of a Jacobian", "row", (1, *_TENS[:4])),
     "batch": Axis("examples of a batch", "example", (1, *_TENS[:-1])),
     "sequence": Axis("iterations of a loop", "iteration", _TENS[:-1], _LOOPS),
-    "width": Axis("width of two layers", "weight", (16, 64, 256, 1024, 4096), units=lambda n: 2 * n * n),
+    "width": Axis("width of two layers", "weight", (16, 64, 256, 1024, 2048), units=lambda n: 2 * n * n),
 }  # fmt: skip
 
 

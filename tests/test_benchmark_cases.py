@@ -71,7 +71,7 @@ def test_a_size_that_would_exceed_a_limit_is_not_tried(bench):  # noqa: F811
     assert growth.skipped(axis, 10, None, 10) is None
     assert growth.skipped(axis, 1000, figures(1.0, 100), 100) is None
     slow = growth.skipped(axis, 1000, figures(1.0, 100, first_ms=11e3), 100)
-    assert slow == "too long: 100 took so long that this would take 110 s or more, and 30 are left"
+    assert slow == "too long: 100 took so long that this would take 110 s or more, and 20 are left"
     assert growth.skipped(axis, 100, figures(1.0, 10, first_ms=11e3), 10) is None  # loads things once
     warm = growth.skipped(axis, 1000, figures(1000.0, 100), 100, left=5.0)
     assert warm == "too long: 100 took so long that this would take 7 s or more, and 5 are left"
