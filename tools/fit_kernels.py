@@ -6,7 +6,8 @@ All have the least largest relative error of the function they end up in (Lawson
 weights grow with the errors).
 
 **exp, tanh, erf** (`explog.h`, `tanherf.h`). exp(r) - 1 and tanh(r) of small r, less r itself, which is exact;
-2^f of f between 0 and 1, for results in 16 bits, less 1; -log(erfc(y)) - y, whose error counts by what it does to erf: as much less as erfc is less than erf.
+2^f of f between 0 and 1, for results in 16 bits, less 1; -log(erfc(y)) - y, whose error counts by what it does to erf:
+as much less as erfc is less than erf.
 
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
