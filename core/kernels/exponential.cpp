@@ -9,8 +9,17 @@ namespace {
 
 constexpr DtypeSet S = kFloat | kComplex;
 
+struct Exp {
+  template <class X> auto operator()(X x) const { return math::exp(x); }
+#if GT_ISA_LEVEL == 4
+  template <class R> static __m512 in_register(__m512 x) {
+    return kIsHalf<R> ? math::short_exp(x) : math::exp(x);
+  }
+#endif
+};
+
 constexpr Elementwise table[] = {
-    unary_math<S>("exp", 0.4, [](auto x) { return math::exp(x); }),
+    unary_math<S>("exp", 0.4, Exp{}),
     binary_math<kFloat>("exp_sub", 0.5, [](auto x, auto y) { return math::exp(x - y); }),  // for softmax
     unary_math<S>("expm1", 0.6, [](auto x) { return math::expm1(x); }),
     unary_math<S>("log", 0.4, [](auto x) { return math::log(x); }),

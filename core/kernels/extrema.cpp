@@ -20,11 +20,13 @@ template <class T> constexpr T highest() {
 }
 
 struct Max {
+  static constexpr bool kInRegisters = true;
   template <class T> static T first(T x) { return x; }
   template <class T> static T combine(T a, T b) { return larger(a, b); }
   template <class T> static T empty() { return lowest<T>(); }
 };
 struct Min {
+  static constexpr bool kInRegisters = true;
   template <class T> static T first(T x) { return x; }
   template <class T> static T combine(T a, T b) { return smaller(a, b); }
   template <class T> static T empty() { return highest<T>(); }

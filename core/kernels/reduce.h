@@ -27,7 +27,8 @@ inline const Wider<T>* load(const T* x, [[maybe_unused]] Wider<T>* room, [[maybe
     return x;
   }
 }
-// F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>().
+// F offers: first(x), what one element is before it is combined; combine(a, b); empty<T>(); kInRegisters,
+// where long lines are faster by vectors than by the loops that the compiler makes of arrays.
 template <class F, class T> struct Reduce {
   using A = Wider<T>;
   static constexpr int kLanes = 4 * kVector / sizeof(A);  // four vector registers, or eight
@@ -134,7 +135,7 @@ template <class F, class T> struct Reduce {
   }
   // A full leaf, to kHeld partial results.
   static void full_leaf(A* held, const T* x_) {
-    if constexpr (kIsReal<A> && kHeld == gt::kLanes<A>) {
+    if constexpr (kIsReal<A> && kHeld == gt::kLanes<A> && requires { F::kInRegisters; }) {
       constexpr int L = kHeld;
       const A none = F::template empty<A>();
       V<A> acc[4];
