@@ -106,8 +106,8 @@ GT_BFLOAT void pair_pixels(const PixelPairs& t) {
       const __mmask16 here = first_lanes(t.rows - i), none = 0;
       const __m256i even = _mm256_maskz_loadu_epi16(one ? here : none, x + i),
                     odd = _mm256_maskz_loadu_epi16(two ? here : none, x + t.step + i);
-      _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(_mm512_zextsi256_si512(even), in_turn,
-                                                            _mm512_zextsi256_si512(odd)));
+      _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(_mm512_castsi256_si512(even), in_turn,
+                                                            _mm512_castsi256_si512(odd)));
     }
   }
 }
