@@ -24,14 +24,14 @@ def attention_grad(
     g: Array, q: Array, k: Array, v: Array, bias: Array, out: Array, lse: Array, scale: float, causal: bool
 ) -> tuple[Array, Array, Array]:
     """The gradients by queries, keys and values."""
-    kinds = q.dtype, k.dtype, v.dtype
+    of_q, of_k, of_v = q.dtype, k.dtype, v.dtype
     g, q, k, v, out, lse = (_wide(x) for x in (g, q, k, v, out, lse))
     p = jnp.exp(_scores(q, k, bias, scale, causal) - lse[..., None])
     p = jnp.where(jnp.isinf(lse)[..., None], 0, p)
     inner = jnp.sum(g * out, -1, keepdims=True)
     ds = p * (jnp.matmul(g, _transposed(v)) - inner) * scale
-    found = jnp.matmul(ds, k), jnp.matmul(_transposed(ds), q), jnp.matmul(_transposed(p), g)
-    return tuple(x.astype(kind) for x, kind in zip(found, kinds, strict=True))
+    gq, gk, gv = jnp.matmul(ds, k), jnp.matmul(_transposed(ds), q), jnp.matmul(_transposed(p), g)
+    return gq.astype(of_q), gk.astype(of_k), gv.astype(of_v)
 
 
 def _scores(q: Array, k: Array, bias: Array, scale: float, causal: bool) -> Array:
