@@ -1,8 +1,8 @@
 """Steps of Keras' optimizers, each as one native program.
 
-Keras writes an update variable by variable, in some ten ops each. The first step runs so. In the second
-one Keras' code is traced for a list of variables and kinds of gradients; later steps run the program, which
-writes the new values over the old. Inside a traced function the code runs unchanged and becomes part of that trace.
+Keras writes an update variable by variable, in some ten ops each. Here its own code is traced once
+for a list of variables and kinds of gradients; later steps run the program, which writes the new
+values over the old. Inside a traced function the code runs unchanged and becomes part of that trace.
 
 What Python computes anew in each step (a learning rate that is a function, a schedule of the user's
 own) is computed before the program and handed to it. Optimizers whose update is written by the user
@@ -44,7 +44,6 @@ from keras_gradtape.src.ops.numpy import multiply
 
 IndexedSlices = tf.IndexedSlices
 Base = base_optimizer.BaseOptimizer
-_ONCE = object()  # in place of a program: such a step was made once
 
 # What a subclass may define and still be traced: the rest takes part in a step.
 _HARMLESS = frozenset(("build", "get_config", "from_config", "name", "variables"))
@@ -261,13 +260,7 @@ def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
         _set_rate_now(owner)
     flat = flattened(grads)
     update = programs.find(variables, flat)
-    if update is None and _fit(self, grads, variables):
-        # To trace a step and compile it takes several times as long as to make it: the second one does.
-        programs.keep(_ONCE, variables, flat)
-        with aside():
-            _eagerly(self, grads, variables)
-        return
-    if update is None or update is _ONCE:
+    if update is None:
         try:
             update = programs.make(lambda symbols: self.apply(symbols, variables), grads, variables)
         except (TypeError, ValueError, AttributeError, NotImplementedError, Untraceable):
@@ -278,16 +271,6 @@ def take(self: Any, grads: Sequence[Any], variables: Any) -> None:
     if not update or not programs.run(update, flat, alone):
         programs.last = None
         _eagerly(self, grads, variables)
-
-
-def _fit(self: Any, grads: Sequence[Any], variables: Sequence[Any]) -> bool:
-    """Whether a step is arithmetic that cannot fail: one of which a part fails must change nothing."""
-    if getattr(self, "inner_optimizer", None) is not None:
-        return False
-    return all(
-        type(g) is tf.Tensor and g.shape == v.shape and g.dtype == held(v).dtype and v.constraint is None
-        for g, v in zip(grads, variables, strict=True)
-    )
 
 
 def _checked(self: Any, grads: Sequence[Any], variables: Any) -> tuple[Sequence[Any], Sequence[Any]]:

@@ -280,30 +280,11 @@ def test_unknown_variables_and_unbuilt_optimizers():
 # ---- programs -------------------------------------------------------------------------------
 
 
-def test_a_first_step_is_made_op_by_op():
-    """To trace it and to compile takes longer, and gives the same."""
-    ones = [keras.Variable(np.ones(4, "float32")) for _ in range(3)]
-    others = [keras.Variable(np.ones(4, "float32")) for _ in range(3)]
-    for v in others:
-        v.constraint = keras.constraints.NonNeg()
-    grads = [tf.constant([0.1, -2.0, 3.0, 0.0]) for _ in ones]
-    for variables, at_once in ((ones, False), (others, True)):  # what may fail half-way is a program at once
-        opt = optimizers.Adam(0.1)
-        with tf.GradientTape() as tape:
-            for step in range(3):
-                opt.apply_gradients(zip(grads, variables, strict=True))
-                assert compiled(opt) == (at_once or step > 0)
-        assert not tape.watched_variables()
-    for a, b in zip(ones, others, strict=True):
-        assert a.numpy().tolist() == pytest.approx(b.numpy().tolist(), rel=1e-6)
-
-
 def test_one_native_call_a_step():
     variables = [keras.Variable(np.ones(4, "float32")) for _ in range(20)]
     grads = [tf.ones([4]) for _ in variables]
     opt = optimizers.Adam(0.1)
-    for _ in range(2):  # the first step is no program
-        opt.apply_gradients(zip(grads, variables, strict=True))
+    opt.apply_gradients(zip(grads, variables, strict=True))
     seen = []
     update = opt.__dict__["_programs"].last
     assert update.step(list(zip(grads, variables, strict=True)))
@@ -315,7 +296,7 @@ def test_one_native_call_a_step():
         opt.apply_gradients(zip(grads, variables, strict=True))
     finally:
         watching.__exit__()
-    assert not seen and int(opt.iterations) == 4
+    assert not seen and int(opt.iterations) == 3
 
 
 def test_copies_start_without_programs():
