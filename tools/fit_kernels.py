@@ -6,8 +6,7 @@ All have the least largest relative error of the function they end up in (Lawson
 weights grow with the errors).
 
 **exp, tanh, erf** (`explog.h`, `tanherf.h`). exp(r) - 1 and tanh(r) of small r, less r itself, which is exact;
-2^f of f between 0 and 1, for results in 16 bits, less 1; -log(erfc(y)) - y, whose error counts by what it does to erf:
-as much less as erfc is less than erf.
+-log(erfc(y)) - y, whose error counts by what it does to erf: as much less as erfc is less than erf.
 
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
@@ -46,15 +45,13 @@ def lawson(rows, wanted):
     return best, least
 
 
-def fit_rest(function, powers, first, last, weight, known=lambda x: x):
-    """Coefficients of x^powers that make known(x) + ... the function, errors times `weight`, the lowest power first."""
+def fit_rest(function, powers, first, last, weight):
+    """Coefficients of x^powers that make x + ... the function, errors times `weight`, the lowest power first."""
     middle, radius = (mpmath.mpf(last) + first) / 2, (mpmath.mpf(last) - first) / 2
     points = [middle - radius * mpmath.cos(mpmath.pi * (k + 0.5) / POINTS) for k in range(POINTS)]
     rows = np.array([[float(x**p * weight(x)) for p in powers] for x in points])
     scale = np.abs(rows).max(0)
-    found, error = lawson(
-        rows / scale, np.array([float((function(x) - known(x)) * weight(x)) for x in points])
-    )
+    found, error = lawson(rows / scale, np.array([float((function(x) - x) * weight(x)) for x in points]))
     return found / scale, error
 
 
@@ -91,7 +88,6 @@ def show(name, coefficients, error):
 def main():
     half = 1.001 * np.log(2) / 2
     show("exp(r) - 1", *fit_rest(mpmath.expm1, range(2, 7), -half, half, lambda x: 1 / mpmath.expm1(x)))
-    show("2^f", *fit_rest(lambda x: 2**x, range(1, 5), 0, 1, lambda x: 2**-x, known=lambda x: 1))
     show("tanh(r)", *fit_rest(mpmath.tanh, (3, 5, 7), 2.0**-16, 0.2225, lambda x: 1 / mpmath.tanh(x)))
     show(
         "-log(erfc(y))",

@@ -54,14 +54,6 @@ inline __m512 exp(__m512 x) {
   p = p * r + 4.999999702e-1f;
   return scaled(p * (r * r) + r + 1, k);
 }
-// To 2^-17, for results in 16 bits. The scale is the whole part of y; infinities have no other part.
-inline __m512 short_exp(__m512 x) {
-  const __m512 y = x * 1.44269504f, f = _mm512_maskz_reduce_ps(0xffff, y, _MM_FROUND_TO_NEG_INF);
-  __m512 p = f * 1.342669011e-2f + 5.224246099e-2f;
-  p = p * f + 2.412802142e-1f;
-  p = p * f + 6.930448429e-1f;
-  return scaled(p * f + 1, y);
-}
 #endif
 // For x <= 0 where results below the normal numbers may as well be 0.
 inline float exp_negative(float x) {

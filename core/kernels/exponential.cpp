@@ -12,9 +12,7 @@ constexpr DtypeSet S = kFloat | kComplex;
 struct Exp {
   template <class X> auto operator()(X x) const { return math::exp(x); }
 #if GT_ISA_LEVEL == 4
-  template <class R> static __m512 in_register(__m512 x) {
-    return kIsHalf<R> ? math::short_exp(x) : math::exp(x);
-  }
+  static __m512 in_register(__m512 x) { return math::exp(x); }
 #endif
 };
 

@@ -77,14 +77,13 @@ template <int N, class R, class G> [[gnu::always_inline]] inline void store_bloc
 // Whether what does not fill a block is done one by one. Conversions of 16-bit floats are not worth that.
 template <class T> constexpr bool one_by_one(Way way) { return way == Way::Cheap && !kIsHalf<T>; }
 
-// Whether a function has code of its own for a register of floats: in_register<R>(x), for results that are
-// rounded to R.
+// Whether a function has code of its own for a register of floats.
 #if GT_ISA_LEVEL == 4
-template <class F, class R, class A>
+template <class F, class A>
 concept OfRegister = std::is_same_v < Wider<A>,
-float > &&requires(__m512 x) { F::template in_register<R>(x); };
+float > &&requires(__m512 x) { F::in_register(x); };
 #else
-template <class F, class R, class A> constexpr bool OfRegister = false;
+template <class F, class A> constexpr bool OfRegister = false;
 #endif
 
 template <class F, class R, class A, Way way>
@@ -95,10 +94,9 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   auto block = [](R* o, const A* x) {
     [[maybe_unused]] alignas(64) Wider<A> room[kIsHalf<A> ? W : 1];
     const Wider<A>* p = load_block<W>(x, room);
-    if constexpr (OfRegister<F, R, A>) {
+    if constexpr (OfRegister<F, A>) {
       alignas(64) float y[W];
-      for (int j = 0; j < W; j += 16)
-        _mm512_store_ps(y + j, F::template in_register<R>(_mm512_loadu_ps(p + j)));
+      for (int j = 0; j < W; j += 16) _mm512_store_ps(y + j, F::in_register(_mm512_loadu_ps(p + j)));
       store_block<W>(o, [&y](int j) { return y[j]; });
     } else {
       store_block<W>(o, [p](int j) { return F{}(p[j]); });
