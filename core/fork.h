@@ -6,10 +6,9 @@
 
 namespace gt {
 
-// A mutex that is free in the child. All of them are made while the core is loaded, and for good. A fork takes
-// them youngest first: a thread that holds one takes none that was made after it, and does not wait for the
-// interpreter's lock, which the thread that forks
-// may have.
+// A mutex that is free in the child. All of them are made while the core is loaded, and for good. A fork
+// takes them youngest first: a thread that holds one takes none that was made after it, and does not wait for
+// the interpreter's lock, which the thread that forks may have.
 class Lock {
  public:
   Lock();
