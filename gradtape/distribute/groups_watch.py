@@ -165,7 +165,8 @@ class _Hub:
         self._tell(**message)
 
     def _tell(self, **message: Any) -> None:
-        for member in list(self._members.values()):
+        """Tells worker 0, whose process this is, last: it may end on the news, and the others would not hear them."""
+        for _, member in sorted(self._members.items(), reverse=True):
             if not member.gone:
                 member.line.send(**message)
 

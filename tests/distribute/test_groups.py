@@ -185,6 +185,12 @@ def test_neither_jax_nor_mpi_is_imported_before_a_group_is_made():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_worker_0_hears_last_that_another_one_is_gone():
+    """Its process may end on the news: the others, which hear them from it, would take it for the one that died."""
+    (only,) = processes.finish(processes.start("told.py", 1))
+    assert only.result == {"told": [2, 0], "lost": [[1], [1]]}
+
+
 @pytest.mark.parametrize(("carrier", "n"), [("jax", 2), ("mpi", 3)])
 def test_all_types_and_sizes_travel(carrier, n):
     processes.need(carrier)
