@@ -116,7 +116,7 @@ def build(s: Sanitizer) -> Path:
 def check_runtime(s: Sanitizer) -> None:
     """The allocator and the thread pool without Python, leaks included."""
     program = ROOT / "build" / s.folder / "runtime_check"
-    sources = [ROOT / "core" / f"{name}.cpp" for name in ("memory", "blocks", "threads")]
+    sources = [ROOT / "core" / f"{name}.cpp" for name in ("memory", "blocks", "fork", "threads")]
     sources.append(ROOT / "tests" / "native" / "runtime_check.cpp")
     flags = ["-std=c++20", "-O1", "-g", f"-fsanitize={s.flags}", "-pthread", f"-I{ROOT / 'core'}"]
     subprocess.run(["c++", *flags, *sources, "-o", program], check=True)
