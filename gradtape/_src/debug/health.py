@@ -12,7 +12,8 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.source import Line
-from gradtape._src.debug.graph import Recorded, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.debug.graph import Recorded, Table, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
 
 # Outputs within this of an end of the range pass on (almost) no gradient.
@@ -90,7 +91,7 @@ class Health:
         """The sources with something to say about them."""
         return [s for s in self.sources if s.trouble]
 
-    def __str__(self) -> str:
+    def _tables(self) -> list[Table]:
         steps = any(s.update is not None for s in self.sources)
         head = ["gradient", "weight", *(["update", "update/weight"] if steps else ["ratio"])]
         rows = [["name", "shape", *head, "zeros", "not finite", ""]]
@@ -102,7 +103,8 @@ class Health:
                 update = [f"{s.update:.3g}"] if s.update is not None else []
                 norms = [f"{s.gradient:.3g}", f"{s.weight:.3g}", *update, _shown(s.ratio)]
                 rows.append([s.name, shape, *norms, f"{s.zeros:.1%}", str(s.not_finite), s.trouble])
-        lines = table(rows, "ll" + "r" * (len(head) + 2) + "l")
+        bad = [i for i, s in enumerate(self.sources, 1) if s.trouble]
+        tables = [(rows, "ll" + "r" * (len(head) + 2) + "l", bad)]
         if self.units:
             rows = [["activation", "shape", "units", "dead", "saturated", "near an end", ""]]
             for u in self.units:
@@ -111,10 +113,14 @@ class Health:
                 rows.append(
                     [u.op, shape, str(u.units), str(u.dead), str(u.saturated), f"{u.near_end:.1%}", where]
                 )
-            lines += ["", *table(rows, "llrrrrl")]
-        return "\n".join(lines)
+            tables.append((rows, "llrrrrl", [i for i, u in enumerate(self.units, 1) if u.share == 1]))
+        return tables
+
+    def __str__(self) -> str:
+        return "\n\n".join("\n".join(table(rows, right)) for rows, right, _ in self._tables())
 
     __repr__ = __str__
+    _repr_html_ = above.shown
 
     def plot(self, file: str | Path) -> str:
         """Writes a picture: norms of gradients and weights, and the share of dead and saturated units."""

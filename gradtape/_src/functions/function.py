@@ -41,7 +41,7 @@ from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.state.variable import forget_values, stand_in
-from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.tensors import above, conversion
 
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
@@ -70,6 +70,7 @@ class Function(_core.Quick):
     """What `tf.function` returns. Call it like the Python function it was made of."""
 
     _exact_traces = 1  # of a function that reduces retracing, before sizes become unknown
+    _repr_html_ = above.shown
 
     def __init__(
         self,
@@ -407,7 +408,7 @@ class Function(_core.Quick):
     def _result(self, value: Any) -> Any:
         """A result of the Python function: numbers become tensors."""
         try:
-            return None if value is None else as_tensor(value)
+            return None if value is None else conversion.as_tensor(value)
         except (TypeError, ValueError) as e:
             raise TypeError(
                 "To be compatible with tf.function, Python functions must return zero or more Tensors or ExtensionTypes or "
