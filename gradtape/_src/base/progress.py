@@ -61,7 +61,7 @@ class Progress:
         is_bytes = self.unit == "B"
         self._bar = kind(
             desc=self.what, total=self.total, unit="B" if is_bytes else f" {self.unit}", unit_scale=is_bytes,
-            unit_divisor=1024, miniters=1, mininterval=_INTERVAL, leave=False, dynamic_ncols=True,
+            unit_divisor=1024, miniters=1, mininterval=_INTERVAL, smoothing=0, leave=False, dynamic_ncols=True,
         )  # fmt: skip
         self._bar.start_t -= time.monotonic() - self._began  # time and speed are of the whole
         _shown = self
