@@ -13,6 +13,7 @@ from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.source import Line
 from gradtape._src.debug.graph import Recorded, Table, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.debug.plots import Plot, plot_health
 from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
 
@@ -122,66 +123,13 @@ class Health:
     __repr__ = __str__
     _repr_html_ = above.shown
 
-    def plot(self, file: str | Path) -> str:
-        """Writes a picture: norms of gradients and weights, and the share of dead and saturated units."""
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError(
-                "health.plot: Matplotlib is not installed. Hint: pip install matplotlib."
-            ) from None
-        columns = 2 if self.units else 1
-        tall = max(len(self.sources), len(self.units), 4)
-        figure = Figure(figsize=(7 * columns, 1.2 + 0.32 * tall), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(1, columns, squeeze=False)[0]
-        self._plot_sources(axes[0])
-        if self.units:
-            self._plot_units(axes[1])
-        figure.savefig(file, dpi=120)
-        return str(file)
+    def plot(self, file: str | Path | None = None) -> Plot | str:
+        """A picture of the norms of gradients and weights, and of the share of dead and saturated units.
 
-    def _plot_sources(self, axes: Any) -> None:
-        at = np.arange(len(self.sources))
-        finite = [
-            s.gradient if s.gradient is not None and math.isfinite(s.gradient) else 0.0 for s in self.sources
-        ]
-        axes.barh(at - 0.2, [s.weight if math.isfinite(s.weight) else 0.0 for s in self.sources], 0.36, color="#b8c4d6",
-                  label="weights")  # fmt: skip
-        axes.barh(at + 0.2, finite, 0.36, color="#3567b0", label="gradient")
-        steps = [s.update if s.update is not None and math.isfinite(s.update) else 0.0 for s in self.sources]
-        if any(steps):
-            axes.plot(steps, at + 0.2, "D", color="#e6a23c", markeredgecolor="black", label="update")
-        if any(finite) or any(s.weight for s in self.sources):
-            axes.set_xscale("log")
-        axes.set_yticks(
-            at, [f"{s.name}  ({s.trouble.split(':')[0]})" if s.trouble else s.name for s in self.sources]
-        )
-        for label, s in zip(axes.get_yticklabels(), self.sources, strict=True):
-            label.set_color("#b3261e" if s.trouble else "black")
-        axes.invert_yaxis()
-        axes.set_xlabel("norm")
-        _title(axes, "Gradients and weights")
-
-    def _plot_units(self, axes: Any) -> None:
-        at = np.arange(len(self.units))
-        dead = np.array([100 * u.dead / max(u.units, 1) for u in self.units])
-        axes.barh(at, dead, 0.6, color="#b3261e", label="dead")
-        saturated = [100 * u.saturated / max(u.units, 1) for u in self.units]
-        axes.barh(at, saturated, 0.6, left=dead, color="#e6a23c", label="saturated")
-        names = [f"{u.op} {list(u.shape)}" + (f" {u.line}" if u.line else "") for u in self.units]
-        axes.set_yticks(at, names)
-        axes.set_xlim(0, 100)
-        axes.invert_yaxis()
-        axes.set_xlabel("% of the units")
-        _title(axes, "Activations")
-
-
-def _title(axes: Any, title: str) -> None:
-    """The title, and the legend beside it, where no bar is."""
-    axes.set_title(title, loc="left")
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0)
+        Returns:
+          The picture, which a notebook shows; or, if it is written to `file`, the path of that.
+        """
+        return plot_health(self, file)
 
 
 def _shown(ratio: float) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.base.source import Line
 from gradtape._src.debug.graph import Table, table
+from gradtape._src.debug.plots import Plot, plot_profile
 from gradtape._src.engines.native.lower import Step, lowered
 from gradtape._src.graph.ir import Value
 from gradtape._src.tensors import above
@@ -54,6 +56,14 @@ class Profile:
         return [
             ([["time", "share", what], *of], "rrl", []) for what, of in (("step", steps), ("by line", lines))
         ]
+
+    def plot(self, file: str | Path | None = None) -> Plot | str:
+        """A picture of the longest steps.
+
+        Returns:
+          The picture, which a notebook shows; or, if it is written to `file`, the path of that.
+        """
+        return plot_profile(self, file)
 
     def __str__(self) -> str:
         tables = ["\n".join(table(rows, right)) for rows, right, _ in self._tables()]
