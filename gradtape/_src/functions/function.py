@@ -33,7 +33,7 @@ from gradtape._src.base.errors import (
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import Contents, FunctionType, Given, Kinds, Parameters
-from gradtape._src.functions.around import Bound, Eager, show_attributes, spec_of_symbol
+from gradtape._src.functions.around import Bound, Eager, described, show_attributes, spec_of_symbol
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
@@ -70,7 +70,7 @@ class Function(_core.Quick):
     """What `tf.function` returns. Call it like the Python function it was made of."""
 
     _exact_traces = 1  # of a function that reduces retracing, before sizes become unknown
-    _repr_html_ = above.shown
+    _repr_html_, __repr__ = above.shown, described
 
     def __init__(
         self,

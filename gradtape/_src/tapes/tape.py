@@ -464,6 +464,12 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     _repr_html_ = above.shown
 
+    def __repr__(self) -> str:
+        kind = "persistent, " if self._persistent else ""
+        return (
+            f"<GradientTape: {kind}{'recording' if self._recording else self._stage}, {self._size} records>"
+        )
+
     def memory(self) -> Memory:
         """The bytes that the tape keeps alive, by op, and by line of your program under `tf.debug.lines()`.
 
