@@ -72,7 +72,7 @@ def test_a_page_of_the_site(tmp_path):
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell(link), v4.new_code_cell("f()", outputs=out)])
     assert notebooks.markdown(notebook, "it", tmp_path).split("\n\n") == [
         "[a](gradients.md#x) [b](files/docs/it.ipynb) [c](https://example.org)",
-        "```ipython3\nf()\n```",
+        "```ipython\nf()\n```",
         '```````{raw} html\n<div class="notebook-output"><b>&</b></div>\n```````',
         "![what the code above draws](it_1_1.png)",
         "```text\nprinted\n```\n",

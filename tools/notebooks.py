@@ -46,7 +46,7 @@ def markdown(notebook: Any, name: str, folder: Path) -> str:
             own = cell.source.replace(f"({REPOSITORY}{name}.ipynb)", f"(files/docs/{name}.ipynb)")
             parts.append(own.replace(f"({REPOSITORY}", "("))
             continue
-        parts.append(f"```ipython3\n{cell.source}\n```")
+        parts.append(f"```ipython\n{cell.source}\n```")
         for k, output in enumerate(cell.outputs):
             parts.append(_shown(output, f"{name}_{i}_{k}.png", folder))
     return "\n\n".join(parts) + "\n"

@@ -225,7 +225,7 @@ def test_hover_click_zoom_drag_and_search(tmp_path):
     told = re.search("<title>(.*?)</title>", done)[1].split(",")
     hovered, left, clicked, up, down, faded, *places, after, found = told
     (_, _, before), (x, _, zoomed), (dragged, _, _) = (map(float, places[i : i + 3]) for i in (0, 3, 6))
-    assert (hovered, left) == ("matmul", "4 operations 2 variables and watched tensors")
+    assert (hovered, left) == ("matmul", "4 operations 2 sources")
     # The kernel and x lead to it, tanh and sum follow; exp and the edge to it are not on the way.
     assert (clicked, up, down, faded) == ("matmul", "2", "2", "2")
     assert zoomed > 1.5 * before

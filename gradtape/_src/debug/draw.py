@@ -65,11 +65,12 @@ class Drawing(str):
         every = {b.record.number: b.record for b in picture.boxes.values()}
         sources = sum(r.is_source for r in every.values())
         drawing = Drawing(picture.svg)
-        drawing.counts = f"{len(every) - sources} operations, {sources} variables and watched tensors"
+        counts = {"operation": len(every) - sources, "source": sources}
+        drawing.counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items())
         return drawing
 
     def __repr__(self) -> str:
-        return f'<drawing of {self.counts}: print it for the SVG, or tape.draw(file="tape.html") for a page>'
+        return f'<drawing of {self.counts}; print it for the SVG, or tape.draw(file="tape.html") for a page>'
 
     _repr_html_ = above.shown
 

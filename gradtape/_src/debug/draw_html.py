@@ -91,7 +91,7 @@ for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])
   search.type = "search", search.placeholder = "Find an op, a name, a line";
   const button = (text, does) => { const b = make("button", "", text); b.onclick = does; return b; };
   const middle = factor => zoom(factor, stage.clientWidth / 2, stage.clientHeight / 2);
-  const hint = make("span", "hint", "Drag: move. " + (whole ? "Wheel" : "Ctrl + wheel, or wheel after a click") +
+  const hint = make("span", "hint", "Drag: move. " + (whole ? "Wheel" : "Wheel, after a click") +
     ": zoom. Click: the way to the sources.");
   const stage = make("div", "stage", svg), told = make("div", "told");
   stage.tabIndex = 0;

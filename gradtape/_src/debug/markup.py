@@ -21,7 +21,7 @@ STYLE = """
 white-space:pre;overflow-x:auto}
 .gradtape.gradtape table{border-collapse:collapse;border:0;margin:4px 0 8px;table-layout:auto;width:auto;font-size:12px;
 color:inherit}
-.gradtape.gradtape tr{background:none;border:0}
+.gradtape.gradtape tbody tr:nth-child(n){background:none;border:0}
 .gradtape.gradtape th,.gradtape.gradtape td{padding:2px 12px 2px 4px;text-align:left;vertical-align:top;border:0;
 border-bottom:1px solid color-mix(in srgb,currentColor 15%,transparent);white-space:nowrap;max-width:none}
 .gradtape.gradtape th{font-weight:600;color:color-mix(in srgb,currentColor 65%,transparent)}
@@ -38,7 +38,7 @@ def shell(*parts: str) -> str:
 
 def heading(title: str, *facts: str) -> str:
     """A title, and beside it what else there is to say in a word or two; empty facts are left out."""
-    return f"<p><b>{escape(title)}</b>{''.join(f'<span>{escape(f)}</span>' for f in facts if f)}</p>"
+    return f"<p><b>{escape(title)}</b>{''.join(f' <span>{escape(f)}</span>' for f in facts if f)}</p>"
 
 
 def paragraph(text: str, bad: bool = False) -> str:

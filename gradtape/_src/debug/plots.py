@@ -180,8 +180,8 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
     what = f"{height:,} x {width:,}, {len(rows):,} not zero ({share:.2g} %)"
     cells = min(height, _MOST_CELLS), min(width, _MOST_CELLS)
     density, _, _ = np.histogram2d(rows, columns, cells, ((0, height), (0, width)))
-    tall = min(max(5 * height / width, 1.5), 8)
-    figure, (axes,) = _figure("plot_sparsity", 5.5, tall + 0.9)
+    tall = min(max(4 * height / width, 1.5), 8)
+    figure, (axes,) = _figure("plot_sparsity", 4.6, tall + 0.8)
     # Cells that stand for many elements: the more of them, the darker, but none so light that it is not seen.
     shown = np.where(density > 0, 0.35 + 0.65 * density / max(density.max(), 1), 0)
     edges = (-0.5, width - 0.5, height - 0.5, -0.5)
