@@ -98,7 +98,7 @@ for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])
   image.replaceWith(make("div", "bar", search, button("Fit", () => fit()), button("+", () => middle(1.3)),
     button("−", () => middle(1 / 1.3)), hint), make("div", "row", stage, told));
 
-  let scale = 1, x = 0, y = 0, picked = null;
+  let scale = 1, x = 0, y = 0, picked = null, touched = false;
   const show = () => graph.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
   function fit() {
     const w = stage.clientWidth, h = stage.clientHeight;
@@ -106,7 +106,12 @@ for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])
     x = (w - size.w * scale) / 2, y = Math.max((h - size.h * scale) / 2, 0);
     show();
   }
+  function start() {  // all of it, or as much of its end as can be read
+    fit();
+    if (scale < 0.7 && nodes.length) centre(nodes[nodes.length - 1].dataset.number, 0.7, stage.clientHeight - 40);
+  }
   function zoom(factor, px, py) {
+    touched = true;
     const next = Math.min(Math.max(scale * factor, 0.02), 8);
     x = px - (px - x) * next / scale, y = py - (py - y) * next / scale, scale = next;
     show();
@@ -124,7 +129,7 @@ for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])
   addEventListener("pointermove", e => {
     if (!held) return;
     if (Math.hypot(e.clientX - held.px, e.clientY - held.py) > 3) held.moved = true, stage.classList.add("held");
-    if (held.moved) x = e.clientX - held.x, y = e.clientY - held.y, show();
+    if (held.moved) touched = true, x = e.clientX - held.x, y = e.clientY - held.y, show();
   });
   addEventListener("pointerup", e => {
     const click = held && !held.moved;
@@ -175,18 +180,19 @@ for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])
     for (const [label, next] of [["comes from", into], ["goes to", out]]) {
       const links = [...next[number] ?? []].flatMap(n => {
         const a = make("a", "", records[n].title);
-        a.onclick = () => { pick(n); centre(n); };
+        a.onclick = () => go(n);
         return [", ", a];
       });
       if (links.length) row(label, ...links.slice(1));
     }
     told.replaceChildren(make("b", "", records[number].title), list);
   }
-  function centre(number) {
+  function centre(number, least = 0.8, high = stage.clientHeight / 2) {
     const at = nodes.find(n => n.dataset.number === number).transform.baseVal.consolidate().matrix;
-    scale = Math.max(scale, 0.8), x = stage.clientWidth / 2 - at.e * scale, y = stage.clientHeight / 2 - at.f * scale;
+    scale = Math.max(scale, least), x = stage.clientWidth / 2 - at.e * scale, y = high - at.f * scale;
     show();
   }
+  const go = number => { touched = true, pick(number), centre(number); };
   search.oninput = () => {
     const words = search.value.toLowerCase();
     for (const n of nodes) {
@@ -199,12 +205,12 @@ for (const host of document.querySelectorAll(".gradtape-drawing:not([data-live])
     e.stopPropagation();  // a letter is a command to a notebook
     const first = svg.querySelector(".node.found");
     if (e.key === "Escape") pick(null);
-    if (e.key === "Enter" && e.target === search && first) pick(first.dataset.number), centre(first.dataset.number);
+    if (e.key === "Enter" && e.target === search && first) go(first.dataset.number);
   });
   const high = () => Math.min(Math.max(size.h * Math.min(stage.clientWidth / size.w, 1), 150), 460);
   if (!whole) stage.style.height = high() + "px";
-  new ResizeObserver(() => fit()).observe(stage);
-  fit(), tell(null);
+  new ResizeObserver(() => { if (!touched) start(); }).observe(stage);
+  start(), tell(null);
   const asked = location.hash.slice(1);
   if (whole && asked in records) pick(asked);
 })(host);
