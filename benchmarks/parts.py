@@ -14,6 +14,8 @@ from typing import Any
 
 import peers
 
+from gradtape._src.base.progress import Progress
+
 Samples = list[dict[str, list[float]]]
 
 
@@ -178,11 +180,12 @@ def _close(running: dict[str, peers.Peer]) -> None:
 
 
 class Plan:
-    """What is left to do, told in lines while a part runs."""
+    """What is left to do, told in lines while a part runs, or in a bar where gradtape would show one."""
 
     def __init__(self, expected: dict[str, float], now: Callable[[], float] = time.monotonic) -> None:
         self.expected, self.now = expected, now
         self.part, self.since = "", now()
+        self.bar = Progress("make bench", round(sum(expected.values())), "s")
 
     def begin(self, part: str) -> None:
         self.part, self.since = part, self.now()
@@ -201,5 +204,8 @@ plan = Plan({})
 def progress(part: str, name: str) -> None:
     """Says what is measured now."""
     if plan.part:
-        left = plan.left()
+        left, bar = plan.left(), plan.bar
+        bar.step(max(round(bar.total - left) - bar.done, 0), f"{part}: {name}")
+        if bar.is_shown:
+            return
         print(f"{part}: {name} (about {left / 60:.0f} min left)", file=sys.stderr, flush=True)

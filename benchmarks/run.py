@@ -151,21 +151,22 @@ def main() -> None:
     results, names = start(before, options.parts, options.resume)
     parts.plan = parts.Plan(expected(names, before, options.quick))
     print(f"{results['machine']['processor']}, {results['machine']['cores']} cores; {len(names)} parts")
-    for name in names:
-        parts.plan.begin(name)
-        began = time.monotonic()
-        part = PARTS[name][0](options)
-        part |= {
-            "when": time.strftime("%Y-%m-%d %H:%M"),
-            "commit": measured,
-            "quick": options.quick,
-            "seconds": round(time.monotonic() - began),
-        }
-        results["parts"][name] = part
-        print(f"\n{page.section(name, part)}\n", flush=True)
-        for line in report.disagreements(part):
-            print(f"DIFFERENT VALUES: {line}", file=sys.stderr)
-        output.write_text(json.dumps(results, indent=1) + "\n")
+    with parts.plan.bar:
+        for name in names:
+            parts.plan.begin(name)
+            began = time.monotonic()
+            part = PARTS[name][0](options)
+            part |= {
+                "when": time.strftime("%Y-%m-%d %H:%M"),
+                "commit": measured,
+                "quick": options.quick,
+                "seconds": round(time.monotonic() - began),
+            }
+            results["parts"][name] = part
+            print(f"\n{page.section(name, part)}\n", flush=True)
+            for line in report.disagreements(part):
+                print(f"DIFFERENT VALUES: {line}", file=sys.stderr)
+            output.write_text(json.dumps(results, indent=1) + "\n")
     print(f"written: {output}")
     if publishes:
         page.publish(results)

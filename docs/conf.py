@@ -62,6 +62,6 @@ names = docs_reference.aliases()
 
 
 def setup(app):
-    for language in docs_pages.SHOWN_ONLY:
+    for language in (*docs_pages.SHOWN_ONLY, "ipython"):
         app.add_lexer(language, PythonLexer)
     app.connect("doctree-resolved", link_names)

@@ -98,7 +98,7 @@ def draw(history, network, workers):
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=[2, 1], layout="constrained")
     left.semilogy(history)
-    left.set(xlabel="step", ylabel="cross-entropy", title=f"{workers} workers, batches of {BATCH}")
+    left.set(xlabel="step", ylabel="cross-entropy", title=f"batches of {BATCH}, workers: {workers}")
     looks = network.kernels[0].numpy().T[:36].reshape(6, 6, SIDE, SIDE).transpose(0, 2, 1, 3)
     right.imshow(looks.reshape(6 * SIDE, 6 * SIDE), cmap="gray")
     right.set(title="what the first layer looks for", xticks=[], yticks=[])

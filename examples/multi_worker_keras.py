@@ -73,7 +73,7 @@ def draw(history, workers):
     for name, label in (("loss", "while training"), ("val_loss", "unseen digits")):
         left.plot(epochs, history[name], label=label)
     right.plot(epochs, history["val_accuracy"])
-    left.set(xlabel="epoch", ylabel="cross-entropy", title=f"{workers} workers, batches of {BATCH}")
+    left.set(xlabel="epoch", ylabel="cross-entropy", title=f"batches of {BATCH}, workers: {workers}")
     right.set(xlabel="epoch", ylabel="accuracy", title="unseen digits")
     left.legend()
     figure.savefig("multi_worker_keras.png", dpi=120)

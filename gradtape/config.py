@@ -4,7 +4,7 @@ There is one CPU, and the GPUs and TPUs that JAX sees (`gradtape[xla]`). Setting
 are checked, remembered where a program can read them back, and otherwise without effect.
 With an effect: `set_engine`, `set_soft_device_placement`, `threading.set_intra_op_parallelism_threads`,
 `run_functions_eagerly`, `set_logical_device_configuration` (replicas of `tf.distribute`), and gradtape's own
-`memory_info`, `reset_peak_memory`, `release_cached_memory`, `jacobian_memory`.
+`memory_info`, `reset_peak_memory`, `release_cached_memory`, `jacobian_memory`, `show_progress`.
 """
 
 from __future__ import annotations
@@ -237,6 +237,20 @@ def reset_peak_memory() -> None:
 def release_cached_memory() -> None:
     """Gives memory that is kept for later tensors back to the system."""
     _core.release_cached_memory()
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+def show_progress(enabled: bool | None = None) -> None:
+    """Whether long work has a bar, where tqdm is installed: Jacobians in chunks, `map_fn`, `scipy_minimize`, writing
+    checkpoints. Work of less than a second never has.
+
+    Args:
+      enabled: True: wherever the program runs. False: nowhere. None, the default: in terminals and notebooks, or as
+        the environment variable GRADTAPE_PROGRESS says.
+    """
+    _settings.progress = None if enabled is None else bool(enabled)
 
 
 # --- tf.config.threading, .optimizer, .experimental ----------------------------------------------

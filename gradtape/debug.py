@@ -1,6 +1,6 @@
-"""gradtape._src.debug: say why, show it. Which op broke the way to a source, which made the first NaN, what a tape holds.
+"""Say why, show it. Which op broke the way to a source, which made the first NaN, what a tape holds.
 
-The classes are what `tape.explain`, `tape.memory`, `tape.health` and `function.profile` return.
+The classes are what `tape.explain`, `tape.memory`, `tape.health` and `function.profile` return, and a picture of them.
 """
 
 from gradtape._src.base.source import Line
@@ -9,6 +9,7 @@ from gradtape._src.debug.health import Health
 from gradtape._src.debug.lines import lines
 from gradtape._src.debug.memory import Memory
 from gradtape._src.debug.numerics import NumericsError, check_numerics
+from gradtape._src.debug.plots import Plot, plot_sparsity
 from gradtape._src.debug.programs import Profile
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "Line",
     "Memory",
     "NumericsError",
+    "Plot",
     "Profile",
     "check_numerics",
     "explain",
     "lines",
+    "plot_sparsity",
 ]

@@ -1,8 +1,9 @@
 """Builds the site: `make docs` runs it, and build/docs/index.html is the result.
 
 The pages lie in several folders, as they are read on a git host: docs/, gradtape/_src/help/, and at the root. Here
-they come together in one folder, with links that fit, with the pictures their code draws, and with the
-reference written from docstrings. Sphinx makes HTML of it; a warning is an error. No network is used.
+they come together in one folder, with links that fit, with the pictures their code draws, with notebooks and what
+they show, and with the reference written from docstrings. Sphinx makes HTML of it; a warning is an error. No network
+is used.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import time
 from pathlib import Path
 
 import docs_reference
+import notebooks
 from docs_pages import ROOT, Page, PageError, pages, run
 
 from gradtape._src import help
 
 SOURCE = ROOT / "build" / "docs_source"
 SITE = ROOT / "build" / "docs"
+REPOSITORY = "https://github.com/gradtape/gradtape/blob/main"
 
 # Where pages go that are not in docs/. The README is what the first page says, in other words.
 PLACES = {
@@ -37,7 +40,7 @@ def place_of(path: Path) -> str:
     name = path.relative_to(ROOT).as_posix()
     for folder, to in (("docs/", ""), ("gradtape/_src/help/", "help/")):
         if name.startswith(folder):
-            return to + name.removeprefix(folder)
+            return to + name.removeprefix(folder).replace(".ipynb", ".md")
     return PLACES.get(name, "files/" + name)
 
 
@@ -50,6 +53,8 @@ def gather(page: Page) -> None:
         if not file.exists():
             raise PageError(f"{page.name} links to {target}, which is not there")
         there = place_of(file)
+        if there.startswith("files/") and file.suffix == ".md":  # not a page: it is read where it lies
+            return f"{REPOSITORY}/{file.relative_to(ROOT).as_posix()}{anchor}"
         if there.startswith("files/") and file.is_file():
             copy = SOURCE / there
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +88,11 @@ def main() -> int:
         for page in pages():
             if page.name != "README.md":
                 gather(page)
+        for notebook in notebooks.notebooks():
+            page = SOURCE / f"{notebook.stem}.md"
+            page.write_text(notebooks.markdown(notebooks.run(notebook), notebook.stem, SOURCE))
+            (SOURCE / "files" / "docs").mkdir(parents=True, exist_ok=True)
+            shutil.copy(notebook, SOURCE / "files" / "docs")
     except PageError as e:
         print(f"docs: {e}", file=sys.stderr)
         return 1

@@ -9,9 +9,11 @@ their names under "stored".
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import mmap
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,6 +23,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.errors import DataLossError
+from gradtape._src.base.progress import Progress
 from gradtape._src.base.reading import expect, json_of, reading, system_errors
 from gradtape._src.tensors import conversion, raw, text
 from gradtape.train import files
@@ -37,6 +40,7 @@ _TYPES = {name: dtype for dtype, name in _NAMES.items() if not dtype.is_complex}
 _PAIRS = {"F32": dtypes.complex64, "F64": dtypes.complex128}
 _MOST_HEADER = 100_000_000
 _NO_SUM = "00000000"
+_PART = 1 << 24  # bytes that are written at once
 
 
 # ---- writing --------------------------------------------------------------------------------------
@@ -66,19 +70,21 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | No
             "shape": [*shape, 2] if dtype.is_complex else shape,
             "data_offsets": [start, end],
         }
-    check = zlib.crc32(_encoded(header))
-    for key in order:
-        check = zlib.crc32(_bytes(tensors[key]), check)
-    about["crc32"] = f"{check:08x}"
+    with Progress(f"writing {os.path.basename(path)}", 2 * end, "B") as progress:
 
-    def chunks() -> Iterator[Any]:
-        start = _encoded(header)
-        yield len(start).to_bytes(8, "little")
-        yield start
-        for key in order:
-            yield _bytes(tensors[key])
+        def data() -> Iterator[Any]:
+            for key in order:
+                whole = _bytes(tensors[key])
+                for start in range(0, len(whole), _PART):
+                    yield whole[start : start + _PART]
+                    progress.step(min(_PART, len(whole) - start))
 
-    files.write(path, chunks())
+        check = zlib.crc32(_encoded(header))
+        for part in data():
+            check = zlib.crc32(part, check)
+        about["crc32"] = f"{check:08x}"
+        first = _encoded(header)
+        files.write(path, itertools.chain((len(first).to_bytes(8, "little"), first), data()))
 
 
 def _encoded(header: dict[str, Any]) -> bytes:

@@ -80,6 +80,13 @@ SETTINGS = (
         "0",
         "Makes `import tensorflow` mean gradtape in every Python that is started: `tf.install_as_tensorflow`.",
     ),
+    Setting(
+        "GRADTAPE_PROGRESS",
+        _SWITCH,
+        "0 or 1",
+        "in terminals and notebooks",
+        "Whether long work has a bar, where tqdm is installed: `tf.config.show_progress`.",
+    ),
     Setting("GRADTAPE_DEBUG", _SWITCH, "0 or 1", "0", "Prints why a backward pass could not be compiled."),
 )
 

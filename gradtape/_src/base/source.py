@@ -32,8 +32,18 @@ class Line(NamedTuple):
         return f"{self}: {self.text}" if self.text else str(self)
 
     def __str__(self) -> str:
+        cell = _cell_of(self.file)
+        if cell is not None:
+            return f"cell [{cell}], line {self.number}"
         near = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
         return f"{self.file if near.startswith(os.pardir) else near}:{self.number}"
+
+
+def _cell_of(file: str) -> int | None:
+    """The number of the cell of a notebook that Python knows by this name, as of a file; None for other files."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
 
 
 class _Files(dict[str, bool]):

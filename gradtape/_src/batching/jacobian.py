@@ -16,6 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import errors, settings
 from gradtape._src.base.contexts import aside
 from gradtape._src.base.dtypes import SIZES
+from gradtape._src.base.progress import Progress
 from gradtape._src.batching.batch import broadcast_rows, replay_batched
 from gradtape._src.batching.linear import is_linear
 from gradtape._src.batching.units import Units
@@ -189,7 +190,12 @@ def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
         pairs = zip(once, sources, strict=True)
         return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]
     seeds = ops.unstack(seed.chunk(0, seed.rows), axis=0)
-    columns = zip(*(tape._backward([y], [seed], list(sources)) for seed in seeds), strict=True)
+    passes = []
+    with Progress("Jacobian", seed.rows, "rows") as progress:
+        for row in seeds:
+            passes.append(tape._backward([y], [row], list(sources)))
+            progress.step()
+    columns = zip(*passes, strict=True)
     return [None if column[0] is None else ops.stack([densify(g) for g in column], 0) for column in columns]
 
 
@@ -253,11 +259,13 @@ def in_chunks(
         return _run(function, [*residuals, rows_of(0, 0)], 0)
     chunk = _rows_that_fit(function, rows)
     parts = []
-    for start in range(0, rows, chunk):
-        # The last chunk starts earlier instead of being shorter, so that it can use the same program.
-        first = min(start, rows - chunk)
-        outs = _run(function, [*residuals, rows_of(first, chunk)], chunk)
-        parts.append([o[start - first :] for o in outs] if start > first else outs)
+    with Progress("Jacobian", rows, "rows") as progress:
+        for start in range(0, rows, chunk):
+            # The last chunk starts earlier instead of being shorter, so that it can use the same program.
+            first = min(start, rows - chunk)
+            outs = _run(function, [*residuals, rows_of(first, chunk)], chunk)
+            parts.append([o[start - first :] for o in outs] if start > first else outs)
+            progress.step(first + chunk - start)
     return [
         column[0] if len(column) == 1 else ops.concat(list(column), 0) for column in zip(*parts, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""`tape.draw()`: the recorded graph as SVG. The page around it is in `draw_html`, the places in `layout`."""
+"""`tape.draw()`: the recorded graph as SVG. What makes it live in a browser is in `draw_html`, the places in `layout`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.debug.draw_html import page
 from gradtape._src.debug.graph import Held, Recorded, elements, gradients, recorded, uses
 from gradtape._src.debug.health import norm
 from gradtape._src.debug.layout import Layout, layered
 from gradtape._src.debug.lines import record
 from gradtape._src.debug.memory import size
 from gradtape._src.ops import TABLE
+from gradtape._src.tensors import above
 
 _NEAR = 3  # a variable used further away than this many records is drawn again where it is used
 _CHARACTER = 6.7
@@ -32,7 +34,7 @@ STYLE = """
 .target rect{stroke-width:3}
 .again rect{stroke-dasharray:4 3}
 .bad rect{stroke:#c62828;stroke-width:3;fill:#fbe1e1}
-.edge{fill:none;stroke:#9aa5b5;stroke-width:1.2;marker-end:url(#tip)}
+.edge{fill:none;stroke:#9aa5b5;stroke-width:1.2}
 """
 
 
@@ -53,18 +55,36 @@ class Picture(NamedTuple):
     svg: str
 
 
+class Drawing(str):
+    """The text of an SVG that a notebook shows as a picture to zoom, hover and click in."""
+
+    counts = ""  # how much there is to see, in words
+
+    @staticmethod
+    def of(picture: Picture) -> Drawing:
+        every = {b.record.number: b.record for b in picture.boxes.values()}
+        sources = sum(r.is_source for r in every.values())
+        drawing = Drawing(picture.svg)
+        counts = {"operation": len(every) - sources, "source": sources}
+        drawing.counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items())
+        return drawing
+
+    def __repr__(self) -> str:
+        return f'<drawing of {self.counts}; print it for the SVG, or tape.draw(file="tape.html") for a page>'
+
+    _repr_html_ = above.shown
+
+
 def draw(tape: Any, targets: list | None, file: Any) -> str:
-    """The SVG of what is on the tape, or the path of the file it was written to."""
-    picture = picture_of(tape, targets)
+    """The drawing of what is on the tape, or the path of the file it was written to."""
+    drawing = Drawing.of(picture_of(tape, targets))
     if file is None:
-        return picture.svg
+        return drawing
     path = Path(file)
     if path.suffix in (".html", ".htm"):
-        from gradtape._src.debug.draw_html import page
-
-        path.write_text(page(picture), encoding="utf-8")
+        path.write_text(page(drawing), encoding="utf-8")
     elif path.suffix == ".svg":
-        path.write_text(picture.svg, encoding="utf-8")
+        path.write_text(drawing, encoding="utf-8")
     else:
         raise ValueError(f"draw: a picture is a .svg or .html file; got {str(file)!r}.")
     return str(file)
@@ -229,10 +249,7 @@ def _svg(boxes: dict[Any, Box], sizes: dict, at: Layout) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}">',
         f"<style>{STYLE}</style>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-        'markerUnits="userSpaceOnUse" orient="auto">'
-        '<path d="M0 0L8 4L0 8z" fill="#9aa5b5"/></marker></defs>',
-        '<g id="graph">',
+        "<g>",
     ]
     for (a, b), bends in at.ways.items():
         ends = boxes[a].record.number, boxes[b].record.number
@@ -260,4 +277,5 @@ def _way(at: Layout, a: Any, b: Any, bends: list[tuple[float, float]]) -> str:
         half = (y + ny) / 2
         d += f"C{x:.1f} {half:.1f} {nx:.1f} {half:.1f} {nx:.1f} {ny:.1f}"
         x, y = nx, ny
-    return d
+    # The tip is part of the way: a marker would have an id, and a notebook has many drawings.
+    return d + f"M{x - 3.5:.1f} {y - 7:.1f}L{x:.1f} {y:.1f}L{x + 3.5:.1f} {y - 7:.1f}"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gradtape import _core
 from gradtape._src.base.source import Line
 from gradtape._src.debug.graph import Recorded, gradients
+from gradtape._src.tensors import above
 
 
 class Explanation(NamedTuple):
@@ -26,6 +27,9 @@ class Explanation(NamedTuple):
         where = f"\n  at {self.line.shown}" if self.line is not None else ""
         fix = f"\n  Fix: {self.fix}" if self.fix else ""
         return f"{self.text}{where}{fix}"
+
+    def _repr_html_(self) -> str | None:
+        return above.shown(self)
 
 
 SWITCH = (

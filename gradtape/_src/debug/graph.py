@@ -136,6 +136,10 @@ def uses(records: list[Recorded]) -> Iterator[tuple[int, int, int, int]]:
                 yield number, output, r.number, i
 
 
+# Rows, the first of them the head; sides of the columns; and which rows, from 1, tell of trouble.
+Table = tuple[list[list[str]], str, list[int]]
+
+
 def table(rows: list[list[str]], right: str) -> list[str]:
     """Lines of a table: the first row its head; `right[i] == "r"` puts column i at its right edge."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -12,7 +12,9 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.source import Line
-from gradtape._src.debug.graph import Recorded, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.debug.graph import Recorded, Table, elements, gradients, numbers, recorded, table, unseen
+from gradtape._src.debug.plots import Plot, plot_health
+from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
 
 # Outputs within this of an end of the range pass on (almost) no gradient.
@@ -90,7 +92,7 @@ class Health:
         """The sources with something to say about them."""
         return [s for s in self.sources if s.trouble]
 
-    def __str__(self) -> str:
+    def _tables(self) -> list[Table]:
         steps = any(s.update is not None for s in self.sources)
         head = ["gradient", "weight", *(["update", "update/weight"] if steps else ["ratio"])]
         rows = [["name", "shape", *head, "zeros", "not finite", ""]]
@@ -102,7 +104,8 @@ class Health:
                 update = [f"{s.update:.3g}"] if s.update is not None else []
                 norms = [f"{s.gradient:.3g}", f"{s.weight:.3g}", *update, _shown(s.ratio)]
                 rows.append([s.name, shape, *norms, f"{s.zeros:.1%}", str(s.not_finite), s.trouble])
-        lines = table(rows, "ll" + "r" * (len(head) + 2) + "l")
+        bad = [i for i, s in enumerate(self.sources, 1) if s.trouble]
+        tables = [(rows, "ll" + "r" * (len(head) + 2) + "l", bad)]
         if self.units:
             rows = [["activation", "shape", "units", "dead", "saturated", "near an end", ""]]
             for u in self.units:
@@ -111,71 +114,22 @@ class Health:
                 rows.append(
                     [u.op, shape, str(u.units), str(u.dead), str(u.saturated), f"{u.near_end:.1%}", where]
                 )
-            lines += ["", *table(rows, "llrrrrl")]
-        return "\n".join(lines)
+            tables.append((rows, "llrrrrl", [i for i, u in enumerate(self.units, 1) if u.share == 1]))
+        return tables
+
+    def __str__(self) -> str:
+        return "\n\n".join("\n".join(table(rows, right)) for rows, right, _ in self._tables())
 
     __repr__ = __str__
+    _repr_html_ = above.shown
 
-    def plot(self, file: str | Path) -> str:
-        """Writes a picture: norms of gradients and weights, and the share of dead and saturated units."""
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError(
-                "health.plot: Matplotlib is not installed. Hint: pip install matplotlib."
-            ) from None
-        columns = 2 if self.units else 1
-        tall = max(len(self.sources), len(self.units), 4)
-        figure = Figure(figsize=(7 * columns, 1.2 + 0.32 * tall), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(1, columns, squeeze=False)[0]
-        self._plot_sources(axes[0])
-        if self.units:
-            self._plot_units(axes[1])
-        figure.savefig(file, dpi=120)
-        return str(file)
+    def plot(self, file: str | Path | None = None) -> Plot | str:
+        """A picture of the norms of gradients and weights, and of the share of dead and saturated units.
 
-    def _plot_sources(self, axes: Any) -> None:
-        at = np.arange(len(self.sources))
-        finite = [
-            s.gradient if s.gradient is not None and math.isfinite(s.gradient) else 0.0 for s in self.sources
-        ]
-        axes.barh(at - 0.2, [s.weight if math.isfinite(s.weight) else 0.0 for s in self.sources], 0.36, color="#b8c4d6",
-                  label="weights")  # fmt: skip
-        axes.barh(at + 0.2, finite, 0.36, color="#3567b0", label="gradient")
-        steps = [s.update if s.update is not None and math.isfinite(s.update) else 0.0 for s in self.sources]
-        if any(steps):
-            axes.plot(steps, at + 0.2, "D", color="#e6a23c", markeredgecolor="black", label="update")
-        if any(finite) or any(s.weight for s in self.sources):
-            axes.set_xscale("log")
-        axes.set_yticks(
-            at, [f"{s.name}  ({s.trouble.split(':')[0]})" if s.trouble else s.name for s in self.sources]
-        )
-        for label, s in zip(axes.get_yticklabels(), self.sources, strict=True):
-            label.set_color("#b3261e" if s.trouble else "black")
-        axes.invert_yaxis()
-        axes.set_xlabel("norm")
-        _title(axes, "Gradients and weights")
-
-    def _plot_units(self, axes: Any) -> None:
-        at = np.arange(len(self.units))
-        dead = np.array([100 * u.dead / max(u.units, 1) for u in self.units])
-        axes.barh(at, dead, 0.6, color="#b3261e", label="dead")
-        saturated = [100 * u.saturated / max(u.units, 1) for u in self.units]
-        axes.barh(at, saturated, 0.6, left=dead, color="#e6a23c", label="saturated")
-        names = [f"{u.op} {list(u.shape)}" + (f" {u.line}" if u.line else "") for u in self.units]
-        axes.set_yticks(at, names)
-        axes.set_xlim(0, 100)
-        axes.invert_yaxis()
-        axes.set_xlabel("% of the units")
-        _title(axes, "Activations")
-
-
-def _title(axes: Any, title: str) -> None:
-    """The title, and the legend beside it, where no bar is."""
-    axes.set_title(title, loc="left")
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0)
+        Returns:
+          The picture, which a notebook shows; or, if it is written to `file`, the path of that.
+        """
+        return plot_health(self, file)
 
 
 def _shown(ratio: float) -> str:

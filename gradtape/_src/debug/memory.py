@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gradtape._src.base.source import Line
-from gradtape._src.debug.graph import Recorded, recorded, table
+from gradtape._src.debug.graph import Recorded, Table, recorded, table
+from gradtape._src.tensors import above
 
 
 class Kept(NamedTuple):
@@ -57,29 +58,34 @@ class Memory:
         """All bytes that the records keep."""
         return sum(k.bytes for k in self.by_op.values())
 
-    def __str__(self) -> str:
+    def _head(self) -> str:
         shared = f", and shares {size(self.variables)} with variables" if self.variables else ""
-        head = f"The tape keeps {size(self.total)} in {self.records} records{shared}."
-        parts = [head, *self._rows("op", [(name, k) for name, k in self.by_op.items()])]
-        known = [(line.shown, k) for line, k in self.by_line.items() if line is not None]
-        if known:
-            parts += ["", *self._rows("line", known)]
-        elif self.records:
-            parts.append("By line of the program: run under `with tf.debug.lines():`.")
-        return "\n".join(parts)
+        return f"The tape keeps {size(self.total)} in {self.records} records{shared}."
+
+    def _hint(self) -> str:
+        unknown = self.by_line and all(line is None for line in self.by_line)
+        return "By line of the program: run under `with tf.debug.lines():`." if unknown else ""
+
+    def _tables(self) -> list[Table]:
+        ops = [(name, k) for name, k in self.by_op.items()]
+        lines = [(line.shown, k) for line, k in self.by_line.items() if line is not None]
+        return [self._table(what, rows) for what, rows in (("op", ops), ("line", lines)) if rows]
+
+    def __str__(self) -> str:
+        tables = ["\n".join(table(rows, right)) for rows, right, _ in self._tables()]
+        return "\n".join(part for part in (self._head(), "\n\n".join(tables), self._hint()) if part)
 
     __repr__ = __str__
+    _repr_html_ = above.shown
 
-    def _rows(self, what: str, entries: list[tuple[str, Kept]]) -> list[str]:
-        if not entries:
-            return []
+    def _table(self, what: str, entries: list[tuple[str, Kept]]) -> Table:
         whole = max(self.total, 1)
         rows = [["kept", "share", "values", "records", what]]
         rows += [
             [size(k.bytes), f"{k.bytes / whole * 100:.1f} %", str(k.values), str(k.records), name]
             for name, k in entries
         ]
-        return table(rows, "rrrrl")
+        return rows, "rrrrl", []
 
 
 def size(count: int) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradtape._src.base.dtypes import BY_CODE
 from gradtape._src.base.source import Line
+from gradtape._src.debug.graph import Table, table
+from gradtape._src.debug.plots import Plot, plot_profile
 from gradtape._src.engines.native.lower import Step, lowered
 from gradtape._src.graph.ir import Value
+from gradtape._src.tensors import above
 from gradtape._src.tensors.conversion import read
 
 
@@ -39,18 +44,33 @@ class Profile:
                 times[line] = times.get(line, 0.0) + s.seconds / len(s.lines)
         return dict(sorted(times.items(), key=lambda item: -item[1]))
 
-    def __str__(self) -> str:
+    def _tables(self) -> list[Table]:
         whole = max(self.seconds, 1e-30)
 
-        def row(seconds: float, text: str) -> str:
-            return f"{seconds * 1e6:10.1f} us {seconds / whole * 100:5.1f} %  {text}"
+        def rows(times: Iterable[tuple[float, str]]) -> list[list[str]]:
+            return [[f"{t * 1e6:.1f} us", f"{t / whole * 100:.1f} %", text] for t, text in times]
 
         ranked = sorted(self.steps, key=lambda s: -s.seconds)
-        shown = [row(s.seconds, f"{s.what}  [{', '.join(map(str, s.lines))}]") for s in ranked]
-        by_line = [row(t, line.shown) for line, t in self.by_line().items()]
-        return "\n".join(
-            [f"{self.name}: {whole * 1e6:.1f} us in {len(self.steps)} steps", *shown, "by line", *by_line]
-        )
+        steps = rows((s.seconds, f"{s.what}  [{', '.join(map(str, s.lines))}]") for s in ranked)
+        lines = rows((t, line.shown) for line, t in self.by_line().items())
+        return [
+            ([["time", "share", what], *of], "rrl", []) for what, of in (("step", steps), ("by line", lines))
+        ]
+
+    def plot(self, file: str | Path | None = None) -> Plot | str:
+        """A picture of the longest steps.
+
+        Returns:
+          The picture, which a notebook shows; or, if it is written to `file`, the path of that.
+        """
+        return plot_profile(self, file)
+
+    def __str__(self) -> str:
+        tables = ["\n".join(table(rows, right)) for rows, right, _ in self._tables()]
+        return f"{self.name}: {self.seconds * 1e6:.1f} us in {len(self.steps)} steps\n" + "\n\n".join(tables)
+
+    __repr__ = __str__
+    _repr_html_ = above.shown
 
 
 def _steps(concrete: Any) -> tuple[Any, list[Step], dict[Value, Value]]:

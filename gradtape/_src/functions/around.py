@@ -52,3 +52,9 @@ class Eager:
 
     def add_gradient_functions_to_graph(self, g: Any = None) -> None:
         """Nothing to do."""
+
+
+def described(function: Any) -> str:
+    """A function as Python prints it: what it takes, and how many kinds of arguments it was traced for."""
+    count = len(function._concrete)
+    return f"<tf.function {function.name}{function.parameters.signature}, {count} trace{'s' * (count != 1)}>"

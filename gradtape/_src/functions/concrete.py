@@ -22,6 +22,7 @@ from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
 from gradtape._src.state.variable_spec import VariableSpec
+from gradtape._src.tensors import above
 
 if TYPE_CHECKING:
     from gradtape._src.functions.function import Function
@@ -160,6 +161,8 @@ dtype=tf.float32, name=None)
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.pretty_printed_signature(verbose=False)} at 0x{id(self):X}>"
+
+    _repr_html_ = above.shown
 
     # ---- deployment -------------------------------------------------------------------------------
 

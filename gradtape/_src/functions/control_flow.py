@@ -16,6 +16,7 @@ from gradtape._src import ops
 from gradtape._src.autograph.conversion import conv
 from gradtape._src.base import composites, dtypes, errors, nest
 from gradtape._src.base.calls import one_call
+from gradtape._src.base.progress import Progress
 from gradtape._src.base.shape import TensorShape, TensorSpec
 from gradtape._src.base.type_spec import TypeSpec
 from gradtape._src.control.assertions import Assert
@@ -323,11 +324,13 @@ def map_fn(
         example = [ops.zeros(t.shape[1:], t.dtype) for t in map(ops.convert_to_tensor, nest.flatten(elems))]
         for array, known in zip(outputs, shapes_for(nest.pack_sequence_as(elems, example)), strict=True):
             array._element_shape = array._element_shape.merge_with(TensorShape(known))
-    for i in range(count):
-        result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
-        nest.assert_same_structure(signature, result)
-        for array, value in zip(outputs, nest.flatten(result), strict=True):
-            array._write(i, value)
+    with Progress("map_fn", count, "rows") as progress:
+        for i in range(count):
+            result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
+            nest.assert_same_structure(signature, result)
+            for array, value in zip(outputs, nest.flatten(result), strict=True):
+                array._write(i, value)
+            progress.step()
     return nest.pack_sequence_as(signature, [array.stack() for array in outputs])
 
 
@@ -366,10 +369,12 @@ def _vectorized_map(traceable: Callable, fn: Callable, elems: Any, fallback_to_w
         if not fallback_to_while_loop or not count:
             raise
     rows = [list(ops.unstack(t, axis=0)) for t in tensors]
-    results = [
-        fn(nest.pack_sequence_as(elems, [r[i if len(r) > 1 or count == 1 else 0] for r in rows]))
-        for i in range(count)
-    ]
+    results = []
+    with Progress("vectorized_map", count, "rows") as progress:
+        for i in range(count):
+            row = [r[i if len(r) > 1 or count == 1 else 0] for r in rows]
+            results.append(fn(nest.pack_sequence_as(elems, row)))
+            progress.step()
     return nest.map_structure(lambda *xs: ops.stack([ops.convert_to_tensor(x) for x in xs], 0), *results)
 
 

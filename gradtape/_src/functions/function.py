@@ -33,7 +33,7 @@ from gradtape._src.base.errors import (
 from gradtape._src.base.locks import Lock
 from gradtape._src.base.source import line_of
 from gradtape._src.functions.arguments import Contents, FunctionType, Given, Kinds, Parameters
-from gradtape._src.functions.around import Bound, Eager, show_attributes, spec_of_symbol
+from gradtape._src.functions.around import Bound, Eager, described, show_attributes, spec_of_symbol
 from gradtape._src.functions.code import names_sizes_of_values
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction
 from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Traces, is_known
@@ -41,7 +41,7 @@ from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.state.variable import forget_values, stand_in
-from gradtape._src.tensors.conversion import as_tensor
+from gradtape._src.tensors import above, conversion
 
 if TYPE_CHECKING:
     from gradtape._src.debug.programs import Profile
@@ -70,6 +70,7 @@ class Function(_core.Quick):
     """What `tf.function` returns. Call it like the Python function it was made of."""
 
     _exact_traces = 1  # of a function that reduces retracing, before sizes become unknown
+    _repr_html_, __repr__ = above.shown, described
 
     def __init__(
         self,
@@ -407,7 +408,7 @@ class Function(_core.Quick):
     def _result(self, value: Any) -> Any:
         """A result of the Python function: numbers become tensors."""
         try:
-            return None if value is None else as_tensor(value)
+            return None if value is None else conversion.as_tensor(value)
         except (TypeError, ValueError) as e:
             raise TypeError(
                 "To be compatible with tf.function, Python functions must return zero or more Tensors or ExtensionTypes or "

@@ -15,6 +15,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.autodiff.functions import _takes_nothing
 from gradtape._src.base import nest
+from gradtape._src.base.progress import Progress
 from gradtape._src.functions.function import function
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import conversion
@@ -91,17 +92,25 @@ def scipy_minimize(
 
     if isinstance(bounds, tuple) and len(bounds) == 2 and not nest.is_nested(bounds[0]):
         bounds = [bounds] * place.size
-    result = scipy.optimize.minimize(
-        target.value_and_gradient if "jac" in derivatives else target.value,
-        place.flat(),
-        method=name,
-        bounds=bounds,
-        constraints=_constraints(constraints, place, compiled),
-        tol=tol,
-        callback=callback,
-        options=options,
-        **derivatives,
-    )
+    evaluate: Callable = target.value_and_gradient if "jac" in derivatives else target.value
+    with Progress("scipy_minimize", unit="evaluations") as progress:
+
+        def evaluated(x: np.ndarray) -> Any:
+            found = evaluate(x)
+            progress.step(note=f"{found[0] if 'jac' in derivatives else found:.6g}")
+            return found
+
+        result = scipy.optimize.minimize(
+            evaluated,
+            place.flat(),
+            method=name,
+            bounds=bounds,
+            constraints=_constraints(constraints, place, compiled),
+            tol=tol,
+            callback=callback,
+            options=options,
+            **derivatives,
+        )
     place.settle(result.x)
     result.x = place.structure(result.x)
     return result

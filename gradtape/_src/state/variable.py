@@ -24,7 +24,7 @@ from gradtape._src.base import errors, scopes
 from gradtape._src.base.contexts import unrecorded
 from gradtape._src.base.shape import TensorShape
 from gradtape._src.state.scatters import Scatters, tensor_of
-from gradtape._src.tensors import conversion
+from gradtape._src.tensors import above, conversion
 from gradtape._src.tensors.tensor import Reference, device_of, numpy_text
 
 
@@ -353,6 +353,8 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         if self.is_stand_in or _core.current_trace() is not None:
             return start + ">"
         return f"{start}, numpy={numpy_text(self._read(), True)}>"
+
+    _repr_html_ = above.shown
 
     # What the native part has; the rest is up to a class without it.
 

@@ -16,7 +16,7 @@ from gradtape._src import ops
 from gradtape._src.base import log, nest
 from gradtape._src.base.errors import more
 from gradtape._src.tapes.assignments import Tracker, opened, record
-from gradtape._src.tensors import protocol
+from gradtape._src.tensors import above, protocol
 from gradtape._src.tensors.composite import GRADIENTS
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
 from gradtape._src.tensors.indexed_slices import IndexedSlices, flat_gradients
@@ -462,6 +462,14 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     # ---- looking at the tape ------------------------------------------------------------------
 
+    _repr_html_ = above.shown
+
+    def __repr__(self) -> str:
+        kind = "persistent, " if self._persistent else ""
+        return (
+            f"<GradientTape: {kind}{'recording' if self._recording else self._stage}, {self._size} records>"
+        )
+
     def memory(self) -> Memory:
         """The bytes that the tape keeps alive, by op, and by line of your program under `tf.debug.lines()`.
 
@@ -518,6 +526,9 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     def draw(self, target: Any = None, file: Any = None) -> str:
         """The recorded graph as SVG, or in `file` (.svg, or .html: a page to zoom and click in).
+
+        In a notebook it is a picture: drag and zoom it, hover over an op to read about it, click to see the way to
+        its sources.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(3.0, name="x")

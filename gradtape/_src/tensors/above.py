@@ -16,6 +16,7 @@ _LATE = {
     "effects": "gradtape._src.graph.effects",
     "autograph": "gradtape._src.autograph.conversion",
     "backward": "gradtape._src.graph.backward",
+    "notebook": "gradtape._src.debug.notebook",
     "operations": "gradtape._src.graph.operations",
     "static": "gradtape._src.graph.static",
 }
@@ -26,3 +27,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = globals()[name] = importlib.import_module(_LATE[name])
     return module
+
+
+def shown(self: Any) -> str | None:
+    """What a notebook shows of a value: the `_repr_html_` of all classes that have one. None: what `repr` says."""
+    return __getattr__("notebook").html(self)

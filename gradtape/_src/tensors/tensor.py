@@ -390,6 +390,7 @@ def attach() -> None:
     """Attaches all of the above to the native type."""
     methods: dict[str, Any] = {
         "__doc__": _DOC, "__repr__": _repr, "__str__": _str, "__format__": _format, "__dir__": _directory,
+        "_repr_html_": above.shown,
         "__array__": _array, "__array_priority__": 100,
         "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
         "__copy__": _itself, "__deepcopy__": _itself, "__reduce__": _reduce, "__round__": _round,

@@ -1,0 +1,102 @@
+"""Progress of long work, as a bar of tqdm where that is installed and somebody looks; otherwise nothing is shown.
+
+Whoever works in many steps says so (`Progress`) and pays a look at the clock for each. A bar appears
+when a step ends later than a second after the start, in a terminal or a notebook, goes away with the work, and is
+the only one: what runs inside of work that has a bar shows none. GRADTAPE_PROGRESS=1 (or 0) and
+`tf.config.show_progress` ask for bars everywhere (or nowhere).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from typing import Any
+
+from gradtape._src.base import settings
+
+_PATIENCE = 1.0  # seconds without a bar
+_INTERVAL = 0.1  # seconds between two looks of a bar
+_shown: Progress | None = None  # the one that has a bar
+
+
+class Progress:
+    """Work of `total` steps, or of a number that is not known: a context, in which `step` is called."""
+
+    def __init__(self, what: str, total: int | None = None, unit: str = "steps") -> None:
+        self.what, self.total, self.unit = what, total, unit
+        self.done = 0
+        self._bar: Any = None
+        self._began = time.monotonic()
+        self._due = self._began + _PATIENCE  # when a bar is due; infinity: never
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a bar."""
+        return self._bar is not None
+
+    def step(self, count: int = 1, note: str = "") -> None:
+        """Says that `count` more steps are done, and what else there is to say."""
+        self.done += count
+        if self._bar is None:
+            if time.monotonic() < self._due:
+                return
+            self._begin()
+            if self._bar is None:
+                return
+        if note:
+            self._bar.set_postfix_str(note, refresh=False)
+        self._bar.update(self.done - self._bar.n)
+
+    def _begin(self) -> None:
+        global _shown
+        if _shown is not None or not _is_wanted():
+            self._due = time.monotonic() + _PATIENCE
+            return
+        kind = _kind_of_bar()
+        if kind is None:
+            self._due = float("inf")
+            return
+        is_bytes = self.unit == "B"
+        self._bar = kind(
+            desc=self.what, total=self.total, unit="B" if is_bytes else f" {self.unit}", unit_scale=is_bytes,
+            unit_divisor=1024, miniters=1, mininterval=_INTERVAL, smoothing=0, leave=False, dynamic_ncols=True,
+        )  # fmt: skip
+        self._bar.start_t -= time.monotonic() - self._began  # time and speed are of the whole
+        _shown = self
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        global _shown
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+        if _shown is self:
+            _shown = None
+
+
+def _is_wanted() -> bool:
+    asked = os.environ.get("GRADTAPE_PROGRESS") if settings.progress is None else settings.progress
+    if asked is not None:
+        return asked in (True, "1")
+    return _is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _is_notebook() -> bool:
+    python = sys.modules.get("IPython")
+    return python is not None and hasattr(python.get_ipython(), "kernel")
+
+
+def _kind_of_bar() -> Any:
+    """The class of bars: with widgets where there are some; None without tqdm."""
+    if importlib.util.find_spec("tqdm") is None:
+        return None
+    if _is_notebook() and importlib.util.find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm import tqdm
+    # Its thread, which looks after bars that are not updated, would be in the way of a fork.
+    return type("Bar", (tqdm,), {"monitor_interval": 0})

@@ -1,0 +1,193 @@
+"""Pictures by Matplotlib (extra `demo`): health of gradients, profiles, patterns of Jacobians. One figure each.
+
+A picture is written to a file, or shown by a notebook. Nothing here touches `pyplot`: no window opens, and no
+setting of the program's own figures is used or changed.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape import _core
+
+if TYPE_CHECKING:
+    from gradtape._src.debug.health import Health
+    from gradtape._src.debug.programs import Profile
+
+_BLUE, _GREY, _RED, _ORANGE = "#3567b0", "#b8c4d6", "#b3261e", "#e6a23c"
+_MOST_STEPS = 15  # of a profile; the rest is one bar
+_MOST_CELLS = 400  # of a pattern, on each side: more would be smaller than a pixel
+
+
+class Plot:
+    """A picture: a notebook shows it, `figure` is Matplotlib's."""
+
+    def __init__(self, what: str, figure: Any) -> None:
+        self.what = what
+        self.figure = figure
+
+    def __repr__(self) -> str:
+        return f"<picture of {self.what}: plot.figure.savefig(file) writes it>"
+
+    def _repr_png_(self) -> bytes:
+        written = io.BytesIO()
+        self.figure.savefig(written, dpi=96, format="png")
+        return written.getvalue()
+
+
+def _figure(what: str, width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+    """A figure and its axes, side by side."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(f"{what}: Matplotlib is not installed. Hint: pip install matplotlib.") from None
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(1, columns, squeeze=False)[0]
+
+
+def _finished(what: str, figure: Any, file: str | Path | None) -> Plot | str:
+    if file is None:
+        return Plot(what, figure)
+    figure.savefig(file, dpi=120)
+    return str(file)
+
+
+def _bars(axes: Any, names: list[str], xlabel: str, title: str) -> None:
+    """What charts of horizontal bars have in common: the first on top, and the legend beside the title, where no bar is."""
+    axes.set_yticks(np.arange(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlabel(xlabel)
+    axes.set_title(title, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0)
+
+
+def _short(text: str, most: int = 56) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# ---- health ---------------------------------------------------------------------------------------------
+
+
+def plot_health(health: Health, file: str | Path | None) -> Plot | str:
+    """Norms of gradients and weights, and the share of dead and saturated units."""
+    tall = max(len(health.sources), len(health.units), 4)
+    figure, axes = _figure("health.plot", 7, 1.2 + 0.32 * tall, 2 if health.units else 1)
+    _plot_sources(axes[0], health)
+    if health.units:
+        _plot_units(axes[1], health)
+    return _finished("the health of gradients", figure, file)
+
+
+def _finite(x: float | None) -> float:
+    return x if x is not None and math.isfinite(x) else 0.0
+
+
+def _plot_sources(axes: Any, health: Health) -> None:
+    at = np.arange(len(health.sources))
+    weights = [_finite(s.weight) for s in health.sources]
+    grads = [_finite(s.gradient) for s in health.sources]
+    axes.barh(at - 0.2, weights, 0.36, color=_GREY, label="weights")
+    axes.barh(at + 0.2, grads, 0.36, color=_BLUE, label="gradient")
+    steps = [_finite(s.update) for s in health.sources]
+    if any(steps):
+        axes.plot(steps, at + 0.2, "D", color=_ORANGE, markeredgecolor="black", label="update")
+    if any(grads) or any(weights):
+        axes.set_xscale("log")
+    names = [f"{s.name}  ({s.trouble.split(':')[0]})" if s.trouble else s.name for s in health.sources]
+    _bars(axes, names, "norm", "Gradients and weights")
+    for label, s in zip(axes.get_yticklabels(), health.sources, strict=True):
+        label.set_color(_RED if s.trouble else "black")
+
+
+def _plot_units(axes: Any, health: Health) -> None:
+    at = np.arange(len(health.units))
+    dead = np.array([100 * u.dead / max(u.units, 1) for u in health.units])
+    axes.barh(at, dead, 0.6, color=_RED, label="dead")
+    saturated = [100 * u.saturated / max(u.units, 1) for u in health.units]
+    axes.barh(at, saturated, 0.6, left=dead, color=_ORANGE, label="saturated")
+    names = [f"{u.op} {list(u.shape)}" + (f" {u.line}" if u.line else "") for u in health.units]
+    axes.set_xlim(0, 100)
+    _bars(axes, names, "% of the units", "Activations")
+
+
+# ---- profile --------------------------------------------------------------------------------------------
+
+
+def plot_profile(profile: Profile, file: str | Path | None) -> Plot | str:
+    """The time of the longest steps, and of all others together."""
+    ranked = sorted(profile.steps, key=lambda s: -s.seconds)
+    times = [s.seconds * 1e6 for s in ranked[:_MOST_STEPS]]
+    names = []
+    for s in ranked[:_MOST_STEPS]:
+        where = "".join(f"\n{line}: {line.text}" for line in s.lines[:1])
+        names.append("\n".join(_short(part) for part in (s.what + where).split("\n")))
+    if len(ranked) > _MOST_STEPS:
+        times.append(sum(s.seconds for s in ranked[_MOST_STEPS:]) * 1e6)
+        names.append(f"all others ({len(ranked) - _MOST_STEPS})")
+    figure, (axes,) = _figure("profile.plot", 9, 1.2 + 0.42 * max(len(names), 3))
+    bars = axes.barh(np.arange(len(names)), times, 0.6, color=_BLUE)
+    whole = max(profile.seconds * 1e6, 1e-30)
+    axes.bar_label(bars, [f"{t / whole:.0%}" for t in times], padding=4)
+    axes.margins(x=0.1)
+    _bars(axes, names, "microseconds", f"{profile.name}: {whole:,.1f} us in {len(ranked)} steps")
+    axes.tick_params(axis="y", labelsize=8)
+    return _finished(f"the profile of {profile.name}", figure, file)
+
+
+# ---- patterns -------------------------------------------------------------------------------------------
+
+
+def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
+    """A picture of which elements of a matrix are not zero.
+
+    >>> import gradtape as tf
+    >>> j = tf.autodiff.sparse_jacobian(lambda x: x[1:] - x[:-1], tf.range(100.0))
+    >>> tf.debug.plot_sparsity(j)
+    <picture of a matrix of 99 x 100, 198 not zero (2 %): plot.figure.savefig(file) writes it>
+
+    Args:
+      matrix: a Jacobian as `tf.autodiff.sparse_jacobian` gives it, any matrix of SciPy's, or a tensor or array of two
+        dimensions. In large ones, a cell of the picture stands for several elements.
+      file: where to write it; without it, the picture is returned, and shown by a notebook.
+
+    Returns:
+      The picture, or the path of the file.
+
+    Raises:
+      ValueError: if it has not two dimensions.
+      ImportError: without Matplotlib.
+    """
+    if isinstance(matrix, (_core.Tensor, _core.Variable)) or not hasattr(matrix, "tocoo"):
+        dense = np.asarray(matrix)
+        shape, (rows, columns) = dense.shape, np.nonzero(dense) if dense.ndim == 2 else ((), ())
+    else:
+        found = matrix.tocoo()
+        shape, keep = found.shape, found.data != 0
+        rows, columns = found.row[keep], found.col[keep]
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"plot_sparsity: expected a matrix; got an array of shape {tuple(shape)}.")
+    height, width = shape
+    share = 100 * len(rows) / (height * width)
+    what = f"{height:,} x {width:,}, {len(rows):,} not zero ({share:.2g} %)"
+    cells = min(height, _MOST_CELLS), min(width, _MOST_CELLS)
+    density, _, _ = np.histogram2d(rows, columns, cells, ((0, height), (0, width)))
+    tall = min(max(4 * height / width, 1.5), 8)
+    figure, (axes,) = _figure("plot_sparsity", 4.6, tall + 0.8)
+    # Cells that stand for many elements: the more of them, the darker, but none so light that it is not seen.
+    shown = np.where(density > 0, 0.35 + 0.65 * density / max(density.max(), 1), 0)
+    edges = (-0.5, width - 0.5, height - 0.5, -0.5)
+    axes.imshow(shown, cmap="Blues", vmin=0, vmax=1, extent=edges, interpolation="nearest", aspect="auto")
+    axes.locator_params(integer=True)
+    axes.set_xlabel("element of x")
+    axes.set_ylabel("element of f(x)")
+    axes.set_title(what, loc="left", fontsize=10)
+    return _finished(f"a matrix of {what}", figure, file)
