@@ -10,6 +10,7 @@ from gradtape._src.debug.lines import lines
 from gradtape._src.debug.memory import Memory
 from gradtape._src.debug.numerics import NumericsError, check_numerics
 from gradtape._src.debug.programs import Profile
+from gradtape._src.public import absent as _absent
 
 __all__ = [
     "Explanation",
@@ -22,3 +23,5 @@ __all__ = [
     "explain",
     "lines",
 ]
+
+__getattr__, __dir__ = _absent.of("debug")

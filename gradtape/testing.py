@@ -19,6 +19,7 @@ from gradtape._src.contract import batching, behaviour, derivatives, facts, forw
 from gradtape._src.contract.compare import NUMERICAL, TOLERANCES
 from gradtape._src.contract.derivatives import central_differences
 from gradtape._src.ops.table import COMPLEX, FLOAT, Row
+from gradtape._src.public import absent as _absent
 
 _MOST_FAILURES = 8
 
@@ -127,3 +128,5 @@ __all__ = [
     "check_op",
     "checks_of",
 ]
+
+__getattr__, __dir__ = _absent.of("testing")

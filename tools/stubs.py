@@ -142,8 +142,14 @@ def _name(name: str, value: Any) -> list[str]:
     known = isinstance(value, type) or (
         isinstance(_python(value), types.FunctionType) and value.__annotations__
     )
-    if known and getattr(sys.modules[value.__module__], value.__name__, None) is value:
-        return _import(value.__module__, value.__name__, name)
+    if known:
+        held = vars(sys.modules[value.__module__])
+        # A function may have another name in its file: `range_`.
+        at = [
+            k for k in (value.__name__, *(k for k, v in held.items() if v is value)) if held.get(k) is value
+        ]
+        if at:
+            return _import(value.__module__, at[0], name)
     return [_definition(name, value)]
 
 

@@ -408,6 +408,9 @@ def composite(names: str, noted: bool = True) -> Callable:
     """
 
     def enter(function: Callable) -> Callable:
+        public = [name.rpartition(".")[2] for name in names.split()]
+        if isinstance(function, FunctionType) and function.__name__ not in public:  # `range_`: errors name it
+            function.__name__ = function.__qualname__ = public[0]
         composite = one_call(function) if noted and isinstance(function, FunctionType) else function
         for name in names.split():
             PUBLIC[name] = composite

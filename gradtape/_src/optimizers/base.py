@@ -410,7 +410,7 @@ class Optimizer:
         replica = replicas.current()
         if replica is None:
             return self._apply_pairs(grads_and_vars)
-        grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is TensorFlow's)
+        grads, variables = step.unzip(grads_and_vars)
         aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
         self._apply_in(replica, grads, variables, aggregate)
         return self._iterations
@@ -421,7 +421,7 @@ class Optimizer:
         # The usual case in one native call: the same variables as in the last step.
         last = self._programs.last
         if last is None or not last.step(pairs):
-            grads, variables = zip(*pairs)  # noqa: B905  (the error for no pairs is TensorFlow's)
+            grads, variables = step.unzip(pairs)
             self.apply(grads, variables)
         return self._iterations
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
+import types
+from collections.abc import Callable
 from typing import Any
 
 from gradtape._src.public import spaces
@@ -207,7 +210,7 @@ def lookup_in(space: str, name: str) -> Any:
     if name == "__all__" and (names := spaces.names(space)):
         return names
     if spaces.has(full):
-        return spaces.put(space, name, lookup_in)
+        return spaces.put(space, name, of)
     if full in _ELSEWHERE:
         value = _at(_ELSEWHERE[full])
         if not space and _ELSEWHERE[full].startswith("gradtape._src."):  # it stays the same
@@ -217,9 +220,59 @@ def lookup_in(space: str, name: str) -> Any:
         return _at(_UNDER_THE_ALIAS[full])
     if full in _WITH_KERAS2 and _at("gradtape_imports.tensorflow_finder:wants_keras2")():
         return _at(_WITH_KERAS2[full])
-    words = _WORDS.get(full) or _WORDS.get(space)
+    raise missing(space, name)
+
+
+def missing(space: str, name: str, words: str = "") -> AttributeError:
+    """The error for a name that is nowhere: what to do instead, or which names are like it."""
+    full = f"{space}.{name}" if space else name
+    words = words or _WORDS.get(full) or _WORDS.get(space) or ""
     where = f"gradtape.{space}" if space else "gradtape"
-    raise AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {words}" if words else ""))
+    text = f"module {where!r} has no attribute {name!r}"
+    if words or name.startswith("__"):
+        return AttributeError(f"{text}: {words}" if words else text)
+    return _at("gradtape._src.public.close:MissingName")(text, functools.partial(_near, space, name))
+
+
+def _near(space: str, name: str) -> list[str]:
+    here = names() if not space else names_in(space)
+    every = (*spaces.PUBLIC.names(), *_ELSEWHERE)
+    return _at("gradtape._src.public.close:near")(space, name, here, every)
+
+
+def of(space: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that is the namespace `space`."""
+    return functools.partial(lookup_in, space), functools.partial(names_in, space)
+
+
+# Modules inside of namespaces that are namespaces themselves; all others are where things are written.
+_INNER = frozenset(
+    (
+        "experimental", "cluster_resolver", "coordinator", "gfile", "numpy", "partitioners", "random", "schedules",
+        "special", "v1", "v2",
+    )
+)  # fmt: skip
+
+
+def names_in(space: str, module: Any = None) -> list[str]:
+    """What a namespace shows in `dir`: public names, not what its file imports."""
+    module = module or sys.modules.get(f"gradtape.{space}") or _at(_ELSEWHERE.get(space, f"gradtape.{space}"))
+    held = vars(module)
+    found = set(spaces.names(space)) | {
+        full.rpartition(".")[2] for full in _ELSEWHERE if full.rpartition(".")[0] == space
+    }
+    found |= {n for n in _INNER if isinstance(held.get(n), (types.ModuleType, types.SimpleNamespace))}
+    if "__all__" in held:
+        return sorted(found.union(held["__all__"]))
+    return sorted(found.union(n for n, v in held.items() if n[0] != "_" and _is_own(module.__name__, n, v)))
+
+
+def _is_own(module: str, name: str, value: Any) -> bool:
+    """Whether something was made in a module, or in a file of a package, and not imported there."""
+    if isinstance(value, types.ModuleType) or name == "annotations":
+        return False
+    home = getattr(value, "__module__", None) or module
+    return f"{home}.".startswith((f"{module}.", f"gradtape.{module.rpartition('.')[2]}."))
 
 
 def _at(place: str) -> Any:
