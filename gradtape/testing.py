@@ -66,6 +66,9 @@ _OF_TANGENTS = ("transpose", "forward")
 class ContractError(AssertionError):
     """An op breaks the contract; the message has one line for each failure."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+
 
 def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
     """Raises ContractError if an op breaks the contract of its kind.

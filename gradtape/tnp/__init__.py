@@ -32,4 +32,5 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return [n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _ModuleType)]
+    names = (n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _ModuleType))
+    return sorted({"random", *names} - {"annotations"})

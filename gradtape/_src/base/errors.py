@@ -183,7 +183,7 @@ class InvalidArgumentError(_CodedError):
 
     _code = INVALID_ARGUMENT
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, node_def: Any = None, op: Any = None, message: Any = None, *args: Any) -> Any:
         tracing = cls is InvalidArgumentError and _core.current_trace() is not None
         return super().__new__(TracedArgumentError if tracing else cls)
 
@@ -305,6 +305,9 @@ class DataLossError(_CodedError):
 
 class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value: `if t:`, `for x in t`."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
 
 
 class InaccessibleTensorError(ValueError, TypeError):

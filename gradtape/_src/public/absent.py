@@ -201,7 +201,10 @@ def lookup(name: str) -> Any:
 def names() -> list[str]:
     """The names of the package, what is imported late included."""
     late = (name for name in _ELSEWHERE if "." not in name)
-    return sorted({*vars(sys.modules["gradtape"]), *LAZY, *late, *spaces.names("")})
+    known = {*LAZY, *late, *spaces.names(""), *spaces.inner(""), "version"}
+    # Files that are no namespaces (gradtape.backend, gradtape.tnp) are there once they were imported.
+    here = (n for n, v in vars(sys.modules["gradtape"]).items() if not isinstance(v, types.ModuleType))
+    return sorted(known.union(here))
 
 
 def lookup_in(space: str, name: str) -> Any:
@@ -249,16 +252,16 @@ def of(space: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
 _INNER = frozenset(
     (
         "experimental", "cluster_resolver", "coordinator", "gfile", "numpy", "partitioners", "random", "schedules",
-        "special", "v1", "v2",
+        "special",
     )
 )  # fmt: skip
 
 
-def names_in(space: str, module: Any = None) -> list[str]:
+def names_in(space: str) -> list[str]:
     """What a namespace shows in `dir`: public names, not what its file imports."""
-    module = module or sys.modules.get(f"gradtape.{space}") or _at(_ELSEWHERE.get(space, f"gradtape.{space}"))
+    module = sys.modules.get(f"gradtape.{space}") or _at(_ELSEWHERE.get(space, f"gradtape.{space}"))
     held = vars(module)
-    found = set(spaces.names(space)) | {
+    found = {*spaces.names(space), *spaces.inner(space)} | {
         full.rpartition(".")[2] for full in _ELSEWHERE if full.rpartition(".")[0] == space
     }
     found |= {n for n in _INNER if isinstance(held.get(n), (types.ModuleType, types.SimpleNamespace))}
@@ -280,6 +283,11 @@ def _at(place: str) -> Any:
     module, _, attribute = place.partition(":")
     found = importlib.import_module(module)
     return getattr(found, attribute) if attribute else found
+
+
+def has_words(full: str) -> bool:
+    """Whether there are words about a name, in the place of it."""
+    return full in _WORDS
 
 
 def is_known(space: str, name: str) -> bool:

@@ -29,9 +29,13 @@ def has(full: str) -> bool:
 
 
 def names(space: str) -> list[str]:
-    """The names of the table in a namespace, and the namespaces in it."""
-    every = (*PUBLIC.names(), *_spaces())
-    return [name.rpartition(".")[2] for name in every if name.rpartition(".")[0] == space]
+    """The names of the table in a namespace."""
+    return [name.rpartition(".")[2] for name in PUBLIC.names() if name.rpartition(".")[0] == space]
+
+
+def inner(space: str) -> list[str]:
+    """The namespaces of the table in a namespace."""
+    return [name.rpartition(".")[2] for name in _spaces() if name.rpartition(".")[0] == space]
 
 
 def put(space: str, name: str, of: Callable[[str], tuple]) -> Any:
