@@ -90,7 +90,7 @@ def main(quick=False):
     for kind, style in styles.items():
         wanted_content = extractor(content)[1]
         wanted_grams = [gram(f) for f in extractor(tf.constant(style[None], tf.float32))]
-        image = tf.Variable(tf.clip_by_value(content + rng.normal(0, 0.2, content.shape), 0.0, 1.0))
+        image = tf.Variable(tf.clip_by_value(content + rng.normal(0, 0.2, tuple(content.shape)), 0.0, 1.0))
         optimizer = tf.keras.optimizers.Adam(0.02, beta_2=0.9)  # gradients shrink a hundredfold
 
         @tf.function

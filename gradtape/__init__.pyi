@@ -16,6 +16,7 @@ from gradtape import export as export
 from gradtape import image as image
 from gradtape import initializers as initializers
 from gradtape import io as io
+from gradtape import keras as keras
 from gradtape import linalg as linalg
 from gradtape import lite as lite
 from gradtape import lookup as lookup
@@ -108,7 +109,6 @@ from gradtape._src.functions.control_flow import scan as scan
 from gradtape._src.functions.control_flow import switch_case as switch_case
 from gradtape._src.functions.control_flow import vectorized_map as vectorized_map
 from gradtape._src.functions.control_flow import while_loop as while_loop
-from gradtape._src.functions.function import function as function
 from gradtape._src.graph.static import get_static_value as get_static_value
 from gradtape._src.ops.casting import broadcast_dynamic_shape as broadcast_dynamic_shape
 from gradtape._src.ops.casting import cast as cast
@@ -149,9 +149,6 @@ from gradtape._src.state.module import Module as Module
 from gradtape._src.state.variable import Variable as Variable
 from gradtape._src.state.variable import VariableAggregation as VariableAggregation
 from gradtape._src.state.variable import VariableSynchronization as VariableSynchronization
-from gradtape._src.tapes.custom_gradient import custom_gradient as custom_gradient
-from gradtape._src.tapes.custom_gradient import grad_pass_through as grad_pass_through
-from gradtape._src.tapes.custom_gradient import recompute_grad as recompute_grad
 from gradtape._src.tapes.primitive import primitive as primitive
 from gradtape._src.tapes.registry import RegisterGradient as RegisterGradient
 from gradtape._src.tapes.registry import no_gradient as no_gradient
@@ -173,9 +170,15 @@ from gradtape._typing import Shape as _Shape
 from gradtape._typing import Tensor as _Tensor
 from gradtape._typing import TensorLike as _TensorLike
 from gradtape._typing import TensorLikes as _TensorLikes
+from gradtape._typing.functions import custom_gradient as custom_gradient
+from gradtape._typing.functions import function as function
+from gradtape._typing.functions import grad_pass_through as grad_pass_through
+from gradtape._typing.functions import recompute_grad as recompute_grad
 from gradtape.data.iterator import OptionalSpec as OptionalSpec
 from gradtape.io.tensor_proto import make_ndarray as make_ndarray
 from gradtape.io.tensor_proto import make_tensor_proto as make_tensor_proto
+from gradtape.keras import losses as losses
+from gradtape.keras import metrics as metrics
 from gradtape.ragged.spec import RaggedTensorSpec as RaggedTensorSpec
 from gradtape.ragged.tensor import RaggedTensor as RaggedTensor
 from gradtape.sparse import SparseTensor as SparseTensor
@@ -189,11 +192,8 @@ register_tensor_conversion_function = _register
 
 __version__: str
 newaxis: None
-keras: _Any  # Keras has no types
 install_as_tensorflow = _install
 uninstall_as_tensorflow = _uninstall
-losses: _Any
-metrics: _Any
 print = _print_
 def abs(x: _TensorLike, name: _Name = ...) -> _Tensor: ...
 def acos(x: _TensorLike, name: _Name = ...) -> _Tensor: ...

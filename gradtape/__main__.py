@@ -1,4 +1,4 @@
-"""The command line: `python -m gradtape info`, `doctor PATH`, `help [TOPIC]`, `run SCRIPT` and `launch SCRIPT`."""
+"""The command line, `python -m gradtape`: info, doctor, help, run, launch, completion; `--help` has examples of each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import json
 import os
 import platform
 import sys
+from typing import Any
 
 import gradtape as tf
 from gradtape import _core
 from gradtape._src.base.blas import library_path
 from gradtape._src.debug.memory import size
+from gradtape._src.help.completion import SHELLS, script
 from gradtape_imports.run import run
 
 _COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
@@ -27,7 +29,7 @@ def blas() -> str:
     except (OSError, AttributeError):
         return path or "not found: pip install scipy-openblas32"
     config.restype = ctypes.c_char_p
-    return f"{config().decode().strip()}, one thread of its own\n{'':12}{path}"
+    return f"{config().decode().strip()}, one thread of its own\n{path}"
 
 
 def processor() -> str:
@@ -42,79 +44,151 @@ def processor() -> str:
     return found or platform.processor() or platform.machine()
 
 
-def info() -> str:
-    """Everything that a report of a bug or a figure should come with."""
-    versions = []
+def facts() -> dict[str, Any]:
+    """Everything that a report of a bug or a figure should come with, for programs."""
+    versions: dict[str, str | None] = {}
     for name in _COMPANIONS:
         try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            versions.append(f"no {name}")
-    counters = tf.config.memory_info()
+            versions[name] = None
+    return {
+        "gradtape": tf.version.GRADTAPE,
+        "tensorflow": tf.version.VERSION,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": versions,
+        "processor": processor(),
+        "processors": os.cpu_count(),
+        "kernels": _core.isa_name(),
+        "threads": _core.num_threads(),
+        "blas": blas(),
+        "compiling": _core.is_compiling(),
+        "memory": tf.config.memory_info(),
+        "settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith("GRADTAPE_")},
+    }
+
+
+def info() -> str:
+    """The same for people."""
+    known = facts()
+    counters = known["memory"]
     live, peak = size(counters["live_bytes"]), size(counters["peak"])
     cached = size(counters["cached_bytes"])
     rows = {
-        "gradtape": f"{tf.version.GRADTAPE}, as TensorFlow {tf.version.VERSION}",
-        "python": f"{platform.python_version()} on {platform.platform()}",
-        "packages": ", ".join(versions),
-        "processor": f"{processor()}, {os.cpu_count()} processors",
-        "kernels": f"{_core.isa_name()} (GRADTAPE_ISA asks for less)",
-        "threads": f"{_core.num_threads()} (GRADTAPE_NUM_THREADS)",
-        "blas": blas(),
-        "compiling": "on" if _core.is_compiling() else "off (GRADTAPE_COMPILE)",
+        "gradtape": f"{known['gradtape']}, as TensorFlow {known['tensorflow']}",
+        "python": f"{known['python']} on {known['platform']}",
+        "packages": ", ".join(f"{n} {v}" if v else f"no {n}" for n, v in known["packages"].items()),
+        "processor": f"{known['processor']}, {known['processors']} processors",
+        "kernels": f"{known['kernels']} (GRADTAPE_ISA asks for less)",
+        "threads": f"{known['threads']} (GRADTAPE_NUM_THREADS)",
+        "blas": known["blas"].replace("\n", f"\n{'':12}"),
+        "compiling": "on" if known["compiling"] else "off (GRADTAPE_COMPILE)",
         "memory": f"{live} live in {counters['live_tensors']} tensors, {cached} kept for reuse, peak {peak}",
-        "settings": " ".join(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("GRADTAPE_"))
-        or "none",
+        "settings": " ".join(f"{k}={v}" for k, v in known["settings"].items()) or "none",
     }
     return "\n".join(f"{name:<12}{text}" for name, text in rows.items())
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; 1 if the doctor has found something, 2 if what was named is not there, or a worker's status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m gradtape", description="TensorFlow's GradientTape as a library."
+_EXAMPLES = """\
+examples:
+  python -m gradtape info                        what is installed, what the machine offers: for reports of bugs
+  python -m gradtape doctor my_project/          what to know before a TensorFlow project runs on gradtape
+  python -m gradtape run train.py --epochs 3     a program that imports tensorflow, unchanged
+  python -m gradtape help none-gradients         why is my gradient None?
+  source <(python -m gradtape completion bash)   the Tab key knows all this
+
+`python -m gradtape COMMAND --help` says more about each."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = argparse.ArgumentParser(
+        prog="python -m gradtape",
+        description="TensorFlow's GradientTape as a library.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="version, processor, threads, BLAS, memory")
-    doctor = commands.add_parser(
-        "doctor",
-        help="what to know before a TensorFlow project runs on gradtape",
-        description="Reads .py and .ipynb files, runs nothing. A line with `# gradtape: ok` is left alone. "
+    whole.add_argument(
+        "--version", action="version", help="gradtape's version, and the TensorFlow that it follows",
+        version=f"gradtape {tf.version.GRADTAPE} (as TensorFlow {tf.version.VERSION})",
+    )  # fmt: skip
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND")
+
+    def command(name: str, text: str, more: str, *examples: str) -> argparse.ArgumentParser:
+        shown = "\n".join(f"  python -m gradtape {line}" for line in examples)
+        return commands.add_parser(
+            name, help=text, description=more, epilog=f"examples:\n{shown}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+
+    about = command(
+        "info", "version, processor, threads, BLAS, memory",
+        "What a report of a bug, or a figure, should come with.",
+        "info", "info --json | jq .threads",
+    )  # fmt: skip
+    about.add_argument("--json", action="store_true", help="for programs: the same as JSON")
+    doctor = command(
+        "doctor", "what to know before a TensorFlow project runs on gradtape",
+        "Reads .py and .ipynb files, runs nothing. A line with `# gradtape: ok` is left alone.\n"
         "The exit status is 1 if there is more to say than notes.",
-    )
+        "doctor train.py", "doctor my_project/ --quiet", "doctor my_project/ --json | jq '.findings | length'",
+    )  # fmt: skip
     doctor.add_argument("path", help="a file or a folder")
     doctor.add_argument("--quiet", action="store_true", help="no notes")
     doctor.add_argument(
         "--json", action="store_true", help="for programs: the findings and the counts as JSON"
     )
-    helping = commands.add_parser("help", help="pages about frequent questions; without a topic, their list")
+    helping = command(
+        "help", "pages about frequent questions; without a topic, their list",
+        "Each message of gradtape that has a page names it. None of it needs a network.",
+        "help", "help none-gradients", "help memory", "help l-bfgs        (words are looked for in the pages)",
+    )  # fmt: skip
     helping.add_argument("topic", nargs="*", help="a topic, or words to look for")
-    running = commands.add_parser(
-        "run",
-        help="a program that imports tensorflow, on gradtape",
-        description="Runs the program as Python would, with gradtape under the name of TensorFlow: nothing in it has to be "
-        "changed. Processes that it starts have gradtape, too.",
-    )
+    running = command(
+        "run", "a program that imports tensorflow, on gradtape",
+        "Runs the program as Python would, with gradtape under the name of TensorFlow: nothing in it\n"
+        "has to be changed. Processes that it starts have gradtape, too.",
+        "run train.py --epochs 3", "run -m package.train --epochs 3", "run -m pytest tests",
+    )  # fmt: skip
     running.add_argument(
         "program", nargs=argparse.REMAINDER, help="a script and its arguments, or -m and a module"
     )
-    launching = commands.add_parser(
-        "launch",
-        help="several workers of one program, on this machine",
-        description="Starts the program once for each worker, with a TF_CONFIG for MultiWorkerMirroredStrategy. "
+    launching = command(
+        "launch", "several workers of one program, on this machine",
+        "Starts the program once for each worker, with a TF_CONFIG for MultiWorkerMirroredStrategy.\n"
         "The exit status is that of the first worker that fails.",
-    )
+        "launch --workers 2 train.py --epochs 3", "launch --workers 4 -m package.train",
+    )  # fmt: skip
     launching.add_argument("--workers", type=int, default=2, help="how many processes (2)")
     launching.add_argument(
         "program", nargs=argparse.REMAINDER, help="a script and its arguments, or -m and a module"
     )
+    completing = commands.add_parser(
+        "completion", help="a script that completes these commands in a shell",
+        description="Prints a script for a shell; nothing is installed.",
+        epilog="examples:\n  source <(python -m gradtape completion bash)      in ~/.bashrc\n"
+        "  source <(python -m gradtape completion zsh)       in ~/.zshrc\n"
+        "  python -m gradtape completion fish | source       in ~/.config/fish/config.fish",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    completing.add_argument("shell", choices=SHELLS)
+    return whole
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command; 1 if the doctor has found something, 2 if what was named is not there, or a worker's status."""
+    whole = parser()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] in (["run"], ["launch"]) and "-m" in words:  # it belongs to the program
         words.insert(words.index("-m"), "--")
-    given = parser.parse_args(words)
+    given = whole.parse_args(words)
     program = [word for i, word in enumerate(getattr(given, "program", [])) if i or word != "--"]
+    if given.command is None:
+        whole.print_help(sys.stderr)
+        return 2
     if given.command == "info":
-        print(info())
+        print(json.dumps(facts(), indent=2) if given.json else info())
         return 0
     if given.command == "help":
         return _help(" ".join(given.topic))
@@ -122,6 +196,9 @@ def main(arguments: list[str] | None = None) -> int:
         return run(program)
     if given.command == "launch":
         return _launch(program, given.workers)
+    if given.command == "completion":
+        print(script(given.shell, whole), end="")
+        return 0
     return _doctor(given.path, given.quiet, given.json)
 
 
@@ -173,4 +250,10 @@ def _doctor(path: str, quiet: bool, as_json: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `info | head`: whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)

@@ -14,6 +14,7 @@ from gradtape._src.base.calls import one_call
 from gradtape._src.base.errors import InvalidArgumentError
 from gradtape._src.control.text_ops import run, scalar, tensor
 from gradtape._src.ops.static import array_of
+from gradtape._src.public import absent as _absent
 from gradtape.io.contents import text_of
 
 _SCALE, _PCM = 32768, 1
@@ -121,3 +122,6 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Any:
         return [tensor([b"RIFF" + struct.pack("<I", len(body)) + body], ())]
 
     return run("encode_wav", encode, [x, rate], [((), dtypes.string)])[0]
+
+
+__getattr__, __dir__ = _absent.of("audio")

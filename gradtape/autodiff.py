@@ -14,6 +14,7 @@ from typing import Any
 from gradtape._src.autodiff import recorded as _recorded  # noqa: F401  takes over accumulators
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.autodiff.functions import hessian, hvp, jacobian, jvp, laplacian, per_example_gradient, vjp
+from gradtape._src.public import absent as _absent
 from gradtape._src.tapes.tape import GradientTape
 
 __all__ = [
@@ -36,4 +37,8 @@ _LATER = {"sparse_jacobian": "gradtape._src.autodiff.sparse", "implicit": "gradt
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'gradtape.autodiff' has no attribute {name!r}")
+    return _absent.lookup_in("autodiff", name)
+
+
+def __dir__() -> list[str]:
+    return __all__

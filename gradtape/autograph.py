@@ -16,6 +16,7 @@ from gradtape._src.autograph.conversion import convert as _convert
 from gradtape._src.autograph.conversion import do_not_convert
 from gradtape._src.autograph.options import set_loop_options
 from gradtape._src.autograph.transform import rewritten as _rewritten
+from gradtape._src.public import absent as _absent
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
@@ -73,3 +74,5 @@ experimental = _types.ModuleType(
 vars(experimental).update(do_not_convert=do_not_convert, set_loop_options=set_loop_options, Feature=Feature)
 del Feature
 _sys.modules[experimental.__name__] = experimental
+
+__getattr__, __dir__ = _absent.of("autograph")

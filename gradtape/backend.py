@@ -56,6 +56,7 @@ these names. They change only with a line in the changelog; everything else belo
 - `summed_rows(g)`: `tf.IndexedSlices` in which every row occurs once.
 - `set_all(variables, values)`: assigns all values, or none.
 - `step_in_replica(replica, grads, clip, apply, aggregate)`: one step of all replicas, with the sums of their gradients.
+- `unzip(pairs)`: the gradients and the variables of `apply_gradients`, or an error that says what it takes.
 - `want_scale(name, value)`: a ValueError for a scale of the loss that gradients cannot be divided by.
 
 **Replicas and meshes**
@@ -135,7 +136,7 @@ _LATE = {
     "gradtape._src.base.reading": "json_of",
     "gradtape._src.engines.xla.mesh": "mesh=.",
     "gradtape._src.optimizers.programs": "Programs flattened held",
-    "gradtape._src.optimizers.step": "present set_all summed_rows want_scale",
+    "gradtape._src.optimizers.step": "present set_all summed_rows unzip want_scale",
     "gradtape._src.optimizers.summed": "step_in_replica=in_replica",
     "gradtape.distribute.inputs": "cut",
     "gradtape.distribute.replicas": "carriers",

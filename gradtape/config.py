@@ -19,6 +19,7 @@ from gradtape import _core
 from gradtape._src import engines as _engines
 from gradtape._src.base import settings as _settings
 from gradtape._src.engines import placement as _placement
+from gradtape._src.public import absent as _absent
 
 
 class _Config(_types.ModuleType):
@@ -428,3 +429,6 @@ class experimental:
     @staticmethod
     def disable_mlir_bridge() -> None:
         """Does nothing."""
+
+
+__getattr__, __dir__ = _absent.of("config")

@@ -11,6 +11,7 @@ from gradtape._src.debug.memory import Memory
 from gradtape._src.debug.numerics import NumericsError, check_numerics
 from gradtape._src.debug.plots import Plot, plot_sparsity
 from gradtape._src.debug.programs import Profile
+from gradtape._src.public import absent as _absent
 
 __all__ = [
     "Explanation",
@@ -25,3 +26,5 @@ __all__ = [
     "lines",
     "plot_sparsity",
 ]
+
+__getattr__, __dir__ = _absent.of("debug")

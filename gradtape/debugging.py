@@ -1,7 +1,6 @@
 """tf.debugging: assertions, and checks of numbers."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from gradtape._src.control.assertions import (
     Assert,
@@ -77,6 +76,4 @@ __all__ = [
     "set_log_device_placement",
 ]
 
-
-def __getattr__(name: str) -> _Any:
-    return _absent.lookup_in("debugging", name)
+__getattr__, __dir__ = _absent.of("debugging")

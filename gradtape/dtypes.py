@@ -2,7 +2,6 @@
 
 import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from gradtape._src.base.dtypes import (
     QUANTIZED as QUANTIZED_DTYPES,
@@ -79,6 +78,4 @@ __all__ = [
     "variant",
 ]
 
-
-def __getattr__(name: str) -> _Any:
-    return _absent.lookup_in("dtypes", name)
+__getattr__, __dir__ = _absent.of("dtypes")

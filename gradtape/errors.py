@@ -37,6 +37,7 @@ from gradtape._src.base.errors import (
     UnimplementedError,
     UnknownError,
 )
+from gradtape._src.public import absent as _absent
 
 __all__ = [
     "ABORTED",
@@ -75,3 +76,5 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
 ]
+
+__getattr__, __dir__ = _absent.of("errors")

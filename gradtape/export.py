@@ -11,6 +11,7 @@ from gradtape._src import engines
 from gradtape._src.base import errors, nest
 from gradtape._src.base.dtypes import as_dtype
 from gradtape._src.base.reading import reading
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors import conversion
 
 __all__ = ["load"]
@@ -96,3 +97,6 @@ def _array(x: Any) -> Any:
 
 def _tensor(x: Any) -> Any:
     return conversion.convert(x, as_dtype(x.dtype.name)._code) if hasattr(x, "dtype") else x
+
+
+__getattr__, __dir__ = _absent.of("export")

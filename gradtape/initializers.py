@@ -1,5 +1,6 @@
 """tf.initializers: first values of variables, without Keras."""
 
+from gradtape._src.public import absent as _absent
 from gradtape._src.state.initializers import (
     Constant,
     GlorotNormal,
@@ -83,3 +84,5 @@ __all__ = [
     "zeros",
     "zeros_initializer",
 ]
+
+__getattr__, __dir__ = _absent.of("initializers")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from gradtape._src.public import absent as _absent
+
 _WORDS = "TensorFlow Lite converts TensorFlow's graphs, which gradtape does not have. Hint: concrete.export, model.export."
 
 
@@ -51,3 +53,6 @@ class TFLiteConverter:
     def from_concrete_functions(cls, funcs: Any, trackable_obj: Any = None) -> Any:
         """Raises NotImplementedError."""
         return cls(funcs)
+
+
+__getattr__, __dir__ = _absent.of("lite")

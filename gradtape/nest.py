@@ -8,6 +8,7 @@ from gradtape._src.base.nest import (
     map_structure,
     pack_sequence_as,
 )
+from gradtape._src.public import absent as _absent
 
 __all__ = [
     "assert_same_structure",
@@ -17,3 +18,5 @@ __all__ = [
     "map_structure",
     "pack_sequence_as",
 ]
+
+__getattr__, __dir__ = _absent.of("nest")

@@ -10,6 +10,8 @@ import sys as _sys
 import types as _types
 from typing import Any, NamedTuple
 
+from gradtape._src.public import absent as _absent
+
 _log = logging.getLogger("gradtape")
 
 
@@ -70,3 +72,5 @@ vars(experimental).update(
     Profile=Profile, ProfilerOptions=ProfilerOptions, Trace=Trace, start=start, stop=stop
 )
 _sys.modules[experimental.__name__] = experimental
+
+__getattr__, __dir__ = _absent.of("profiler")

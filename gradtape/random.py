@@ -1,7 +1,6 @@
 """tf.random: seeds and generators; the samplers come from the op table."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from gradtape._src.ops.generator import (
     Generator,
@@ -24,6 +23,4 @@ __all__ = [
     "set_seed",
 ]
 
-
-def __getattr__(name: str) -> _Any:
-    return _absent.lookup_in("random", name)
+__getattr__, __dir__ = _absent.of("random")

@@ -546,5 +546,4 @@ def contains_saved_model(export_dir: Any) -> bool:
     ) or _export.has_functions(folder)
 
 
-def __getattr__(name: str) -> Any:
-    return _absent.lookup_in("saved_model", name)
+__getattr__, __dir__ = _absent.of("saved_model")

@@ -10,6 +10,7 @@ from gradtape._src.base import errors
 from gradtape._src.base.calls import one_call_each
 from gradtape._src.base.room import want_room
 from gradtape._src.ops.static import array_of
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape.sparse.ordering import check_inside
 from gradtape.sparse.tensor import SparseTensor
@@ -85,3 +86,5 @@ def size(a: Any, validate_indices: Any = True) -> Any:
 
 
 one_call_each(globals())
+
+__getattr__, __dir__ = _absent.of("sets")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape._src.public import absent as _absent
+
 CXX11_ABI_FLAG = 1
 CXX_VERSION = 202002
 MONOLITHIC_BUILD = 1
@@ -39,3 +41,6 @@ def get_compile_flags() -> list[str]:
 def get_link_flags() -> list[str]:
     """Raises NotImplementedError."""
     raise _none("get_link_flags")
+
+
+__getattr__, __dir__ = _absent.of("sysconfig")

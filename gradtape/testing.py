@@ -19,6 +19,7 @@ from gradtape._src.contract import batching, behaviour, derivatives, facts, forw
 from gradtape._src.contract.compare import NUMERICAL, TOLERANCES
 from gradtape._src.contract.derivatives import central_differences
 from gradtape._src.ops.table import COMPLEX, FLOAT, Row
+from gradtape._src.public import absent as _absent
 
 _MOST_FAILURES = 8
 
@@ -64,6 +65,9 @@ _OF_TANGENTS = ("transpose", "forward")
 
 class ContractError(AssertionError):
     """An op breaks the contract; the message has one line for each failure."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
 
 
 def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
@@ -127,3 +131,5 @@ __all__ = [
     "check_op",
     "checks_of",
 ]
+
+__getattr__, __dir__ = _absent.of("testing")

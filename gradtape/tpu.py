@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape._src.public import absent as _absent
+
 
 def _resolver() -> Any:
     from gradtape.distribute.cluster import TPUClusterResolver
@@ -23,3 +25,6 @@ class experimental:
     def shutdown_tpu_system(cluster_resolver: Any = None) -> Any:
         """Does nothing. Raises ValueError if there are none."""
         return cluster_resolver or _resolver()
+
+
+__getattr__, __dir__ = _absent.of("tpu")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys as _sys
 import types as _types
-from typing import Any
 
 import numpy as _np
 
@@ -40,6 +39,4 @@ vars(experimental).update(
 )
 _sys.modules[experimental.__name__] = experimental
 
-
-def __getattr__(name: str) -> Any:
-    return _absent.lookup_in("types", name)
+__getattr__, __dir__ = _absent.of("types")

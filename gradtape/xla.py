@@ -10,6 +10,7 @@ from typing import Any
 
 from gradtape._src.base import nest as _nest
 from gradtape._src.functions.function import function as _function
+from gradtape._src.public import absent as _absent
 
 
 def compile(computation: Callable, inputs: Any = None) -> Any:  # noqa: A001
@@ -39,3 +40,5 @@ def jit_scope(compile_ops: Any = True, separate_compiled_gradients: bool = False
 experimental = _types.ModuleType("gradtape.xla.experimental", "TensorFlow's namespace `tf.xla.experimental`.")
 vars(experimental).update(compile=compile, jit_scope=jit_scope)
 _sys.modules[experimental.__name__] = experimental
+
+__getattr__, __dir__ = _absent.of("xla")

@@ -70,6 +70,10 @@ class _Afterwards(importlib.abc.Loader):
         self._real.exec_module(module)
         self._look(module)
 
+    def get_source(self, name: str) -> Any:
+        """The source: jedi, which completes names in editors, asks the class for it."""
+        return self._real.get_source(name)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 

@@ -250,7 +250,8 @@ def test_in_the_third_step_of_a_loop():
         y = v * v
         z = tf.reduce_sum(tf.round(y))
     said = tape.explain(z, v)
-    assert said.cause == "unknown" and "up to mul (float32[2])" in said.text
+    assert said.cause == "no gradient" and "up to mul (float32[2])" in said.text
+    assert said.line.text == "z = tf.reduce_sum(tf.round(y))" and "debug.lines()" in said.fix
     assert "The target is not on the tape" in said.text
 
 
@@ -361,7 +362,41 @@ def test_without_lines_it_says_how_to_get_them():
     with tf.GradientTape() as tape:
         y = tf.constant(float(v * v))
     said = tape.explain(y, v)
+    assert said.cause == "left for NumPy" and "float()" in said.text and "tf.debug.lines()" in said.fix
+    with tf.GradientTape() as tape:
+        y = tf.constant(((v * v).__float__)())  # nothing that the source would show
+    said = tape.explain(y, v)
     assert said.cause == "unknown" and "tf.debug.lines()" in said.fix and said.line is None
+
+
+class Rounding(tf.Module):
+    def loss(self, x):
+        return self.inner(x) + 1.0
+
+    @tf.function
+    def inner(self, x):
+        return tf.cast(tf.cast(x, dtype="int32"), tf.float32)  # here
+
+
+def test_without_lines_functions_that_the_context_calls_are_read():
+    v, module = tf.Variable(2.5), Rounding()
+    with tf.GradientTape() as tape:
+        z = module.loss(v)
+    said = tape.explain(z, v)
+    assert said.cause == "no gradient" and "int32" in said.text and said.line.text.endswith("# here")
+
+
+def test_without_lines_a_tape_is_known_from_others():
+    def step(v):
+        with tf.GradientTape():
+            z = v * v
+        data = tf.constant(2.0)
+        with tf.GradientTape() as tape:
+            y = z * data
+        return tape.explain(y, v)
+
+    said = step(tf.Variable(1.0))
+    assert said.cause == "another tape" and said.line.text == "z = v * v" and "data" not in said.text
 
 
 def test_a_tape_that_is_used_up():

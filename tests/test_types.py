@@ -1,10 +1,12 @@
 """Types: the stubs are what gradtape is, every public name is seen by a type checker, and programs check."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,114 @@ tf.reduce_sum([1.0], axes=0)
 x: int = tf.constant(1.0) + 1.0
 tape: tf.GradientTape = tf.Variable(1.0)
 """
+
+
+def test_the_stub_of_keras_has_its_names():
+    keras = pytest.importorskip("keras._tf_keras.keras", reason="asks Keras")
+    written = set(re.findall(r"import (\w+) as \1\n", (ROOT / "gradtape" / "keras.pyi").read_text()))
+    assert {n for n in vars(keras) if n[0] != "_"} - {"src"} <= written
+
+
+# Mistakes in programs whose functions have no types: a name, a keyword, a number of arguments.
+TYPOS = """import gradtape as tf
+
+tf.keras.layers.Dens(3)
+tf.optimizers.Adam(learning_rat=0.1)
+tf.reduce_sum([1.0], axes=0)
+tf.random.normal([2], std=1.0)
+tf.Variable(1.0, trainabl=True)
+tf.Variable(1.0).asign(3.0)
+tf.GradientTape(persistant=True)
+tf.GradientTape().gradeint(1, 2)
+tf.data.Dataset.range(3).bacth(2)
+tf.linalg.invv(3)
+tf.function(lambda x: x)(1.0, 2.0)
+tf.custom_gradient(lambda x: (x, lambda g: g))(1.0, 2)
+
+
+@tf.function
+def f(x: tf.Tensor, n: int) -> tf.Tensor:
+    return x * n
+
+
+class Layer(tf.Module):
+    @tf.function(jit_compile=True)
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        return f(x, 2)
+
+
+f(tf.constant(1.0), m=3)  # 28
+f(tf.constant(1.0), 3).foo
+Layer().call(tf.constant(1.0), 2)
+Layer().call(tf.constant(1.0)).bar
+"""
+_TYPOS_AT = {*range(3, 15), *range(28, 32)}
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_examples_check_and_typos_are_found(checker, tmp_path):
+    pytest.importorskip(checker, reason=f"asks {checker}")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(TYPOS)
+    if checker == "mypy":
+        done = mypy(
+            "mypy", "--config-file", ROOT / "pyproject.toml", "--follow-imports=silent", "--check-untyped-defs",
+            "--allow-untyped-defs", "--allow-incomplete-defs", "--disable-error-code=var-annotated",
+            "--disable-error-code=misc", ROOT / "examples", wrong,
+        )  # fmt: skip
+    else:
+        config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pyright"]
+        config |= {
+            "include": [str(ROOT / n) for n in config["include"]] + [str(wrong)],
+            "extraPaths": [str(ROOT)],
+        }
+        for place in ("venv", "venvPath"):
+            del config[place]
+        (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+        done = mypy("pyright", "--pythonpath", sys.executable, "-p", tmp_path)
+        if "errors" not in done.stdout:
+            pytest.skip(f"pyright needs Node: {done.stderr[-200:]}")
+    found = [line for line in done.stdout.splitlines() if re.search(r"\berror\b", line) and ".py:" in line]
+    assert [line for line in found if "wrong.py" not in line] == []
+    lines = {int(re.search(r"wrong\.py:(\d+)", line)[1]) for line in found}
+    skipped = {3} if checker == "mypy" else set()  # Keras, which mypy is told to leave alone
+    assert lines == _TYPOS_AT - skipped, done.stdout
+
+
+COMPLETIONS = {
+    "import gradtape as tf\ntf.keras.layers.Den": "Dense",
+    "import gradtape as tf\ntf.keras.Sequ": "Sequential",
+    "import gradtape as tf\ntf.reduce_su": "reduce_sum",
+    "import gradtape as tf\ntf.nn.softm": "softmax",
+    "import gradtape as tf\ntf.linalg.ein": "einsum",
+    "import gradtape as tf\ntf.Variable(1.0).assign_a": "assign_add",
+    "import gradtape as tf\ntf.data.Dataset.range(3).bat": "batch",
+    "import gradtape as tf\nwith tf.GradientTape() as tape:\n    tape.grad": "gradient",
+    "import gradtape as tf\ntf.reduce_sum([1.0]).nu": "numpy",
+    "import gradtape as tf\n@tf.function\ndef f(x): return x\nf.get_conc": "get_concrete_function",
+}
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """jedi, as an editor asks it."""
+    jedi = pytest.importorskip("jedi", reason="asks jedi")
+    # An editable install has a finder that jedi cannot read from; a wheel has not.
+    finders = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]
+    monkeypatch.setattr(sys, "meta_path", finders)
+    project, environment = jedi.Project(ROOT), jedi.InterpreterEnvironment()
+    return lambda code: jedi.Script(code, project=project, environment=environment)
+
+
+@pytest.mark.parametrize("code", COMPLETIONS)
+def test_completion(code, script):
+    assert COMPLETIONS[code] in [c.name for c in script(code).complete()]
+
+
+@pytest.mark.parametrize("call", ["tf.reduce_sum(", "tf.nn.conv2d(", "tf.Variable(", "tf.optimizers.Adam("])
+def test_hover_shows_arguments(call, script):
+    (signature,) = script(f"import gradtape as tf\n{call}").get_signatures()
+    assert len(signature.params) > 2
 
 
 def test_programs_and_names(tmp_path):

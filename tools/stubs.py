@@ -32,6 +32,9 @@ _KINDS = {
     "Reshape": "Shape", "Int": "Int", "Ints": "Ints", "Float": "Float", "Bool": "Bool", "Dtype": "DTypeLike",
 }  # fmt: skip
 
+# Decorators whose types are written by hand: gradtape/_typing/functions.pyi.
+_KEEPS_TYPES = ("function", "custom_gradient", "recompute_grad", "grad_pass_through")
+
 # Functions that return one tensor, though not in a way that `_gives_tensor` can see.
 _ONE_TENSOR = frozenset(
     """accumulate_n atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d avg_pool2d avg_pool3d batch_to_space beta
@@ -93,8 +96,8 @@ def _root(spaces: dict[str, dict[str, Any]]) -> str:
                     lines += _import(node.module or "", a.name, name)
     for name in (n for n in spaces if n and "." not in n):
         lines.append(f"from gradtape import {name} as {name}")
-    lines += [f"from gradtape import {name} as {name}" for name in sorted(absent.LAZY - {"keras"})]
-    lines += ["", "__version__: str", "newaxis: None", "keras: _Any  # Keras has no types", *_elsewhere("")]
+    lines += [f"from gradtape import {name} as {name}" for name in sorted(absent.LAZY)]
+    lines += ["", "__version__: str", "newaxis: None", *_elsewhere("")]
     return _file(lines + _names(spaces[""]))
 
 
@@ -106,8 +109,8 @@ def _elsewhere(space: str) -> list[str]:
         module, _, attribute = place.partition(":")
         if where != space:
             continue
-        if module.startswith("gradtape.keras"):
-            lines.append(f"{last}: _Any")
+        if last in _KEEPS_TYPES and not where:
+            lines += _import("gradtape._typing.functions", last, last)
         elif attribute:
             lines += _import(module, attribute, last)
         else:
@@ -142,8 +145,14 @@ def _name(name: str, value: Any) -> list[str]:
     known = isinstance(value, type) or (
         isinstance(_python(value), types.FunctionType) and value.__annotations__
     )
-    if known and getattr(sys.modules[value.__module__], value.__name__, None) is value:
-        return _import(value.__module__, value.__name__, name)
+    if known:
+        held = vars(sys.modules[value.__module__])
+        # A function may have another name in its file: `range_`.
+        at = [
+            k for k in (value.__name__, *(k for k, v in held.items() if v is value)) if held.get(k) is value
+        ]
+        if at:
+            return _import(value.__module__, at[0], name)
     return [_definition(name, value)]
 
 

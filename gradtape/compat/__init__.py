@@ -73,3 +73,7 @@ def __getattr__(name: str) -> _Any:
     if name in ("v1", "v2"):
         return _importlib.import_module(f"{__name__}.{name}")
     return _absent.lookup_in("compat", name)
+
+
+def __dir__() -> list[str]:
+    return sorted({n for n in globals() if n[0] != "_" and n != "annotations"} | {"v1", "v2"})

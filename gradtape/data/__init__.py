@@ -6,6 +6,7 @@ Where things are: `dataset` has the methods, `base` what is under them; `sources
 memory, `functions` runs what users pass in, `in_graph` is for loops inside `tf.function`.
 """
 
+from gradtape._src.public import absent as _absent
 from gradtape.data import experimental as experimental
 from gradtape.data.base import AUTOTUNE as AUTOTUNE
 from gradtape.data.base import INFINITE_CARDINALITY as INFINITE_CARDINALITY
@@ -20,3 +21,5 @@ from gradtape.data.readers import FixedLengthRecordDataset as FixedLengthRecordD
 from gradtape.data.readers import TextLineDataset as TextLineDataset
 from gradtape.data.readers import TFRecordDataset as TFRecordDataset
 from gradtape.data.structure import DatasetSpec as DatasetSpec
+
+__getattr__, __dir__ = _absent.of("data")

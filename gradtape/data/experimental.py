@@ -8,6 +8,7 @@ from typing import Any
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.contexts import aside
+from gradtape._src.public import absent as _absent
 from gradtape.data.base import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Run, invalid, number
 from gradtape.data.csv_files import CsvDataset, make_csv_dataset
 from gradtape.data.dataset import Dataset, Unary
@@ -321,7 +322,8 @@ _ABSENT = {
 
 
 def __getattr__(name: str) -> Any:
-    words = _ABSENT.get(name)
-    raise AttributeError(
-        f"module 'gradtape.data.experimental' has no attribute {name!r}" + (f": {words}" if words else "")
-    )
+    raise _absent.missing("data.experimental", name, _ABSENT.get(name, ""))
+
+
+def __dir__() -> list[str]:
+    return __all__

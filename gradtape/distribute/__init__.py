@@ -82,6 +82,4 @@ experimental = _namespace(
     ),
 )
 
-
-def __getattr__(name: str) -> _Any:
-    return _absent.lookup_in("distribute", name)
+__getattr__, __dir__ = _absent.of("distribute")

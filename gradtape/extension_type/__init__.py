@@ -19,6 +19,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import nest
 from gradtape._src.base.type_spec import TypeSpec
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors.composite import CompositeTensor
 from gradtape.extension_type import dispatch as dispatch
 from gradtape.extension_type import fields
@@ -260,3 +261,6 @@ def _add_spec(cls: Any) -> None:
     spec.__qualname__ = name
     cls.Spec = spec
     _add_constructor(spec)
+
+
+__getattr__, __dir__ = _absent.of("experimental.extension_type")

@@ -8,6 +8,7 @@ product with two band matrices), `projection` (reading between pixels), `crops`,
 from __future__ import annotations
 
 from gradtape._src.base.calls import one_call_each
+from gradtape._src.public import absent as _absent
 from gradtape.image import projection as projection  # for `tf.raw_ops`
 from gradtape.image.adjust import (
     adjust_brightness,
@@ -105,3 +106,5 @@ __all__ = [
 ]  # fmt: skip
 
 one_call_each(globals())
+
+__getattr__, __dir__ = _absent.of("image")

@@ -84,6 +84,10 @@ def resize(
     return out if x.ndim == 4 else ops.squeeze(out, [0])
 
 
+def _size_words(size: Any) -> str:
+    return f", as in tf.image.resize(images, [height, width]). Received: size={size!r}."
+
+
 def _size_of(size: Any) -> tuple[int, int]:
     try:
         values = np.asarray(
@@ -92,11 +96,15 @@ def _size_of(size: Any) -> tuple[int, int]:
     except Untraceable:
         raise
     except (TypeError, ValueError):
-        raise ValueError("'size' must be a 1-D int32 Tensor") from None
+        raise ValueError(f"'size' must be a 1-D int32 Tensor{_size_words(size)}") from None
     if values.dtype.kind not in "iu":
-        raise ValueError("'size' must be a 1-D int32 Tensor")
+        raise ValueError(
+            f"'size' must be a 1-D int32 Tensor{_size_words(size)} Whole numbers: int(n), or n // 2 for n / 2."
+        )
     if values.shape != (2,):
-        raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
+        raise ValueError(
+            f"'size' must be a 1-D Tensor of 2 elements: new_height, new_width{_size_words(size)}"
+        )
     return int(values[0]), int(values[1])
 
 

@@ -7,6 +7,7 @@ out of records).
 
 from __future__ import annotations
 
+from gradtape._src.public import absent as _absent
 from gradtape.io import gfile as gfile
 from gradtape.io.csv_lines import decode_csv
 from gradtape.io.encoding import encode_jpeg, encode_png
@@ -61,3 +62,5 @@ __all__ = [
     "parse_single_sequence_example", "parse_tensor", "read_file", "serialize_many_sparse", "serialize_sparse",
     "serialize_tensor", "tf_record_iterator", "write_file", "write_graph",
 ]  # fmt: skip
+
+__getattr__, __dir__ = _absent.of("io")

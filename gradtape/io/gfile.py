@@ -16,6 +16,7 @@ from gradtape._src.base.errors import (
     PermissionDeniedError,
 )
 from gradtape._src.base.reading import system_errors
+from gradtape._src.public import absent as _absent
 from gradtape.io.contents import path_of
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")
@@ -256,3 +257,5 @@ def get_registered_schemes() -> list[str]:
 
 
 Open = GFile
+
+__getattr__, __dir__ = _absent.of("io.gfile")

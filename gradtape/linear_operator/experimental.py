@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gradtape._src import ops
 from gradtape._src.functions.control_flow import while_loop
+from gradtape._src.public import absent as _absent
 
 
 class CGState(NamedTuple):
@@ -78,3 +79,6 @@ def conjugate_gradient(
     p = better(r)
     state = CGState(ops.constant(0), x, r, p, inner(r, p))
     return while_loop(go_on, step, [state])[0]
+
+
+__getattr__, __dir__ = _absent.of("linalg.experimental")

@@ -26,6 +26,7 @@ from gradtape._src.optimizers.rules import (
 )
 from gradtape._src.optimizers.scipy_minimize import scipy_minimize
 from gradtape._src.optimizers.serialization import deserialize, get, serialize
+from gradtape._src.public import absent as _absent
 from gradtape.optimizers import schedules as schedules
 
 __all__ = [
@@ -36,3 +37,5 @@ __all__ = [
 
 # Keras 2 had its older classes there; the spellings are the same.
 legacy = experimental = sys.modules[__name__]
+
+__getattr__, __dir__ = _absent.of("optimizers")

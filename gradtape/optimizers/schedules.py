@@ -11,6 +11,7 @@ from gradtape._src.optimizers.schedules import (
     deserialize,
     serialize,
 )
+from gradtape._src.public import absent as _absent
 
 __all__ = [
     "CosineDecay",
@@ -23,3 +24,5 @@ __all__ = [
     "deserialize",
     "serialize",
 ]
+
+__getattr__, __dir__ = _absent.of("optimizers.schedules")

@@ -4,6 +4,7 @@ A ragged tensor is flat values and row splits (`tensor`, `partitions`). What is 
 (`rows`), the values move in one gather: tapes follow it, and there are no rules of their own for anything here.
 """
 
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors import dispatch as _dispatch
 from gradtape.ragged import dispatching as _dispatching
 from gradtape.ragged import methods as _methods
@@ -22,3 +23,5 @@ from gradtape.ragged.value import RaggedTensorValue as RaggedTensorValue
 for _cls, _handler in _dispatching.CLASSES.items():
     _dispatch.register(_cls, _handler)
 del _methods
+
+__getattr__, __dir__ = _absent.of("ragged")

@@ -1,6 +1,7 @@
 """`tf.signal`: Fourier and cosine transforms, windows, frames, short-time spectra, mel scales."""
 
 from gradtape._src.base.calls import one_call_each
+from gradtape._src.public import absent as _absent
 from gradtape.signal.cosine import dct as dct
 from gradtape.signal.cosine import idct as idct
 from gradtape.signal.fourier import fft as fft
@@ -37,3 +38,5 @@ from gradtape.signal.windows import kaiser_window as kaiser_window
 from gradtape.signal.windows import vorbis_window as vorbis_window
 
 one_call_each(globals())
+
+__getattr__, __dir__ = _absent.of("signal")

@@ -11,6 +11,7 @@ and a function that is traced calls these functions when its sizes are known.
 from __future__ import annotations
 
 from gradtape._src.base.calls import one_call_each
+from gradtape._src.public import absent as _absent
 from gradtape.sparse import dispatch as _dispatch
 from gradtape.sparse.arithmetic import add, map_values, maximum, minimum, softmax
 from gradtape.sparse.arranging import (
@@ -43,3 +44,5 @@ from gradtape.sparse.reducing import (
 from gradtape.sparse.tensor import SparseTensor
 
 one_call_each(globals())
+
+__getattr__, __dir__ = _absent.of("sparse")

@@ -6,6 +6,7 @@ In reading order: `op` (how a function of bytes becomes an op), `basic`, `number
 
 from __future__ import annotations
 
+from gradtape._src.public import absent as _absent
 from gradtape.strings.basic import (
     format,
     join,
@@ -37,3 +38,5 @@ __all__ = [
     "to_number", "unicode_decode", "unicode_decode_with_offsets", "unicode_encode", "unicode_script", "unicode_split",
     "unicode_split_with_offsets", "unicode_transcode", "unsorted_segment_join", "upper",
 ]  # fmt: skip
+
+__getattr__, __dir__ = _absent.of("strings")

@@ -21,6 +21,7 @@ import numpy as _np
 from gradtape import _core
 from gradtape._src.base import scopes
 from gradtape._src.graph.effects import deferred as _deferred
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors import conversion, hooks
 from gradtape.summary import encode as _encode
 from gradtape.summary import writer as _writer
@@ -276,3 +277,5 @@ vars(experimental).update(
     write_raw_pb=_write_raw_pb,
 )
 _sys.modules[experimental.__name__] = experimental
+
+__getattr__, __dir__ = _absent.of("summary")

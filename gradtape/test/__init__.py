@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import _core
+from gradtape._src.public import absent as _absent
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors import conversion, hooks
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -245,4 +246,8 @@ def __getattr__(name: str) -> Any:
         from gradtape.test.case import TestCase
 
         return TestCase
-    raise AttributeError(f"module 'gradtape.test' has no attribute {name!r}")
+    return _absent.lookup_in("test", name)
+
+
+def __dir__() -> list[str]:
+    return ["TestCase", *_absent.names_in("test")]

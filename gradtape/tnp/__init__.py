@@ -7,8 +7,10 @@ Axes, shapes and defaults are NumPy's. Most functions are one line over ops.
 
 from __future__ import annotations
 
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
+from gradtape._src.public import absent as _absent
 from gradtape.tnp import algebra as _algebra
 from gradtape.tnp import arrays as _arrays
 from gradtape.tnp import elementwise as _elementwise
@@ -26,6 +28,9 @@ for _part in (_arrays, _elementwise, _shapes, _algebra, _more):
 
 
 def __getattr__(name: str) -> _Any:
-    raise AttributeError(
-        f"module 'gradtape.experimental.numpy' has no attribute {name!r}: it is not part of gradtape."
-    )
+    raise _absent.missing("experimental.numpy", name, "it is not part of gradtape.")
+
+
+def __dir__() -> list[str]:
+    names = (n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _ModuleType))
+    return sorted({"random", *names} - {"annotations"})

@@ -37,6 +37,4 @@ experimental = _types.ModuleType(
 experimental.PythonState = _PythonState  # type: ignore[attr-defined]
 _sys.modules[experimental.__name__] = experimental
 
-
-def __getattr__(name: str) -> _Any:
-    return _absent.lookup_in("train", name)
+__getattr__, __dir__ = _absent.of("train")

@@ -38,6 +38,7 @@ from gradtape.backend import (
     set_all,
     step_in_replica,
     summed_rows,
+    unzip,
 )
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor
 from keras_gradtape.src.ops.numpy import multiply
@@ -67,7 +68,7 @@ def apply_gradients(
     replica = current_replica()
     if replica is None:
         return _apply_pairs(self, grads_and_vars)
-    grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is Keras')
+    grads, variables = unzip(grads_and_vars)
     _in_replica(
         self, replica, grads, variables, experimental_aggregate_gradients and not skip_gradients_aggregation
     )
@@ -80,7 +81,7 @@ def _apply_pairs(self: Any, grads_and_vars: Any) -> Any:
     # The usual case in one native call: the same variables as in the last step.
     programs = self.__dict__.get("_programs")
     if programs is None or programs.last is None or not programs.last.step(pairs):
-        grads, variables = zip(*pairs)  # noqa: B905  (the error for no pairs is Keras')
+        grads, variables = unzip(pairs)
         take(self, grads, variables)
     return self._iterations
 

@@ -18,6 +18,7 @@ from typing import Any
 from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, log
+from gradtape._src.base.source import trail
 from gradtape._src.graph.ir import is_symbolic
 
 _MARK = "__ag_converted__"
@@ -223,13 +224,5 @@ def annotate(error: BaseException) -> None:
     """Adds the lines of the user's code that an error passed through while tracing."""
     if any(n.startswith("in user code:") for n in getattr(error, "__notes__", ())):
         return
-    lines = []
-    made = {code for code in _codes.values() if code is not None}
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if (code in made or "ag__" in code.co_freevars) and not code.co_name.startswith("ag__"):
-            lines.append(f'    File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}  *')
-        trace = trace.tb_next
-    if lines:
+    if lines := trail(error, lambda code: code.co_name.startswith("ag__")):
         error.add_note("in user code:\n\n" + "\n".join(lines))

@@ -8,6 +8,7 @@ a message that has a page of its own (`gradtape/_src/help`).
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from gradtape import _core
@@ -40,6 +41,15 @@ def more(topic: str) -> str:
     return f"\n  More: python -m gradtape help {topic}"
 
 
+def in_users_words(text: str) -> str:
+    """A message of the core with the name that the user called, where that is not the name of the row: `reduce_sum: ...`."""
+    head = text.partition(":")[0].partition("(")[0]
+    if not head.isidentifier():
+        return text
+    called = importlib.import_module("gradtape._src.public.called")  # what only messages need
+    return called.renamed(head, text)
+
+
 class OpError(Exception):
     """An op could not do what it was asked; the base of all classes here.
 
@@ -70,7 +80,7 @@ class OpError(Exception):
         *args: Any,
     ) -> None:
         if message is None and op is None and isinstance(node_def, str):
-            node_def, message = None, node_def
+            node_def, message = None, in_users_words(node_def)
         self._message = "" if message is None else message
         self._node_def = node_def
         self._op = op
@@ -138,6 +148,20 @@ class _CodedError(OpError):
         super().__init__(node_def, op, message, None, *args)
 
 
+class CoreTypeError(TypeError):
+    """What the core raises for a TypeError: one in the user's words."""
+
+    def __new__(cls, text: str) -> Any:  # type: ignore[misc]
+        return TypeError(in_users_words(text))
+
+
+class CoreValueError(ValueError):
+    """The same for a ValueError."""
+
+    def __new__(cls, text: str) -> Any:  # type: ignore[misc]
+        return ValueError(in_users_words(text))
+
+
 class CancelledError(_CodedError):
     """The operation was stopped from outside."""
 
@@ -159,7 +183,7 @@ class InvalidArgumentError(_CodedError):
 
     _code = INVALID_ARGUMENT
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, node_def: Any = None, op: Any = None, message: Any = None, *args: Any) -> Any:
         tracing = cls is InvalidArgumentError and _core.current_trace() is not None
         return super().__new__(TracedArgumentError if tracing else cls)
 
@@ -281,6 +305,9 @@ class DataLossError(_CodedError):
 
 class OperatorNotAllowedInGraphError(TypeError):
     """A symbolic tensor was used where Python needs a value: `if t:`, `for x in t`."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
 
 
 class InaccessibleTensorError(ValueError, TypeError):

@@ -114,7 +114,11 @@ class TensorShape:
 
     def __iter__(self) -> Iterator[Any]:  # int, or None where it is not known
         if self._dims is None:
-            raise ValueError("iter: Cannot iterate over a shape with unknown rank.")
+            raise ValueError(
+                "Cannot iterate over a shape with unknown rank: how many dimensions the tensor has is not known while the "
+                "function is traced. Hint: tf.shape(x) gives them when it runs; a rank in the signature, as in "
+                "tf.TensorSpec([None, None]), or x.set_shape(...) says it now."
+            )
         return iter(self._dims)
 
     def __getitem__(self, key: Any) -> Any:

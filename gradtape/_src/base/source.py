@@ -1,7 +1,8 @@
-"""Places in the user's program: the line that an op was called at."""
+"""Places in the user's program: the line that an op was called at, and the call in it."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from typing import Any, NamedTuple
@@ -87,3 +88,78 @@ def line_of(error: BaseException) -> Line | None:
             found = Line(code.co_filename, step.tb_lineno)
         step = step.tb_next
     return found
+
+
+# ---- for messages: the part of a line that was running ----------------------------------------------
+
+
+def users_level() -> int:
+    """The `stacklevel` with which whoever calls this warns about the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and is_library(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
+
+
+def _columns(code: Any, instruction: int) -> tuple[int, str, int, int]:
+    """The line of an instruction, what is written there, and which part of it the instruction is: none, if that is
+    not known, and up to the end of the line, if it goes on in the next one."""
+    import linecache
+
+    line, end, first, last = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None))
+    text = linecache.getline(code.co_filename, line).rstrip() if line else ""
+    if first is None or last is None or not text:
+        return line or 0, text, 0, 0
+    coded = text.encode()  # columns are counted in bytes
+    stop = len(coded) if end != line else last
+    return line, text, len(coded[:first].decode()), len(coded[:stop].decode())
+
+
+def called() -> str:
+    """What the user's program is calling, as it is written there (`tf.math.reduce_sum`); empty, if that is not known."""
+    import ast
+    import linecache
+
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or frame.f_lasti < 0:
+        return ""
+    line, end, first, last = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    if None in (line, end, first, last):
+        return ""
+    lines = [text.encode() for text in linecache.getlines(frame.f_code.co_filename)[line - 1 : end]]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][:last]  # columns are counted in bytes
+    lines[0] = lines[0][first:]
+    try:
+        found = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    except SyntaxError:
+        return ""
+    return ast.unparse(found.func) if isinstance(found, ast.Call) else ""
+
+
+def trail(error: BaseException, is_part: Any = None) -> list[str]:
+    """The lines of the user's program that `error` passed through, with what is written there, and the call marked.
+
+    `is_part` says whether a function is a part of the one before it, as the body of a loop that AutoGraph has made.
+    """
+    found: list[tuple[str, list[str]]] = []
+    step = error.__traceback__
+    while step is not None:
+        code, step_now, step = step.tb_frame.f_code, step, step.tb_next
+        if is_library(code.co_filename):
+            continue
+        name = code.co_name
+        if is_part is not None and is_part(code) and found:
+            name = found.pop()[0]
+        line, text, first, last = _columns(code, step_now.tb_lasti)
+        shown = [f'    File "{code.co_filename}", line {line or step_now.tb_lineno}, in {name}']
+        if text:
+            shown.append(f"        {text.strip()}")
+            indent = len(text) - len(text.lstrip())
+            if first < last and (first, last) != (indent, len(text)):
+                shown.append(" " * (8 + first - indent) + "^" * (last - first))
+        found.append((name, shown))
+    return [line for _, lines in found for line in lines]

@@ -364,7 +364,10 @@ def choose(name: str | None, values: Sequence[Any], labels: Sequence[str]) -> An
         return first
     for value, label in zip(values, labels, strict=True):
         if value is UNDEFINED:
-            raise ValueError(f"'{name}' must also be initialized in the {label}" + more("traced-values"))
+            raise ValueError(
+                f"'{name}' must also be initialized in the {label}. Hint: give it a value before, or in both branches: the "
+                "graph has both of them." + more("traced-values")
+            )
     for value, label in zip(values, labels, strict=True):
         if value is None and name is not None:
             raise ValueError(f"'{name}' is None at the end of the {label}.")

@@ -1,7 +1,8 @@
 """Why is it None? The way from a source to a target, or the place where it broke.
 
-What the tape itself knows is always said. The op and the line at fault are known from a record of
-everything that ran, which `debug.lines()` switches on: such ops are not on the tape.
+What the tape itself knows is always said, and what the source of its context says (`written.py`). The op and the line
+at fault are known for sure from a record of everything that ran, which `debug.lines()` switches on: such ops are not on
+the tape.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradtape import _core
+from gradtape._src.debug import written
 from gradtape._src.debug.explanation import (
     SWITCH,
     Explanation,
@@ -53,7 +55,7 @@ def explain(tape: Any, target: Any, source: Any) -> Explanation:
         return Explanation("connected", f"The target depends on {name}: there is a gradient.", "")
     unwatched = _unwatched(tape, source, name)
     if now is None:
-        return unwatched or _from_tape(tape, target, source, name)
+        return unwatched or written.explanation(tape, _from_tape(tape, target, source, name))
     return Search(tape, target, source, name, now).explanation(unwatched)
 
 
@@ -91,16 +93,16 @@ def _after_use(tape: Any, source: Any, name: str) -> Explanation:
     variable = isinstance(source, _core.Variable)
     if variable and not any(v is source for v in tape._variables()):
         text = f"The tape did not see {name}: no op inside its context read it."
-        return _unwatched(tape, source, name) or Explanation(
-            "never read", text, "use it inside of the context."
-        )
+        said = Explanation("never read", text, "use it inside of the context.")
+        return _unwatched(tape, source, name) or written.explanation(tape, said)
     if not variable and not _core.record_number(source):
         return _never_watched(name)
-    return Explanation(
+    said = Explanation(
         "used up",
         "The tape was used by gradient and has let go of its records.",
         "explain first, or make the tape persistent, or run under `with tf.debug.lines():`, where tapes keep them.",
     )
+    return written.explanation(tape, said)
 
 
 def _from_tape(tape: Any, target: Any, source: Any, name: str) -> Explanation:

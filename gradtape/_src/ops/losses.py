@@ -117,6 +117,12 @@ def _broadcast_labels(x, z):
         raise errors.InvalidArgumentError(
             "softmax_cross_entropy_with_logits: logits and labels must be broadcastable: "
             f"logits_size={x.shape.as_list()} labels_size={z.shape.as_list()}"
+            + (
+                ". Hint: labels are a probability for each class; for the numbers of classes take "
+                "tf.nn.sparse_softmax_cross_entropy_with_logits, or tf.one_hot(labels, classes)."
+                if z.ndim < x.ndim
+                else ""
+            )
         ) from None
     return broadcast_to(x, shape), broadcast_to(z, shape)
 

@@ -186,7 +186,13 @@ def _signature(op: Any) -> inspect.Signature:
     )  # fmt: skip
 
 
+def _shown(op: Any) -> str:
+    """What `help` and an interpreter show of an op."""
+    return f"<gradtape op {op.__name__}{_signature(op)}>"
+
+
 _core.Op.__signature__ = property(_signature)  # type: ignore[method-assign, assignment]
+setattr(_core.Op, "__repr__", _shown)  # noqa: B010  it is a native type
 
 
 def _check(row: Row) -> None:
@@ -215,7 +221,8 @@ def _enter(row: Row, native: str, flags: set[str], fallback: Callable | None, py
     row.op = _core.Op(row.name, native, params, row.dtypes, row.rules, flags, python, fallback, row)
     TABLE[row.name] = row
     row.op.__doc__ = row.doc
-    row.op.__name__ = row.op.__qualname__ = row.name
+    public = [name.rpartition(".")[2] for name in row.names]
+    row.op.__name__ = row.op.__qualname__ = row.name if row.name in public or not public else public[0]
     for name in row.names:
         PUBLIC[name] = row.op
     return row.op
@@ -408,6 +415,9 @@ def composite(names: str, noted: bool = True) -> Callable:
     """
 
     def enter(function: Callable) -> Callable:
+        public = [name.rpartition(".")[2] for name in names.split()]
+        if isinstance(function, FunctionType) and function.__name__ not in public:  # `range_`: errors name it
+            function.__name__ = function.__qualname__ = public[0]
         composite = one_call(function) if noted and isinstance(function, FunctionType) else function
         for name in names.split():
             PUBLIC[name] = composite

@@ -5,9 +5,10 @@ What a step computes is in `step`, the rules of the single optimizers are in `ru
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -23,6 +24,45 @@ from gradtape._src.state import initializers
 from gradtape._src.state.variable import Variable
 from gradtape._src.tapes.tape import GradientTape
 from gradtape._src.tensors.indexed_slices import IndexedSlices
+
+if TYPE_CHECKING:
+
+    class CommonButDecay(TypedDict, total=False):
+        """What all optimizers take, and weight decay, which AdamW has an argument of its own for."""
+
+        clipnorm: float | None
+        clipvalue: float | None
+        global_clipnorm: float | None
+        use_ema: bool
+        ema_momentum: float
+        ema_overwrite_frequency: int | None
+        loss_scale_factor: float | None
+        gradient_accumulation_steps: int | None
+        name: str | None
+        lr: Any
+        decay: float | None
+
+    class Common(CommonButDecay, total=False):
+        """What all optimizers take."""
+
+        weight_decay: float | None
+
+
+class _Signature:
+    """What `inspect.signature` says of an optimizer: its own arguments, then those that all have."""
+
+    def __get__(self, instance: Any, cls: type) -> inspect.Signature:
+        own = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+        common = inspect.signature(Optimizer.__init__).parameters.values()
+        if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD and cls is not Optimizer:
+            taken = {"self", *(p.name for p in own)}
+            more = [
+                p.replace(kind=p.KEYWORD_ONLY)
+                for p in common
+                if p.name not in taken and p.kind is not p.VAR_KEYWORD
+            ]
+            own[-1:] = more
+        return inspect.Signature(own)
 
 
 class Optimizer:
@@ -59,6 +99,8 @@ class Optimizer:
     >>> v.numpy()
     array([0.5, 2.5], dtype=float32)
     """
+
+    __signature__ = _Signature()
 
     def __init__(
         self,
@@ -410,7 +452,7 @@ class Optimizer:
         replica = replicas.current()
         if replica is None:
             return self._apply_pairs(grads_and_vars)
-        grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is TensorFlow's)
+        grads, variables = step.unzip(grads_and_vars)
         aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
         self._apply_in(replica, grads, variables, aggregate)
         return self._iterations
@@ -421,7 +463,7 @@ class Optimizer:
         # The usual case in one native call: the same variables as in the last step.
         last = self._programs.last
         if last is None or not last.step(pairs):
-            grads, variables = zip(*pairs)  # noqa: B905  (the error for no pairs is TensorFlow's)
+            grads, variables = step.unzip(pairs)
             self.apply(grads, variables)
         return self._iterations
 

@@ -118,7 +118,7 @@ class LossScaleOptimizer:
         Returns:
           The variable that counts the steps of the inner optimizer.
         """
-        grads, variables = zip(*grads_and_vars)  # noqa: B905  (the error for no pairs is TensorFlow's)
+        grads, variables = step.unzip(grads_and_vars)
         self.apply(grads, variables)
         return self.inner_optimizer._iterations
 

@@ -11,7 +11,7 @@ All constructors take, by name, the arguments of `Optimizer` too.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from gradtape._src.ops import (
     cast,
@@ -29,6 +29,9 @@ from gradtape._src.ops import (
 )
 from gradtape._src.optimizers.base import Optimizer
 
+if TYPE_CHECKING:
+    from gradtape._src.optimizers.base import Common, CommonButDecay
+
 
 class SGD(Optimizer):
     """Gradient descent, with momentum (Polyak 1964) or Nesterov's momentum (Sutskever et al. 2013).
@@ -42,7 +45,11 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **common: Any
+        self,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(learning_rate, **common)
         if not isinstance(momentum, (int, float)) or not 0 <= momentum <= 1:
@@ -72,7 +79,7 @@ class Adam(Optimizer):
 
     def __init__(
         self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-        amsgrad: bool = False, **common: Any,
+        amsgrad: bool = False, **common: Unpack[Common],
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1
@@ -99,7 +106,7 @@ class AdamW(Adam):
     def __init__(
         self, learning_rate: Any = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
         beta_2: float = 0.999,
-        epsilon: float = 1e-7, amsgrad: bool = False, **common: Any,
+        epsilon: float = 1e-7, amsgrad: bool = False, **common: Unpack[CommonButDecay],
     ) -> None:  # fmt: skip
         if weight_decay is None:
             raise ValueError("Argument `weight_decay` must be a float. Received: weight_decay=None")
@@ -111,7 +118,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self, learning_rate: Any = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-7,
-        centered: bool = False, **common: Any,
+        centered: bool = False, **common: Unpack[Common],
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
         self.rho = rho
@@ -143,7 +150,7 @@ class Adagrad(Optimizer):
         learning_rate: Any = 0.001,
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
-        **common: Any,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.initial_accumulator_value = initial_accumulator_value
@@ -165,7 +172,7 @@ class Adadelta(Optimizer):
     """Adadelta (Zeiler 2012)."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Any
+        self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **common: Unpack[Common]
     ) -> None:
         super().__init__(learning_rate, **common)
         self.rho = rho
@@ -192,7 +199,7 @@ class Adamax(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
-        **common: Any,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1
@@ -217,7 +224,7 @@ class Nadam(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
-        **common: Any,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1
@@ -255,7 +262,7 @@ class Ftrl(Optimizer):
         self, learning_rate: Any = 0.001, learning_rate_power: float = -0.5,
         initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
-        l2_shrinkage_regularization_strength: float = 0.0, beta: float = 0.0, **common: Any,
+        l2_shrinkage_regularization_strength: float = 0.0, beta: float = 0.0, **common: Unpack[Common],
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
         self.initial_accumulator_value = initial_accumulator_value
@@ -295,7 +302,7 @@ class Lion(Optimizer):
     """Lion: the sign of an interpolated momentum (Chen et al. 2023)."""
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Any
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **common: Unpack[Common]
     ) -> None:
         super().__init__(learning_rate, **common)
         if not 0 < beta_1 <= 1:
@@ -325,7 +332,7 @@ class Lamb(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
-        **common: Any,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(learning_rate, **common)
         self.beta_1 = beta_1
@@ -355,7 +362,7 @@ class Adafactor(Optimizer):
     def __init__(
         self, learning_rate: Any = 0.001, beta_2_decay: float = -0.8, epsilon_1: float = 1e-30,
         epsilon_2: float = 1e-3,
-        clip_threshold: float = 1.0, relative_step: bool = True, **common: Any,
+        clip_threshold: float = 1.0, relative_step: bool = True, **common: Unpack[Common],
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
         self.beta_2_decay = beta_2_decay

@@ -84,6 +84,35 @@ def present(
     return [g for g, _ in connected], [v for _, v in connected]
 
 
+_PAIRS = "apply_gradients takes (gradient, variable) pairs: apply_gradients(zip(gradients, variables))"
+
+
+def unzip(grads_and_vars: Iterable[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The gradients and the variables of `apply_gradients`.
+
+    Raises:
+      ValueError: if there is no pair; it begins as TensorFlow's.
+      TypeError: if something else than pairs is given, or the variables stand first.
+    """
+    pairs = list(grads_and_vars)
+    if not pairs:
+        raise ValueError(
+            "not enough values to unpack (expected 2, got 0): apply_gradients was given an empty list of pairs. "
+            "Hint: a zip or a generator is used up once it was gone through; pairs = list(zip(gradients, variables)) is not."
+        )
+    for pair in pairs:
+        if pair is None or hasattr(pair, "dtype"):
+            raise TypeError(
+                f"{_PAIRS}; got a {type(pair).__name__} in the place of a pair. Hint: two lists are for "
+                "optimizer.apply(gradients, variables)."
+            )
+    grads, variables = zip(*pairs)  # noqa: B905
+    turned = [hasattr(g, "assign") and v is not None and not hasattr(v, "assign") for g, v in pairs]
+    if all(turned):
+        raise TypeError(f"{_PAIRS}; got variables in the place of gradients: the other way round.")
+    return grads, variables
+
+
 def set_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
     """Gives variables their values: all of them, or none.
 
@@ -109,8 +138,8 @@ def require_variables(things: Iterable[Any]) -> None:
     for v in things:
         if not isinstance(v, _core.Variable):
             raise TypeError(
-                f"optimizer: can only change variables; expected a tf.Variable; got {v!r}."
-                + errors.more("assigning")
+                f"optimizer: can only change variables; expected a tf.Variable; got {v!r}. Hint: `v = v - step` makes a "
+                "tensor of a variable, v.assign_sub(step) changes it." + errors.more("assigning")
             )
         if getattr(v, "is_stand_in", False):
             raise errors.NeedsVariable  # slots belong to one variable

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
+import types
+from collections.abc import Callable
 from typing import Any
 
 from gradtape._src.public import spaces
@@ -198,7 +201,10 @@ def lookup(name: str) -> Any:
 def names() -> list[str]:
     """The names of the package, what is imported late included."""
     late = (name for name in _ELSEWHERE if "." not in name)
-    return sorted({*vars(sys.modules["gradtape"]), *LAZY, *late, *spaces.names("")})
+    known = {*LAZY, *late, *spaces.names(""), *spaces.inner(""), "version"}
+    # Files that are no namespaces (gradtape.backend, gradtape.tnp) are there once they were imported.
+    here = (n for n, v in vars(sys.modules["gradtape"]).items() if not isinstance(v, types.ModuleType))
+    return sorted(known.union(here))
 
 
 def lookup_in(space: str, name: str) -> Any:
@@ -207,7 +213,7 @@ def lookup_in(space: str, name: str) -> Any:
     if name == "__all__" and (names := spaces.names(space)):
         return names
     if spaces.has(full):
-        return spaces.put(space, name, lookup_in)
+        return spaces.put(space, name, of)
     if full in _ELSEWHERE:
         value = _at(_ELSEWHERE[full])
         if not space and _ELSEWHERE[full].startswith("gradtape._src."):  # it stays the same
@@ -217,9 +223,59 @@ def lookup_in(space: str, name: str) -> Any:
         return _at(_UNDER_THE_ALIAS[full])
     if full in _WITH_KERAS2 and _at("gradtape_imports.tensorflow_finder:wants_keras2")():
         return _at(_WITH_KERAS2[full])
-    words = _WORDS.get(full) or _WORDS.get(space)
+    raise missing(space, name)
+
+
+def missing(space: str, name: str, words: str = "") -> AttributeError:
+    """The error for a name that is nowhere: what to do instead, or which names are like it."""
+    full = f"{space}.{name}" if space else name
+    words = words or _WORDS.get(full) or _WORDS.get(space) or ""
     where = f"gradtape.{space}" if space else "gradtape"
-    raise AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {words}" if words else ""))
+    text = f"module {where!r} has no attribute {name!r}"
+    if words or name.startswith("__"):
+        return AttributeError(f"{text}: {words}" if words else text)
+    return _at("gradtape._src.public.close:MissingName")(text, functools.partial(_near, space, name))
+
+
+def _near(space: str, name: str) -> list[str]:
+    here = names() if not space else names_in(space)
+    every = (*spaces.PUBLIC.names(), *_ELSEWHERE)
+    return _at("gradtape._src.public.close:near")(space, name, here, every)
+
+
+def of(space: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that is the namespace `space`."""
+    return functools.partial(lookup_in, space), functools.partial(names_in, space)
+
+
+# Modules inside of namespaces that are namespaces themselves; all others are where things are written.
+_INNER = frozenset(
+    (
+        "experimental", "cluster_resolver", "coordinator", "gfile", "numpy", "partitioners", "random", "schedules",
+        "special",
+    )
+)  # fmt: skip
+
+
+def names_in(space: str) -> list[str]:
+    """What a namespace shows in `dir`: public names, not what its file imports."""
+    module = sys.modules.get(f"gradtape.{space}") or _at(_ELSEWHERE.get(space, f"gradtape.{space}"))
+    held = vars(module)
+    found = {*spaces.names(space), *spaces.inner(space)} | {
+        full.rpartition(".")[2] for full in _ELSEWHERE if full.rpartition(".")[0] == space
+    }
+    found |= {n for n in _INNER if isinstance(held.get(n), (types.ModuleType, types.SimpleNamespace))}
+    if "__all__" in held:
+        return sorted(found.union(held["__all__"]))
+    return sorted(found.union(n for n, v in held.items() if n[0] != "_" and _is_own(module.__name__, n, v)))
+
+
+def _is_own(module: str, name: str, value: Any) -> bool:
+    """Whether something was made in a module, or in a file of a package, and not imported there."""
+    if isinstance(value, types.ModuleType) or name == "annotations":
+        return False
+    home = getattr(value, "__module__", None) or module
+    return f"{home}.".startswith((f"{module}.", f"gradtape.{module.rpartition('.')[2]}."))
 
 
 def _at(place: str) -> Any:
@@ -227,6 +283,11 @@ def _at(place: str) -> Any:
     module, _, attribute = place.partition(":")
     found = importlib.import_module(module)
     return getattr(found, attribute) if attribute else found
+
+
+def has_words(full: str) -> bool:
+    """Whether there are words about a name, in the place of it."""
+    return full in _WORDS
 
 
 def is_known(space: str, name: str) -> bool:

@@ -33,19 +33,23 @@ def names(space: str) -> list[str]:
     return [name.rpartition(".")[2] for name in PUBLIC.names() if name.rpartition(".")[0] == space]
 
 
-def put(space: str, name: str, lookup_in: Callable[[str, str], Any]) -> Any:
+def inner(space: str) -> list[str]:
+    """The namespaces of the table in a namespace."""
+    return [name.rpartition(".")[2] for name in _spaces() if name.rpartition(".")[0] == space]
+
+
+def put(space: str, name: str, of: Callable[[str], tuple]) -> Any:
     """Enters what the table has of that name into a namespace, and returns it."""
     full = f"{space}.{name}" if space else name
-    value = PUBLIC[full] if full in PUBLIC else _made(full, lookup_in)
+    value = PUBLIC[full] if full in PUBLIC else _made(full, of)
     setattr(sys.modules[f"gradtape.{space}" if space else "gradtape"], name, value)
     return value
 
 
-def _made(full: str, lookup_in: Callable[[str, str], Any]) -> types.ModuleType:
+def _made(full: str, of: Callable[[str], tuple]) -> types.ModuleType:
     """A namespace that is no file. What is not there yet is looked for."""
     module = types.ModuleType(f"gradtape.{full}", f"TensorFlow's namespace `tf.{full}`.")
     module.__path__ = []  # `import gradtape.experimental.numpy`: see `modules`
-    vars(module)["__getattr__"] = functools.partial(lookup_in, full)
-    vars(module)["__dir__"] = lambda: sorted({*vars(module), *names(full)})
+    vars(module)["__getattr__"], vars(module)["__dir__"] = of(full)
     sys.modules[module.__name__] = module
     return module

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +59,21 @@ class _VariableType(abc.ABCMeta):
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is not Variable:
-            return type.__call__(cls, *args, **kwargs)
-        if scopes.creators.now():
-            kwargs = dict(_DEFAULTS, **dict(zip(_DEFAULTS, args, strict=False)), **kwargs)
-            return scopes.create_variable(ResourceVariable, **kwargs)
-        return type.__call__(ResourceVariable, *args, **kwargs)
+    if not TYPE_CHECKING:  # to type checkers, arguments are those of `__init__`
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            if cls is not Variable:
+                return type.__call__(cls, *args, **kwargs)
+            if scopes.creators.now():
+                kwargs = dict(_DEFAULTS, **dict(zip(_DEFAULTS, args, strict=False)), **kwargs)
+                return scopes.create_variable(ResourceVariable, **kwargs)
+            return type.__call__(ResourceVariable, *args, **kwargs)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What `inspect.signature` says of a class of variables: the arguments of `__init__`."""
+        of = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return of.replace(parameters=list(of.parameters.values())[1:])
 
 
 def _of_subclass(self: Any) -> Any:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from gradtape._src.debug.memory import Memory
 
 _USED = (
-    "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+    "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians). Hint: "
+    "tape.gradient(y, [a, b]) gives several at once; tf.GradientTape(persistent=True) can be asked again."
     + more("several-gradients")
 )
 _INSIDE = (
@@ -353,6 +354,10 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
             if role == "target"
             else "tf.Variable(value), or tf.constant(value) and tape.watch"
         )
+        if hasattr(value, "trainable_variables"):
+            hint = "tape.gradient(loss, model.trainable_variables), for its variables"
+            if role == "target":
+                hint = "the loss of what it gives: loss = loss_fn(y, model(x))"
         raise AttributeError(
             f"gradient: a {role} is not a tensor; expected a Tensor or Variable; got {type(value).__name__!r}. Hint: {hint}."
             + more("none-gradients")

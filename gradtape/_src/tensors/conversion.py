@@ -229,7 +229,8 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
         array = np.asarray(_frozen(value) if isinstance(value, list) else value)
     except ValueError as e:
         raise ValueError(
-            f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length"
+            f"convert_to_tensor: {_short(value)} is not rectangular; every row must have the same length. "
+            "Hint: tf.ragged.constant(rows) takes rows of any length."
         ) from e
     if array.dtype.kind in "OUSVMm" and not dtypes.is_of_ml_dtypes(array.dtype):
         raise _unsupported(value, array)

@@ -443,4 +443,5 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MOVED, *dir(_tf)})
+    names = {n for n in globals() if n != "annotations"} | {*_MOVED, *dir(_tf)}
+    return sorted(n for n in names if not _absent.has_words(f"compat.v1.{n}"))

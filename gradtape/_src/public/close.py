@@ -1,0 +1,88 @@
+"""What was meant by a name that is not there: names of the namespace that are spelled like it, and where else it is.
+
+It is worked out when the message is shown: packages ask with `hasattr` for names that they can do without.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+
+# What NumPy, PyTorch and JAX call it, where spelling does not lead there. `reduce_` before a name is tried for all.
+_ELSEWHERES = {
+    "arange": "range", "array": "constant", "asarray": "convert_to_tensor", "tensor": "constant", "from_numpy": "constant",
+    "astype": "cast", "cat": "concat", "concatenate": "concat", "hstack": "concat", "vstack": "concat", "view": "reshape",
+    "permute": "transpose", "std": "math.reduce_std", "var": "math.reduce_variance", "dot": "tensordot", "mm": "matmul",
+    "bmm": "matmul", "inner": "tensordot", "outer": "einsum", "inverse": "linalg.inv", "solve": "linalg.solve",
+    "randn": "random.normal", "rand": "random.uniform", "randint": "random.uniform", "choice": "random.categorical",
+    "manual_seed": "random.set_seed", "seed": "random.set_seed", "no_grad": "stop_gradient", "detach": "stop_gradient",
+    "grad": "GradientTape", "value_and_grad": "GradientTape", "backward": "GradientTape", "power": "pow",
+    "mod": "math.mod", "clip": "clip_by_value", "clamp": "clip_by_value", "flip": "reverse", "take": "gather",
+    "index_select": "gather", "masked_select": "boolean_mask", "repeat_interleave": "repeat", "iota": "range",
+    "jit": "function", "vmap": "vectorized_map", "relu": "nn.relu",
+    "float": "float32", "long": "int64", "int": "int32", "str": "string", "nonzero": "where", "unbind": "unstack",
+    "cross_entropy": "nn.sparse_softmax_cross_entropy_with_logits", "mse_loss": "reduce_mean",
+    "checkpoint": "recompute_grad",
+}  # fmt: skip
+
+
+class MissingName(AttributeError):
+    """An AttributeError whose text is made when it is shown."""
+
+    def __init__(self, text: str, near: Callable[[], list[str]] | None = None) -> None:
+        super().__init__(text)
+        self._near = near
+
+    def __str__(self) -> str:
+        text = self.args[0]
+        if self._near is not None:
+            found, self._near = self._near(), None
+            if found:
+                text += f". Did you mean {' or '.join(f'tf.{name}' for name in found)}?"
+                self.args = (text,)
+        return text
+
+    def __reduce__(self) -> tuple:
+        return AttributeError, (str(self),)
+
+
+# It is what users know: the class is of no use to them.
+MissingName.__module__, MissingName.__qualname__, MissingName.__name__ = "builtins", *["AttributeError"] * 2
+
+
+def near(space: str, name: str, here: Iterable[str], everywhere: Iterable[str]) -> list[str]:
+    """The names that may be meant, written in full, the best first; three at most.
+
+    >>> near("nn", "soft_max", ["softmax", "softplus", "relu"], [])
+    ['nn.softmax']
+    >>> near("", "sum", ["reduce_sum", "stack"], ["reduce_sum", "math.reduce_sum"])
+    ['reduce_sum']
+    >>> near("", "softmax", ["stack"], ["nn.softmax", "math.tanh"])
+    ['nn.softmax']
+    """
+    inside = {_plain(n): n for n in sorted(here, reverse=True) if n[0] != "_"}
+    within = f"{space}." if space else ""
+    wanted, full = _plain(name), list(everywhere)
+    if wanted in inside:
+        return [within + inside[wanted]]
+    if f"reduce{wanted}" in inside:
+        return [within + inside[f"reduce{wanted}"]]
+    if name in _ELSEWHERES:
+        return [_ELSEWHERES[name]]
+    same = [n for n in full if n.rpartition(".")[2] == name and "compat" not in n and "raw_ops" not in n]
+    if same:
+        return sorted(same, key=len)[:3]
+    close = difflib.get_close_matches(wanted, inside, 3, 0.75)
+    close += [n for n in inside if len(n) > 2 and wanted.startswith(n) and n not in close][: 3 - len(close)]
+    return [within + inside[n] for n in close]
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def argument(name: str, known: list[str]) -> str:
+    """Words about a keyword that a function does not have."""
+    shorter = [k for k in known if k != "name" and (k.startswith(name[:3]) and abs(len(k) - len(name)) < 3)]
+    found = difflib.get_close_matches(name, known, 1, 0.7) or shorter[:1]
+    return f" Did you mean {found[0]!r}?" if found else ""
