@@ -18,7 +18,7 @@ XLA := $(HOME)/.cache/gradtape-xla
 EXTRAS ?=
 comma := ,
 
-.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity ecosystem keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
+.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -86,6 +86,10 @@ docs: $(VENV)/.docs  ## the site, build/docs/index.html, from docs/ and the docs
 $(VENV)/.docs: $(VENV)/.built pyproject.toml
 	$(BIN)/python -m pip install -q --no-build-isolation -e '.[dev,docs]'
 	@touch $@
+
+gallery: $(VENV)/.built  ## runs every example in full, keeps its picture for examples/README.md (ten minutes; ARGS=vae)
+	$(LINK_CORE)
+	$(BIN)/python tools/gallery.py $(ARGS)
 
 ecosystem: $(VENV)/.built  ## packages that import TensorFlow, on gradtape and on TensorFlow; docs/ecosystem.md (ARGS=gpflow)
 	$(LINK_CORE)

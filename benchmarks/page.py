@@ -24,10 +24,12 @@ MARKS = "<!-- bench -->", "<!-- /bench -->"
 
 _INTRO = """# Benchmarks
 
-This page is written by `make bench`; do not edit it. Times are microseconds, the minimum of many samples.
-Ratios are the best peer's time over ours: 2 means that the fastest of TensorFlow, PyTorch, JAX and autograd takes
-twice as long as gradtape, and **what is in bold** is where gradtape is slower. A figure with "!" comes from
-samples that other work on the machine disturbed. Empty: the library has no counterpart.
+How long gradtape takes beside TensorFlow, PyTorch, JAX and autograd on the same processor. Times are microseconds, the
+minimum of many samples. A ratio is the best peer's time over ours: 2 means that the fastest of the four takes twice as
+long as gradtape; **bold** means that gradtape is slower. "!" marks figures from samples that other work on the machine
+disturbed; no figure: the library has no counterpart. How near a step is to what the machine can do at all stands under
+[How near the limit](#how-near-the-limit), and how all of it was measured [at the end](#how-it-was-measured). `make bench`
+measures on your machine and writes this page.
 """
 
 _METHOD = """## How it was measured
@@ -96,11 +98,11 @@ def _compared(
     return rows
 
 
-def summary(part: dict[str, Any], explained: bool = True) -> str:
-    """A line for each workload, explained or only named."""
+def summary(part: dict[str, Any]) -> str:
+    """A line for each workload."""
     rows = [
         [
-            f"{name}: {(data.WORKLOADS if explained else data.SHORT)[name]}",
+            f"{name}: {data.WORKLOADS[name]}",
             ours,
             f"{theirs} ({who})",
             report.times(whole),
@@ -247,8 +249,6 @@ def page(results: dict[str, Any]) -> str:
 def readme(results: dict[str, Any]) -> str:
     """The figures of README.md: those of the run and no others."""
     parts, lines = results["parts"], [_about(results)]
-    if "workloads" in parts:
-        lines.append(summary(parts["workloads"], explained=False))
     if "keras_models" in parts:
         lines += [_MODELS, keras_models.summary(parts["keras_models"])]
     if "overhead" in parts:

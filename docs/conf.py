@@ -44,7 +44,7 @@ maximum_signature_line_length = 200
 def link_names(app, doctree, page):
     """`tf.reduce_sum` in the text of a page is a link to what the reference says about it."""
     objects = app.env.domaindata["py"]["objects"]
-    spaces = {f"tf.{space}": f"api/{space}" for space in docs_reference.NAMESPACES}
+    spaces = {f"tf.{space}": f"api/{space}" for space in docs_reference.NAMESPACES if space}
     for node in list(doctree.findall(nodes.literal)):
         text = re.sub(r"^tape\.", "tf.GradientTape.", node.astext().partition("(")[0])
         name = names.get(text, text)

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import docs_links  # noqa: E402
 import docs_pages  # noqa: E402
 import docs_reference  # noqa: E402
 
@@ -83,6 +84,18 @@ def test_a_page_that_is_wrong_is_refused(text, words, tmp_path):
     with pytest.raises(docs_pages.PageError) as e:
         docs_pages.run(docs_pages.Page(tmp_path / "page.md"), tmp_path)
     assert words in str(e.value)
+
+
+def test_links_of_the_site_that_lead_nowhere(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one.html").write_text(
+        '<p id="here"><a href="#here"/><a href="#there"/><a href="../two.html#top"/><a href="../two.html#end"/>'
+        '<img src="none.png"/><a href="https://example.org/x"/><a href="https:/x"/><a href="mailto:x@example.org"/>'
+    )
+    (tmp_path / "two.html").write_text('<h1 id="top"><a href="a/one.html"/></h1>')
+    assert docs_links.broken_links(tmp_path) == [
+        f"a/one.html: {link}" for link in ("#there", "../two.html#end", "none.png", "https:/x")
+    ]
 
 
 ENTRIES = docs_reference.entries()

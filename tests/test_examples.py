@@ -83,8 +83,7 @@ def test_is_short_and_differs_by_one_line(path):
 
 def test_readme_lists_them():
     text = (FOLDER / "README.md").read_text()
-    listed = re.findall(r"^\| \[(\w+)\]\((\w+)\.py\) \|.*\| (\S*) \|$", text, re.M)
-    assert [name for name, _, _ in listed] == sorted(p.stem for p in EXAMPLES)
-    for name, file, picture in listed:
-        assert file == name
-        assert picture == f"{name}.png"
+    listed = re.findall(r"^\| !\[.*\]\(pictures/(\w+)\.png\) \| \[(\w+)\]\((\w+)\.py\) \|", text, re.M)
+    assert [name for _, name, _ in listed] == sorted(p.stem for p in EXAMPLES)
+    for picture, name, file in listed:
+        assert file == picture == name

@@ -2,8 +2,8 @@
 
 The pages lie in several folders, as they are read on a git host: docs/, gradtape/_src/help/, and at the root. Here
 they come together in one folder, with links that fit, with the pictures their code draws, with notebooks and what
-they show, and with the reference written from docstrings. Sphinx makes HTML of it; a warning is an error. No network
-is used.
+they show, and with the reference written from docstrings. Sphinx makes HTML of it; a warning or a link that leads
+nowhere is an error. No network is used.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import docs_reference
 import notebooks
+from docs_links import broken_links
 from docs_pages import ROOT, Page, PageError, pages, run
 
 from gradtape._src import help
@@ -31,6 +32,8 @@ PLACES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "RELEASING.md": "releasing.md",
     "examples/README.md": "examples.md",
 }
 
@@ -105,9 +108,12 @@ def main() -> int:
     docs_reference.write(SOURCE / "api")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
     done = subprocess.run([*command, "-c", str(ROOT / "docs"), str(SOURCE), str(SITE)], cwd=ROOT)
-    if done.returncode == 0:
+    broken = broken_links(SITE) if done.returncode == 0 else []
+    for link in broken:
+        print(f"docs: {link} leads nowhere", file=sys.stderr)
+    if done.returncode == 0 and not broken:
         print(f"build/docs/index.html, in {time.perf_counter() - start:.0f} s")
-    return done.returncode
+    return done.returncode or bool(broken)
 
 
 if __name__ == "__main__":

@@ -134,6 +134,8 @@ def pages() -> list[Page]:
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "SECURITY.md",
+        ROOT / "RELEASING.md",
         ROOT / "examples" / "README.md",
     ]
     for folder in ("docs", "gradtape/_src/help"):

@@ -1,0 +1,49 @@
+"""Links of the built site: each file and each place within a page that is linked to has to be there.
+
+Addresses of other sites are not asked (the build needs no network), only their form is looked at.
+"""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+class _Page(HTMLParser):
+    """The places of a page that can be linked to, and what it links to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("id", "name") and value:
+                self.places.add(value)
+            elif name in ("href", "src") and value is not None:
+                self.links.append(value)
+
+
+def broken_links(site: Path) -> list[str]:
+    """What leads nowhere, as `page: link`."""
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    found = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme in ("mailto", "data", "javascript"):
+                continue
+            if parts.scheme or parts.netloc:
+                fits = parts.scheme in ("http", "https") and "." in parts.netloc
+            else:
+                there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+                known = pages.get(there)
+                fits = there.exists() and (
+                    not parts.fragment or known is None or unquote(parts.fragment) in known.places
+                )
+            if not fits:
+                found.append(f"{path.relative_to(site)}: {link}")
+    return found
