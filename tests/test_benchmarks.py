@@ -325,7 +325,13 @@ def test_a_table_has_the_best_variant_and_the_ratio_to_the_best_peer(bench, resu
 
 def test_the_summary_compares_best_with_best_and_eager_with_eager(bench, results):
     _, _, first, second = rows(bench.page.summary(results["parts"]["workloads"]))
-    assert first == ["W1: chain of 200 scalar ops, value and gradient", "4.00", "8.00! (JAX jit)", "2.00!", "2.00"]
+    assert first == [
+        "W1: chain of 200 scalar ops, value and gradient",
+        "4.00",
+        "8.00! (JAX jit)",
+        "2.00!",
+        "2.00",
+    ]
     assert second[1:] == ["10.0", "5.00 (PyTorch eager)", "**0.50**", "**0.50**"]
 
 
