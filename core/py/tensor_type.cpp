@@ -477,10 +477,13 @@ void set_engine_op(const char* name, PyObject* op) {
 }
 
 void raise(const Error& e) {
-  PyObject* type = !hooks.errors              ? PyExc_RuntimeError
+  PyObject* make = !hooks.errors              ? PyExc_RuntimeError
                    : e.code == Code::Argument ? hooks.argument_error
                                               : PyTuple_GET_ITEM(hooks.errors, int(e.code));
-  PyErr_SetString(type, e.text.c_str());
+  Ref<> text(PyUnicode_DecodeUTF8(e.text.data(), Py_ssize_t(e.text.size()), "replace"));
+  if (!text) return;
+  Ref<> error(PyObject_CallOneArg(make, text.get()));
+  if (error) PyErr_SetObject((PyObject*)Py_TYPE(error.get()), error.get());
 }
 
 std::string text_of(PyObject* str) {

@@ -148,18 +148,14 @@ class _CodedError(OpError):
         super().__init__(node_def, op, message, None, *args)
 
 
-class CoreTypeError(TypeError):
+def core_type_error(text: str) -> TypeError:
     """What the core raises for a TypeError: one in the user's words."""
-
-    def __new__(cls, text: str) -> Any:  # type: ignore[misc]
-        return TypeError(in_users_words(text))
+    return TypeError(in_users_words(text))
 
 
-class CoreValueError(ValueError):
+def core_value_error(text: str) -> ValueError:
     """The same for a ValueError."""
-
-    def __new__(cls, text: str) -> Any:  # type: ignore[misc]
-        return ValueError(in_users_words(text))
+    return ValueError(in_users_words(text))
 
 
 class CancelledError(_CodedError):

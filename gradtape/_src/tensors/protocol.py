@@ -27,7 +27,7 @@ class Hooks(TypedDict):
     index: Callable[[Any, Any], Any]  # x[key] for masks and other rare keys
     accumulate: Callable[[Any, Any], Any]  # the sum of gradients of which one is sparse
     densify: Callable[[Any], Any]  # an IndexedSlices as a tensor
-    errors: Sequence[type[Exception]]  # classes by Code in core/error.h
+    errors: Sequence[Callable[[str], Exception]]  # what makes them, by Code in core/error.h
     argument_error: type[Exception]  # the class of Code::Argument
     graph_inputs: Callable[[Specs], tuple[Any, list]]  # a new graph, and a symbol for each input
     graph_program: Callable[
