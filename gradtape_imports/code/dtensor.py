@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-WORDS = "gradtape runs in one process on the CPU: there is no mesh to lay tensors out on."
+WORDS = "there is no mesh to lay tensors out on. Hint: tf.distribute has devices and machines share a batch."
 
 
 class DVariable:
