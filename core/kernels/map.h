@@ -88,7 +88,7 @@ template <class F, class A> constexpr bool OfRegister = false;
 
 template <class F, class R, class A, Way way>
 void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int W = kSpan<R, A>;
+  static constexpr int W = kSpan<R, A>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   auto block = [](R* o, const A* x) {
@@ -138,7 +138,7 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
 
 template <class F, class R, class A, class B, Way way>
 void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int W = kSpan<R, A>;
+  static constexpr int W = kSpan<R, A>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
@@ -193,7 +193,7 @@ void map2(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
 
 template <class F, class R, class A, class B, class C>
 void map3(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
-  constexpr int W = kSpan<A, B>;
+  static constexpr int W = kSpan<A, B>;
   R* out = static_cast<R*>(out_);
   const A* a = static_cast<const A*>(in[0]);
   const B* b = static_cast<const B*>(in[1]);
