@@ -1,0 +1,158 @@
+"""Coefficients of the polynomials in `core/kernels/double_*.h`: fits them in many digits, prints their errors.
+
+    pip install mpmath && python tools/fit_double.py [name ...]
+
+Each is the weighted least squares fit at Chebyshev's points, of the error relative to the function it ends up in, which
+is within a factor of two of the least largest error. The first coefficients, whose last digits count, are rounded to
+double one after another, and the rest is fitted again each time (Brisebarre, Muller and Tisserand, "Computing
+machine-efficient polynomial approximations", ACM TOMS 32, 2006, say why). 90 digits, since the normal equations take
+half of them.
+"""
+
+import sys
+
+import mpmath
+from mpmath import mpf
+
+mpmath.mp.dps = 90
+GRID = 201
+
+
+def least_squares(values, weights, points, powers):
+    """Coefficients c that make the sum of (weights * (sum c_k x^powers_k - values))^2 least."""
+    n = len(powers)
+    rows = [[w * x**p for p in powers] for x, w in zip(points, weights, strict=True)]
+    columns = list(zip(*rows, strict=True))
+    right = [v * w for v, w in zip(values, weights, strict=True)]
+    normal, side = mpmath.matrix(n, n), mpmath.matrix(n, 1)
+    for i in range(n):
+        side[i] = mpmath.fdot(columns[i], right)
+        for j in range(i + 1):
+            normal[i, j] = normal[j, i] = mpmath.fdot(columns[i], columns[j])
+    return list(mpmath.lu_solve(normal, side))
+
+
+def fit(function, powers, first, last, weight, rounded=3):
+    """Coefficients of x^powers as doubles, the lowest first, and the largest of weight * |error|."""
+    middle, radius = (mpf(last) + first) / 2, (mpf(last) - first) / 2
+    points = [middle - radius * mpmath.cos(mpmath.pi * k / GRID) for k in range(GRID + 1)]
+    points = [x for x in points if weight(x)]
+    values, weights = [function(x) for x in points], [abs(weight(x)) for x in points]
+    done = []
+    powers = list(powers)
+    for _ in range(min(rounded, len(powers) - 1)):
+        head = mpf(float(least_squares(values, weights, points, powers)[0]))
+        done.append(head)
+        values = [v - head * x ** powers[0] for v, x in zip(values, points, strict=True)]
+        powers.pop(0)
+    rest = [mpf(float(c)) for c in least_squares(values, weights, points, powers)]
+    error = max(
+        w * abs(mpmath.fdot(rest, [x**p for p in powers]) - v)
+        for x, v, w in zip(points, values, weights, strict=True)
+    )
+    return done + rest, error
+
+
+def show(name, coefficients, error):
+    print(f"// {name}: error 2^{float(mpmath.log(error, 2)):.1f}")
+    print("  " + ", ".join(float(c).hex() for c in coefficients))
+
+
+LOG2 = mpmath.log(2)
+
+
+def of_square(function):
+    """function(sqrt(z)) of z: for polynomials in x^2."""
+    return lambda z: function(mpmath.sqrt(z))
+
+
+def exp():
+    half = LOG2 / 2 * mpf("1.0002")
+
+    def rest(r):  # (exp(r) - 1 - r) / r^2
+        with mpmath.workdps(180):
+            return (mpmath.expm1(r) - r) / r**2 if r else mpf(1) / 2
+
+    show("exp: (exp(r) - 1 - r) / r^2", *fit(rest, range(10), -half, half, lambda r: r**2))
+    show(
+        "expm1: the same, relative to exp(r) - 1",
+        *fit(rest, range(11), -half, half, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
+    )
+
+
+def log():
+    def rest(z):  # (2 atanh(s) - 2 s) / s^3 of z = s^2
+        with mpmath.workdps(180):
+            s = mpmath.sqrt(z)
+            return (2 * mpmath.atanh(s) - 2 * s) / s**3 if z else mpf(2) / 3
+
+    last = (3 - 2 * mpmath.sqrt(2)) ** 2  # ((sqrt(2) - 1) / (sqrt(2) + 1))^2
+    show("log: (2 atanh(s) - 2 s) / s^3", *fit(rest, range(7), 0, last * mpf("1.0001"), lambda z: z))
+
+    def more(z):
+        with mpmath.workdps(180):
+            s = mpmath.sqrt(z)
+            return (2 * mpmath.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5 if z else mpf(2) / 5
+
+    show("pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5", *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z))
+    show("atanh: as log, s to 0.2", *fit(rest, range(8), 0, mpf("0.0405"), lambda z: z))
+
+
+def trig():
+    half = mpmath.pi / 2 * mpf("1.0001")
+
+    def sin(z):
+        with mpmath.workdps(180):
+            x = mpmath.sqrt(z)
+            return (mpmath.sin(x) - x) / x**3 if z else -mpf(1) / 6
+
+    def cos(z):
+        with mpmath.workdps(180):
+            x = mpmath.sqrt(z)
+            return (mpmath.cos(x) - 1 + z / 2) / z**2 if z else mpf(1) / 24
+
+    weight = of_square(lambda x: x**3 / mpmath.sin(x) if x else 0)
+    show("sin: (sin(x) - x) / x^3 to pi / 2", *fit(sin, range(9), 0, half**2, weight))
+    quarter = (mpmath.pi / 4 * mpf("1.0001")) ** 2
+    show("tan: (sin(x) - x) / x^3 to pi / 4", *fit(sin, range(6), 0, quarter, weight))
+    show("tan: (cos(x) - 1 + x^2 / 2) / x^4 to pi / 4", *fit(cos, range(6), 0, quarter, lambda z: z * z))
+
+
+def inverse():
+    def atan(z):
+        with mpmath.workdps(180):
+            x = mpmath.sqrt(z)
+            return (mpmath.atan(x) - x) / x**3 if z else -mpf(1) / 3
+
+    last = (mpmath.sqrt(2) - 1) * mpf("1.0001")
+    weight = of_square(lambda x: x**3 / mpmath.atan(x) if x else 0)
+    show("atan: (atan(x) - x) / x^3 to sqrt(2) - 1", *fit(atan, range(11), 0, last**2, weight))
+
+    def asin(z):
+        with mpmath.workdps(180):
+            x = mpmath.sqrt(z)
+            return (mpmath.asin(x) - x) / x**3 if z else mpf(1) / 6
+
+    weight = of_square(lambda x: x**3 / mpmath.asin(x) if x else 0)
+    show("asin: (asin(x) - x) / x^3 to 1/2", *fit(asin, range(12), 0, mpf("0.2501"), weight))
+
+
+def hyperbolic():
+    half = (LOG2 / 2 * mpf("1.0002")) ** 2
+
+    def sinh(z):
+        with mpmath.workdps(180):
+            x = mpmath.sqrt(z)
+            return (mpmath.sinh(x) - x) / x**3 if z else mpf(1) / 6
+
+    def cosh(z):
+        with mpmath.workdps(180):
+            return (mpmath.cosh(mpmath.sqrt(z)) - 1) / z if z else mpf(1) / 2
+
+    show("sinh: (sinh(r) - r) / r^3", *fit(sinh, range(5), 0, half, lambda z: z))
+    show("cosh: (cosh(r) - 1) / r^2", *fit(cosh, range(6), 0, half, lambda z: z))
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ["exp", "log", "trig", "inverse", "hyperbolic", "erf"]:
+        globals()[name]()
