@@ -94,7 +94,10 @@ def log():
             s = mpmath.sqrt(z)
             return (2 * mpmath.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5 if z else mpf(2) / 5
 
-    show("pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5", *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z))
+    show(
+        "pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5",
+        *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z),
+    )
     show("atanh: as log, s to 0.2", *fit(rest, range(8), 0, mpf("0.0405"), lambda z: z))
 
 
