@@ -10,7 +10,9 @@ np.float32(6.0)
 
 from typing import Any as _Any
 
-from gradtape._src.base import environment as _environment  # before the core, which reads what it leaves
+from gradtape._src.base import (
+    environment as _environment,
+)  # before the core, which reads the variables it sets
 from gradtape._src.base import install as _install
 
 _install.check()

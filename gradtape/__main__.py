@@ -22,7 +22,7 @@ _COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
 
 
 def blas() -> str:
-    """What OpenBLAS says about itself, and where it is."""
+    """OpenBLAS's description of its build, and the path of the library."""
     path = library_path()
     try:
         config = ctypes.CDLL(path).scipy_openblas_get_config
@@ -33,7 +33,7 @@ def blas() -> str:
 
 
 def processor() -> str:
-    """The processor's name, as Linux has it."""
+    """The processor's name, as Linux reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             found = next(
@@ -45,7 +45,7 @@ def processor() -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Everything that a report of a bug or a figure should come with, for programs."""
+    """Everything a bug report or a benchmark figure should come with, for programs."""
     versions: dict[str, str | None] = {}
     for name in _COMPANIONS:
         try:
@@ -70,29 +70,29 @@ def facts() -> dict[str, Any]:
 
 
 def info() -> str:
-    """The same for people."""
-    known = facts()
-    counters = known["memory"]
+    """The same as text, for people."""
+    report = facts()
+    counters = report["memory"]
     live, peak = size(counters["live_bytes"]), size(counters["peak"])
     cached = size(counters["cached_bytes"])
     rows = {
-        "gradtape": f"{known['gradtape']}, as TensorFlow {known['tensorflow']}",
-        "python": f"{known['python']} on {known['platform']}",
-        "packages": ", ".join(f"{n} {v}" if v else f"no {n}" for n, v in known["packages"].items()),
-        "processor": f"{known['processor']}, {known['processors']} processors",
-        "kernels": f"{known['kernels']} (GRADTAPE_ISA asks for less)",
-        "threads": f"{known['threads']} (GRADTAPE_NUM_THREADS)",
-        "blas": known["blas"].replace("\n", f"\n{'':12}"),
-        "compiling": "on" if known["compiling"] else "off (GRADTAPE_COMPILE)",
+        "gradtape": f"{report['gradtape']}, as TensorFlow {report['tensorflow']}",
+        "python": f"{report['python']} on {report['platform']}",
+        "packages": ", ".join(f"{n} {v}" if v else f"no {n}" for n, v in report["packages"].items()),
+        "processor": f"{report['processor']}, {report['processors']} processors",
+        "kernels": f"{report['kernels']} (GRADTAPE_ISA asks for less)",
+        "threads": f"{report['threads']} (GRADTAPE_NUM_THREADS)",
+        "blas": report["blas"].replace("\n", f"\n{'':12}"),
+        "compiling": "on" if report["compiling"] else "off (GRADTAPE_COMPILE)",
         "memory": f"{live} live in {counters['live_tensors']} tensors, {cached} kept for reuse, peak {peak}",
-        "settings": " ".join(f"{k}={v}" for k, v in known["settings"].items()) or "none",
+        "settings": " ".join(f"{k}={v}" for k, v in report["settings"].items()) or "none",
     }
     return "\n".join(f"{name:<12}{text}" for name, text in rows.items())
 
 
 _EXAMPLES = """\
 examples:
-  python -m gradtape info                        what is installed, what the machine offers: for reports of bugs
+  python -m gradtape info                        what is installed, what the machine offers: for bug reports
   python -m gradtape doctor my_project/          what to know before a TensorFlow project runs on gradtape
   python -m gradtape run train.py --epochs 3     a program that imports tensorflow, unchanged
   python -m gradtape help none-gradients         why is my gradient None?
@@ -124,7 +124,7 @@ def parser() -> argparse.ArgumentParser:
 
     about = command(
         "info", "version, processor, threads, BLAS, memory",
-        "What a report of a bug, or a figure, should come with.",
+        "What a bug report, or a benchmark figure, should come with.",
         "info", "info --json | jq .threads",
     )  # fmt: skip
     about.add_argument("--json", action="store_true", help="for programs: the same as JSON")
@@ -177,10 +177,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; 1 if the doctor has found something, 2 if what was named is not there, or a worker's status."""
+    """Runs a command. Returns 1 if the doctor has findings, 2 for a wrong name, or the status of a failed worker."""
     whole = parser()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] in (["run"], ["launch"]) and "-m" in words:  # it belongs to the program
+    if words[:1] in (["run"], ["launch"]) and "-m" in words:  # `-m` belongs to the program
         words.insert(words.index("-m"), "--")
     given = whole.parse_args(words)
     program = [word for i, word in enumerate(getattr(given, "program", [])) if i or word != "--"]
@@ -253,7 +253,7 @@ if __name__ == "__main__":
     try:
         status = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # `info | head`: whoever reads has seen enough
+    except BrokenPipeError:  # `info | head`: the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)

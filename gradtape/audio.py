@@ -1,4 +1,4 @@
-"""`tf.audio`: WAV files of 16 bits, as numbers between -1 and 1."""
+"""`tf.audio`: 16-bit WAV files, as numbers between -1 and 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADER = struct.Struct("<HHIIHH")
 
 
 class DecodeWav(NamedTuple):
-    """What a WAV file holds: float32 `[samples, channels]`, and the number of samples in a second."""
+    """What a WAV file holds: float32 `[samples, channels]`, and the sample rate."""
 
     audio: Any
     sample_rate: Any
@@ -32,15 +32,15 @@ class DecodeWav(NamedTuple):
 def decode_wav(
     contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> Any:
-    """The samples of a WAV file, between -1 and 1, and their number in a second.
+    """The samples of a WAV file, between -1 and 1, and the sample rate.
 
     Args:
       contents: the bytes of the file.
-      desired_channels: take so many; the last one is repeated if there are fewer.
-      desired_samples: cut to so many, or fill up with zeros.
+      desired_channels: the number of channels to return; the last one is repeated if the file has fewer.
+      desired_samples: the number of samples to return: truncated, or padded with zeros.
 
     Raises:
-      InvalidArgumentError: if it is no WAV file, or not one of 16 bits.
+      InvalidArgumentError: if it is not a 16-bit WAV file.
 
     >>> import gradtape as tf
     >>> file = tf.audio.encode_wav([[0.0], [0.5]], 8000)
@@ -63,7 +63,7 @@ def decode_wav(
 
 
 def _read(data: bytes) -> tuple[np.ndarray, int]:
-    """The samples of a file as integers, and their number in a second."""
+    """The samples of a file as integers, and the sample rate."""
     at = 0
 
     def take(count: int) -> bytes:
@@ -73,10 +73,10 @@ def _read(data: bytes) -> tuple[np.ndarray, int]:
         at += count
         return data[at - count : at]
 
-    def expect(word: bytes, said: str) -> None:
-        found = take(4)
-        if found != word:
-            raise InvalidArgumentError(f"decode_wav: {said} {found.decode(errors='replace')}")
+    def expect(word: bytes, message: str) -> None:
+        tag = take(4)
+        if tag != word:
+            raise InvalidArgumentError(f"decode_wav: {message} {tag.decode(errors='replace')}")
 
     expect(b"RIFF", "Header mismatch: Expected RIFF but found")
     take(4)
@@ -105,7 +105,7 @@ def _read(data: bytes) -> tuple[np.ndarray, int]:
 
 @one_call
 def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Any:
-    """A WAV file of 16 bits: samples `[samples, channels]`, cut to -1 and 1."""
+    """A 16-bit WAV file of `[samples, channels]`; values are clipped to -1 and 1."""
     x = ops.convert_to_tensor(audio, dtypes.float32)
     rate = ops.convert_to_tensor(sample_rate, dtypes.int32)
     if len(x._dims) != 2:

@@ -1,9 +1,9 @@
 """tf.autodiff: the ways to differentiate.
 
-TensorFlow's two recorders, and functions for those who have a function in hand: each takes `f`
-and the place `x`, and chooses the cheapest mode by itself. A tuple `x` holds the arguments of `f`;
-anything else (a tensor, a Variable, a list or dict of them) is its one argument. A function
-without parameters that reads Variables is given none: `x` then says which Variables are meant.
+TensorFlow's two recorders, and transformations of a Python function: each takes `f` and the point
+`x` at which to differentiate, and chooses the cheapest mode by itself. A tuple `x` holds the
+arguments of `f`; anything else (a tensor, a Variable, a list or dict of them) is its only argument.
+If `f` has no parameters and reads Variables, `x` says with respect to which of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gradtape._src.autodiff import recorded as _recorded  # noqa: F401  takes over accumulators
+from gradtape._src.autodiff import recorded as _recorded  # noqa: F401  registers itself for accumulators
 from gradtape._src.autodiff.forward import ForwardAccumulator
 from gradtape._src.autodiff.functions import hessian, hvp, jacobian, jvp, laplacian, per_example_gradient, vjp
 from gradtape._src.public import absent as _absent

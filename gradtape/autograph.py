@@ -1,8 +1,9 @@
 """tf.autograph: Python control flow over tensors inside `tf.function`.
 
-`convert(f)` rewrites the source of a function (`transform`), after its jumps were taken out
-(`jumps`), with what is known about its variables (`variables`). The rewritten code calls
-`operators`, which trace where a tensor decides. `conversion` says which functions that is done to.
+`convert(f)` rewrites the source of a function (`transform`), after `return`, `break` and `continue`
+were replaced by flags (`jumps`), using an analysis of its variables (`variables`). The rewritten code
+calls `operators`, which trace where the condition is a tensor. `conversion` decides which functions
+are converted.
 """
 
 import ast as _ast
@@ -20,11 +21,11 @@ from gradtape._src.public import absent as _absent
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """Accepted: warnings go through Python's logging, logger "gradtape"."""
+    """Accepted and ignored: warnings go through Python's logging, logger "gradtape"."""
 
 
 def to_code(entity: _Any, recursive: bool = True, experimental_optional_features: object = None) -> str:
-    """The source of a function as AutoGraph rewrites it; calls of `ag__` are the operators it puts in.
+    """The source of a function as AutoGraph rewrites it; calls of `ag__` are the operators it inserts.
 
     Args:
       entity: a Python function, or a `tf.function`.
@@ -52,12 +53,12 @@ def to_graph(
 
 
 def trace(*args: object) -> None:
-    """Prints its arguments, while a function is traced."""
+    """Prints its arguments while a function is traced."""
     print(*args)
 
 
 class Feature(_enum.Enum):
-    """Parts of AutoGraph that TensorFlow can turn on one by one; here all are on."""
+    """Parts of AutoGraph that TensorFlow can turn on one by one; gradtape always has all of them on."""
 
     ALL = "ALL"
     AUTO_CONTROL_DEPS = "AUTO_CONTROL_DEPS"

@@ -1,100 +1,106 @@
 """What a backend of another library builds on: names beyond those of `import gradtape as tf`.
 
-`keras_gradtape`, the backend of Keras, imports from `gradtape` and from here, and so can others. TensorFlow has none of
-these names. They change only with a line in the changelog; everything else below `gradtape/_src` may change any day.
+`keras_gradtape`, the backend of Keras, imports from `gradtape` and from this module, and so can others. TensorFlow has
+none of these names. They change only with a line in the changelog; everything else below `gradtape/_src` may change at
+any time.
 
 **Ops and calls**
 
 - `op(name)`: the op of a row of the op table by its name there ("clip", "select", "conv"), which public functions call; the
   attribute `op_name` of an op is that name.
-- `PUBLIC`: every public function that is made from the op table, by its name below `tf`.
-- `one_call(f)`: `f` as one call to functions whose sizes are not known, whatever it does inside; it may then look at sizes.
+- `PUBLIC`: every public function that comes from the op table, by its name below `tf`.
+- `one_call(f)`: `f` recorded as a single call where a function is traced with unknown sizes; `f` itself then runs with
+  known sizes and may look at them.
 - `one_call_each(namespace)`: the same for every public function of a module, `one_call_each(globals())`.
-- `OneCall`: the type of what `one_call` gives.
+- `OneCall`: the type that `one_call` returns.
 - `take_calls(cls, f)`: public functions with an instance of `cls` among their arguments return `f(function, args, kwargs)`,
   unless that is NotImplemented.
-- `einsum_of_bytes(equation, *tensors)`: `tf.einsum` of int8 in int32, without copies for products of matrices.
+- `einsum_of_bytes(equation, *tensors)`: `tf.einsum` of int8 accumulated in int32, without copies for matrix products.
 - `to_first(x)`, `to_last(x)`: images with channels last as images with channels first, and back.
 
 **Tensors**
 
-- `BY_CODE`: the element types, by their numbers: `BY_CODE[x.dtype._code] is x.dtype`.
+- `BY_CODE`: the element types, by their codes: `BY_CODE[x.dtype._code] is x.dtype`.
 - `CompositeTensor`: the base of values that are made of tensors: ragged, sparse, `tf.IndexedSlices`.
-- `NativeVariable`: the base of `tf.Variable`, which `isinstance` compares faster than a class with a metaclass.
-- `read(x)`: the value of a variable, on tapes; anything else as it is.
-- `array_of(x)`: the elements, for results whose shape depends on them; `Untraceable` for a symbol.
-- `from_buffer(array, code)`: a tensor of a contiguous array whose type has that number, unchecked otherwise.
+- `NativeVariable`: the base of `tf.Variable`; `isinstance` is faster with it than with a class that has a metaclass.
+- `read(x)`: the value of a variable, recorded on tapes; anything else unchanged.
+- `array_of(x)`: the elements, for results whose shape depends on them; raises `Untraceable` for a symbolic tensor.
+- `from_buffer(array, code)`: a tensor that shares a contiguous array of the element type with that code, unchecked.
 - `from_strings(array)`, `strings_of(tensor)`: an array of bytes objects as a tensor, and back, without a copy.
 
 **Traces**
 
-- `current_trace()`: what a function that is being traced is written to; None in eager mode.
+- `current_trace()`: the trace of the function that is being traced; None in eager mode.
 - `Trace(outer=None)`, `symbolic(trace.input(dims, code))`: a trace of one's own, and an operand in it: shapes are
   inferred, nothing is computed.
 - `is_symbolic(x)`: whether `x` is a tensor of a trace, without elements.
-- `aside(trace=None)`: a scope that is in no trace but the given one, and on no tape: what is made there stays.
-- `Untraceable`: raised where code asks a symbol for its elements.
+- `aside(trace=None)`: a scope outside of every trace but the given one, and of every tape: what is created there
+  outlives the trace.
+- `Untraceable`: raised where code asks a symbolic tensor for its elements.
 - `assign_tracker()`: the tape that follows assignments, or None.
-- `Function(f, **options)`: what `tf.function` makes.
-- `with_autograph(f)`: `f` with its `if`, `for` and `while` over tensors, also where nothing else asks for it.
-- `is_library(module)`: whether functions of a module are left as they are by that.
-- `Setting(value)`: a value that holds for a block of code: `with setting.to(x)`, `setting.now()`.
+- `Function(f, **options)`: the class of the objects that `tf.function` returns.
+- `with_autograph(f)`: `f` with its `if`, `for` and `while` over tensors converted, also outside of `tf.function`.
+- `is_library(module)`: whether AutoGraph leaves functions of a module unconverted.
+- `Setting(value)`: a value that can be set for a block of code: `with setting.to(x)`, `setting.now()`.
 
 **Random numbers**
 
-- `Seeds(given)`, `isolated_seeds()`: a sequence of seeds; one that goes on from those of `tf.random.set_seed`.
-- `isolated(seeds)`: a scope in which calls draw from these.
-- `seed_initializers_by(f)`: `f()` gives initializers without a seed theirs; None leaves them to `tf.random`.
+- `Seeds(given)`, `isolated_seeds()`: a sequence of seeds; one that continues from `tf.random.set_seed`.
+- `isolated(seeds)`: a scope in which random ops draw from these.
+- `seed_initializers_by(f)`: initializers without a seed take theirs from `f()`; None leaves them to `tf.random`.
 
 **Steps of optimizers**
 
-- `Programs()`: steps over lists of variables, each traced once and then one program: `find`, `make`, `run`, and
+- `Programs()`: steps over lists of variables, each traced once and then run as one program: `find`, `make`, `run`, and
   `last.step(pairs)` for the usual case.
-- `flattened(grads)`: the tensors of gradients, those of sparse ones in two parts, as programs take them.
+- `flattened(grads)`: gradients as a flat list of tensors, two for each sparse one, as programs take them.
 - `held(variable)`: the `tf.Variable` inside a variable of another library.
-- `present(grads, variables)`: the gradients that are not None, in the types of their variables, and those variables.
-- `summed_rows(g)`: `tf.IndexedSlices` in which every row occurs once.
+- `present(grads, variables)`: the gradients that are not None, cast to the types of their variables, and those variables.
+- `summed_rows(g)`: `tf.IndexedSlices` with duplicate rows summed.
 - `set_all(variables, values)`: assigns all values, or none.
 - `step_in_replica(replica, grads, clip, apply, aggregate)`: one step of all replicas, with the sums of their gradients.
 - `unzip(pairs)`: the gradients and the variables of `apply_gradients`, or an error that says what it takes.
-- `want_scale(name, value)`: a ValueError for a scale of the loss that gradients cannot be divided by.
+- `want_scale(name, value)`: raises a ValueError for a loss scale that gradients cannot be divided by.
 
 **Replicas and meshes**
 
 - `strategy_is_set()`: whether the scope of a strategy is open.
 - `current_replica()`: the context of the replica that runs, if it is one of several; otherwise None.
-- `between_replicas()`: a scope in which a replica makes what belongs to all of them.
-- `settling()`: a scope in which variables are made that settle after each run: what layers keep besides weights.
-- `carriers`: functions called where replicas start, each of which gives what replicas enter: state of a thread.
-- `cut(strategy, batch)`: a batch as the parts that replicas take.
-- `need_jax(what)`: an ImportError that says how to get JAX, if it is not installed.
+- `between_replicas()`: a scope in which a replica creates what is shared by all of them.
+- `settling()`: a scope for creating variables that replicas aggregate after each run: the state of layers besides
+  weights.
+- `carriers`: functions called where replicas start; each returns a context manager that replicas enter, which carries
+  the state of the starting thread over.
+- `cut(strategy, batch)`: a batch split into the parts of the replicas.
+- `need_jax(what)`: raises an ImportError that says how to install JAX, if it is not installed.
 - `mesh`: programs over a mesh of JAX's devices: `put`, `put_everywhere`, `from_parts`,
   `array_of`, `sharding_of`, `relaid`, `on_mesh`.
 
 **Sparse tensors and images**
 
-- `sparse_calls`: a table to add to: what takes calls of a function with a `tf.SparseTensor` among its arguments.
-- `made(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and the arrays of one.
-- `keys_of(places, sizes)`, `places_at(keys, sizes)`: places as single numbers in row-major order, and back.
-- `resized(images, height, width, method, antialias)`, `nearest(images, height, width)`: images in another size.
-- `read_between(pixels, sizes, places, order, mode, fill, start=None)`: arrays read between their elements.
+- `sparse_calls`: a table to add to: the implementation of a public function for arguments with a `tf.SparseTensor`.
+- `made(places, values, sizes)`, `places_of(x)`, `sizes_of(x)`: a sparse tensor from arrays, and its arrays.
+- `keys_of(places, sizes)`, `places_at(keys, sizes)`: indices as flat numbers in row-major order, and back.
+- `resized(images, height, width, method, antialias)`, `nearest(images, height, width)`: resized images.
+- `read_between(pixels, sizes, places, order, mode, fill, start=None)`: arrays interpolated at fractional positions.
 - `read_planes(planes, rows, columns, order, mode, fill)`: the same for planes of images.
-- `projected(transform, batch, height, width)`, `pixel_grid(height, width, dtype)`: where pixels come from under
-  projections; where they are.
+- `projected(transform, batch, height, width)`, `pixel_grid(height, width, dtype)`: the source coordinates of pixels under
+  projective transforms; the coordinates of pixels.
 - `hue_and_range(rgb)`, `saturation_of(least, most)`, `coloured_with(hue, chroma, least)`: the steps between RGB and HSV.
 
 **Files**
 
-- `json_of(data)`: JSON of a stranger's, with bounds on its depth and numbers.
+- `json_of(data)`: parses untrusted JSON, with limits on its depth and numbers.
 - `crc32c(data)`: the checksum of stored modules.
-- `update_state(folder, newest)`, `checkpoint_exists(path)`: the file `checkpoint`, and whether there is one of that prefix.
-- `summary_metadata(plugin, kind, description, content)`: how a summary says which page of TensorBoard it is for.
+- `update_state(folder, newest)`, `checkpoint_exists(path)`: writes the file `checkpoint`; whether a checkpoint with that
+  prefix exists.
+- `summary_metadata(plugin, kind, description, content)`: the metadata that names the TensorBoard plugin of a summary.
 
-**Attributes.** Some attributes with an underscore are part of this, because they are read in every call: of tensors
-`_dims` (the shape as a tuple), `_numel`, `_symbol` (None unless it is a symbol) and `_detach()` (the same value on no
+**Attributes.** Some attributes with an underscore belong to this interface, because they are read in every call: of tensors
+`_dims` (the shape as a tuple), `_numel`, `_symbol` (None unless it is symbolic) and `_detach()` (the same value on no
 tape); of variables `_read()` and `_value_shape`; of element types `_code`; of `tf.IndexedSlices` `_dense_shape`; of
-functions `_concrete` (their traces) and `_exact_traces` (how many are for exact sizes); of strategies `_group`. A variable
-of another library that keeps its `tf.Variable` in `_value` is taken for it by tapes and optimizers.
+functions `_concrete` (their traces) and `_exact_traces` (how many are for exact sizes); of strategies `_group`. Tapes and
+optimizers accept a variable of another library that has its `tf.Variable` in `_value`.
 
 >>> from gradtape.backend import op
 >>> op("clip")([1.0, 5.0], 2.0, 3.0).numpy()
@@ -131,7 +137,7 @@ from gradtape._src.tensors.random import Seeds, isolated, isolated_seeds
 from gradtape._src.tensors.text import array_of as strings_of
 from gradtape._src.tensors.text import make as from_strings
 
-# What `import gradtape` does not import either; `name=name there`, a dot for the module itself.
+# Modules that are imported on first use; `name=name in the module`, a dot for the module itself.
 _LATE = {
     "gradtape._src.base.reading": "json_of",
     "gradtape._src.engines.xla.mesh": "mesh=.",

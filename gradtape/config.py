@@ -1,8 +1,8 @@
 """`tf.config`: which devices there are, and our own settings.
 
-There is one CPU, and the GPUs and TPUs that JAX sees (`gradtape[xla]`). Settings about TensorFlow's runtime
-are checked, remembered where a program can read them back, and otherwise without effect.
-With an effect: `set_engine`, `set_soft_device_placement`, `threading.set_intra_op_parallelism_threads`,
+There is one CPU, and the GPUs and TPUs that JAX sees (`gradtape[xla]`). Settings of TensorFlow's runtime
+are checked, stored where a program can read them back, and otherwise have no effect.
+These have an effect: `set_engine`, `set_soft_device_placement`, `threading.set_intra_op_parallelism_threads`,
 `run_functions_eagerly`, `set_logical_device_configuration` (replicas of `tf.distribute`), and gradtape's own
 `memory_info`, `reset_peak_memory`, `release_cached_memory`, `jacobian_memory`, `show_progress`.
 """
@@ -27,8 +27,8 @@ class _Config(_types.ModuleType):
 
     @property
     def jacobian_memory(self) -> int:
-        """Bytes that a Jacobian may use for what it computes on its way; with more to compute, its rows
-        come in chunks. The result itself is not counted."""
+        """Bytes that the intermediate values of a Jacobian may use; a Jacobian that needs more computes its
+        rows in chunks. The result itself is not counted."""
         return _settings.jacobian_memory
 
     @jacobian_memory.setter
@@ -42,10 +42,10 @@ _sys.modules[__name__].__class__ = _Config
 
 
 def set_engine(name: str) -> None:
-    """What runs functions and optimizers from now on: "native", or "xla" (through JAX), as the environment variable
-    GRADTAPE_ENGINE says for a whole program. Eager ops always run natively.
+    """Selects the engine that runs functions and optimizers: "native", or "xla" (through JAX). The environment variable
+    GRADTAPE_ENGINE does so for a whole program. Eager ops always run natively.
 
-    Functions that ran before are traced again. On a machine with accelerators, "xla" is the first of them.
+    Functions that ran before are traced again. On a machine with accelerators, "xla" means the first of them.
 
     Raises:
       ValueError: for another name.
@@ -62,7 +62,7 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """What runs functions: "native" or "xla"."""
+    """The engine that runs functions: "native" or "xla"."""
     return _engines.default().name
 
 
@@ -92,12 +92,12 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
-_visible: list[PhysicalDevice] | None = None  # all, unless somebody has chosen
+_visible: list[PhysicalDevice] | None = None  # None: all of them
 _logical: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices of the machine: one CPU, and what JAX has besides.
+    """The devices of the machine: one CPU, and the accelerators that JAX sees.
 
     >>> from gradtape import config
     >>> config.list_physical_devices("GPU")
@@ -105,23 +105,23 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     >>> config.list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
-    found = [_CPU] if device_type in (None, "CPU") else []
+    devices = [_CPU] if device_type in (None, "CPU") else []
     if device_type != "CPU":
         for a in _placement.accelerators():
             if device_type in (None, a.kind):
-                found.append(PhysicalDevice(f"/physical_device:{a.kind}:{a.number}", a.kind))
-    return found
+                devices.append(PhysicalDevice(f"/physical_device:{a.kind}:{a.number}", a.kind))
+    return devices
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The devices programs can name: those visible, split as configured."""
-    found: list[LogicalDevice] = []
+    """The devices that programs can name: the visible ones, split as configured."""
+    devices: list[LogicalDevice] = []
     for device in get_visible_devices(device_type):
         kind = device.device_type
-        first = sum(d.device_type == kind for d in found)
+        first = sum(d.device_type == kind for d in devices)
         count = len(_logical.get(device, ())) or 1
-        found += [LogicalDevice(f"/device:{kind}:{first + i}", kind) for i in range(count)]
-    return found
+        devices += [LogicalDevice(f"/device:{kind}:{first + i}", kind) for i in range(count)]
+    return devices
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
@@ -176,17 +176,17 @@ def _check_device(op: str, device: Any) -> None:
 
 
 def get_soft_device_placement() -> bool:
-    """Whether a device that does not exist is the CPU."""
+    """Whether `tf.device` falls back to the CPU for a device that does not exist."""
     return _settings.soft_device_placement
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Whether `tf.device` takes the CPU for a device that does not exist, or raises."""
+    """Whether `tf.device` falls back to the CPU for a device that does not exist, or raises."""
     _settings.soft_device_placement = bool(enabled)
 
 
 def experimental_connect_to_cluster(*args: Any, **kwargs: Any) -> None:
-    """Does nothing: several hosts are the business of `gradtape.distribute`."""
+    """Does nothing: `gradtape.distribute` connects hosts itself."""
 
 
 def experimental_connect_to_host(*args: Any, **kwargs: Any) -> None:
@@ -210,7 +210,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """What `run_functions_eagerly` has set; also True while `enable_check_numerics` holds."""
+    """What `run_functions_eagerly` has set; also True while `enable_check_numerics` is on."""
     return _settings.functions_run_eagerly()
 
 
@@ -224,19 +224,19 @@ experimental_functions_run_eagerly = functions_run_eagerly
 def memory_info() -> dict[str, int]:
     """Bytes of tensors: `live_bytes`, `live_tensors`, `cached_bytes` and `peak`.
 
-    `cached_bytes` is memory kept for the next tensors; `peak` is the most that was live
+    `cached_bytes` is memory cached for later tensors; `peak` is the largest `live_bytes`
     since the start or since `reset_peak_memory`.
     """
     return dict(_core.memory_info())
 
 
 def reset_peak_memory() -> None:
-    """Starts measuring `peak` anew, from what is live now."""
+    """Resets `peak` to the bytes that are live now."""
     _core.reset_peak_memory()
 
 
 def release_cached_memory() -> None:
-    """Gives memory that is kept for later tensors back to the system."""
+    """Returns cached memory to the system."""
     _core.release_cached_memory()
 
 
@@ -244,12 +244,12 @@ def release_cached_memory() -> None:
 
 
 def show_progress(enabled: bool | None = None) -> None:
-    """Whether long work has a bar, where tqdm is installed: Jacobians in chunks, `map_fn`, `scipy_minimize`, writing
-    checkpoints. Work of less than a second never has.
+    """Whether long work shows a progress bar, where tqdm is installed: Jacobians in chunks, `map_fn`, `scipy_minimize`,
+    writing checkpoints. Work that takes less than a second never shows one.
 
     Args:
-      enabled: True: wherever the program runs. False: nowhere. None, the default: in terminals and notebooks, or as
-        the environment variable GRADTAPE_PROGRESS says.
+      enabled: True: always. False: never. None, the default: in terminals and notebooks, or as the environment
+        variable GRADTAPE_PROGRESS says.
     """
     _settings.progress = None if enabled is None else bool(enabled)
 
@@ -287,12 +287,12 @@ class threading:
 
     @staticmethod
     def set_inter_op_parallelism_threads(num_threads: int) -> None:
-        """Remembered; ops run one after the other."""
+        """Stored without effect; ops run one after the other."""
         threading._inter_op = int(num_threads)
 
 
 class optimizer:
-    """`tf.config.optimizer`: settings of TensorFlow's graph optimizer, remembered only."""
+    """`tf.config.optimizer`: settings of TensorFlow's graph optimizer, stored without effect."""
 
     _jit = ""
     _options: dict[str, Any] = {"disable_model_pruning": False, "disable_meta_optimizer": False}
@@ -304,7 +304,7 @@ class optimizer:
 
     @staticmethod
     def set_jit(enabled: bool | str) -> None:
-        """Remembered; use `function(jit_compile=True)` for XLA."""
+        """Stored without effect; use `function(jit_compile=True)` for XLA."""
         optimizer._jit = "autoclustering" if enabled else ""
 
     @staticmethod
@@ -314,23 +314,23 @@ class optimizer:
 
     @staticmethod
     def set_experimental_options(options: dict[str, Any]) -> None:
-        """Remembered."""
+        """Stored without effect."""
         optimizer._options.update(options)
 
 
 class experimental:
-    """`tf.config.experimental`: older names, and settings without effect here."""
+    """`tf.config.experimental`: older names, and settings that have no effect in gradtape."""
 
     VirtualDeviceConfiguration = LogicalDeviceConfiguration
 
     class ClusterDeviceFilters:
-        """Which devices of a cluster a task would see; kept, without effect."""
+        """Which devices of a cluster a task would see; stored without effect."""
 
         def __init__(self) -> None:
             self._filters: dict[tuple[str, int], list[str]] = {}
 
         def set_device_filters(self, job_name: str, task_index: int, device_filters: list[str]) -> None:
-            """Remembered."""
+            """Stored without effect."""
             self._filters[job_name, task_index] = list(device_filters)
 
     list_physical_devices = staticmethod(list_physical_devices)
@@ -346,7 +346,7 @@ class experimental:
 
     @staticmethod
     def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-        """Whether JAX takes the memory of a GPU as it is needed, or most of it at once. Heeded before the first use.
+        """Whether JAX allocates GPU memory as it is needed, or most of it at once. Call it before the GPU is first used.
 
         Raises:
           ValueError: for the CPU, as in TensorFlow.
@@ -362,13 +362,13 @@ class experimental:
 
     @staticmethod
     def get_memory_growth(device: PhysicalDevice) -> bool:
-        """What was set; True for the CPU, whose memory is taken as it is needed."""
+        """What was set; True for the CPU, whose memory is allocated as it is needed."""
         _check_device("get_memory_growth", device)
         return device.device_type == "CPU" or _os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE") == "false"
 
     @staticmethod
     def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
-        """Nothing is known of a CPU, as in TensorFlow."""
+        """An empty dictionary for a CPU, as in TensorFlow."""
         _check_device("get_device_details", device)
         return {}
 
@@ -385,12 +385,12 @@ class experimental:
 
     @staticmethod
     def reset_memory_stats(device: str) -> None:
-        """As `reset_peak_memory`."""
+        """The same as `reset_peak_memory`."""
         reset_peak_memory()
 
     @staticmethod
     def enable_tensor_float_32_execution(enabled: bool) -> None:
-        """Remembered; products are done in full precision."""
+        """Stored without effect; matrix products always have full precision."""
         experimental._tensor_float_32 = bool(enabled)
 
     @staticmethod
@@ -405,7 +405,7 @@ class experimental:
 
     @staticmethod
     def set_synchronous_execution(enable: bool) -> None:
-        """Remembered."""
+        """Stored without effect."""
         experimental._synchronous = bool(enable)
 
     @staticmethod
@@ -415,12 +415,12 @@ class experimental:
 
     @staticmethod
     def set_device_policy(device_policy: str | None) -> None:
-        """Remembered."""
+        """Stored without effect."""
         experimental._policy = device_policy or "silent"
 
     @staticmethod
     def enable_op_determinism() -> None:
-        """Does nothing: results are deterministic as they are."""
+        """Does nothing: results are always deterministic."""
 
     @staticmethod
     def enable_mlir_bridge() -> None:

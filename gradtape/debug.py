@@ -1,6 +1,6 @@
-"""Say why, show it. Which op broke the way to a source, which made the first NaN, what a tape holds.
+"""Diagnostics: which op cut the path to a source, which op made the first NaN, what a tape holds.
 
-The classes are what `tape.explain`, `tape.memory`, `tape.health` and `function.profile` return, and a picture of them.
+The classes are what `tape.explain`, `tape.memory`, `tape.health` and `function.profile` return, with plots of them.
 """
 
 from gradtape._src.base.source import Line

@@ -41,7 +41,7 @@ from gradtape._src.base.dtypes import (
 from gradtape._src.public import absent as _absent
 
 experimental = _types.SimpleNamespace(**{d.name: d for d in _STORED})
-"""Types of 8 bits and less, which TensorFlow stores and casts."""
+"""Types of at most 8 bits, which can be stored and cast, as in TensorFlow."""
 
 if _TYPE_CHECKING:
     from gradtape._typing.dtypes import *  # noqa: F403

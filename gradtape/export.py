@@ -1,4 +1,4 @@
-"""`gradtape.export`: functions that `concrete.export(path)` has written, one or several of them in a folder."""
+"""`gradtape.export`: reads and writes functions exported by `concrete.export(path)`, one or several in a folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _DESCRIPTION = "description.json"
 
 
 def load(path: Any) -> Any:
-    """The function in a folder, as one of arrays: `load.py` in the folder does the same without gradtape.
+    """Loads the function in a folder, as a function of arrays; `load.py` in the folder does the same without gradtape.
 
     Args:
       path: what `ConcreteFunction.export` was given.
 
     Returns:
-      A function of arrays, which gives arrays of JAX; its attribute `variables` is a dictionary of arrays if the
+      A function of arrays that returns JAX arrays; its attribute `variables` is a dictionary of arrays if the
       function was exported with `variables="inputs"`.
 
     Raises:
@@ -76,7 +76,7 @@ def _names(folder: str) -> list[str]:
 
 
 class Endpoints:
-    """The functions that `write` has written, as methods of tensors; `signatures` is a dictionary of them."""
+    """The functions that `write` has written, as methods that take tensors; `signatures` is a dictionary of them."""
 
     def __init__(self, folder: str) -> None:
         self.signatures = {n: _on_tensors(load(os.path.join(folder, FOLDER, n))) for n in _names(folder)}
