@@ -113,7 +113,7 @@ bool compile(Compiled& c, Pass& pass, const Structure& s, const std::vector<End>
     }
     plan->function = Ref<>::borrow(PyTuple_GetItem(program.get(), 0));
     if (lower) plan->program = Ref<>(checked(PyObject_GetAttrString(plan->function.get(), "program")));
-    if (!c.plan) c.plan = std::move(plan);  // another thread may have been faster
+    give_plan(c, std::move(plan));
     return true;
   });
   pass.forget_cotangents();
@@ -197,7 +197,7 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     }
     if (!is_tensor(g) || as_tensor(g)->symbol) return false;
     Node* origin = as_tensor(g)->node;
-    for (Tape* t : active_tapes()) s.followed |= origin && on_tape(origin, t);
+    s.followed |= origin && is_followed(origin);
     s.query.add(as_tensor(g)->value);
     seeds[i] = int(s.inputs.size());
     s.inputs.push_back(&as_tensor(g)->value);
@@ -208,8 +208,11 @@ bool run_compiled(Pass& pass, const std::vector<End>& from, const std::vector<En
     s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
   std::shared_ptr<Compiled> c = remember(s);
-  if (!c->plan && !(worth_compiling(*c) && compile(*c, pass, s, from, to, seeds, true))) return false;
-  const std::shared_ptr<const Plan> plan = c->plan;
+  std::shared_ptr<const Plan> plan = plan_of(*c);
+  if (!plan) {
+    if (!worth_compiling(*c) || !compile(*c, pass, s, from, to, seeds, true)) return false;
+    plan = plan_of(*c);
+  }
   std::vector<Ref<>> tensors =
       s.followed ? call_followed(plan->function.get(), s) : call_program(plan->program.get(), s);
   for (const GradientPlace& p : plan->places) {
@@ -312,8 +315,8 @@ Ref<> pullback(Tape* tape, PyObject* targets, PyObject* sources) {
     s.query.add(v ? pass.number(v) << 32 | e.output : ~0ull);
   }
   std::shared_ptr<Compiled> c = remember(s);
-  if (!c->plan && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
-  Ref<> function = c->plan->function, inputs = input_tensors(s);
+  if (!plan_of(*c) && (c->failed || !compile(*c, pass, s, from, to, seeds, false))) return none;
+  Ref<> function = plan_of(*c)->function, inputs = input_tensors(s);
   return Ref<>(checked(PyTuple_Pack(2, function.get(), inputs.get())));
 }
 

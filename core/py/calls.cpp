@@ -8,25 +8,24 @@ namespace gt {
 
 PyObject* recorded_call(PyObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   return guarded<PyObject*>(nullptr, [&] {
-    static PyObject* method = PyUnicode_InternFromString("call");
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     Ref<> trace = Ref<>::borrow(thread_state().trace), positional(checked(PyTuple_New(n))),
           named(checked(PyDict_New()));
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
     for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
       if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) throw PythonError{};
-    return checked(
-        PyObject_CallMethodObjArgs(trace.get(), method, function, positional.get(), named.get(), nullptr));
+    return checked(PyObject_CallMethodObjArgs(trace.get(), names.call, function, positional.get(),
+                                              named.get(), nullptr));
   });
 }
 
 PyObject* recorded_op(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
-  static PyObject* apply = checked(PyObject_GetAttrString(PyImport_AddModule("gradtape._core"), "apply"));
+  Ref<> apply(checked(PyObject_GetAttrString(PyImport_AddModule("gradtape._core"), "apply")));
   Ref<> operands(checked(PyList_New(n)));
   for (int i = 0; i < n; ++i)
     PyList_SET_ITEM(operands.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(in[i])));
   PyObject* args[] = {reinterpret_cast<PyObject*>(op), operands.get(), attrs_tuple(attrs)};
-  Ref<> results(checked(recorded_call(apply, args, 3, nullptr)));
+  Ref<> results(checked(recorded_call(apply.get(), args, 3, nullptr)));
   return checked(op->many ? PySequence_Tuple(results.get()) : PySequence_GetItem(results.get(), 0));
 }
 
@@ -36,17 +35,21 @@ namespace {
 
 struct Taker {
   PyTypeObject* type;
-  PyObject* handler;  // (function, args, kwargs) -> result, or NotImplemented
+  Shared<PyObject*> handler;  // (function, args, kwargs) -> result, or NotImplemented
+  Taker* older;
 };
-std::vector<Taker> takers;  // the youngest class first; they stay
+Shared<Taker*> youngest_taker = nullptr;  // they stay
+Mutex takers_lock;
 
 // Whether one of the arguments, or of the items of lists among them, is of this class.
 bool holds(const Taker& taker, PyObject* o, int depth = 0) {
   if (is_tensor(o) || is_variable(o)) return false;
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
-    if (depth < 8)
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-        if (holds(taker, PySequence_Fast_GET_ITEM(o, i), depth + 1)) return true;
+    if (depth >= 8) return false;
+    Ref<> items(fixed_items(o, ""));
+    for (Py_ssize_t i = 0; items && i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      if (holds(taker, PySequence_Fast_GET_ITEM(items.get(), i), depth + 1)) return true;
+    if (!items) PyErr_Clear();
     return false;
   }
   return PyObject_TypeCheck(o, taker.type);
@@ -56,9 +59,9 @@ bool holds(const Taker& taker, PyObject* o, int depth = 0) {
 
 PyObject* taken_call(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  for (size_t k = 0; k < takers.size(); ++k) {
-    if (!std::any_of(args, args + all, [&](PyObject* o) { return holds(takers[k], o); })) continue;
-    Ref<> handler = Ref<>::borrow(takers[k].handler), positional(PyTuple_New(n)), named(PyDict_New());
+  for (const Taker* taker = youngest_taker; taker; taker = taker->older) {
+    if (!std::any_of(args, args + all, [&](PyObject* o) { return holds(*taker, o); })) continue;
+    Ref<> handler = Ref<>::borrow(taker->handler), positional(PyTuple_New(n)), named(PyDict_New());
     if (!positional || !named) return nullptr;
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
     for (Py_ssize_t i = n; i < all; ++i)
@@ -69,19 +72,21 @@ PyObject* taken_call(PyObject* function, PyObject* const* args, Py_ssize_t n, Py
   return Py_NewRef(Py_NotImplemented);
 }
 
-bool has_takers() { return !takers.empty(); }
+bool has_takers() { return youngest_taker != nullptr; }
 
 // take_calls(class, handler)
 static PyObject* take_calls(PyObject*, PyObject* args) {
   PyObject *type, *handler;
   if (!PyArg_ParseTuple(args, "O!O:take_calls", &PyType_Type, &type, &handler)) return nullptr;
-  for (Taker& taker : takers)
-    if (taker.type == reinterpret_cast<PyTypeObject*>(type)) {
-      Py_SETREF(taker.handler, Py_NewRef(handler));
-      Py_RETURN_NONE;
-    }
   return guarded<PyObject*>(nullptr, [&] {
-    takers.insert(takers.begin(), {reinterpret_cast<PyTypeObject*>(Py_NewRef(type)), Py_NewRef(handler)});
+    Holding hold(takers_lock);
+    for (Taker* taker = youngest_taker; taker; taker = taker->older)
+      if (taker->type == reinterpret_cast<PyTypeObject*>(type)) {
+        taker->handler = Py_NewRef(handler);  // the one before stays: another thread may be calling it
+        return Py_NewRef(Py_None);
+      }
+    youngest_taker =
+        new Taker{reinterpret_cast<PyTypeObject*>(Py_NewRef(type)), Py_NewRef(handler), youngest_taker};
     return Py_NewRef(Py_None);
   });
 }
@@ -113,6 +118,7 @@ PyObject* composite_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!self) return nullptr;
   as_composite(self)->function = Py_NewRef(function);
   as_composite(self)->call = composite_call;
+  keep_for_ever(self);  // they are functions of modules, which threads share
   return self;
 }
 

@@ -10,7 +10,7 @@ namespace gt {
 // GRADTAPE_COMPILE=0 turns compilation off; =always compiles what is seen for the first time,
 // for tests.
 static const std::string setting = std::getenv("GRADTAPE_COMPILE") ? std::getenv("GRADTAPE_COMPILE") : "";
-bool compiling = setting != "0";
+Shared<bool> compiling = setting != "0";
 static const int64_t first_needed = setting == "always" ? 1 : 2;
 
 constexpr size_t kMostStructures = 1024, kMostBytes = size_t(1) << 28;
@@ -27,6 +27,9 @@ static auto& cache = *new KeyedCache<std::shared_ptr<Compiled>>;
 static int64_t hits = 0, programs = 0, failures = 0, wasted = 0;
 static size_t all_bytes = 0;  // of all entries
 
+// Everything here is for one thread at a time, and comparing keys runs Python code.
+PyObject* compiled_lock = nullptr;
+
 // Counts what an entry keeps, and lets go of the oldest ones if that is too much.
 static void weigh(Compiled& c) {
   if (!c.remembered) return;
@@ -34,7 +37,8 @@ static void weigh(Compiled& c) {
   c.bytes = c.key_bytes + (c.plan ? c.records * kBytesPerRecord : 0);
   all_bytes += c.bytes;
   while (cache.size() > 1 && (cache.size() > kMostStructures || all_bytes > kMostBytes)) {
-    std::shared_ptr<Compiled> oldest = cache.pop_oldest()->value;
+    const auto entry = cache.pop_oldest();
+    const std::shared_ptr<Compiled>& oldest = entry->value;
     oldest->remembered = false;
     all_bytes -= oldest->bytes;
     if (oldest->plan && oldest->used < 2) ++wasted;
@@ -42,6 +46,7 @@ static void weigh(Compiled& c) {
 }
 
 std::shared_ptr<Compiled> remember(const Structure& s) {
+  Section here(compiled_lock);
   if (auto entry = cache.find(s.query)) {
     std::shared_ptr<Compiled> c = entry->value;
     ++c->seen;
@@ -73,9 +78,23 @@ int64_t sightings_needed(size_t records) {
   return needed;
 }
 
-bool worth_compiling(const Compiled& c) { return !c.failed && c.seen >= sightings_needed(c.records); }
+bool worth_compiling(const Compiled& c) {
+  Section here(compiled_lock);
+  return !c.failed && c.seen >= sightings_needed(c.records);
+}
+
+std::shared_ptr<const Plan> plan_of(const Compiled& c) {
+  Section here(compiled_lock);
+  return c.plan;
+}
+
+void give_plan(Compiled& c, std::shared_ptr<const Plan> plan) {
+  Section here(compiled_lock);
+  if (!c.plan) c.plan = std::move(plan);
+}
 
 void note_compiled(Compiled& c, bool success) {
+  Section here(compiled_lock);
   if (success) {
     ++programs;
   } else {
@@ -85,10 +104,15 @@ void note_compiled(Compiled& c, bool success) {
   weigh(c);
 }
 
-CompileInfo compile_info() { return {int64_t(cache.size()), programs, hits, failures}; }
+CompileInfo compile_info() {
+  Section here(compiled_lock);
+  return {int64_t(cache.size()), programs, hits, failures};
+}
 
 void clear_compiled() {
-  for (auto& e : cache.take_all()) e->value->remembered = false;
+  Section here(compiled_lock);
+  auto all = cache.take_all();  // let go of last: that may run any code
+  for (auto& e : all) e->value->remembered = false;
   all_bytes = 0;
   hits = programs = failures = wasted = 0;
 }

@@ -5,7 +5,7 @@
 
 namespace gt {
 
-extern bool compiling;  // off: every backward pass runs the Python rules
+extern Shared<bool> compiling;  // off: every backward pass runs the Python rules
 inline bool compiles() { return compiling && !thread_state().watching; }
 
 struct CompileInfo {
@@ -38,11 +38,13 @@ struct Plan {
   std::vector<GradientPlace> places;
 };
 
+extern PyObject* compiled_lock;  // the object whose section whoever reads or changes entries is in
+
 struct Compiled {
   std::shared_ptr<const Plan> plan;  // once compiled
   int64_t seen = 0, used = 0;
   size_t records = 0, key_bytes = 0;
-  bool failed = false;
+  Shared<bool> failed = false;
   size_t bytes = 0;        // what it keeps in memory, roughly
   bool remembered = true;  // it is still in the cache
 };
@@ -57,6 +59,10 @@ int64_t sightings_needed(size_t records);
 // A pass over more records is made in parts of at most this many, each compiled on its own: memory and time
 // of the compiler do not grow with the length of a tape, and parts that are alike share a program.
 constexpr size_t kMostRecords = 4096;
+// What it was compiled to, if it was.
+std::shared_ptr<const Plan> plan_of(const Compiled& c);
+// Gives it a program, unless another thread was faster.
+void give_plan(Compiled& c, std::shared_ptr<const Plan> plan);
 // Call when an entry was given a program or a function, or could not be.
 void note_compiled(Compiled& c, bool success);
 

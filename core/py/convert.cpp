@@ -49,7 +49,9 @@ static bool fits(long long v, Dtype t) {
 // in them, which is then left to Python.
 class Literal {
  public:
-  bool read(PyObject* list) {
+  bool read(PyObject* given) {
+    Ref<> fixed(checked(fixed_nest(given)));
+    PyObject* list = fixed.get();
     for (PyObject* o = list; is_list(o);) {
       if (shape_.rank == kMaxRank) return false;
       shape_.push(Py_SIZE(o));
@@ -83,6 +85,17 @@ class Literal {
 
  private:
   static bool is_list(PyObject* o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
+  // The same lists as tuples, which other threads do not change. New reference.
+  static PyObject* fixed_nest(PyObject* o, int depth = 0) {
+    if (!kFreeThreaded || !is_list(o) || depth > kMaxRank) return Py_NewRef(o);
+    Ref<> items(checked(fixed_items(o, "")));
+    const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+    if (!n || !is_list(PyTuple_GET_ITEM(items.get(), 0))) return items.release();
+    Ref<> nest(checked(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyTuple_SET_ITEM(nest.get(), i, fixed_nest(PyTuple_GET_ITEM(items.get(), i), depth + 1));
+    return nest.release();
+  }
   bool fill(PyObject* o, int depth) {
     if (is_list(o)) {
       if (depth == shape_.rank || Py_SIZE(o) != shape_[depth]) return false;
@@ -158,11 +171,9 @@ bool converts_quietly(PyObject* o) {
       PyList_Check(o) || PyTuple_Check(o))
     return true;
   if (o == Py_None || PyUnicode_Check(o)) return false;
-  static PyObject *array = PyUnicode_InternFromString("__array__"),
-                  *tensor = PyUnicode_InternFromString("__tf_tensor__"),
-                  *defer = PyUnicode_InternFromString("__gradtape_defer__");
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(o));
-  return !PyObject_HasAttr(type, defer) && (PyObject_HasAttr(type, array) || PyObject_HasAttr(type, tensor));
+  return !PyObject_HasAttr(type, names.defer) &&
+         (PyObject_HasAttr(type, names.array) || PyObject_HasAttr(type, names.tensor));
 }
 
 // ---- attributes ---------------------------------------------------------------------------
@@ -172,8 +183,9 @@ static bool is_symbolic(PyObject* value, int depth = 0) {
   if (is_tensor(value)) return as_tensor(value)->symbol;
   if (is_variable(value)) return thread_state().trace;
   if ((!PyList_Check(value) && !PyTuple_Check(value)) || depth > 8) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
-    if (is_symbolic(PySequence_Fast_GET_ITEM(value, i), depth + 1)) return true;
+  Ref<> items(checked(fixed_items(value, "")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    if (is_symbolic(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1)) return true;
   return false;
 }
 
@@ -237,7 +249,7 @@ static bool integers(PyObject* o, std::vector<int64_t>& out) {
     out.push_back(one);
     return true;
   }
-  Ref<> list(PySequence_Fast(o, ""));
+  Ref<> list(fixed_items(o, ""));
   if (!list) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
     PyErr_Clear();

@@ -42,10 +42,10 @@ PyObject* array_of(const Tensor& t) {
   return d && d->array && d->dtype == t.dtype && d->shape == t.shape ? d->array : nullptr;
 }
 
-Tensor& value_of(PyObject* o) {
+Tensor value_of(PyObject* o) {
   if (is_tensor(o)) return as_tensor(o)->value;
   if (!is_variable(o)) fail(Code::Type, "expected a tensor or a variable");
-  return settled(as_variable(o));
+  return value_of(as_variable(o));
 }
 
 Spec spec_from(PyObject* shape, PyObject* code) {
@@ -69,21 +69,25 @@ PyObject* from_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-PyObject* array_for(PyObject* o) {
-  PyObject* array = array_of(value_of(o));
-  return array ? array : is_tensor(o) ? as_tensor(o)->device : nullptr;
+Ref<> array_for(PyObject* o) {
+  const Tensor now = value_of(o);
+  if (PyObject* array = array_of(now)) return Ref<>::borrow(array);
+  if (!is_tensor(o)) return {};
+  Section here(o);
+  return Ref<>::borrow(as_tensor(o)->device);
 }
 
 // device_arrays([tensor or variable]) -> list: the arrays with their values, None where there is none yet
 PyObject* device_arrays(PyObject*, PyObject* list) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "device_arrays: expected a list");
-    settle_all(list);
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+    Ref<> items(checked(fixed_items(list, "")));
+    AllSettled(items.get()).let_go();
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
     Ref<> out(checked(PyList_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* array = array_for(PySequence_Fast_GET_ITEM(list, i));
-      PyList_SET_ITEM(out.get(), i, Py_NewRef(array ? array : Py_None));
+      Ref<> array = array_for(PySequence_Fast_GET_ITEM(items.get(), i));
+      PyList_SET_ITEM(out.get(), i, array ? array.release() : Py_NewRef(Py_None));
     }
     return out.release();
   });
@@ -95,9 +99,10 @@ PyObject* put_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (n != 2) fail(Code::Type, "put_on_device: expected (value, array)");
     if (is_tensor(args[0])) {
+      Section here(args[0]);
       Py_XSETREF(as_tensor(args[0])->device, Py_NewRef(args[1]));
     } else {
-      Tensor& now = value_of(args[0]);
+      const Tensor now = value_of(args[0]);
       replace(as_variable(args[0]), from_array(args[1], now.spec()));
     }
     Py_RETURN_NONE;
@@ -109,8 +114,8 @@ PyObject** items_of(PyObject* list) { return reinterpret_cast<PyListObject*>(lis
 // Gives variables new values, all at one moment.
 void set_values(PyObject* variables, PyObject* const* arrays) {
   const Py_ssize_t count = PyTuple_GET_SIZE(variables);
-  settle_all(variables);
   std::vector<Tensor> values;
+  AllSettled alone(variables);
   values.reserve(size_t(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* v = PyTuple_GET_ITEM(variables, i);
@@ -119,7 +124,7 @@ void set_values(PyObject* variables, PyObject* const* arrays) {
   }
   // What they let go of is freed with `values`, after all of them have changed.
   for (Py_ssize_t i = 0; i < count; ++i)
-    std::swap(as_variable(PyTuple_GET_ITEM(variables, i))->value, values[size_t(i)]);
+    exchange(as_variable(PyTuple_GET_ITEM(variables, i))->value, values[size_t(i)]);
 }
 
 // set_on_device((variables), [arrays])
@@ -156,11 +161,12 @@ struct Lent {
 Ref<> call_giving_up(PyObject* call, PyObject* args, const std::vector<Given>& given, Lent& lent) {
   auto array_at = [&](const Given& g) { return items_of(args)[g.at]; };
   auto is_held = [&](const Given& g) {  // by others
-    return g.variable->value.buffer->refs.load(std::memory_order_acquire) != 1 || Py_REFCNT(array_at(g)) != 2;
+    // Without the interpreter's lock nobody can tell.
+    return kFreeThreaded || g.variable->value.buffer->refs.load(std::memory_order_acquire) != 1 ||
+           Py_REFCNT(array_at(g)) != 2;
   };
   for (const Given& g : given) {
-    settled(g.variable);
-    if (array_of(g.variable->value) != array_at(g)) return {};
+    if (array_of(value_of(g.variable)) != array_at(g)) return {};
   }
   std::vector<Ref<>> copies(given.size());
   const bool lends = may_lend();
@@ -216,7 +222,10 @@ PyObject* call_on_device(PyObject*, PyObject* const* args, Py_ssize_t n) {
         fail(Code::Value, "call_on_device: there are fewer results");
       values.push_back(from_array(items_of(outs.get())[from[k]], given[k].variable->value.spec()));
     }
-    for (size_t k = 0; k < given.size(); ++k) std::swap(given[k].variable->value, values[k]);
+    for (size_t k = 0; k < given.size(); ++k) {
+      Holding hold(given[k].variable->lock);
+      exchange(given[k].variable->value, values[k]);
+    }
     lent.end();
     return outs.release();
   });
@@ -342,6 +351,8 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+static Spin fetching;
+
 void fetch(Tensor& t) {
   OnDevice* d = device_of(t);
   if (!d) fail(Code::Type, "a symbolic tensor has no value");
@@ -357,15 +368,19 @@ void fetch(Tensor& t) {
       Ref<> bytes(checked(PyObject_CallOneArg(hooks.fetch, array.get())));
       if (PyObject_GetBuffer(bytes.get(), &view, PyBUF_SIMPLE)) throw PythonError{};
     }
-    if (held.buffer->data || view.len != held.nbytes()) {  // another thread was first
-      const bool wrong = !held.buffer->data;
-      PyBuffer_Release(&view);
-      if (wrong) fail(Code::Runtime, "a value on a device has another size than its tensor");
-    } else {
-      static char nothing;
-      d->host = view;
-      held.buffer->data = view.len ? static_cast<char*>(view.buf) : &nothing;
+    static char nothing;
+    const bool wrong = view.len != held.nbytes();
+    bool first = false;
+    if (!wrong) {
+      Holding hold(fetching);
+      first = !held.buffer->data;
+      if (first) {
+        d->host = view;
+        held.buffer->data = view.len ? static_cast<char*>(view.buf) : &nothing;
+      }
     }
+    if (!first) PyBuffer_Release(&view);  // another thread was
+    if (wrong) fail(Code::Runtime, "a value on a device has another size than its tensor");
   }
   if (t.buffer == held.buffer) t.data = held.buffer->data;
 }
@@ -377,11 +392,18 @@ PyObject* held_value(const Tensor& t) {
   return PyObject_CallMethod(array, t.shape.rank ? "copy" : "item", nullptr);
 }
 
-Tensor& host_value(VariableObject* v) {
+OnHost::OnHost(VariableObject* v) {
   for (;;) {
-    Tensor& t = settled(v);
-    if (t.data || !t.buffer) return t;
-    fetch(t);
+    held_.emplace(v);
+    Tensor& t = held_->value();
+    if (t.data || !t.buffer) return;
+    if (t.buffer->data && !is_held(t.dtype)) {
+      t.data = t.buffer->data;
+      return;
+    }
+    Tensor away = t;
+    held_.reset();
+    fetch(away);
   }
 }
 
@@ -389,6 +411,7 @@ void fetch_all(PyObject* sequence) {
   auto size = [&] { return PySequence_Fast_GET_SIZE(sequence); };
   for (Py_ssize_t i = 0; i < size(); ++i) {
     PyObject* o = PySequence_Fast_GET_ITEM(sequence, i);
+    if (kFreeThreaded && !is_tensor(o)) continue;  // see AllSettled
     Tensor* t = is_tensor(o) ? &as_tensor(o)->value : is_variable(o) ? &as_variable(o)->value : nullptr;
     if (!t || t->data || !t->buffer || is_held(t->dtype)) continue;
     Ref<> held = Ref<>::borrow(o);

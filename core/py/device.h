@@ -3,7 +3,9 @@
 // strings (an array of NumPy's, of bytes objects) and types that are only stored (one of their bits) never
 // do: ops on them are Python's, `hooks.held`.
 #pragma once
-#include "objects.h"
+#include <optional>
+
+#include "lending.h"
 
 namespace gt {
 
@@ -29,8 +31,15 @@ inline const Tensor& settled_on_host(Tensor& t) {
 // What `numpy()` gives for a value that Python holds: a copy of the array, or the item of one without axes.
 PyObject* held_value(const Tensor& t);
 
-// The value of a variable, with elements that can be read and that no run is writing to.
-Tensor& host_value(VariableObject* v);
+// A variable whose value has elements that can be read, and that no run is writing to.
+class OnHost {
+ public:
+  explicit OnHost(VariableObject* v);
+  Tensor& value() { return held_->value(); }
+
+ private:
+  std::optional<Settled> held_;
+};
 
 void fetch_all(PyObject* sequence);  // a list or tuple of tensors and variables
 

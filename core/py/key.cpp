@@ -88,6 +88,7 @@ void Query::add_object(PyObject* o) {
   words.push_back(uint64_t(hash));
   words.push_back(reinterpret_cast<uintptr_t>(Py_TYPE(o)));
   objects.push_back(o);
+  if constexpr (kFreeThreaded) held.push_back(Ref<>::borrow(o));
 }
 
 // Marks what follows, so that no two nests have the same words.
@@ -100,17 +101,17 @@ void Query::add_nest(PyObject* o) {
   } else if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
     bool tuple = PyTuple_CheckExact(o);
     add(tuple ? kTupleMark : kListMark);
-    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(o) : PyList_GET_SIZE(o);
+    Ref<> items(checked(fixed_items(o, "")));
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
     add(uint64_t(n));
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      if (!tuple && i >= PyList_GET_SIZE(o)) break;
-      add_nest(tuple ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i));
-    }
+    for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      add_nest(PySequence_Fast_GET_ITEM(items.get(), i));
   } else if (PyDict_CheckExact(o)) {
     add(kDictMark);
-    add(uint64_t(PyDict_GET_SIZE(o)));
+    Ref<> items(kFreeThreaded ? checked(PyDict_Copy(o)) : Py_NewRef(o));
+    add(uint64_t(PyDict_GET_SIZE(items.get())));
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+    for (Py_ssize_t at = 0; PyDict_Next(items.get(), &at, &key, &value);) {
       add_object(key);
       add_nest(value);
     }
@@ -164,9 +165,9 @@ namespace {
 struct CacheObject {
   PyObject_HEAD KeyedCache<Ref<>>* cache;
   size_t most;
-  uint64_t generation;  // in which `remember` was called last
+  Shared<uint64_t> generation;  // in which `remember` was called last
 };
-uint64_t generation = 1;  // of what decides how functions run: see new_generation
+Shared<uint64_t> generation = 1;  // of what decides how functions run: see new_generation
 CacheObject* as_cache(PyObject* o) { return reinterpret_cast<CacheObject*>(o); }
 
 PyObject* cache_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -187,16 +188,23 @@ PyObject* cache_new(PyTypeObject* type, PyObject* args, PyObject*) {
 
 PyTypeObject* CacheType;
 
+Ref<> find_value(PyObject* self, const Query& q) {
+  Section here(self);
+  auto found = as_cache(self)->cache->find(q);
+  return found ? found->value : Ref<>();
+}
+
 PyObject* cache_find(PyObject* self, PyObject* what) {
   return guarded<PyObject*>(nullptr, [&] {
     Query q;
     q.add_nest(what);
-    auto found = as_cache(self)->cache->find(q);
-    return Py_NewRef(found ? found->value.get() : Py_None);
+    Ref<> found = find_value(self, q);
+    return found ? found.release() : Py_NewRef(Py_None);
   });
 }
 
 PyObject* cache_add(PyObject* self, PyObject* args) {
+  Section here(self);
   PyObject *what, *value;
   if (!PyArg_ParseTuple(args, "OO:add", &what, &value)) return nullptr;
   return guarded<PyObject*>(nullptr, [&] {
@@ -216,8 +224,13 @@ PyObject* cache_add(PyObject* self, PyObject* args) {
 // remember(tensors, runner): what `run` runs for such tensors, until there is a new generation
 PyObject* cache_remember(PyObject* self, PyObject* args) {
   CacheObject* c = as_cache(self);
-  if (c->generation != generation) c->cache->take_all();
-  c->generation = generation;
+  {
+    Section here(self);
+    std::list<KeyedCache<Ref<>>::Shared> gone;
+    const uint64_t now = generation;
+    if (c->generation != now) gone = c->cache->take_all();
+    c->generation = now;
+  }
   return cache_add(self, args);
 }
 
@@ -235,8 +248,8 @@ PyObject* cache_run(PyObject* self, PyObject* tensors) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Query q;
     q.add_nest(tensors);
-    auto found = c->cache->find(q);
-    return found ? run_runner(found->value.get(), tensors) : Py_NewRef(Py_NotImplemented);
+    Ref<> found = find_value(self, q);
+    return found ? run_runner(found.get(), tensors) : Py_NewRef(Py_NotImplemented);
   });
 }
 
@@ -248,6 +261,7 @@ PyObject* new_generation(PyObject*, PyObject*) {
 }
 
 PyObject* cache_values(PyObject* self, PyObject*) {
+  Section here(self);
   return guarded<PyObject*>(nullptr, [&] {
     auto dead = as_cache(self)->cache->sweep();
     auto entries = as_cache(self)->cache->entries();
@@ -271,6 +285,7 @@ int cache_clear(PyObject* self) {
 }
 
 PyObject* cache_clear_method(PyObject* self, PyObject*) {
+  Section here(self);
   cache_clear(self);
   Py_RETURN_NONE;
 }
@@ -284,7 +299,10 @@ void cache_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-Py_ssize_t cache_length(PyObject* self) { return Py_ssize_t(as_cache(self)->cache->size()); }
+Py_ssize_t cache_length(PyObject* self) {
+  Section here(self);
+  return Py_ssize_t(as_cache(self)->cache->size());
+}
 
 PyMethodDef methods[] = {
     {"find", cache_find, METH_O, "The value that was added for this, or None."},
@@ -324,8 +342,7 @@ PyObject* quick_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     Ref<> result(cache_run(cache, args));
     if (result.get() != Py_NotImplemented) return result.release();
   }
-  static PyObject* method = PyUnicode_InternFromString("_call");
-  Ref<> slow(PyObject_GetAttr(self, method));
+  Ref<> slow(PyObject_GetAttr(self, names.slow_call));
   return slow ? PyObject_Call(slow.get(), args, kwargs) : nullptr;
 }
 

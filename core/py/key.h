@@ -14,10 +14,11 @@
 
 namespace gt {
 
-// A description, made to look something up. Borrows its objects.
+// A description, made to look something up. Borrows its objects, but where other threads may take them away.
 struct Query {
   std::vector<uint64_t> words;
   std::vector<PyObject*> objects;
+  std::vector<Ref<>> held;
 
   void add(uint64_t word) { words.push_back(word); }
   void add(const Tensor& t, uint32_t number = 0);  // type and shape, and a number beside them
@@ -101,7 +102,7 @@ template <class V> class KeyedCache {
   const std::list<Shared>& entries() const { return entries_; }
   Shared pop_oldest() {
     Shared last = entries_.back();
-    erase(std::prev(entries_.end()));
+    erase(last);
     return last;
   }
   // Takes them out first: letting go may run any code.
@@ -112,15 +113,10 @@ template <class V> class KeyedCache {
   }
   // Lets go of entries whose objects have died, and gives them back.
   std::list<Shared> sweep() {
-    std::list<Shared> dead;
-    for (auto it = entries_.begin(); it != entries_.end();) {
-      auto next = std::next(it);
-      if ((*it)->key.dead()) {
-        dead.push_back(*it);
-        erase(it);
-      }
-      it = next;
-    }
+    // To look at an object is to hold it, and may be to let go of it last: any code may run meanwhile.
+    std::list<Shared> dead, all = entries_;
+    for (Shared& e : all)
+      if (e->key.dead() && erase(e)) dead.push_back(e);
     alive_ = entries_.size();
     return dead;
   }
@@ -132,14 +128,15 @@ template <class V> class KeyedCache {
     for (auto it = begin; it != end; ++it)
       if (*it->second == e) return entries_.splice(entries_.begin(), entries_, it->second);
   }
-  void erase(Place place) {
-    auto [begin, end] = by_hash_.equal_range((*place)->key.hash());
+  bool erase(const Shared& e) {  // false: it is there no more
+    auto [begin, end] = by_hash_.equal_range(e->key.hash());
     for (auto it = begin; it != end; ++it)
-      if (it->second == place) {
+      if (*it->second == e) {
+        entries_.erase(it->second);
         by_hash_.erase(it);
-        break;
+        return true;
       }
-    entries_.erase(place);
+    return false;
   }
   std::list<Shared> entries_;
   std::unordered_multimap<uint64_t, Place> by_hash_;

@@ -1,7 +1,10 @@
 // Who waits for variables that a run is writing to, and how they hear that it is done.
 #include "lending.h"
 
+#include <algorithm>
 #include <atomic>
+
+#include "device.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -11,9 +14,9 @@ namespace gt {
 
 namespace {
 
-// Both change under the interpreter's lock only; waiters sleep on the first without it.
+// Waiters sleep on the first, without the interpreter's lock.
 std::atomic<int32_t> returned{0};
-int waiting = 0;
+std::atomic<int> waiting{0};
 
 // Counts processes from the first to this one. A run does not go on in a child that was forked from it.
 uint32_t process = 1;
@@ -22,13 +25,13 @@ uint32_t process = 1;
 
 void wait_for(VariableObject* v) {
   Ref<> held = Ref<>::borrow(reinterpret_cast<PyObject*>(v));
-  while (v->lent) {
+  // The count is read first: who returns the variable after that has another one.
+  for (int32_t seen = returned.load(); v->lent; seen = returned.load()) {
     if (v->lent != process)
       fail(
           Code::Runtime,
           "the variable was being changed by another thread when this process was forked: its value is lost. "
           "Hint: assign it, or start processes with spawn.");
-    const int32_t seen = returned.load();
     ++waiting;
     without_lock([&] { returned.wait(seen); });
     --waiting;
@@ -36,20 +39,73 @@ void wait_for(VariableObject* v) {
   }
 }
 
-void settle_all(PyObject* sequence) {
-  auto size = [&] { return PySequence_Fast_GET_SIZE(sequence); };
-  for (Py_ssize_t i = 0; i < size(); ++i) {
-    PyObject* o = PySequence_Fast_GET_ITEM(sequence, i);
-    if (is_tensor(o) || !is_variable(o) || !as_variable(o)->lent) continue;
-    wait_for(as_variable(o));
-    i = -1;  // others may be lent by now
+#ifdef Py_GIL_DISABLED
+AllSettled::AllSettled(PyObject* sequence, PyObject* more) {
+  for (PyObject* some : {sequence, more})
+    for (Py_ssize_t i = 0; some && i < PySequence_Fast_GET_SIZE(some); ++i)
+      if (PyObject* o = PySequence_Fast_GET_ITEM(some, i); !is_tensor(o) && is_variable(o))
+        all_.push_back(as_variable(o));
+  std::sort(all_.begin(), all_.end());
+  all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+  for (;;) {
+    VariableObject* waits = nullptr;
+    Tensor away;  // a value on a device
+    for (VariableObject* v : all_) v->lock.lock();
+    for (VariableObject* v : all_) {
+      Tensor& t = v->value;
+      if (v->lent) {
+        waits = v;
+      } else if (!t.data && t.buffer && !is_held(t.dtype)) {
+        if (t.buffer->data)
+          t.data = t.buffer->data;
+        else
+          away = t;
+      }
+    }
+    if (!waits && !away.buffer) return;
+    for (VariableObject* v : all_) v->lock.unlock();
+    try {
+      if (waits)
+        wait_for(waits);
+      else
+        fetch(away);
+    } catch (...) {
+      all_.clear();
+      throw;
+    }
   }
 }
 
+void AllSettled::let_go() {
+  for (VariableObject* v : all_) v->lock.unlock();
+  all_.clear();
+}
+#else
+AllSettled::AllSettled(PyObject* sequence, PyObject* more) {
+  for (PyObject* some : {sequence, more}) {
+    if (!some) continue;
+    auto size = [&] { return PySequence_Fast_GET_SIZE(some); };
+    for (Py_ssize_t i = 0; i < size(); ++i) {
+      PyObject* o = PySequence_Fast_GET_ITEM(some, i);
+      if (is_tensor(o) || !is_variable(o) || !as_variable(o)->lent) continue;
+      wait_for(as_variable(o));
+      i = -1;  // others may be lent by now
+    }
+  }
+}
+void AllSettled::let_go() {}
+#endif
+
 void replace(VariableObject* v, Tensor value) {
-  if (v->lent == process) wait_for(v);
+  v->lock.lock();
+  while (v->lent == process) {
+    v->lock.unlock();
+    wait_for(v);
+    v->lock.lock();
+  }
   v->lent = 0;
-  v->value = std::move(value);
+  exchange(v->value, value);
+  v->lock.unlock();
 }
 
 bool may_lend() {
@@ -82,8 +138,29 @@ Loans::Loans(const Program::Run& run, PyObject* targets, size_t n_results)
   });
 }
 
-Loans::~Loans() {
+#ifdef Py_GIL_DISABLED
+// A variable that was not lent to this run may be lent to another by now, which holds the elements by itself.
+Loans::End::End(Loans& loans) : loans_(loans) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(loans.targets_); ++k)
+    held_.push_back(as_variable(PyTuple_GET_ITEM(loans.targets_, k)));
+  std::sort(held_.begin(), held_.end());
+  held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
+  for (VariableObject* v : held_) v->lock.lock();
+}
+Loans::End::~End() {
+  loans_.give_back();
+  for (VariableObject* v : held_) v->lock.unlock();
+}
+#else
+Loans::End::End(Loans& loans) : loans_(loans) {}
+Loans::End::~End() { loans_.give_back(); }
+#endif
+
+Loans::~Loans() { give_back(); }
+
+void Loans::give_back() {
   if (!any_) return;
+  any_ = false;
   each([](VariableObject* v) { v->lent = 0; });
   returned.fetch_add(1);
   returned.notify_all();

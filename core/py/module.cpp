@@ -66,6 +66,8 @@ NB_MODULE(gradtape_core, m) {
     throw std::runtime_error(gt::no_copy_text());  // an ImportError, as all that is thrown here
   gt::memory_info();  // makes what the allocator counts with, while there is memory
   m.doc() = "The native core of gradtape.";
+  gt::init_names();
+  gt::compiled_lock = gt::checked(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
   gt::init_tensor_type(m.ptr());
   gt::init_variable_type(m.ptr());
   gt::init_op_type(m.ptr());
@@ -171,7 +173,7 @@ NB_MODULE(gradtape_core, m) {
   m.def("set_blas_path", [](const std::string& path) { gt::set_blas_path(path.c_str()); });
   m.def(
       "set_compile", [](bool on) { gt::compiling = on; }, "Whether tapes compile what they see again.");
-  m.def("is_compiling", [] { return gt::compiling; });
+  m.def("is_compiling", [] { return bool(gt::compiling); });
   m.def("compile_info", [] {
     gt::CompileInfo info = gt::compile_info();
     nb::dict d;
@@ -184,8 +186,9 @@ NB_MODULE(gradtape_core, m) {
   m.def("sightings_needed", gt::sightings_needed,
         "How often a structure with this many records must be seen before it is compiled.");
   m.def("clear_compiled", gt::clear_compiled, "Forgets every compiled backward pass.");
-  m.def(
-      "tensor_count", [] { return gt::tensor_count; }, "How many tensors were made so far.");
+  m.def("tensor_count", gt::numbers_so_far,
+        "The highest number that a tensor or a record has; those that this thread makes from now on have "
+        "higher ones.");
 }
 
 extern "C" NB_EXPORT PyObject* PyInit__core() {

@@ -12,6 +12,7 @@
 #include "../kernels/loops.h"
 #include "../op.h"
 #include "lock.h"
+#include "sharing.h"
 #include "thread_state.h"
 
 namespace gt {
@@ -70,11 +71,11 @@ template <class T = PyObject> class Ref {
 
 struct TensorObject {
   PyObject_HEAD Tensor value;
-  Node* node;        // where it came from, when a tape may want to know; owned
-  uint32_t output;   // which of the node's results it is
-  uint64_t born;     // how many tensors were made before it
-  PyObject* symbol;  // a tensor of a trace: the object that records what is done with it; owned
-  PyObject* dict;    // attributes that other libraries hang on it (Keras masks)
+  Shared<Node*> node;  // where it came from, when a tape may want to know; owned
+  uint32_t output;     // which of the node's results it is
+  uint64_t born;       // its number among all tensors and records: what is older has a lower one
+  PyObject* symbol;    // a tensor of a trace: the object that records what is done with it; owned
+  PyObject* dict;      // attributes that other libraries hang on it (Keras masks)
   PyObject* weakrefs;
   PyObject *variable, *key;  // what `variable[key]` gave can be assigned to; owned
   PyObject* device;          // an array on a device with the same value (see device.h); owned
@@ -82,7 +83,10 @@ struct TensorObject {
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
 inline TensorObject* as_tensor(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
-extern uint64_t tensor_count;            // of all tensors made so far
+uint64_t next_number();            // of tensors and records: higher than any of this thread
+void number_above(uint64_t seen);  // and from now on higher than this one, which another thread may have made
+uint64_t
+numbers_so_far();  // no tensor or record that there is has a higher one; what this thread makes next does
 TensorObject* new_tensor();              // empty, owned by the caller
 TensorObject* new_tensor(Tensor value);  // owned by the caller
 void init_tensor_type(PyObject* module);
@@ -91,8 +95,9 @@ void init_tensor_type(PyObject* module);
 
 // The native part of tf.Variable: a value that changes, and the leaf all its reads belong to.
 struct VariableObject {
-  PyObject_HEAD Tensor value;
-  uint32_t lent;  // other than 0: a run is writing over the elements (see core/py/lending.h)
+  PyObject_HEAD Tensor value;  // its type does not change, and may be looked at without the lock
+  Mutex lock;                  // of the value: see core/py/lending.h
+  Shared<uint32_t> lent;       // other than 0: a run is writing over the elements
   Node* leaf;
   uint64_t uid;  // order of construction
   bool trainable;
@@ -164,7 +169,7 @@ struct OpObject {
   PyObject* row;              // the row of the op table (Python)
   std::vector<Param> params;
   DtypeSet dtypes;  // allowed common types
-  std::vector<KnownAttrs> known;
+  Growing<KnownAttrs> known;
   std::vector<Rule> rules;  // one per operand; one for all when `joint` or variadic
   bool many;                // results come as a tuple, even when there is one
   bool joint;               // rules[0] returns the gradients of all operands
@@ -175,7 +180,7 @@ struct OpObject {
   bool one_is_all;          // a tensor in place of a list is its only element, not the list of its rows
   bool no_nan;              // a zero cotangent gives a zero gradient even at a pole
   bool differentiable;
-  std::vector<Reads> reads;  // filled by the first recorded call of each kind
+  Growing<Reads> reads;  // filled by the first recorded call of each kind
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -183,21 +188,26 @@ extern PyTypeObject* OpType;
 inline bool is_op(PyObject* o) { return Py_TYPE(o) == OpType; }
 inline OpObject* as_op(PyObject* o) { return reinterpret_cast<OpObject*>(o); }
 void init_op_type(PyObject* module);
+extern Spin& ops_lock;  // of what ops learn from calls
 
 // Attributes of one call, shared by its record.
 struct CallAttrs {
-  int32_t refs = 1;
+  Count refs = 1;
   Attrs values;
   std::vector<ParamKind> kinds;
-  PyObject* tuple = nullptr;  // the same as Python values, made when first asked for
+  Shared<PyObject*> tuple = nullptr;  // the same as Python values, made when first asked for
   ~CallAttrs() {
-    Py_XDECREF(tuple);
+    Py_XDECREF(static_cast<PyObject*>(tuple));
     for (Attr& a : values.values)
       if (a.kind == Attr::Kind::Object) Py_XDECREF(static_cast<PyObject*>(a.object));
   }
 };
 inline void unref(CallAttrs* a) {
-  if (a && --a->refs == 0) delete a;
+  if (a && a->refs.take()) delete a;
+}
+inline CallAttrs* ref(CallAttrs* a) {
+  if (a) a->refs.add();
+  return a;
 }
 PyObject* attrs_tuple(CallAttrs* a);  // borrowed; an empty tuple for nullptr
 
@@ -267,6 +277,15 @@ struct Hooks {
       *times_bools;  // (x, y) -> x * y, one of them a tensor of bools
 };
 extern Hooks hooks;
+
+// Names of methods that the core calls. Made with the module, and not when they are first needed: a thread
+// that waits for another to make one would keep the world from stopping.
+struct Names {
+  PyObject *array, *assign, *call, *defer, *read, *slow_call, *symbol_for, *tensor, *trace, *update, *nothing;
+};
+extern Names names;
+void init_names();
+
 // Tells the watcher, if there is one, that a tensor's values leave for NumPy or Python.
 void note_leaving(PyObject* tensor);
 
@@ -286,8 +305,9 @@ struct TapeLink {
 // or a later record needs it: what nothing can reach any more is forgotten at once. Tapes do
 // not own nodes; nodes know their tapes.
 struct Node {
-  int32_t refs;
+  Count refs;
   int32_t n_in, n_out;
+  Spin lock;             // of its links to tapes
   bool explicit_values;  // closures: called with cotangents, operands and results
   uint8_t rank;          // the highest of its values: they have room for no more sizes
   bool in_slab;          // of slabs.h
@@ -299,7 +319,7 @@ struct Node {
   CallAttrs* attrs;
   PyObject* closure;   // custom gradients: called with the cotangents
   PyObject** symbols;  // of the values, when the call was traced; owned
-  uint32_t n_tapes;
+  Shared<uint32_t> n_tapes;
   uint32_t place;  // in the list of the backward pass that was here last, see pass.h
   TapeLink tape[2];
   std::vector<TapeLink>* more_tapes;  // from the third on
@@ -316,7 +336,7 @@ struct Node {
 };
 Node* new_leaf();
 inline Node* ref(Node* n) {
-  if (n) ++n->refs;
+  if (n) n->refs.add();
   return n;
 }
 void unref(Node* n);  // needs no memory
@@ -335,8 +355,11 @@ struct Tape {
 extern PyTypeObject* TapeType;
 void init_tape_type(PyObject* module);
 
-void join_tape(Node* n, Tape* t);
+bool join_tape(Node* n, Tape* t);   // false: it was there already
 void leave_tape(Node* n, Tape* t);  // a node on no tape lets its values and edges go
+bool leave_tape(Tape* t);           // the last node of the tape does; false: there is none
+// Guards the lists of a tape. Tapes share locks, which outlive them all.
+Spin& lock_of(const Tape* t);
 
 // Records a call on every active tape that tracks one of its operands.
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
@@ -347,6 +370,7 @@ void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, T
 void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
                     bool explicit_values = false, uint64_t keep = 0);
 void touch_variable(VariableObject* v);
+void add_variable(Tape* t, VariableObject* v);  // that has joined it
 
 // ---- errors -------------------------------------------------------------------------------
 

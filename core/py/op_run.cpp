@@ -60,7 +60,7 @@ static void infer_python(OpObject* op, const Tensor* const* in, int n, PyObject*
     PyList_SET_ITEM(specs.get(), i,
                     checked(Py_BuildValue("(iO)", int(in[i]->dtype), dims(in[i]->shape).get())));
   Ref<> made(checked(PyObject_CallFunctionObjArgs(infer.get(), specs.get(), attrs, nullptr)));
-  Ref<> list(checked(PySequence_Fast(made.get(), "infer must return a list")));
+  Ref<> list(checked(fixed_items(made.get(), "infer must return a list")));
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list.get()); ++k) {
     PyObject* shape;
     int dtype;
@@ -132,8 +132,7 @@ static PyObject* trace(OpObject* op, TensorObject* const* in, int n, CallAttrs* 
   for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(operands.get(), i, Py_NewRef(object(in[i])));
   for (size_t k = 0; k < specs.size(); ++k)
     PyTuple_SET_ITEM(results.get(), Py_ssize_t(k), object(new_tensor(std::move(specs[k]))));
-  static PyObject* method = PyUnicode_InternFromString("trace");
-  Ref<>(checked(PyObject_CallMethodObjArgs(symbol, method, object(reinterpret_cast<TensorObject*>(op)),
+  Ref<>(checked(PyObject_CallMethodObjArgs(symbol, names.trace, object(reinterpret_cast<TensorObject*>(op)),
                                            operands.get(), results.get(), attrs_tuple(attrs), nullptr)));
   if (!active_tapes().empty()) {
     std::vector<TensorObject*> out;
@@ -312,17 +311,16 @@ static bool is_outside(const ThreadState& here, TensorObject* t) {
 
 // In a trace, tensors from outside are inputs of the graph: a later run and a tape around it see them.
 static PyObject* run_captured(OpObject* op, TensorObject* const* in, int n, CallAttrs* attrs) {
-  static PyObject* method = PyUnicode_InternFromString("symbol_for");
   std::vector<Ref<TensorObject>> owned;
   std::vector<TensorObject*> operands(in, in + n);
   ThreadState& here = thread_state();
   Ref<> trace = Ref<>::borrow(here.trace);
   for (int i = 0; i < n; ++i) {
     if (!is_outside(here, in[i])) continue;
-    Ref<> symbol(checked(PyObject_CallMethodOneArg(trace.get(), method, object(in[i]))));
+    Ref<> symbol(checked(PyObject_CallMethodOneArg(trace.get(), names.symbol_for, object(in[i]))));
     if (!is_tensor(symbol.get())) fail(Code::Type, "a trace must give a tensor of its own for a tensor");
     owned.emplace_back(as_tensor(symbol.release()));
-    owned.back()->node = ref(in[i]->node);
+    owned.back()->node = ref(static_cast<Node*>(in[i]->node));
     owned.back()->output = in[i]->output;
     operands[size_t(i)] = owned.back().get();
   }

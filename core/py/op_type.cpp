@@ -12,6 +12,7 @@
 namespace gt {
 
 PyTypeObject* OpType;
+Spin& ops_lock = *new Spin;
 
 // ---- operands -----------------------------------------------------------------------------
 
@@ -180,11 +181,10 @@ static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* firs
   }
   if (n == 0) return nullptr;
   if (lasting)
-    for (const KnownAttrs& known : op->known)
-      if (known.rank == key.rank && std::equal(key.objects, key.objects + n, known.objects)) {
-        ++known.attrs->refs;
-        return known.attrs;
-      }
+    if (const KnownAttrs* known = op->known.find_if([&](const KnownAttrs& k) {
+          return k.rank == key.rank && std::equal(key.objects, key.objects + n, k.objects);
+        }))
+      return ref(known->attrs);
   auto attrs = std::make_unique<CallAttrs>();
   for (size_t k = 0; k < op->params.size(); ++k) {
     const Param& p = op->params[k];
@@ -192,10 +192,12 @@ static CallAttrs* parse_attrs(OpObject* op, PyObject** bound, const Tensor* firs
     attrs->kinds.push_back(p.kind);
     attrs->values.values.push_back(parse_attr(p.kind, bound[k], op, p, first));
   }
-  if (lasting && op->known.size() < kMostKnown) {
-    key.attrs = attrs.get();
-    ++attrs->refs;
-    op->known.push_back(key);
+  if (lasting) {
+    Holding hold(ops_lock);
+    if (op->known.size() < kMostKnown) {
+      key.attrs = ref(attrs.get());
+      op->known.add(key);
+    }
   }
   return attrs.release();
 }
@@ -325,13 +327,16 @@ PyObject* call_binary(OpObject* op, PyObject* x, PyObject* y) {
 }
 
 PyObject* attrs_tuple(CallAttrs* a) {
-  static PyObject* none = PyTuple_New(0);
-  if (!a) return none;
-  if (!a->tuple) {
-    a->tuple = checked(PyTuple_New(Py_ssize_t(a->kinds.size())));
-    for (size_t k = 0; k < a->kinds.size(); ++k)
-      PyTuple_SET_ITEM(a->tuple, Py_ssize_t(k), checked(attr_object(a->kinds[k], a->values[k])));
-  }
+  if (!a) return names.nothing;
+  if (PyObject* known = a->tuple) return known;
+  Ref<> made(checked(PyTuple_New(Py_ssize_t(a->kinds.size()))));
+  for (size_t k = 0; k < a->kinds.size(); ++k)
+    PyTuple_SET_ITEM(made.get(), Py_ssize_t(k), checked(attr_object(a->kinds[k], a->values[k])));
+#ifdef Py_GIL_DISABLED
+  if (a->tuple.put_first(made.get()) == made.get()) made.release();
+#else
+  if (!a->tuple) a->tuple = made.release();
+#endif
   return a->tuple;
 }
 
@@ -352,9 +357,9 @@ static void op_dealloc(PyObject* self) {
   Py_XDECREF(op->dict);
   op->params.~vector();
   op->rules.~vector();
-  for (KnownAttrs& k : op->known) unref(k.attrs);
-  op->known.~vector();
-  op->reads.~vector();
+  op->known.each([](const KnownAttrs& k) { unref(k.attrs); });
+  op->known.~Growing();
+  op->reads.~Growing();
   op->name.~basic_string();
   type->tp_free(self);
   Py_DECREF(type);
@@ -376,8 +381,8 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   new (&op->name) std::string;
   new (&op->params) std::vector<Param>;
   new (&op->rules) std::vector<Rule>;
-  new (&op->known) std::vector<KnownAttrs>;
-  new (&op->reads) std::vector<Reads>;
+  new (&op->known) Growing<KnownAttrs>;
+  new (&op->reads) Growing<Reads>;
   op->call = op_call;
   op->dtypes = dtypes;
   auto some = [](PyObject* o) { return o == Py_None ? nullptr : Py_NewRef(o); };
@@ -439,6 +444,7 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
     return self;
   });
   if (!made) Py_DECREF(self);
+  if (made && (op->kernel || op->impl)) keep_for_ever(self);  // ops of the table live as long as the process
   return made;
 }
 
@@ -454,11 +460,12 @@ static PyObject* get_shares(PyObject* self, void*) {
 }
 static PyObject* get_reads(PyObject* self, void*) {
   PyObject* list = PyList_New(0);
-  for (const Reads& kind : as_op(self)->reads)
+  as_op(self)->reads.each([&](const Reads& kind) {
     for (uint64_t bits : kind.masks) {
       Ref<> mask(PyLong_FromUnsignedLongLong(bits));
       PyList_Append(list, mask.get());
     }
+  });
   return list;
 }
 static PyObject* repr(PyObject* self) {

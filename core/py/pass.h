@@ -40,6 +40,13 @@ struct Stepping {
   ~Stepping() { here.stepping = before; }
 };
 
+// Whether an active tape knows of it.
+inline bool is_followed(Node* n) {
+  if (active_tapes().empty()) return false;
+  Pinned here;
+  return std::any_of(active_tapes().begin(), active_tapes().end(), [&](Tape* t) { return on_tape(n, t); });
+}
+
 class Pass {
  public:
   Pass(Tape* tape, size_t n_targets) : tape_(tape) { visits_.reserve(2 * n_targets + 16); }
@@ -99,6 +106,11 @@ class Pass {
   Visit* visit(const Node* n) {  // nullptr when the targets do not depend on it
     if (!n) return nullptr;
     if (whole_) return visit_of_part(n);
+    if constexpr (kFreeThreaded) {
+      const uint32_t k =
+          places_.find(hash_of(nullptr, n, 0), [&](uint32_t k) { return visits_[k].seq == n->seq; });
+      return k == Numbers::kNone ? nullptr : &visits_[k];
+    }
     if (is_at(n, n->place)) return &visits_[n->place];
     // Another pass over the same records has put its own places there: rules run Python, and there are
     // threads.
@@ -130,16 +142,25 @@ class Pass {
 
   // After `collect`, before `order`.
   void mark_source(Node* n) {
-    if (n && is_at(n, n->place)) visits_[n->place].source = true;
+    if constexpr (kFreeThreaded) {
+      if (Visit* v = visit(n)) v->source = true;
+    } else if (n && is_at(n, n->place)) {
+      visits_[n->place].source = true;
+    }
   }
 
   // Youngest first. Only records that lie between a source and a target are worth differentiating.
   void order() {
     sort();
+    if constexpr (kFreeThreaded) {
+      places_ = Numbers(visits_.size());
+      for (size_t i = 0; i < visits_.size(); ++i)
+        places_.add(hash_of(nullptr, visits_[i].node, 0), uint32_t(i), [](uint32_t) { return false; });
+    }
     for (size_t i = visits_.size(); i-- > 0;) {
       Visit& v = visits_[i];
       if (i >= kAhead) expect(visits_[i - kAhead].node);
-      v.node->place = uint32_t(i);
+      if constexpr (!kFreeThreaded) v.node->place = uint32_t(i);
       v.needed = v.source;
       for (int k = 0; k < v.node->n_in && !v.needed; ++k) v.needed = needs(v.node->edges()[k]);
     }
@@ -226,7 +247,7 @@ class Pass {
         s.query.add(~0ull - uint64_t(n->n_out));
         continue;
       }
-      for (Tape* t : active_tapes()) s.followed |= on_tape(n, t);
+      s.followed |= is_followed(n);
       if (n->symbols || (n->closure && !n->explicit_values)) return false;
       ++s.records;
       // No two structures have the same words: each says how many follow.
@@ -301,8 +322,15 @@ class Pass {
     return place < visits_.size() && visits_[place].seq == n->seq;
   }
   void push(Node* n) {
-    if (!on_tape(n, tape_) || is_at(n, n->place)) return;
-    n->place = uint32_t(visits_.size());
+    if (!on_tape(n, tape_)) return;
+    if constexpr (kFreeThreaded) {
+      const uint32_t next = uint32_t(visits_.size());
+      auto same = [&](uint32_t k) { return visits_[k].seq == n->seq; };
+      if (places_.add(hash_of(nullptr, n, 0), next, same) != next) return;
+    } else {
+      if (is_at(n, n->place)) return;
+      n->place = uint32_t(visits_.size());
+    }
     visits_.push_back({ref(n), n->seq});
     visits_.back().first = n_cotangents_;
     n_cotangents_ += uint32_t(n->n_out);
@@ -539,7 +567,7 @@ class Pass {
   }
 
   void give(Node* n, Ref<> all, const std::string& name) {
-    Ref<> list(checked(PySequence_Fast(all.get(), "a gradient rule must return one gradient per operand")));
+    Ref<> list(checked(fixed_items(all.get(), "a gradient rule must return one gradient per operand")));
     if (PySequence_Fast_GET_SIZE(list.get()) != n->n_in)
       fail(Code::Value, name + ": the gradient rule must return " + std::to_string(n->n_in) +
                             " gradients, but returned " +
@@ -555,6 +583,7 @@ class Pass {
 
   Tape* tape_;
   std::vector<Visit> visits_;
+  Numbers places_;  // of nodes, where threads cannot write these into the nodes: passes meet at shared leaves
   uint32_t n_cotangents_ = 0;
   Pass* whole_ = nullptr;      // of a part: the pass that it is a part of,
   size_t begin_ = 0;           // where it begins there,

@@ -176,15 +176,17 @@ void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tens
 }
 
 void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
-                      std::vector<Tensor>& outs) {
+                      std::vector<Tensor>& outs, AllSettled& settled) {
   const size_t n_targets = size_t(PyTuple_GET_SIZE(targets)), first = p->program->results.size() - n_targets;
   // Code outside of the program may fail, and may want to read the variables.
   Program::Run run(*p->program, inputs, !p->program->calls() && may_lend());
   Loans loans(run, targets, p->program->results.size());
+  settled.let_go();
   without_lock([&] { run.compute(outs); });
   // Nothing else runs before all of them have changed: what they let go of is freed with `outs`.
+  Loans::End end(loans);
   for (size_t k = 0; k < n_targets; ++k)
-    as_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))->value = std::move(outs[first + k]);
+    exchange(as_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k)))->value, outs[first + k]);
 }
 
 namespace {
@@ -193,10 +195,13 @@ namespace {
 class Inputs {
  public:
   // Of a list or tuple of tensors and variables, which must fit the program. Nothing but a run may follow.
-  Inputs(const Program& p, PyObject* list) {
-    if (!PyList_Check(list) && !PyTuple_Check(list)) fail(Code::Type, "program: expected a list of tensors");
+  Inputs(const Program& p, PyObject* given, PyObject* targets = nullptr) {
+    if (!PyList_Check(given) && !PyTuple_Check(given))
+      fail(Code::Type, "program: expected a list of tensors");
+    items_ = Ref<>(checked(fixed_items(given, "")));
+    PyObject* list = items_.get();
     fetch_all(list);
-    settle_all(list);
+    settled_.emplace(list, targets);
     if (size(list) != Py_ssize_t(p.n_inputs)) fail(Code::Value, "program: wrong number of inputs");
     if (p.n_inputs > 32) large_.resize(p.n_inputs), at_ = large_.data();
     for (uint32_t i = 0; i < p.n_inputs; ++i) {
@@ -212,8 +217,12 @@ class Inputs {
   }
   Inputs(const Inputs&) = delete;
   const Tensor* const* get() const { return at_; }
+  AllSettled& settled() { return *settled_; }
+  PyObject* list() const { return items_.get(); }
 
  private:
+  Ref<> items_;
+  std::optional<AllSettled> settled_;
   const Tensor* small_[32];
   std::vector<const Tensor*> large_;
   const Tensor** at_ = small_;
@@ -234,7 +243,10 @@ static PyObject* program_run(PyObject* self, PyObject* list) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     auto* p = reinterpret_cast<ProgramObject*>(self);
     std::vector<Tensor> outs;
-    run_program(p, Inputs(*p->program, list).get(), outs);
+    Inputs in(*p->program, list);
+    Program::Run run(*p->program, in.get());
+    in.settled().let_go();
+    without_lock([&] { run.compute(outs); });
     return tensor_list(outs, outs.size());
   });
 }
@@ -261,11 +273,11 @@ std::vector<Tensor> run_update(ProgramObject* p, PyObject* list, PyObject* targe
   for (size_t k = 0; k < n_targets; ++k)
     if (!is_variable(PyTuple_GET_ITEM(targets, Py_ssize_t(k))))
       fail(Code::Type, "program: only variables can be given new values");
-  Inputs in(program, list);
-  if (!writes_over(program, list, targets))
-    fail(Code::Value, "program: it was made to change other variables");
   std::vector<Tensor> outs;
-  update_variables(p, in.get(), targets, outs);
+  Inputs in(program, list, targets);
+  if (!writes_over(program, in.list(), targets))
+    fail(Code::Value, "program: it was made to change other variables");
+  update_variables(p, in.get(), targets, outs, in.settled());
   outs.resize(outs.size() - n_targets);
   return outs;
 }
@@ -293,6 +305,7 @@ static PyObject* program_profile(PyObject* self, PyObject* args) {
     for (int i = 0; i < repeats; ++i) {
       Inputs in(*p->program, list);
       Program::Run run(*p->program, in.get());
+      in.settled().let_go();
       without_lock([&] {
         std::vector<Tensor> outs;
         run.compute(outs, times.data());

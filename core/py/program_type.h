@@ -22,8 +22,10 @@ void init_update_type(PyObject* module);
 void run_program(ProgramObject* p, const Tensor* const* inputs, std::vector<Tensor>& outs);
 // Runs, and then all targets, a tuple of variables, have the last results at once. `outs` is left with the
 // other results, and in their places after those the old values.
+// `settled`: the variables among the inputs and the targets, which it lets go of while it runs.
+class AllSettled;
 void update_variables(ProgramObject* p, const Tensor* const* inputs, PyObject* targets,
-                      std::vector<Tensor>& outs);
+                      std::vector<Tensor>& outs, AllSettled& settled);
 // Whether the results of a program that are written over inputs are new values of just those variables.
 bool writes_over(const Program& p, PyObject* inputs, PyObject* targets);
 

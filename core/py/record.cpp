@@ -25,32 +25,45 @@ class NodeList {
   Node* first_ = nullptr;
 };
 
+#ifdef Py_GIL_DISABLED
+// Nodes are let go of by other threads than made them, which the system's allocator is made for.
+static void* take_block(size_t bytes) { return ::operator new(bytes); }
+static void give_block(Node* n) { ::operator delete(n); }
+#else
 static Slabs slabs;
-
-static Node* new_node(OpObject* op, int n_in, int n_out, int rank) {
-  size_t bytes = sizeof(Node) + size_t(n_in) * sizeof(Edge);
-  if (rank >= 0) bytes += size_t(n_in + n_out) * Node::value_bytes(rank);
-  const bool small = bytes <= Slabs::kLargest;
-  void* block = small ? slabs.take(bytes) : ::operator new(bytes);
-  Node* n = new (block) Node{};
-  n->refs = 1;
-  n->n_in = n_in;
-  n->n_out = n_out;
-  n->rank = uint8_t(std::max(rank, 0));
-  n->in_slab = small;
-  n->seq = ++tensor_count;  // the same count as for tensors: what is older than a trace can be told
-  n->op = op;
-  return n;
+static void* take_block(size_t bytes) {
+  return bytes <= Slabs::kLargest ? slabs.take(bytes) : ::operator new(bytes);
 }
-
-static void free_node(Node* n) {
+static void give_block(Node* n) {
   if (n->in_slab)
     slabs.give(n);
   else
     ::operator delete(n);
 }
+#endif
+
+static Node* new_node(OpObject* op, int n_in, int n_out, int rank) {
+  size_t bytes = sizeof(Node) + size_t(n_in) * sizeof(Edge);
+  if (rank >= 0) bytes += size_t(n_in + n_out) * Node::value_bytes(rank);
+  Node* n = new (take_block(bytes)) Node{};
+  n->refs = 1;
+  n->n_in = n_in;
+  n->n_out = n_out;
+  n->rank = uint8_t(std::max(rank, 0));
+  n->in_slab = bytes <= Slabs::kLargest;
+  n->seq = next_number();  // the same count as for tensors: what is older than a trace can be told
+  n->op = op;
+  return n;
+}
 
 Node* new_leaf() { return new_node(nullptr, 0, 1, -1); }
+
+// A record is younger than what it reads, whichever thread made that.
+static void come_after(TensorObject* const* in, int n_in) {
+  if constexpr (kFreeThreaded)
+    for (int i = 0; i < n_in; ++i)
+      if (Node* from = in[i]->node) number_above(from->seq);
+}
 
 static int highest_rank(TensorObject* const* in, int n_in, TensorObject* const* out, int n_out) {
   int rank = 0;
@@ -62,26 +75,65 @@ static int highest_rank(TensorObject* const* in, int n_in, TensorObject* const* 
 // Leaves keep no values, so only recorded calls have any to construct and destroy.
 static bool has_values(Node* n) { return n->op || n->closure; }
 
-static void unlink_from(Node* n, uint32_t k) {
-  TapeLink link = n->link(k);
-  auto& nodes = link.tape->nodes;
-  Node* moved = nodes.back();
-  nodes[link.at] = moved;
-  nodes.pop_back();
-  if (moved != n)
-    for (uint32_t i = 0; i < moved->n_tapes; ++i)
-      if (moved->link(i).tape == link.tape) moved->link(i).at = link.at;
-  n->link(k) = n->link(n->n_tapes - 1);
-  --n->n_tapes;
-  if (n->more_tapes && n->n_tapes >= 2) n->more_tapes->resize(n->n_tapes - 2);
+// ---- links to tapes -----------------------------------------------------------------------
+//
+// A tape's list, and where each of its nodes stands in it, are under the tape's lock; the links of a node
+// under the node's, which is taken second. A tape that has a node is there: to let go of its last one it
+// needs its lock.
+
+Spin& lock_of(const Tape* t) {
+  static constinit struct alignas(64) { Spin lock; } locks[64];
+  return locks[(reinterpret_cast<uintptr_t>(t) * 0x9e3779b97f4a7c15ull) >> 58].lock;
+}
+
+// Which of the links leads to the tape; as many as there are: none. Under the lock of the node.
+static uint32_t link_to(Node* n, const Tape* t) {
+  const uint32_t all = n->n_tapes;
+  for (uint32_t i = 0; i < all; ++i)
+    if (n->link(i).tape == t) return i;
+  return all;
+}
+
+// Under the lock of the tape. False: there is no such link.
+static bool unlink_from(Node* n, Tape* t) {
+  uint32_t at;
+  {
+    Holding hold(n->lock);
+    const uint32_t k = link_to(n, t), last = n->n_tapes - 1;
+    if (k > last || !n->n_tapes) return false;
+    at = n->link(k).at;
+    n->link(k) = n->link(last);
+    n->n_tapes = last;
+    if (n->more_tapes && last >= 2) n->more_tapes->resize(last - 2);
+  }
+  Node* moved = t->nodes.back();
+  t->nodes[at] = moved;
+  t->nodes.pop_back();
+  if (moved == n) return true;
+  Holding hold(moved->lock);
+  moved->link(link_to(moved, t)).at = at;
+  return true;
+}
+
+// Of a node that nobody holds. Its last look at the links is under the lock: whoever was at them has left.
+static void leave_all_tapes(Node* n) {
+  for (;;) {
+    Tape* t;
+    {
+      Holding hold(n->lock);
+      if (!n->n_tapes) return;
+      t = n->link(n->n_tapes - 1).tape;
+    }
+    Holding hold(lock_of(t));
+    unlink_from(n, t);
+  }
 }
 
 // Takes one reference away. A node without any leaves its tapes at once, so that nobody finds it there, and
 // waits on `released`.
 static void let_go(Node* n, NodeList& released) {
-  if (--n->refs) return;
-  while (n->n_tapes) unlink_from(n, n->n_tapes - 1);
-  n->refs = 1;
+  if (!n->refs.take()) return;
+  leave_all_tapes(n);
   released.push(n);
 }
 
@@ -90,18 +142,24 @@ static void let_go(Node* n, NodeList& released) {
 // code, this function on the same node included: the node is a leaf before that, and the caller
 // keeps it alive.
 static void empty_node(Node* n, NodeList& released) {
-  if (!has_values(n)) return;
-  int n_in = n->n_in, count = n->n_in + n->n_out;
+  int n_in, count;
+  CallAttrs* attrs;
+  PyObject *closure, **symbols;
+  {
+    Holding hold(n->lock);
+    if (!has_values(n) || n->n_tapes) return;
+    n_in = n->n_in, count = n->n_in + n->n_out;
+    attrs = n->attrs;
+    closure = n->closure, symbols = n->symbols;
+    n->op = nullptr;
+    n->attrs = nullptr;
+    n->closure = nullptr;
+    n->symbols = nullptr;
+    n->n_in = 0;
+  }
   Edge* edges = n->edges();
   char* value = reinterpret_cast<char*>(edges + n_in);
   const size_t bytes = Node::value_bytes(n->rank);
-  CallAttrs* attrs = n->attrs;
-  PyObject *closure = n->closure, **symbols = n->symbols;
-  n->op = nullptr;
-  n->attrs = nullptr;
-  n->closure = nullptr;
-  n->symbols = nullptr;
-  n->n_in = 0;
   for (int i = 0; i < n_in; ++i)
     if (edges[i].node) let_go(edges[i].node, released);
   for (int i = 0; i < count; ++i, value += bytes) reinterpret_cast<Tensor*>(value)->~Tensor();
@@ -116,52 +174,72 @@ static void free_all(NodeList& released) {
     Node* n = released.pop();
     empty_node(n, released);
     delete n->more_tapes;
-    free_node(n);
+    give_block(n);
   }
 }
 
 void unref(Node* n) {
-  if (!n) return;
-  if (n->refs > 1) {
-    --n->refs;
-    return;
-  }
+  if (!n || !n->refs.take()) return;
   NodeList released;
-  let_go(n, released);
+  leave_all_tapes(n);
+  released.push(n);
   free_all(released);
 }
 
 bool on_tape(Node* n, const Tape* t) {
-  for (uint32_t i = 0; i < n->n_tapes; ++i)
-    if (n->link(i).tape == t) return true;
-  return false;
+  if (!n->n_tapes) return false;
+  Holding hold(n->lock);
+  return link_to(n, t) != n->n_tapes;
 }
 
-void join_tape(Node* n, Tape* t) {
-  if (on_tape(n, t)) return;
+bool join_tape(Node* n, Tape* t) {
+  Holding tape(lock_of(t));
+  Holding hold(n->lock);
+  const uint32_t count = n->n_tapes;
+  if (link_to(n, t) != count) return false;
   TapeLink link{t, uint32_t(t->nodes.size())};
-  t->nodes.push_back(n);
-  if (n->n_tapes < 2) {
-    n->tape[n->n_tapes] = link;
-  } else {
+  if (count >= 2) {
     if (!n->more_tapes) n->more_tapes = new std::vector<TapeLink>;
-    n->more_tapes->push_back(link);
+    n->more_tapes->resize(count - 1);
   }
-  ++n->n_tapes;
+  t->nodes.push_back(n);
+  n->link(count) = link;
+  n->n_tapes = count + 1;
+  return true;
 }
 
-void leave_tape(Node* n, Tape* t) {
-  for (uint32_t i = 0; i < n->n_tapes; ++i)
-    if (n->link(i).tape == t) {
-      unlink_from(n, i);
-      break;
-    }
+// Of a node that the caller holds.
+static void empty_without_tapes(Node* n) {
   if (n->n_tapes) return;
   NodeList released;
   ref(n);
   empty_node(n, released);
   let_go(n, released);
   free_all(released);
+}
+
+void leave_tape(Node* n, Tape* t) {
+  {
+    Holding hold(lock_of(t));
+    unlink_from(n, t);
+  }
+  empty_without_tapes(n);
+}
+
+bool leave_tape(Tape* t) {
+  Node* n;
+  bool held;
+  {
+    Holding hold(lock_of(t));
+    if (t->nodes.empty()) return false;
+    n = t->nodes.back();
+    held = n->refs.add_if_any();  // else another thread is about to free it
+    unlink_from(n, t);
+  }
+  if (!held) return true;
+  empty_without_tapes(n);
+  unref(n);
+  return true;
 }
 
 // The active tapes that track one of the operands: any number, but seldom more than a few.
@@ -206,10 +284,21 @@ static void put_value(Tensor* at, const Tensor& x, bool keep) {
   at->dtype = x.dtype, at->shape = x.shape, at->numel = x.numel;
 }
 
+// Where results came from before they were recorded. They are let go of when the record is made: that may run
+// any code.
+struct Replaced {
+  std::vector<Node*> nodes;
+  ~Replaced() {
+    for (Node* n : nodes) unref(n);
+  }
+};
+
 static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
-                    uint64_t keep, const Tracking& tapes) {
+                    uint64_t keep, const Tracking& tapes, Replaced& replaced) {
   for (int i = 0; i < n_in; ++i) {
-    node->edges()[i] = {is_differentiable(in[i]->value.dtype) ? ref(in[i]->node) : nullptr, in[i]->output};
+    node->edges()[i] = {
+        is_differentiable(in[i]->value.dtype) ? ref(static_cast<Node*>(in[i]->node)) : nullptr,
+        in[i]->output};
     put_value(&node->value(i), in[i]->value, keep >> std::min(i, 62) & 1);
   }
   for (int k = 0; k < n_out; ++k) {
@@ -218,7 +307,7 @@ static Node* attach(Node* node, TensorObject* const* in, int n_in, TensorObject*
     Node* before = out[k]->node;
     out[k]->node = ref(node);
     out[k]->output = uint32_t(k);
-    unref(before);
+    if (before) replaced.nodes.push_back(before);
   }
   auto symbol_of = [&](int i) { return i < n_in ? in[i]->symbol : out[i - n_in]->symbol; };
   bool traced = false;
@@ -249,9 +338,7 @@ static uint64_t kind_of_call(const OpObject* op, const CallAttrs* attrs, TensorO
 }
 
 static const Reads* known_reads(const OpObject* op, uint64_t kind) {
-  for (const Reads& r : op->reads)
-    if (r.call == kind) return &r;
-  return nullptr;
+  return op->reads.find_if([&](const Reads& r) { return r.call == kind; });
 }
 
 // Which values the rules of the tracked operands read. Found by running each rule once on
@@ -271,57 +358,74 @@ static void find_reads(OpObject* op, uint64_t kind, CallAttrs* attrs, TensorObje
     found.masks.push_back(PyLong_AsUnsignedLongLongMask(PyList_GetItem(masks.get(), Py_ssize_t(i))));
     if (PyErr_Occurred()) throw PythonError{};
   }
-  if (!known_reads(op, kind)) op->reads.push_back(std::move(found));
+  Holding hold(ops_lock);
+  if (!known_reads(op, kind)) op->reads.add(std::move(found));
 }
 
 static uint64_t values_to_keep(const OpObject* op, const Reads& reads, TensorObject* const* in, int n_in) {
   if (op->joint) return reads.masks[0];
   uint64_t keep = 0;
   for (int i = 0; i < n_in; ++i)
-    if (in[i]->node && in[i]->node->n_tapes) keep |= reads.masks[i];
+    if (Node* from = in[i]->node; from && from->n_tapes) keep |= reads.masks[i];
   return keep;
 }
 
 static void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in,
-                   TensorObject* const* out, int n_out, const Reads& reads, const Tracking& tapes) {
+                   TensorObject* const* out, int n_out, const Reads& reads, const Tracking& tapes,
+                   Replaced& before) {
+  come_after(in, n_in);
   Node* node = new_node(op, n_in, n_out, highest_rank(in, n_in, out, n_out));
-  node->attrs = attrs;
-  if (attrs) ++attrs->refs;
-  attach(node, in, n_in, out, n_out, values_to_keep(op, reads, in, n_in), tapes);
+  node->attrs = ref(attrs);
+  attach(node, in, n_in, out, n_out, values_to_keep(op, reads, in, n_in), tapes, before);
   unref(node);
 }
 
 void record(OpObject* op, CallAttrs* attrs, TensorObject* const* in, int n_in, TensorObject* const* out,
             int n_out) {
   if (!op->differentiable) return;
-  Tracking tapes(in, n_in);
-  if (tapes.empty()) return;
-  uint64_t kind = kind_of_call(op, attrs, in, n_in);
-  if (const Reads* reads = known_reads(op, kind))
-    return record(op, attrs, in, n_in, out, n_out, *reads, tapes);
+  uint64_t kind;
+  {
+    Replaced before;
+    Pinned here;
+    Tracking tapes(in, n_in);
+    if (tapes.empty()) return;
+    kind = kind_of_call(op, attrs, in, n_in);
+    if (const Reads* reads = known_reads(op, kind))
+      return record(op, attrs, in, n_in, out, n_out, *reads, tapes, before);
+  }
   find_reads(op, kind, attrs, in, n_in, out, n_out);
   // Once more: looking for reads runs Python code, which may end a tape.
+  Replaced before;
+  Pinned here;
   Tracking left(in, n_in);
-  if (!left.empty()) record(op, attrs, in, n_in, out, n_out, *known_reads(op, kind), left);
+  if (!left.empty()) record(op, attrs, in, n_in, out, n_out, *known_reads(op, kind), left, before);
 }
 
 void record_closure(PyObject* closure, TensorObject* const* in, int n_in, TensorObject* const* out, int n_out,
                     bool explicit_values, uint64_t keep) {
+  Replaced before;
+  Pinned here;
   Tracking tapes(in, n_in);
   if (tapes.empty()) return;
+  come_after(in, n_in);
   Node* node = new_node(nullptr, n_in, n_out, highest_rank(in, n_in, out, n_out));
   node->closure = Py_NewRef(closure);
   node->explicit_values = explicit_values;
-  attach(node, in, n_in, out, n_out, keep, tapes);
+  attach(node, in, n_in, out, n_out, keep, tapes, before);
   unref(node);
+}
+
+void add_variable(Tape* t, VariableObject* v) {
+  Holding hold(lock_of(t));
+  t->variables.push_back(Py_NewRef(reinterpret_cast<PyObject*>(v)));
 }
 
 void touch_variable(VariableObject* v) {
   if (!v->trainable) return;
+  Pinned here;
   for (Tape* t : active_tapes()) {
     if (!t->watch_accessed || on_tape(v->leaf, t)) continue;
-    join_tape(v->leaf, t);
-    t->variables.push_back(Py_NewRef(reinterpret_cast<PyObject*>(v)));
+    if (join_tape(v->leaf, t)) add_variable(t, v);
   }
 }
 

@@ -81,8 +81,8 @@ PyObject* run_runner(PyObject* self, PyObject* arguments) {
       return reinterpret_cast<PyObject*>(new_tensor(std::move(tensors[0])));
     outs = Ref<>(tensor_list(tensors, tensors.size()));
   } else {
-    static PyObject* update = PyUnicode_InternFromString("update");
-    outs = Ref<>(checked(PyObject_CallMethodObjArgs(r->program, update, inputs.get(), r->assigned, nullptr)));
+    outs = Ref<>(
+        checked(PyObject_CallMethodObjArgs(r->program, names.update, inputs.get(), r->assigned, nullptr)));
   }
   if (r->finish != Py_None) return checked(PyObject_CallOneArg(r->finish, outs.get()));
   if (!PyList_Check(outs.get()) || PyList_GET_SIZE(outs.get()) != 1)

@@ -13,9 +13,12 @@ PyTypeObject* TapeType;
 static Tape* as_tape(PyObject* o) { return reinterpret_cast<Tape*>(o); }
 
 static void forget(Tape* t) {
-  while (!t->nodes.empty()) leave_tape(t->nodes.back(), t);
+  while (leave_tape(t)) {}
   std::vector<PyObject*> variables;
-  variables.swap(t->variables);
+  {
+    Holding hold(lock_of(t));
+    variables.swap(t->variables);
+  }
   for (PyObject* v : variables) Py_DECREF(v);
 }
 
@@ -60,6 +63,13 @@ static void tape_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+// What several threads do with one tape they do one after the other.
+using Method = PyObject*(PyObject*, PyObject*);
+template <Method* method> PyObject* alone(PyObject* self, PyObject* args) {
+  Section here(self);
+  return method(self, args);
 }
 
 static PyObject* tape_configure(PyObject* self, PyObject* args) {
@@ -136,26 +146,27 @@ static PyObject* tape_forget(PyObject* self, PyObject*) {
 
 // Lets the records go and keeps the list of variables: a consumed tape still tells what it saw.
 static PyObject* tape_release(PyObject* self, PyObject*) {
-  Tape* t = as_tape(self);
-  while (!t->nodes.empty()) leave_tape(t->nodes.back(), t);
+  while (leave_tape(as_tape(self))) {}
   Py_RETURN_NONE;
+}
+
+static void add_leaf(TensorObject* x) {
+#ifdef Py_GIL_DISABLED
+  Node* leaf = new_leaf();
+  if (x->node.put_first(leaf) != leaf) unref(leaf);  // another thread was faster
+#else
+  x->node = new_leaf();
+#endif
 }
 
 static PyObject* tape_watch(PyObject* self, PyObject* o) {
   Tape* t = as_tape(self);
   if (is_tensor(o)) {
     TensorObject* x = as_tensor(o);
-    if (!x->node) {
-      x->node = new_leaf();
-      x->output = 0;
-    }
+    if (!x->node) add_leaf(x);
     join_tape(x->node, t);
   } else if (is_variable(o)) {
-    VariableObject* v = as_variable(o);
-    if (!on_tape(v->leaf, t)) {
-      join_tape(v->leaf, t);
-      t->variables.push_back(Py_NewRef(o));
-    }
+    if (join_tape(as_variable(o)->leaf, t)) add_variable(t, as_variable(o));
   } else {
     PyErr_SetString(PyExc_TypeError, "watch: expected a Tensor or a Variable");
     return nullptr;
@@ -164,7 +175,13 @@ static PyObject* tape_watch(PyObject* self, PyObject* o) {
 }
 
 static PyObject* tape_variables(PyObject* self, PyObject*) {
-  auto sorted = as_tape(self)->variables;
+  std::vector<Ref<>> held;
+  std::vector<PyObject*> sorted;
+  {
+    Holding hold(lock_of(as_tape(self)));
+    sorted = as_tape(self)->variables;
+    for (PyObject* v : sorted) held.push_back(Ref<>::borrow(v));
+  }
   std::sort(sorted.begin(), sorted.end(),
             [](PyObject* a, PyObject* b) { return as_variable(a)->uid < as_variable(b)->uid; });
   PyObject* tuple = PyTuple_New(Py_ssize_t(sorted.size()));
@@ -219,16 +236,22 @@ static PyObject* value_entry(const Tensor& value, Node* node, uint32_t output) {
 static PyObject* tape_records(PyObject* self, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Tape* t = as_tape(self);
-    // A collection between two records could free the nodes that are still to come.
-    struct NoCollection {
-      int before = PyGC_Disable();
-      ~NoCollection() {
-        if (before) PyGC_Enable();
-      }
-    } no_collection;
     std::unordered_map<Node*, PyObject*> variables;
-    for (PyObject* v : t->variables) variables[as_variable(v)->leaf] = v;
-    std::vector<Node*> nodes = t->nodes;
+    // What is looked at stays: other threads may let go of it meanwhile.
+    struct Nodes : std::vector<Node*> {
+      ~Nodes() {
+        for (Node* n : *this) unref(n);
+      }
+    } nodes;
+    std::vector<Ref<>> held;
+    {
+      Holding hold(lock_of(t));
+      for (PyObject* v : t->variables) held.push_back(Ref<>::borrow(v));
+      nodes.reserve(t->nodes.size());
+      for (Node* n : t->nodes)
+        if (n->refs.add_if_any()) nodes.push_back(n);
+    }
+    for (auto& v : held) variables[as_variable(v.get())->leaf] = v.get();
     std::sort(nodes.begin(), nodes.end(), [](Node* a, Node* b) { return a->seq < b->seq; });
     Ref<> list(checked(PyList_New(0)));
     for (Node* n : nodes) {
@@ -249,7 +272,7 @@ static PyObject* tape_records(PyObject* self, PyObject*) {
       }
       for (int k = 0; k < n_out; ++k)
         PyTuple_SET_ITEM(results.get(), k, value_entry(n->value(n_in + k), n, uint32_t(k)));
-      if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(settled(as_variable(owner)), n, 0));
+      if (variable) PyTuple_SET_ITEM(results.get(), 0, value_entry(value_of(as_variable(owner)), n, 0));
       PyObject* op = n->op ? reinterpret_cast<PyObject*>(n->op) : Py_None;
       Ref<> record(
           checked(Py_BuildValue("(KOOOOO)", static_cast<unsigned long long>(n->seq), op, origins.get(),
@@ -275,24 +298,26 @@ static PyObject* tape_watch_accessed(PyObject* self, void*) {
 }
 
 static PyMethodDef methods[] = {
-    {"_configure", tape_configure, METH_VARARGS, nullptr},
-    {"__enter__", tape_enter, METH_NOARGS, "Starts to record."},
-    {"__exit__", tape_exit, METH_VARARGS, "Stops recording."},
+    {"_configure", alone<tape_configure>, METH_VARARGS, nullptr},
+    {"__enter__", alone<tape_enter>, METH_NOARGS, "Starts to record."},
+    {"__exit__", alone<tape_exit>, METH_VARARGS, "Stops recording."},
     {"_entering", tape_entering, METH_NOARGS,
      "Called before the tape records, where assignments are followed."},
-    {"_use_up", tape_use_up, METH_NOARGS, "Stops recording, for good."},
-    {"_follow", tape_follow, METH_O, "Tells a tracker of assignments while the tape records."},
-    {"_start", tape_start, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
-    {"_stop", tape_stop, METH_NOARGS, "Takes the tape from this thread's active tapes."},
-    {"_forget", tape_forget, METH_NOARGS, "Forgets everything recorded and watched."},
-    {"_release", tape_release, METH_NOARGS, "Forgets the records; the watched variables stay listed."},
+    {"_use_up", alone<tape_use_up>, METH_NOARGS, "Stops recording, for good."},
+    {"_follow", alone<tape_follow>, METH_O, "Tells a tracker of assignments while the tape records."},
+    {"_start", alone<tape_start>, METH_NOARGS, "Puts the tape on top of this thread's active tapes."},
+    {"_stop", alone<tape_stop>, METH_NOARGS, "Takes the tape from this thread's active tapes."},
+    {"_forget", alone<tape_forget>, METH_NOARGS, "Forgets everything recorded and watched."},
+    {"_release", alone<tape_release>, METH_NOARGS, "Forgets the records; the watched variables stay listed."},
     {"_watch", tape_watch, METH_O, "Tracks a tensor or variable from now on."},
-    {"_variables", tape_variables, METH_NOARGS, "Watched variables, in order of construction."},
-    {"_backward", tape_backward, METH_VARARGS, "Gradients of targets with respect to sources."},
-    {"_pullback", tape_pullback, METH_VARARGS, "The graph of a backward pass and its inputs, or None."},
-    {"_reached_by", tape_reached_by, METH_VARARGS,
+    {"_variables", alone<tape_variables>, METH_NOARGS, "Watched variables, in order of construction."},
+    {"_backward", alone<tape_backward>, METH_VARARGS, "Gradients of targets with respect to sources."},
+    {"_pullback", alone<tape_pullback>, METH_VARARGS,
+     "The graph of a backward pass and its inputs, or None."},
+    {"_reached_by", alone<tape_reached_by>, METH_VARARGS,
      "For each source the targets that its gradient depends on, as bits."},
-    {"_records", tape_records, METH_NOARGS, "What is on the tape, for those who look at it: see above."},
+    {"_records", alone<tape_records>, METH_NOARGS,
+     "What is on the tape, for those who look at it: see above."},
     {"_tracks", tape_tracks, METH_O, "Whether the tape knows where a tensor came from."},
     {}};
 static PyGetSetDef getset[] = {

@@ -9,27 +9,109 @@ PyTypeObject* TensorType;
 EngineOps engine;
 Hooks hooks;
 
+Names names;
+
+void init_names() {
+  const std::pair<PyObject**, const char*> all[] = {{&names.array, "__array__"},
+                                                    {&names.assign, "assign"},
+                                                    {&names.call, "call"},
+                                                    {&names.read, "read"},
+                                                    {&names.defer, "__gradtape_defer__"},
+                                                    {&names.slow_call, "_call"},
+                                                    {&names.symbol_for, "symbol_for"},
+                                                    {&names.tensor, "__tf_tensor__"},
+                                                    {&names.trace, "trace"},
+                                                    {&names.update, "update"}};
+  for (auto& [name, text] : all) *name = checked(PyUnicode_InternFromString(text));
+  names.nothing = checked(PyTuple_New(0));
+}
+
 // Dead objects are kept for reuse, in a list through themselves: most tensors live for one operation.
 constexpr int kMostSpare = 1024;
-static TensorObject* spare = nullptr;  // `dict` holds the next
-static int n_spare = 0;
-uint64_t tensor_count = 0;
+#ifdef Py_GIL_DISABLED
+namespace {
+
+std::atomic<uint64_t> numbers_taken{0};
+constexpr uint64_t kNumbers = 1024;  // that a thread takes at a time
+
+// What a thread has for itself.
+struct Own {
+  TensorObject* spare = nullptr;  // `dict` holds the next
+  int n_spare = 0;
+  uint64_t number = 0, last_number = 0;  // that it gave, and that it may give before it takes more
+  bool keeps = false, over = false;
+};
+GT_NEAR_TLS thread_local constinit Own own;
+
+struct OwnExit {
+  ~OwnExit() {
+    own.over = true;  // objects that die this late are freed
+    own.keeps = false;
+    while (own.spare) {
+      TensorObject* t = own.spare;
+      own.spare = as_tensor(t->dict);
+      PyObject_Free(t);
+    }
+    own.n_spare = 0;
+  }
+};
+
+// Whether this thread may keep an object now.
+bool keeps() {
+  if (!own.keeps && !own.over) {
+    static thread_local OwnExit at_exit;
+    (void)at_exit;
+    own.keeps = true;
+  }
+  return own.keeps;
+}
+
+}  // namespace
+
+uint64_t next_number() {
+  if (own.number == own.last_number) {
+    own.number = numbers_taken.fetch_add(kNumbers, std::memory_order_relaxed);
+    own.last_number = own.number + kNumbers;
+  }
+  return ++own.number;
+}
+
+void number_above(uint64_t seen) {
+  if (seen > own.number) [[unlikely]]
+    own.number = own.last_number = 0;
+}
+
+uint64_t numbers_so_far() {
+  own.number = own.last_number = 0;
+  return numbers_taken.load(std::memory_order_relaxed);
+}
+#else
+static struct {
+  TensorObject* spare = nullptr;
+  int n_spare = 0;
+} own;
+static uint64_t number = 0;
+uint64_t next_number() { return ++number; }
+void number_above(uint64_t) {}
+uint64_t numbers_so_far() { return number; }
+static constexpr bool keeps() { return true; }
+#endif
 
 TensorObject* new_tensor() {
   TensorObject* t;
-  if (spare) {
-    t = spare;
-    spare = as_tensor(t->dict);
-    --n_spare;
+  if (own.spare) {
+    t = own.spare;
+    own.spare = as_tensor(t->dict);
+    --own.n_spare;
     PyObject_Init(reinterpret_cast<PyObject*>(t), TensorType);
   } else {
     t = PyObject_New(TensorObject, TensorType);
     if (!t) throw PythonError{};
   }
   new (&t->value) Tensor;
-  t->node = nullptr;
+  new (&t->node) Shared<Node*>(nullptr);
   t->output = 0;
-  t->born = ++tensor_count;
+  t->born = next_number();
   t->symbol = t->dict = t->weakrefs = t->variable = t->key = t->device = nullptr;
   return t;
 }
@@ -50,10 +132,10 @@ static void tensor_dealloc(PyObject* self) {
   Py_CLEAR(t->variable);
   Py_CLEAR(t->key);
   Py_CLEAR(t->device);
-  if (n_spare < kMostSpare) {
-    t->dict = reinterpret_cast<PyObject*>(spare);
-    spare = t;
-    ++n_spare;
+  if (own.n_spare < kMostSpare && keeps()) {
+    t->dict = reinterpret_cast<PyObject*>(own.spare);
+    own.spare = t;
+    ++own.n_spare;
   } else {
     PyObject_Free(t);
   }
@@ -442,6 +524,7 @@ PyType_Spec numpy_spec = {"gradtape._core.NumpyMethod", sizeof(NumpyMethod), 0,
 
 void init_tensor_type(PyObject* module) {
   TensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  keep_for_ever(reinterpret_cast<PyObject*>(TensorType));
   Ref<> kind(checked(PyType_FromSpec(&numpy_spec)));
   auto* type = reinterpret_cast<PyTypeObject*>(kind.get());
   Ref<> method(checked(type->tp_alloc(type, 0)));

@@ -14,6 +14,9 @@
 
 namespace gt {
 
+#ifdef Py_GIL_DISABLED
+GT_NEAR_TLS
+#endif
 thread_local constinit ThreadState* thread_state_ = nullptr;
 
 // A context may be left, or die, in another thread, and a thread may end with contexts that it has not left.
@@ -73,9 +76,13 @@ void Context::leave() noexcept {
   if (!thread) return;
   std::lock_guard hold(contexts_lock);
   if (!thread) return;
-  auto& contexts = thread->contexts;
+  ThreadState* its = thread;
+  const bool pinned = its == thread_state_ && its->pins;
+  if (!pinned) its->lock.lock();
+  auto& contexts = its->contexts;
   contexts.erase(std::remove(contexts.begin(), contexts.end(), this), contexts.end());
-  thread->refresh();
+  its->refresh();
+  if (!pinned) its->lock.unlock();
   thread = nullptr;
 }
 
@@ -90,12 +97,12 @@ struct SettingObject {
 };
 SettingObject* as_setting(PyObject* o) { return reinterpret_cast<SettingObject*>(o); }
 
-// Borrowed.
-PyObject* value_now(PyObject* setting) {
+Ref<> value_now(PyObject* setting) {
+  Pinned here;
   const auto& contexts = thread_state().contexts;
   for (auto c = contexts.rbegin(); c != contexts.rend(); ++c)
-    if ((*c)->setting == setting) return (*c)->value;
-  return as_setting(setting)->otherwise;
+    if ((*c)->setting == setting) return Ref<>::borrow((*c)->value);
+  return Ref<>::borrow(as_setting(setting)->otherwise);
 }
 
 struct Entry {
@@ -172,9 +179,10 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
     const Change& change = as_scope(self)->change;
     PyObject* join = change.setting ? as_setting(change.setting)->join : nullptr;
     Ref<> value = !join ? Ref<>::borrow(change.value)
-                        : Ref<>(checked(PyObject_CallFunctionObjArgs(join, value_now(change.setting),
+                        : Ref<>(checked(PyObject_CallFunctionObjArgs(join, value_now(change.setting).get(),
                                                                      change.value, nullptr)));
     Ref<> result = Ref<>::borrow(change.setting ? value.get() : self);
+    Section here(self);
     auto& entries = as_scope(self)->entries;
     entries.push_back(std::make_unique<Entry>(change, std::move(value)));
     try {
@@ -189,6 +197,7 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
 
 // Leaves what this thread entered last, or else what another did.
 PyObject* scope_exit(PyObject* self, PyObject*) {
+  Section alone(self);
   auto& entries = as_scope(self)->entries;
   auto here = std::find_if(entries.rbegin(), entries.rend(),
                            [](auto& e) { return e->context.thread == &thread_state(); });
@@ -268,7 +277,7 @@ PyObject* setting_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return self;
 }
 
-PyObject* setting_now(PyObject* self, PyObject*) { return Py_NewRef(value_now(self)); }
+PyObject* setting_now(PyObject* self, PyObject*) { return value_now(self).release(); }
 
 PyObject* setting_to(PyObject* self, PyObject* value) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -322,14 +331,21 @@ PyObject* is_watching(PyObject*, PyObject*) { return PyBool_FromLong(thread_stat
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(!active_tapes().empty()); }
 
 PyObject* recording_tapes(PyObject*, PyObject*) {
+  std::vector<Ref<>> tapes;
+  {
+    Pinned here;
+    for (Tape* t : active_tapes())
+      if (PyObject* o = reinterpret_cast<PyObject*>(t); Py_REFCNT(o)) tapes.push_back(Ref<>::borrow(o));
+  }
   PyObject* list = PyList_New(0);
-  for (Tape* t : std::vector<Tape*>(active_tapes()))
-    if (list && PyList_Append(list, reinterpret_cast<PyObject*>(t))) Py_CLEAR(list);
+  for (auto& t : tapes)
+    if (list && PyList_Append(list, t.get())) Py_CLEAR(list);
   return list;
 }
 
 PyObject* may_differentiate_again(PyObject*, PyObject*) {
   size_t n = 0;
+  Pinned here;
   for (Tape* t : active_tapes())
     if (!t->variables_only) n += t->persistent ? 2 : 1;
   return PyBool_FromLong(n > 1);

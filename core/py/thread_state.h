@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sharing.h"
+
 namespace gt {
 
 struct Node;
@@ -25,7 +27,7 @@ struct Change {
   bool trace_lifts = false;    // of the trace: numbers made during it are values of its graph too
   bool trace_records = false;  // of the trace: it takes note of calls as they are (see calls.h)
   PyObject *setting = nullptr, *value = nullptr;
-  ThreadState* thread =
+  Shared<ThreadState*> thread =
       nullptr;  // that entered it; nullptr: it is not entered (here, so that Context has standard layout)
 };
 
@@ -55,14 +57,37 @@ struct ThreadState {
   uint64_t trace_start = 0;
   bool trace_lifts = false, trace_records = false;
   const Node* stepping = nullptr;  // the record whose gradient rule is running
+  Spin lock;                       // of whoever is at its contexts: see Pinned
+  int pins = 0;
 
   void refresh();
 };
 
+#ifdef Py_GIL_DISABLED
+GT_NEAR_TLS
+#endif
 extern thread_local constinit ThreadState* thread_state_;
 ThreadState& new_thread_state();
 inline ThreadState& thread_state() { return thread_state_ ? *thread_state_ : new_thread_state(); }
 inline const std::vector<Tape*>& active_tapes() { return thread_state().tapes; }
+
+// While it lives no other thread leaves a context of this one, so that its tapes are there. For a few steps
+// that call nothing of Python's.
+class Pinned {
+ public:
+  Pinned() {
+    if constexpr (kFreeThreaded)
+      if (here_.pins++ == 0) here_.lock.lock();
+  }
+  ~Pinned() {
+    if constexpr (kFreeThreaded)
+      if (--here_.pins == 0) here_.lock.unlock();
+  }
+  Pinned(const Pinned&) = delete;
+
+ private:
+  ThreadState& here_ = thread_state();
+};
 
 // While it lives no tape records, and no trace is written either unless `keep_trace`.
 struct Quiet : Context {

@@ -139,6 +139,8 @@ struct Inputs {
 // Runs with the given gradients; false, with nothing changed, if something does not fit. The variables are
 // settled.
 bool run(UpdateObject* u, Inputs& in, size_t given) {
+  std::vector<Tensor> outs;
+  AllSettled settled(u->externals, u->targets);
   const Program& p = *u->program->program;
   size_t n_externals = size_t(PyTuple_GET_SIZE(u->externals));
   if (given + n_externals != p.n_inputs) return false;
@@ -151,8 +153,7 @@ bool run(UpdateObject* u, Inputs& in, size_t given) {
   for (const Rows& r : u->rows)
     if (!rows_exist(*in.at[r.input], r.count)) return false;
   if (u->program->program->run_over(in.at)) return true;
-  std::vector<Tensor> outs;
-  update_variables(u->program, in.at, u->targets, outs);
+  update_variables(u->program, in.at, u->targets, outs, settled);
   return true;
 }
 
@@ -161,14 +162,14 @@ PyObject* update_step(PyObject* self, PyObject* pairs) {
   UpdateObject* u = as_update(self);
   if (thread_state().trace || thread_state().tracker || !PyList_CheckExact(pairs)) Py_RETURN_FALSE;
   return guarded<PyObject*>(nullptr, [&] {
+    Ref<> items(checked(fixed_items(pairs, "")));
     fetch_all(u->externals);
-    settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
-    size_t n = size_t(PyList_GET_SIZE(pairs));
+    size_t n = size_t(PySequence_Fast_GET_SIZE(items.get()));
     if (n > u->program->program->n_inputs || n != size_t(PyTuple_GET_SIZE(u->variables)))
       return Py_NewRef(Py_False);
     for (size_t i = 0; i < n; ++i) {
-      PyObject* pair = PyList_GET_ITEM(pairs, Py_ssize_t(i));
+      PyObject* pair = PySequence_Fast_GET_ITEM(items.get(), Py_ssize_t(i));
       if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return Py_NewRef(Py_False);
       PyObject* g = PyTuple_GET_ITEM(pair, 0);
       if (!is_tensor(g) || PyTuple_GET_ITEM(pair, 1) != PyTuple_GET_ITEM(u->variables, Py_ssize_t(i)))
@@ -187,14 +188,14 @@ PyObject* update_run(PyObject* self, PyObject* list) {
     return nullptr;
   }
   return guarded<PyObject*>(nullptr, [&] {
-    fetch_all(list);
+    Ref<> items(checked(fixed_items(list, "")));
+    fetch_all(items.get());
     fetch_all(u->externals);
-    settle_all(u->externals);
     Inputs in(u->program->program->n_inputs);
-    size_t n = size_t(PyList_GET_SIZE(list));
+    size_t n = size_t(PySequence_Fast_GET_SIZE(items.get()));
     if (n > u->program->program->n_inputs) return Py_NewRef(Py_False);
     for (size_t i = 0; i < n; ++i) {
-      PyObject* g = PyList_GET_ITEM(list, Py_ssize_t(i));
+      PyObject* g = PySequence_Fast_GET_ITEM(items.get(), Py_ssize_t(i));
       if (!is_tensor(g)) return Py_NewRef(Py_False);
       in.at[i] = &as_tensor(g)->value;
     }

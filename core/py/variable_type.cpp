@@ -10,12 +10,16 @@ namespace gt {
 PyTypeObject* VariableType;
 PyType_Slot* number_slots();
 
+#ifdef Py_GIL_DISABLED
+static std::atomic<uint64_t> next_uid{0};
+#else
 static uint64_t next_uid = 0;
+#endif
 
 // What a tape that follows assignments says the variable holds; nullptr where it says nothing.
 static TensorObject* assigned_value(VariableObject* v) {
-  static PyObject* method = PyUnicode_InternFromString("read");
-  Ref<> t(checked(PyObject_CallMethodOneArg(thread_state().tracker, method, reinterpret_cast<PyObject*>(v))));
+  Ref<> t(
+      checked(PyObject_CallMethodOneArg(thread_state().tracker, names.read, reinterpret_cast<PyObject*>(v))));
   if (t.get() == Py_None) return nullptr;
   if (!is_tensor(t.get())) fail(Code::Type, "the value of a variable must be a tensor");
   return as_tensor(t.release());
@@ -23,29 +27,32 @@ static TensorObject* assigned_value(VariableObject* v) {
 
 // Tells a tape that follows assignments about a new value. The variable has it too.
 static void note_assigned(PyObject* self, PyObject* t) {
-  static PyObject* method = PyUnicode_InternFromString("assign");
   if (!is_tensor(t) || !as_tensor(t)->value.has_value())
     fail(Code::Type, "a symbolic tensor has no value yet");
   replace(as_variable(self), as_tensor(t)->value);
-  Ref<>(checked(PyObject_CallMethodObjArgs(thread_state().tracker, method, self, t, nullptr)));
+  Ref<>(checked(PyObject_CallMethodObjArgs(thread_state().tracker, names.assign, self, t, nullptr)));
+}
+
+static bool has_value(VariableObject* v) {
+  Holding hold(v->lock);
+  return v->value.has_value();
 }
 
 Ref<TensorObject> read_variable(VariableObject* v) {
   ThreadState& here = thread_state();
   if (here.trace) {
     if (!here.tapes.empty()) touch_variable(v);
-    static PyObject* method = PyUnicode_InternFromString("read");
-    Ref<> read(checked(PyObject_CallMethodOneArg(here.trace, method, reinterpret_cast<PyObject*>(v))));
+    Ref<> read(checked(PyObject_CallMethodOneArg(here.trace, names.read, reinterpret_cast<PyObject*>(v))));
     if (!is_tensor(read.get())) fail(Code::Type, "the value of a variable must be a tensor");
     Ref<TensorObject> t(as_tensor(read.release()));
     if (v->leaf->n_tapes) t->node = ref(v->leaf);
     return t;
   }
-  if (!v->value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
+  if (!has_value(v)) fail(Code::Runtime, "the variable has no value: it was not initialised");
   // With lines on (debug.lines), reads outside of all tapes are noted too: they may be what is asked for.
   if (here.tracker && (!here.watchers.empty() || !here.tapes.empty()))
     if (TensorObject* t = assigned_value(v)) return Ref<TensorObject>(t);
-  Ref<TensorObject> t(new_tensor(settled(v)));
+  Ref<TensorObject> t(new_tensor(value_of(v)));
   // Read outside all tapes it is a constant, also for a tape that is opened later.
   if (!here.tapes.empty()) {
     touch_variable(v);
@@ -100,12 +107,11 @@ static PyObject* read(PyObject* self, PyObject*) {
 static PyObject* peek(PyObject* self, PyObject*) {
   if (thread_state().trace) return PyObject_CallMethod(thread_state().trace, "read", "O", self);
   return guarded<PyObject*>(
-      nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(settled(as_variable(self)))); });
+      nullptr, [&] { return reinterpret_cast<PyObject*>(new_tensor(value_of(as_variable(self)))); });
 }
 
 static PyObject* trace_assign(PyObject* self, PyObject* t) {
-  static PyObject* method = PyUnicode_InternFromString("assign");
-  return PyObject_CallMethodObjArgs(thread_state().trace, method, self, t, nullptr);
+  return PyObject_CallMethodObjArgs(thread_state().trace, names.assign, self, t, nullptr);
 }
 
 // While a function is traced, a change of the value is part of its graph. No tape follows it.
@@ -145,22 +151,30 @@ static PyObject* set(PyObject* self, PyObject* t) {
 
 // ---- changes ------------------------------------------------------------------------------
 
-static void apply(Tensor& value, const OpObject* op, const Tensor& delta) {
+static void apply(VariableObject* v, const OpObject* op, const Tensor& delta) {
+  Tensor next;  // dies last, and with it the old value: that may run any code
+  OnHost held(v);
+  Tensor& value = held.value();
   if (!value.has_value()) fail(Code::Runtime, "the variable has no value: it was not initialised");
   const Tensor* in[] = {&value, &delta};
   Spec s = infer_elementwise(*op->kernel, in);
   if (value.is_sole() && s.dtype == value.dtype && s.shape == value.shape)
     return run_elementwise(*op->kernel, in, value);
-  Tensor next(s);
+  next = Tensor(s);
   next.allocate();
   run_elementwise(*op->kernel, in, next);
-  value = std::move(next);
+  exchange(value, next);
+}
+
+static Shape shape_of(VariableObject* v) {
+  Holding hold(v->lock);
+  return v->value.shape;
 }
 
 // The shape of an assigned value must be the variable's; Python raises the error or, for a
 // variable whose shape is not fixed, returns.
 static void check_shape(PyObject* self, const char* method, TensorObject* t) {
-  if (t->value.shape == as_variable(self)->value.shape) return;
+  if (t->value.shape == shape_of(as_variable(self))) return;
   Ref<>(checked(PyObject_CallMethod(self, "_check_shape", "sO", method, reinterpret_cast<PyObject*>(t))));
 }
 
@@ -233,14 +247,16 @@ PyObject* assign_by(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
                     .get());
     else {
       const Tensor& delta = on_host(t->value);
-      apply(host_value(as_variable(self)), engine.*op, delta);
+      apply(as_variable(self), engine.*op, delta);
     }
     return Py_NewRef(a.read ? self : Py_None);
   });
 }
 
 // Runs a native op whose first operand and result are the variable's value, in place if it can.
-static void rewrite(Tensor& value, const char* name, const Tensor* const* in, int n, const Attrs& attrs) {
+// Leaves the old value in `before`, if there is another one.
+static void rewrite(Tensor& value, const char* name, const Tensor* const* in, int n, const Attrs& attrs,
+                    Tensor& before) {
   const Impl* impl = find_impl(name);
   for (int i = 0; i < n; ++i)
     if (!in[i]->data) fail(Code::Type, "a symbolic tensor has no value yet");
@@ -252,7 +268,8 @@ static void rewrite(Tensor& value, const char* name, const Tensor* const* in, in
   else if (impl->allocates)
     outs[0].allocate();
   impl->run(call, outs);
-  value = std::move(outs[0]);
+  before = std::move(outs[0]);
+  exchange(value, before);
 }
 
 // _put(key, value): variable[key] = value, which has as many elements as there are places.
@@ -263,7 +280,7 @@ static PyObject* put(PyObject* self, PyObject* args) {
     struct Owner {
       CallAttrs* p;
       ~Owner() { unref(p); }
-    } attrs{index_attrs(as_variable(self)->value.shape, key)};
+    } attrs{index_attrs(shape_of(as_variable(self)), key)};
     if (!attrs.p)
       fail(Code::Type,
            "assign: only slices can be assigned to. Hint: scatter_nd_update(indices, updates), or "
@@ -292,9 +309,10 @@ static PyObject* put(PyObject* self, PyObject* args) {
       Py_RETURN_NONE;
     }
     on_host(as_tensor(update)->value);
-    Tensor& now = host_value(as_variable(self));
-    const Tensor* in[] = {&now, &as_tensor(update)->value};
-    rewrite(now, "index_update", in, 2, attrs.p->values);
+    Tensor before;
+    OnHost held(as_variable(self));
+    const Tensor* in[] = {&held.value(), &as_tensor(update)->value};
+    rewrite(held.value(), "index_update", in, 2, attrs.p->values, before);
     Py_RETURN_NONE;
   });
 }
@@ -311,7 +329,9 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
       fail(Code::Runtime, "a scatter in a trace is made of ops");
     on_host(as_tensor(updates)->value);
     Tensor at = on_host(as_tensor(indices)->value);
-    Tensor& value = host_value(as_variable(self));
+    Tensor before;
+    OnHost held(as_variable(self));
+    Tensor& value = held.value();
     if (at.dtype != Dtype::I32 && at.dtype != Dtype::I64)
       fail(Code::Type, "scatter: indices must be int32 or int64");
     if (as_tensor(updates)->value.dtype != value.dtype)
@@ -322,7 +342,7 @@ static PyObject* scatter(PyObject* self, PyObject* args) {
     attrs.values[0].kind = Attr::Kind::Int;
     attrs.values[0].i = mode;
     const Tensor* in[] = {&value, &at, &as_tensor(updates)->value};
-    rewrite(value, "tensor_scatter", in, 3, attrs);
+    rewrite(value, "tensor_scatter", in, 3, attrs, before);
     Py_RETURN_NONE;
   });
 }
@@ -363,7 +383,7 @@ static PyObject* update(PyObject* self, PyObject* args) {
           Ref<>(checked(call_binary(as_op(op), read_variable(as_variable(self)).object(), delta))).get());
       Py_RETURN_NONE;
     }
-    apply(host_value(as_variable(self)), as_op(op), d);
+    apply(as_variable(self), as_op(op), d);
     Py_RETURN_NONE;
   });
 }
@@ -375,9 +395,7 @@ static PyObject* touch(PyObject* self, PyObject*) {
   });
 }
 
-static PyObject* get_value_shape(PyObject* self, void*) {
-  return shape_object(as_variable(self)->value.shape);
-}
+static PyObject* get_value_shape(PyObject* self, void*) { return shape_object(shape_of(as_variable(self))); }
 static PyObject* get_shape(PyObject* self, void*) {
   PyObject* declared = as_variable(self)->declared;
   return declared ? Py_NewRef(declared) : get_value_shape(self, nullptr);
