@@ -14,8 +14,9 @@
 #include "fork.h"
 #include "help.h"
 
-// A fixed offset from the thread pointer instead of a call; one pointer is all it takes.
-#if defined(__linux__) && defined(__GNUC__)
+// A fixed offset from the thread pointer instead of a call; one pointer is all it takes. glibc has some room
+// for libraries that are loaded later; musl has none.
+#if defined(__GLIBC__)
 #define GT_FAST_TLS __attribute__((tls_model("initial-exec")))
 #else
 #define GT_FAST_TLS

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include <sched.h>
 #endif
 #if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
 #include <sys/mman.h>
 #endif
 #if defined(__GLIBCXX__)
@@ -66,6 +68,34 @@ bool has_room() {
   return true;
 }
 
+// A thread of its own for f. Kernels have up to 128 kB of scratch memory on their stack, which is all that a
+// thread of musl gets, and a quarter of what one of macOS does: the size is said where it can be.
+constexpr size_t kStackBytes = 1 << 20;
+template <class F> void start_thread(F f) {
+#if defined(__unix__) || defined(__APPLE__)
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  size_t given = 0;
+  pthread_attr_getstacksize(&attributes, &given);
+  if (given < kStackBytes) pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  auto run = std::make_unique<F>(f);
+  pthread_t thread;
+  const int error = pthread_create(
+      &thread, &attributes,
+      [](void* f) -> void* {
+        (*std::unique_ptr<F>(static_cast<F*>(f)))();
+        return nullptr;
+      },
+      run.get());
+  pthread_attr_destroy(&attributes);
+  if (error) throw std::system_error(error, std::generic_category());
+  run.release();
+#else
+  std::thread(f).detach();
+#endif
+}
+
 struct Pool {
   std::mutex calls;             // held by the one caller whose chunks the workers take
   int wanted = 0, workers = 0;  // the system may refuse to start as many as were wanted
@@ -112,7 +142,7 @@ struct Pool {
     try {
       for (workers = 0; workers < count && has_room(); ++workers) {
         started.store(false);
-        std::thread([this, hired] { work(hired); }).detach();
+        start_thread([this, hired] { work(hired); });
         started.wait(false);
       }
     } catch (const std::exception&) {  // no memory for another stack: those that there are do the work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-WORDS = "there is no mesh to lay tensors out on. Hint: tf.distribute has devices and machines share a batch."
+WORDS = "there is no mesh to lay tensors out on. Hint: tf.distribute shares batches among machines."
 
 
 class DVariable:

@@ -125,7 +125,7 @@ _WORDS = {
     ),
     "queue": "gradtape has no queues. Hint: queue.Queue of Python, or tf.data.",
     "estimator": _NO_ESTIMATORS,
-    "experimental.dtensor": "there is no mesh to lay tensors out on. Hint: tf.distribute has devices and machines share a batch.",
+    "experimental.dtensor": "there is no mesh to lay tensors out on. Hint: tf.distribute shares batches among machines.",
     "Session": "gradtape has no sessions: operations run as they are called, or under tf.function.",
     "placeholder": "gradtape has no placeholders. Hint: arguments of a tf.function take their place.",
     "Graph": "gradtape has no explicit graphs. Hint: @tf.function makes one of a Python function.",
