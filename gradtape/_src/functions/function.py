@@ -40,7 +40,7 @@ from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Trace
 from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.state.variable import forget_values, stand_in
+from gradtape._src.state.variable import forget_values, variable_placeholder
 from gradtape._src.tensors import above, conversion
 
 if TYPE_CHECKING:
@@ -170,7 +170,11 @@ class Function(_core.Quick):
             return composites.together(nest.map_structure(self._result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
             traces.calls.add(args, trace)
-            if isinstance(trace, TracedFunction) and not trace.stand_ins and not _core.has_contexts():
+            if (
+                isinstance(trace, TracedFunction)
+                and not trace.variable_placeholders
+                and not _core.has_contexts()
+            ):
                 self._quick.remember(args, trace.runner)
         return trace.call_with(given.tensors, given.variables, given.sources)
 
@@ -310,9 +314,9 @@ class Function(_core.Quick):
         trace.names = given.names(self.parameters)
         if given.has_values:
             trace.arguments = list(given.tensors)
-        stand_ins = [stand_in(v) for v in given.variables]
+        variable_placeholders = [variable_placeholder(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
-        args, kwargs = given.with_leaves(symbols, stand_ins, placeholders)
+        args, kwargs = given.with_leaves(symbols, variable_placeholders, placeholders)
         contents = Contents(self.parameters, args, kwargs)
         try:
             with aside(trace):
@@ -322,7 +326,7 @@ class Function(_core.Quick):
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
                 function_type = self._type_of(given, [t._dims for t in given.tensors])
                 concrete = TracedFunction(
-                    self, function_type, trace, structure, flat, len(symbols), stand_ins
+                    self, function_type, trace, structure, flat, len(symbols), variable_placeholders
                 )
             concrete.placeholders = placeholders
         except NeedsConstants:
@@ -334,7 +338,7 @@ class Function(_core.Quick):
             raise
         finally:
             trace.arguments = []
-            forget_values(stand_ins)
+            forget_values(variable_placeholders)
         return self._trace(given, engine, True, may_vary) if concrete is None else (concrete, trace.created)
 
     def _record(
@@ -349,9 +353,9 @@ class Function(_core.Quick):
         recording.names = given.names(self.parameters)
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
-        stand_ins = [stand_in(v) for v in given.variables]
+        variable_placeholders = [variable_placeholder(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
-        variables = [recording.variable(v) for v in stand_ins]
+        variables = [recording.variable(v) for v in variable_placeholders]
         args, kwargs = given.with_leaves(symbols, variables, placeholders)
         contents = Contents(self.parameters, args, kwargs)
         try:
@@ -373,8 +377,10 @@ class Function(_core.Quick):
                 return self._for_each_size(SizedFunction, given, statics, e, recording)
             raise
         finally:
-            forget_values((*stand_ins, *variables))
-        recorded = RecordedFunction(self, self._type_of(given, statics), recording, result, flat, stand_ins)
+            forget_values((*variable_placeholders, *variables))
+        recorded = RecordedFunction(
+            self, self._type_of(given, statics), recording, result, flat, variable_placeholders
+        )
         recorded.placeholders = placeholders
         return recorded, recording.created
 

@@ -48,7 +48,7 @@ from gradtape._src.graph.ir import Node
 from gradtape._src.graph.segments import Segment, make_calls, split
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, MISFITS, World
-from gradtape._src.state.variable import stand_in as make_stand_in
+from gradtape._src.state.variable import variable_placeholder as make_placeholder
 from gradtape._src.tensors import above, conversion, random
 from gradtape._src.tensors.composite import CompositeTensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -110,14 +110,14 @@ class Recording(Trace):
             world.admit(value)
         return self.handle(value) if dtype >= 0 else self.worlds[0].frame[value]._as_recorded(value)
 
-    def variable(self, stand_in: Any) -> Any:
-        """A variable that is given whenever the recording is replayed; worlds see `stand_in`."""
+    def variable(self, placeholder: Any) -> Any:
+        """A variable that is given whenever the recording is replayed; worlds see `placeholder`."""
         value = Recorded(self, (), -1)
-        value.variable = stand_in
+        value.variable = placeholder
         self.inputs.append(value)
         for world in self.worlds:
             world.admit(value)
-        handle: Any = make_stand_in(stand_in)
+        handle: Any = make_placeholder(placeholder)
         handle._recorded = value
         return handle
 
