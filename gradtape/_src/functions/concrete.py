@@ -50,9 +50,7 @@ dtype=tf.float32, name=None)
         self.name = owner.name
         self.function_type = function_type
         self.placeholders: Sequence[Any] = ()  # placeholders of arguments that are datasets or iterators
-        self.variable_placeholders: Sequence[
-            Any
-        ] = ()  # symbolic variables, one for each argument that is a variable
+        self.proxies: Sequence[Any] = ()  # proxies of arguments that are variables
 
     # ---- what each kind of trace defines ----------------------------------------------------------
 
@@ -90,7 +88,7 @@ dtype=tf.float32, name=None)
                 inside.append(next(tensors))
             elif isinstance(kind, VariableSpec) and kind.alias_id not in met:
                 met.add(kind.alias_id)
-                inside.append(without_value(self.variable_placeholders[len(met) - 1]))
+                inside.append(without_value(self.proxies[len(met) - 1]))
         return [*inside, *map(without_value, self.captured_inputs)]
 
     @property
@@ -271,7 +269,7 @@ class TracedFunction(ConcreteFunction, Traced):
         structure: Any,
         flat_outputs: list,
         n_arguments: int,
-        variable_placeholders: Sequence[Any] = (),
+        proxies: Sequence[Any] = (),
     ) -> None:
         ConcreteFunction.__init__(self, owner, function_type)
         self._structure = structure
@@ -279,7 +277,7 @@ class TracedFunction(ConcreteFunction, Traced):
         self._is_tensor = [o is not None for o in flat_outputs]
         outputs = [o for o in flat_outputs if o is not None]
         self._only_result = structure is None and len(outputs) == 1
-        Traced.__init__(self, trace, outputs, n_arguments, owner.name, variable_placeholders)
+        Traced.__init__(self, trace, outputs, n_arguments, owner.name, proxies)
 
     @property
     def gives_tensors(self) -> bool:
@@ -294,7 +292,7 @@ class TracedFunction(ConcreteFunction, Traced):
     @property
     def captured_inputs(self) -> list:
         """Tensors and variables that the function captures."""
-        return [e for e in self.externals if not any(e is s for s in self.variable_placeholders)]
+        return [e for e in self.externals if not any(e is s for s in self.proxies)]
 
     def _arguments(self) -> list:
         return [symbolic(v) for v in self.graph_function.graph.inputs[: self.n_arguments]]
@@ -316,7 +314,7 @@ class TracedFunction(ConcreteFunction, Traced):
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
         """Runs the trace on the tensors and variables among its arguments, in their order."""
         trace = _core.current_trace()
-        if trace is None and not self.variable_placeholders and not _core.is_recording():
+        if trace is None and not self.proxies and not _core.is_recording():
             outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
         elif trace is not None and trace.records:
             return trace.call(self.call, (list(tensors), list(variables)), {})

@@ -40,7 +40,7 @@ from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Trace
 from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.state.variable import forget_values, variable_placeholder
+from gradtape._src.state.variable import forget_values, variable_proxy
 from gradtape._src.tensors import above, conversion
 
 if TYPE_CHECKING:
@@ -170,11 +170,7 @@ class Function(_core.Quick):
             return composites.together(nest.map_structure(self._result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
             traces.calls.add(args, trace)
-            if (
-                isinstance(trace, TracedFunction)
-                and not trace.variable_placeholders
-                and not _core.has_contexts()
-            ):
+            if isinstance(trace, TracedFunction) and not trace.proxies and not _core.has_contexts():
                 self._quick.remember(args, trace.runner)
         return trace.call_with(given.tensors, given.variables, given.sources)
 
@@ -314,9 +310,9 @@ class Function(_core.Quick):
         trace.names = given.names(self.parameters)
         if given.has_values:
             trace.arguments = list(given.tensors)
-        variable_placeholders = [variable_placeholder(v) for v in given.variables]
+        proxies = [variable_proxy(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
-        args, kwargs = given.with_leaves(symbols, variable_placeholders, placeholders)
+        args, kwargs = given.with_leaves(symbols, proxies, placeholders)
         contents = Contents(self.parameters, args, kwargs)
         try:
             with aside(trace):
@@ -325,9 +321,7 @@ class Function(_core.Quick):
                 flat = [self._result(r) for r in nest.flatten(result)]
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
                 function_type = self._type_of(given, [t._dims for t in given.tensors])
-                concrete = TracedFunction(
-                    self, function_type, trace, structure, flat, len(symbols), variable_placeholders
-                )
+                concrete = TracedFunction(self, function_type, trace, structure, flat, len(symbols), proxies)
             concrete.placeholders = placeholders
         except NeedsConstants:
             if lifts:
@@ -338,7 +332,7 @@ class Function(_core.Quick):
             raise
         finally:
             trace.arguments = []
-            forget_values(variable_placeholders)
+            forget_values(proxies)
         return self._trace(given, engine, True, may_vary) if concrete is None else (concrete, trace.created)
 
     def _record(
@@ -353,9 +347,9 @@ class Function(_core.Quick):
         recording.names = given.names(self.parameters)
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
-        variable_placeholders = [variable_placeholder(v) for v in given.variables]
+        proxies = [variable_proxy(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
-        variables = [recording.variable(v) for v in variable_placeholders]
+        variables = [recording.variable(v) for v in proxies]
         args, kwargs = given.with_leaves(symbols, variables, placeholders)
         contents = Contents(self.parameters, args, kwargs)
         try:
@@ -377,10 +371,8 @@ class Function(_core.Quick):
                 return self._for_each_size(SizedFunction, given, statics, e, recording)
             raise
         finally:
-            forget_values((*variable_placeholders, *variables))
-        recorded = RecordedFunction(
-            self, self._type_of(given, statics), recording, result, flat, variable_placeholders
-        )
+            forget_values((*proxies, *variables))
+        recorded = RecordedFunction(self, self._type_of(given, statics), recording, result, flat, proxies)
         recorded.placeholders = placeholders
         return recorded, recording.created
 
@@ -574,8 +566,7 @@ def function(
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
       jit_compile, experimental_compile: True: run it on XLA, which needs `pip install "gradtape[xla]"`. Without
         it, as with any other value, the function is compiled natively.
-      reduce_retracing, experimental_relax_shapes: at the second size of an argument, trace once for all sizes instead of
-        for each.
+      reduce_retracing, experimental_relax_shapes: at the second size of an argument, trace once for all sizes.
       experimental_implements, experimental_autograph_options, experimental_attributes,
         experimental_follow_type_hints: accepted as in TensorFlow, without effect.
       check: compare the program of each new trace, and of its gradient, with its ops run one by one,

@@ -62,10 +62,10 @@ class RecordedFunction(ConcreteFunction):
         recording: Recording,
         result: Any,
         flat: list,
-        variable_placeholders: Sequence[Any] = (),
+        proxies: Sequence[Any] = (),
     ) -> None:
         super().__init__(owner, function_type)
-        self.variable_placeholders = variable_placeholders
+        self.proxies = proxies
         self.recording = recording
         self._single = not nest.is_nested(result)
         self._structure = result
@@ -75,7 +75,7 @@ class RecordedFunction(ConcreteFunction):
         self._captured = [
             e
             for e in (*recording.worlds[0].trace.externals, *returned)
-            if not any(e is s for s in variable_placeholders) and getattr(e, "_born", 0) <= recording.start
+            if not any(e is s for s in proxies) and getattr(e, "_born", 0) <= recording.start
         ]
         recording.result = flat
         recording.close()
@@ -179,7 +179,7 @@ class SizedFunction(ConcreteFunction):
         trace: Callable[[Sequence[Any]], TracedFunction],
     ) -> None:
         super().__init__(owner, function_type)
-        self.placeholders, self.variable_placeholders = first.placeholders, first.variable_placeholders
+        self.placeholders, self.proxies = first.placeholders, first.proxies
         self._first = first
         self._trace = trace
         self._varying: list[Any] = []  # variables whose shape may change, too

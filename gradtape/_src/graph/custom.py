@@ -117,7 +117,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     captured = [read(e) for e in sub.externals]
     # Of a variable that is an argument, nobody knows later which one it was: its value in the forward pass counts.
     variables = [
-        e if isinstance(e, _core.Variable) and not getattr(e, "is_placeholder", False) else None
+        e if isinstance(e, _core.Variable) and not getattr(e, "is_proxy", False) else None
         for e in sub.externals
     ]
     sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see

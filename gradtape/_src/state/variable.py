@@ -191,9 +191,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     # Kept in the instance only where they differ: most variables have none of them.
     _constraint: Callable | None = None
-    is_placeholder = (
-        False  # whether it has no value, and stands for one that is an argument: see `variable_placeholder`
-    )
+    is_proxy = False  # a proxy of an argument, without a value: see `variable_proxy`
     _synchronization = VariableSynchronization.AUTO
     _aggregation = VariableAggregation.NONE
 
@@ -361,7 +359,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     def __repr__(self) -> str:
         start = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}"
-        if self.is_placeholder or _core.current_trace() is not None:
+        if self.is_proxy or _core.current_trace() is not None:
             return start + ">"
         return f"{start}, numpy={numpy_text(self._read(), True)}>"
 
@@ -534,8 +532,8 @@ def rebuild(
     return v
 
 
-def variable_placeholder(variable: Variable) -> Variable:
-    """The placeholder of a variable that is an argument of a traced function.
+def variable_proxy(variable: Variable) -> Variable:
+    """The proxy of a variable that is an argument, inside a traced function.
 
     It has the value of the variable until `forget_values`, for initial values that are computed while tracing.
     """
@@ -546,16 +544,16 @@ def variable_placeholder(variable: Variable) -> Variable:
         variable.trainable,
         variable._declared,
     )
-    made.is_placeholder = True
+    made.is_proxy = True
     for attribute in ("_constraint", "_synchronization", "_aggregation"):
         if attribute in vars(variable):
             setattr(made, attribute, vars(variable)[attribute])
     return made
 
 
-def forget_values(variable_placeholders: Iterable[Any]) -> None:
-    """Removes the values of placeholders once the trace is done: reading one outside of a trace is an error."""
-    for made in variable_placeholders:
+def forget_values(proxies: Iterable[Any]) -> None:
+    """Removes the values of proxies once the trace is done: reading one outside of a trace is an error."""
+    for made in proxies:
         made._set(_core.symbolic(tuple(made._value_shape), made.dtype._code, None))
 
 
