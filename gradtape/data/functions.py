@@ -218,7 +218,7 @@ class DataFunction:
             return None
         graph = Graph()
         try:
-            given = nest.map_structure(lambda s: _stand_in(s, graph), specs)
+            given = nest.map_structure(lambda s: _symbolic_argument(s, graph), specs)
             with aside(graph), _random.isolated(_random.isolated_seeds()):
                 result = convert(self.function)(*given)
         except Exception:
@@ -226,7 +226,7 @@ class DataFunction:
         return self._finish(result)
 
 
-def _stand_in(spec: Any, graph: Graph) -> Any:
+def _symbolic_argument(spec: Any, graph: Graph) -> Any:
     if isinstance(spec, DatasetSpec):
         return kinds.ListDataset([], spec.element_spec)
     return symbolic(graph.input(tuple(spec.shape), spec.dtype._code))

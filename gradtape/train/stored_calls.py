@@ -120,7 +120,7 @@ class Writer:
 
     def _trace(self, function: Function, args: tuple, kwargs: dict) -> dict[str, Any]:
         made = _recorded(function, args, kwargs)
-        if not hasattr(made, "recording") or made.stand_ins or made.placeholders:
+        if not hasattr(made, "recording") or made.proxies or made.placeholders:
             raise self._refused(
                 "it has arguments that are variables or datasets, or sizes that no recording fits"
             )

@@ -118,7 +118,7 @@ def _(x: _core.Tensor) -> str:
 @html.register
 def _(v: Variable) -> str:
     facts = (v.name.removesuffix(":0"), "" if v.trainable else "not trainable")
-    if v.is_stand_in or _core.current_trace() is not None:
+    if v.is_proxy or _core.current_trace() is not None:
         return shell(heading("Variable", *facts, _kind(v)))
     with unseen():
         value = v._read()

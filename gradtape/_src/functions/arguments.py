@@ -1,7 +1,7 @@
-"""Arguments: bound to the parameters of the Python function, and taken apart into what a trace is given.
+"""Arguments: bound to the parameters of the Python function, and flattened into the inputs of a trace.
 
-`Parameters` knows the Python function, `Given` is one call, `FunctionType` is what a trace or an `input_signature`
-takes and gives.
+`Parameters` describes the Python function, `Given` one call, `FunctionType` the signature of a trace or an
+`input_signature`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Parameters:
     def __init__(self, function: Callable) -> None:
         try:
             self.signature = inspect.signature(function)
-        except (TypeError, ValueError):  # a builtin that does not tell
+        except (TypeError, ValueError):  # a builtin without a signature
             rest = [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD)]
             self.signature = inspect.Signature(rest)
         self.name = getattr(function, "__qualname__", "function")
@@ -53,11 +53,11 @@ class Parameters:
         self._simple = all(p.kind is Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
 
     def all_names(self, count: int) -> list[str]:
-        """The names of so many arguments by position."""
+        """The names of the first `count` positional arguments."""
         return [*self.names, *[str(self.rest)] * (count - len(self.names))][:count]
 
     def bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments in their order, with defaults: however a call is written, it is the same call.
+        """The arguments in their order, with defaults, so that all ways to write a call give the same key.
 
         Raises:
           TypeError: if they do not fit.
@@ -85,7 +85,7 @@ class Parameters:
 
     @staticmethod
     def arrays_as_tensors(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments as a trace of their own would see them, for a call that has none."""
+        """The arguments as a trace would see them, for a call that is not traced separately."""
         if not any(isinstance(x, (np.ndarray, np.generic)) for x in nest.flatten((args, kwargs))):
             return args, kwargs
         return nest.map_structure(_array_as_tensor, (args, kwargs))
@@ -96,7 +96,7 @@ def _array_as_tensor(x: Any) -> Any:
 
 
 class Contents:
-    """What the arguments of a call hold, to see afterwards whether the Python function has changed them."""
+    """A snapshot of the arguments of a call, to detect that the Python function has modified them."""
 
     def __init__(self, parameters: Parameters, args: tuple, kwargs: dict) -> None:
         self._parameters = parameters
@@ -107,7 +107,7 @@ class Contents:
         return [(_shape_of_nest(x), nest.flatten(x)) for _, x in self._arguments]
 
     def check(self) -> None:
-        """Raises a ValueError if lists or dicts hold something else now."""
+        """Raises a ValueError if a list or dict was modified."""
         now = self._look()
         changed = [
             name
@@ -125,10 +125,10 @@ class Contents:
 
 
 class Given:
-    """The arguments of one call, taken apart: tensors, variables, datasets, and Python values.
+    """The arguments of one call, flattened: tensors, variables, datasets, and Python values.
 
-    Variables count by type and shape, and by which of them are one; those in `pinned` count as the objects they are.
-    What is made of tensors counts by its spec, `relaxed` without the sizes in it.
+    In the key, variables are compared by type and shape, and by which of them are the same object; those in `pinned`
+    are compared by identity. Composite tensors are compared by spec; if `relaxed`, without the sizes in it.
     """
 
     __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "_numbers", "sources", "family")
@@ -157,7 +157,7 @@ class Given:
 
     @property
     def key(self) -> tuple:
-        """What a call is recognised by. Keys of calls that differ in the shapes of tensors only begin with one `family`."""
+        """The cache key of a call. Calls that differ only in the shapes of tensors share the first item, `family`."""
         return self.family, tuple(self.statics)
 
     @property
@@ -166,7 +166,7 @@ class Given:
         return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
 
     def is_case_of(self, family: tuple) -> bool:
-        """Whether a trace of such a family takes these arguments, too: objects say so of their own tracing types."""
+        """Whether traces of another family accept these arguments: custom tracing types may be subtypes."""
         shape, parts = family
         if shape != self.family[0] or len(parts) != len(self.family[1]):
             return False
@@ -176,7 +176,7 @@ class Given:
         )
 
     def _generalize(self, specs: list) -> None:
-        """Leaves sizes open that the spec of a value leaves open: how many values a ragged tensor has."""
+        """Makes sizes unknown that a spec leaves unknown, such as the number of values of a ragged tensor."""
         tensors = [s for x, s in zip(self.leaves, specs, strict=False) if isinstance(x, _core.Tensor)]
         for k, spec in enumerate(tensors):
             if isinstance(spec, TensorSpec) and None in (spec.shape._dims or ()):
@@ -220,7 +220,7 @@ class Given:
         return _lasting(x)
 
     def with_leaves(self, tensors: list, variables: list, sources: list) -> tuple[tuple, dict]:
-        """The arguments with other things in place of tensors, variables and datasets: what a trace sees."""
+        """The arguments with symbolic values in place of tensors, variables and datasets, as a trace sees them."""
         others = iter(tensors), iter(sources)
 
         def leaf(x: Any) -> Any:
@@ -245,7 +245,7 @@ class Given:
         ]
 
     def without_values(self) -> Given:
-        """The same call without its tensors, which it would keep alive."""
+        """The same call without its tensors, so as not to keep them alive."""
         copy = Given.__new__(Given)
         copy.structure = nest.map_structure(lambda _: None, self.structure)
         copy.leaves = [
@@ -322,7 +322,7 @@ class Kinds:
 
 
 def _kind_of_call(call: tuple[tuple, dict] | None) -> Any:
-    """Types and shapes of tensors, and Python values; other objects, which must not be kept alive, by their places."""
+    """Types and shapes of tensors, and Python values; other objects by id, because they must not be kept alive."""
     return _shape_of_nest(call or ()), tuple([_kind_of_leaf(x) for x in nest.flatten(call or ())])
 
 
@@ -348,7 +348,7 @@ class FunctionType:
     def of(cls, parameters: Parameters, args: tuple, kwargs: dict) -> FunctionType:
         """The type of a function whose arguments are of these kinds."""
         names = parameters.names[: len(args)]
-        expanded = len(args) > len(names)  # `*args` has become parameters, which have no names of their own
+        expanded = len(args) > len(names)  # `*args` was expanded to parameters without names
         names = [*names, *(f"{parameters.rest}_{i}" for i in range(len(args) - len(names)))]
         how = Parameter.POSITIONAL_ONLY if expanded else Parameter.POSITIONAL_OR_KEYWORD
         listed = [Parameter(n, how, annotation=k) for n, k in zip(names, args, strict=True)]
@@ -396,7 +396,7 @@ class FunctionType:
         declared._defaults = parameters.defaults
         return declared
 
-    # ---- what it says ---------------------------------------------------------------------------
+    # ---- contents -------------------------------------------------------------------------------
 
     @property
     def inputs(self) -> list[tuple[str, Any]]:
@@ -463,9 +463,9 @@ class FunctionType:
                 raise CastError(f"missing a required argument: {name!r}")
 
     def leaves(self, name: str, args: tuple, kwargs: dict, result: str) -> list:
-        """What a trace of this type is given by a call: its tensors, variables and datasets, in their order.
+        """The inputs that a call passes to a trace of this type: tensors, variables and datasets, in their order.
 
-        As in TensorFlow, a call may also give them one by one, without the structure that they are in.
+        As in TensorFlow, a call may also pass them flat, without their structure.
 
         Raises:
           TypeError: if they do not fit.
@@ -528,14 +528,14 @@ class _Shown:
 
 
 def _fitted(kind: Any, given: dict, name: str) -> Any:
-    """The argument for a parameter; a Python value that was left out is the one of the trace."""
+    """The argument for a parameter; an omitted Python value is that of the trace."""
     if name in given:
         return kinds.cast(kind, given[name])
     return nest.map_structure(lambda k: k.value, kind)
 
 
 def _inputs_among(given: Any, kind: Any) -> list:
-    """The leaves of arguments that are given to a trace at each call."""
+    """The leaves of arguments that are inputs of a trace."""
     leaves = zip(nest.flatten(given), nest.flatten(kind), strict=True)
     return [x for x, k in leaves if isinstance(k, (TensorSpec, VariableSpec, Source))]
 
@@ -546,7 +546,7 @@ def _is_python(kind: Any) -> bool:
 
 
 def _lasting(leaf: Any) -> Any:
-    """A Python argument as part of the key of a trace; of what can change, a copy."""
+    """A Python argument as part of the key of a trace; a copy if it is mutable."""
     if type(leaf) is bool or (type(leaf) is float and leaf.is_integer()):
         return int(leaf)  # numbers compare by value, whatever their type, as in TensorFlow
     if isinstance(leaf, (set, frozenset)):

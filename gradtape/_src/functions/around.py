@@ -1,4 +1,4 @@
-"""What a function has to do with objects around it: what it is a method of, what it calls, tensors of another function."""
+"""How a function relates to other objects: what it is a method of, the callable it wraps, tensors of another function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape._src.base.shape import TensorSpec
 
 
 class Bound:
-    """A method's function, kept with its object. Copies and pickles of the object leave it out."""
+    """The tf.function of a method, stored on its object. Copies and pickles of the object leave it out."""
 
     __slots__ = ("owner", "function")
 
@@ -25,27 +25,27 @@ class Bound:
 
 
 def show_attributes(function: Any, called: Any) -> None:
-    """Gives a function the attributes of the object that it calls, but for names of its own."""
+    """Gives a function the attributes of the callable that it wraps, except where it has its own."""
     for key, value in getattr(called, "__dict__", {}).items():
         if key not in function.__dict__ and not hasattr(type(function), key):
             function.__dict__[key] = value
 
 
 def spec_of_symbol(value: Any) -> Any:
-    """The spec of a tensor that another function is traced with, which has no value; anything else as it is."""
+    """The spec of a symbolic tensor of another function; anything else unchanged."""
     is_symbol = isinstance(value, _core.Tensor) and value._symbol is not None
     return TensorSpec(value._dims, value.dtype) if is_symbol else value
 
 
 class Eager:
-    """Stands in place of a trace for calls that cannot be traced: the Python function runs."""
+    """Cached in place of a trace for calls that cannot be traced: the Python function runs eagerly."""
 
     captured_ids: frozenset[int] = frozenset()
 
     def __init__(self, why: str) -> None:
         self.why = why  # in words, with the line
 
-    # As concrete functions have them.
+    # The interface of concrete functions.
 
     def add_to_graph(self, g: Any = None, overwrite: bool = False) -> None:
         """Nothing to do."""

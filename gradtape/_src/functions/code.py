@@ -1,4 +1,4 @@
-"""What can be told of a function from its code, before it is traced."""
+"""What the byte code of a function reveals before it is traced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-# Functions of the library, and arguments by name, that lead to sizes that depend on values.
+# Library functions and keyword arguments whose results have sizes that depend on values.
 _SIZED_BY_VALUES = frozenset(
     (
         "boolean_mask",
@@ -18,14 +18,14 @@ _SIZED_BY_VALUES = frozenset(
         "dynamic_size",
     )
 )
-_MOST_FUNCTIONS = 100  # that are looked at
+_MOST_FUNCTIONS = 100  # limit on the functions that are searched
 
 
 def names_sizes_of_values(function: Callable) -> bool:
-    """Whether a function, or one that it calls by name, calls what has sizes that depend on values.
+    """Whether a function, or one that it calls by name, calls a function whose result sizes depend on values.
 
-    Such a function is recorded at once. Without knowing, it would be traced until the first such call, and its Python
-    code would run a second time; that is all that is lost where this guess is wrong.
+    Such a function is recorded at once. Otherwise it would be traced up to the first such call, and then its Python code
+    would run a second time; a wrong guess costs no more than that.
     """
     todo: list[Any] = [function]
     seen: set[int] = set()

@@ -49,10 +49,10 @@ dtype=tf.float32, name=None)
         self.owner = owner
         self.name = owner.name
         self.function_type = function_type
-        self.placeholders: Sequence[Any] = ()  # stand for arguments that are datasets and iterators
-        self.stand_ins: Sequence[Any] = ()  # stand for arguments that are variables
+        self.placeholders: Sequence[Any] = ()  # placeholders of arguments that are datasets or iterators
+        self.proxies: Sequence[Any] = ()  # proxies of arguments that are variables
 
-    # ---- what the kinds of traces have of their own -----------------------------------------------
+    # ---- what each kind of trace defines ----------------------------------------------------------
 
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
         """Runs the trace on the tensors and variables among its arguments, in their order."""
@@ -68,7 +68,7 @@ dtype=tf.float32, name=None)
 
     @property
     def captured_inputs(self) -> list:
-        """Tensors and variables from outside that the function uses."""
+        """Tensors and variables that the function captures."""
         raise NotImplementedError
 
     @property
@@ -80,7 +80,7 @@ dtype=tf.float32, name=None)
 
     @property
     def inputs(self) -> list:
-        """Symbolic tensors: those of the arguments, then those of what the function uses from outside."""
+        """Symbolic tensors: those of the arguments, then those of the captures."""
         tensors, met = iter(self._arguments()), set()
         inside = []
         for _, kind in self.function_type.inputs:
@@ -88,7 +88,7 @@ dtype=tf.float32, name=None)
                 inside.append(next(tensors))
             elif isinstance(kind, VariableSpec) and kind.alias_id not in met:
                 met.add(kind.alias_id)
-                inside.append(without_value(self.stand_ins[len(met) - 1]))
+                inside.append(without_value(self.proxies[len(met) - 1]))
         return [*inside, *map(without_value, self.captured_inputs)]
 
     @property
@@ -123,7 +123,7 @@ dtype=tf.float32, name=None)
 
     @property
     def variables(self) -> tuple:
-        """The variables from outside that the function reads or writes."""
+        """The captured variables that the function reads or writes."""
         return tuple(e for e in self.captured_inputs if isinstance(e, _core.Variable))
 
     @property
@@ -133,7 +133,7 @@ dtype=tf.float32, name=None)
 
     @functools.cached_property
     def captured_ids(self) -> frozenset[int]:
-        """The ids of the variables from outside, which the trace keeps alive."""
+        """The ids of the captured variables, which the trace keeps alive."""
         return frozenset(map(id, self.variables))
 
     # ---- in words ---------------------------------------------------------------------------------
@@ -177,31 +177,31 @@ dtype=tf.float32, name=None)
         overwrite: bool = False,
         max_size: int = 65_536,
     ) -> None:
-        """Writes the function to a folder, as StableHLO that runs where there is JAX and no gradtape.
+        """Writes the function to a folder, as StableHLO that runs with JAX and without gradtape.
 
         One program serves all sizes that the signature leaves open. It is compared with native code at several sizes
         before it is written; what cannot be right for all sizes is refused.
 
         Args:
           path: a folder that does not exist. `load.py` in it runs the function; `tf.export.load` does the same.
-          shapes: names for sizes that are not known, `{"x": "batch, 16*h, 3"}`: equal names are equal sizes. By
-            default every size has a name of its own, `x_0`; if the function does not work so, first axes are one `batch`.
-          platforms: of "cpu", "cuda", "rocm" and "tpu": those that it is to run on.
-          variables: "frozen", they become constants; or "inputs", for training steps: the program takes them and gives
-            their new values, and `variables.npz` has the present ones.
-          seed: of the random numbers in the function, which are then the same in each call. Without it, who calls
-            the function may give a seed.
-          max_iterations: of a loop that a tape in the function differentiates.
-          overwrite: whether a folder that exists is replaced.
-          max_size: up to which sizes that are not known may be. If the function changes before that, as one that
-            takes the first 50 rows, they may be as large as it stays the same.
+          shapes: names for unknown sizes, `{"x": "batch, 16*h, 3"}`: equal names are equal sizes. By default every size
+            has a name of its own, `x_0`; if the function cannot be exported so, all first axes are named `batch`.
+          platforms: the platforms to run on, out of "cpu", "cuda", "rocm" and "tpu".
+          variables: "frozen", they become constants; or "inputs", for training steps: the program takes them and returns
+            their new values, and `variables.npz` has the current ones.
+          seed: the seed of random numbers in the function, which are then the same in each call. Without it, the caller
+            may pass a seed.
+          max_iterations: the limit for a loop that a tape in the function differentiates.
+          overwrite: whether an existing folder is replaced.
+          max_size: the largest value of unknown sizes. If the behaviour of the function changes below that, as of one
+            that takes the first 50 rows, the limit is where it changes.
 
         Raises:
           ImportError: if JAX is not installed.
           AlreadyExistsError: if there is something at `path`.
           ValueError: if it assigns variables that would be frozen, or an argument is wrong.
-          UnimplementedError: if something in the function needs Python, or cannot be written for all sizes; it is
-            named.
+          UnimplementedError: if an op in the function needs Python, or cannot be exported for all sizes; the message
+            names it.
         """
         engines.need_jax("export")
         from gradtape._src.engines.xla.export import export
@@ -241,12 +241,12 @@ dtype=tf.float32, name=None)
         return self.call_with(tensors, given, sources)
 
     def add_to_graph(self, g: Any = None) -> None:
-        """Nothing to do: a trace needs no graph that knows it."""
+        """Nothing to do: traces are not registered with a graph."""
 
     add_gradient_functions_to_graph = add_to_graph
 
     def call_with(self, tensors: Sequence[Any], variables: Sequence[Any], sources: Sequence[Any]) -> Any:
-        """As `call`, with datasets and iterators among the arguments."""
+        """Like `call`, with datasets and iterators among the arguments."""
         for placeholder, source in zip(self.placeholders, sources, strict=True):
             placeholder.bind(source)
         return self.call(tensors, variables)
@@ -269,7 +269,7 @@ class TracedFunction(ConcreteFunction, Traced):
         structure: Any,
         flat_outputs: list,
         n_arguments: int,
-        stand_ins: Sequence[Any] = (),
+        proxies: Sequence[Any] = (),
     ) -> None:
         ConcreteFunction.__init__(self, owner, function_type)
         self._structure = structure
@@ -277,7 +277,7 @@ class TracedFunction(ConcreteFunction, Traced):
         self._is_tensor = [o is not None for o in flat_outputs]
         outputs = [o for o in flat_outputs if o is not None]
         self._only_result = structure is None and len(outputs) == 1
-        Traced.__init__(self, trace, outputs, n_arguments, owner.name, stand_ins)
+        Traced.__init__(self, trace, outputs, n_arguments, owner.name, proxies)
 
     @property
     def gives_tensors(self) -> bool:
@@ -291,8 +291,8 @@ class TracedFunction(ConcreteFunction, Traced):
 
     @property
     def captured_inputs(self) -> list:
-        """Tensors and variables from outside that the function uses."""
-        return [e for e in self.externals if not any(e is s for s in self.stand_ins)]
+        """Tensors and variables that the function captures."""
+        return [e for e in self.externals if not any(e is s for s in self.proxies)]
 
     def _arguments(self) -> list:
         return [symbolic(v) for v in self.graph_function.graph.inputs[: self.n_arguments]]
@@ -314,7 +314,7 @@ class TracedFunction(ConcreteFunction, Traced):
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
         """Runs the trace on the tensors and variables among its arguments, in their order."""
         trace = _core.current_trace()
-        if trace is None and not self.stand_ins and not _core.is_recording():
+        if trace is None and not self.proxies and not _core.is_recording():
             outs = self.graph_function.program.update([*tensors, *self.externals], self._assigned)
         elif trace is not None and trace.records:
             return trace.call(self.call, (list(tensors), list(variables)), {})
@@ -324,7 +324,7 @@ class TracedFunction(ConcreteFunction, Traced):
 
     @functools.cached_property
     def runner(self) -> Any:
-        """What `call` does with tensors while nothing is special about the thread, in one native call."""
+        """The fast path of `call` in one native call: tensors only, and no tape, trace or watcher in this thread."""
         finish = None if self._only_result else self._packed
         return _core.Runner(self.graph_function.program, tuple(self.externals), self._assigned, finish)
 
@@ -338,7 +338,7 @@ class TracedFunction(ConcreteFunction, Traced):
 
 
 def without_value(x: Any) -> Any:
-    """A symbolic tensor like a tensor or variable."""
+    """A symbolic tensor of the shape and type of a tensor or variable."""
     dims = tuple(x._value_shape) if isinstance(x, _core.Variable) else x._dims
     return _core.symbolic(dims, x.dtype._code, None)
 

@@ -1,6 +1,6 @@
 """Control flow as functions: cond, case, switch_case, while_loop, map_fn, scan, folds, py_function.
 
-Eager: a branch is called, a loop is a Python loop, and tapes see the ops inside.
+In eager mode a branch is called, a loop is a Python loop, and tapes see the ops inside.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _want_callable(**functions: Any) -> None:
 
 
 def _tracing() -> Any:
-    """What traces branches and loops. Imported when there is something to trace: few programs have it."""
+    """The module that traces branches and loops; imported on first use, since few programs trace any."""
     from gradtape._src.control import control
 
     return control
@@ -52,7 +52,7 @@ def _tracing_rows() -> Any:
 def cond(
     pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None
 ) -> Any:
-    """Calls `true_fn` or `false_fn`, as `pred` says, and returns what it returns.
+    """Calls `true_fn` if `pred` is true, otherwise `false_fn`, and returns its result.
 
     >>> import gradtape as tf
     >>> tf.cond(tf.constant(2) > 1, lambda: "yes", lambda: "no")
@@ -164,7 +164,7 @@ def case(
 
 
 def _symbolic_case(pairs: list, default: Callable | None, exclusive: bool) -> Any:
-    """Conditions inside of conditions."""
+    """`case` as nested conditions."""
     preds = [ops.convert_to_tensor(pred) for pred, _ in pairs]
     if exclusive:
         count = ops.add_n([ops.cast(p, dtypes.int32) for p in preds])
@@ -203,7 +203,7 @@ def while_loop(
       loop_vars: a list or tuple of tensors, in any nesting; `body` returns the same structure.
       shape_invariants: the shapes (TensorShape or TensorSpec) of the variables in every iteration, in the structure of
         `loop_vars`, with None for sizes that vary. Needed in traced functions only.
-      maximum_iterations: the most calls of `body`.
+      maximum_iterations: a limit on the number of calls of `body`.
 
     Returns:
       The last loop variables, as tensors.
@@ -258,7 +258,7 @@ def _loop_result(value: Any) -> Any:
 
 
 def _tensor_or_more(value: Any) -> Any:
-    """A value as a tensor, or as it is if it is made of tensors."""
+    """A value as a tensor; a composite tensor stays as it is."""
     return value if nest.is_composite(type(value)) else ops.convert_to_tensor(value)
 
 
@@ -299,7 +299,7 @@ def map_fn(
     """Calls `fn` on every row of `elems` and stacks the results.
 
     Args:
-      elems: a tensor or a nest of tensors, which are cut along their first axis.
+      elems: a tensor or a nest of tensors, which are unstacked along their first axis.
       fn_output_signature: the type (or spec) of the results, in their structure; needed if
         it is not that of `elems`. `dtype` is its old name.
 
@@ -319,7 +319,7 @@ def map_fn(
     ]
     if _core.current_trace() is not None:
         return _tracing_rows().map_rows(conv(fn), elems, signature, outputs)
-    shapes_for = getattr(fn, "result_shapes", None)  # of a function that is part of a recording
+    shapes_for = getattr(fn, "result_shapes", None)  # only functions inside a recording have it
     if not count and shapes_for is not None:
         example = [ops.zeros(t.shape[1:], t.dtype) for t in map(ops.convert_to_tensor, nest.flatten(elems))]
         for array, known in zip(outputs, shapes_for(nest.pack_sequence_as(elems, example)), strict=True):
@@ -338,9 +338,9 @@ def map_fn(
 def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
     """Calls `fn` once, for all rows of `elems` at the same time, and stacks the results.
 
-    `fn` is traced on one row; what it did then runs over all of them, by the batching rules of the
-    ops (`batching/batch.py`). What cannot be traced is called row by row. A tensor with one row serves
-    all calls.
+    `fn` is traced on one row; the graph then runs over all rows at once, by the batching rules of the
+    ops (`batching/batch.py`). A function that cannot be traced is called row by row. A tensor with one
+    row is broadcast to all calls.
 
     Args:
       fallback_to_while_loop: if False, a function that cannot be traced is an error.
@@ -365,7 +365,9 @@ def _vectorized_map(traceable: Callable, fn: Callable, elems: Any, fallback_to_w
         return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
     except errors.OUT_OF_RESOURCES:
         raise
-    except Exception:  # the function looks at values: row by row they are there, and so are its own errors
+    except (
+        Exception
+    ):  # the function may need values: the calls row by row have them, and raise its own errors
         if not fallback_to_while_loop or not count:
             raise
     rows = [list(ops.unstack(t, axis=0)) for t in tensors]
@@ -381,7 +383,7 @@ def _vectorized_map(traceable: Callable, fn: Callable, elems: Any, fallback_to_w
 def _start(
     fn: Callable, elems: Any, initializer: Any, reverse: bool
 ) -> tuple[Any, list[list], list[int], Any]:
-    """The first value of a scan or fold, the rows, their order, and the structure of the values."""
+    """The initial value of a scan or fold, the rows, their order, and the structure of the values."""
     rows, count = _rows(elems)
     order = list(range(count - 1, -1, -1) if reverse else range(count))
     if initializer is not None:
@@ -529,7 +531,7 @@ def run_python(func: Callable, inp: Any, Tout: Any) -> Any:
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
-        # What is made of tensors is its tensors to the graph.
+        # The graph sees the component tensors of composite tensors.
         given, made = composites.apart(list(inp)), composites.apart(wanted, specs=True)
 
         def run(xs: list) -> list:
@@ -569,7 +571,7 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Calls a Python function on arrays and makes tensors of what it returns. It has no gradient.
+    """Calls a Python function on arrays and converts its results to tensors. It has no gradient.
 
     Without `func` a decorator is returned: `@tf.numpy_function(Tout=tf.float32)`.
     """

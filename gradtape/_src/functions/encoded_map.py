@@ -1,6 +1,6 @@
-"""`tf.map_fn` and `tf.vectorized_map` over values that are made of tensors, and with results that are.
+"""`tf.map_fn` and `tf.vectorized_map` over composite tensors, and with results that are composite.
 
-Rows and results are written as tensors, by the encoding of their specs (`BatchableTypeSpec`).
+Rows and results are encoded as tensors by their specs (`BatchableTypeSpec`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
 
 
 def map_at_once(vectorized_map: Callable, traceable: Callable, fn: Callable, elems: Any) -> Any:
-    """`vectorized_map(fn, elems)`, by one of tensors. The results say themselves what they are.
+    """`vectorized_map(fn, elems)`, by a `vectorized_map` of tensors. The specs are those of the results.
 
-    `vectorized_map(traceable, fn, columns)` calls `traceable` to write a graph, and `fn` where that cannot be done.
+    `vectorized_map(traceable, fn, columns)` traces `traceable`, and calls `fn` row by row if that fails.
     """
     row_specs, columns = _columns(elems)
     found: list = []  # the result of a row, and the specs of what in it is made of tensors
@@ -68,7 +68,7 @@ def map_at_once(vectorized_map: Callable, traceable: Callable, fn: Callable, ele
 
 
 def _spec_of_result(x: Any) -> Any:
-    """The spec by which a result is written as tensors; None for tensors, and for sparse gradients, which become dense."""
+    """The spec that encodes a result as tensors; None for tensors, and for sparse gradients, which become dense."""
     spec = x._type_spec if nest.is_composite(type(x)) else None
     return spec if hasattr(spec, "_batch") else None
 
@@ -91,7 +91,7 @@ def _row(elems: Any, specs: list, rows: list) -> Any:
 
 
 def _is_more(kind: Any) -> bool:
-    """Whether a result is more than a tensor."""
+    """Whether a result is a composite tensor."""
     return isinstance(kind, TypeSpec) and nest.is_composite(type(kind))
 
 

@@ -13,7 +13,7 @@ from gradtape._src.engines import Engine
 from gradtape._src.graph.calls import Static, join_shapes
 
 _MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
-MOST_CALLS = 1024  # that are recognised without looking at their arguments one by one
+MOST_CALLS = 1024  # cached calls, which are found without looking at their arguments one by one
 
 
 class Traces:
@@ -29,7 +29,7 @@ class Traces:
         self.typed: list[tuple] = []  # families with arguments that have tracing types of their own
 
     def general(self, given: Any) -> tuple:
-        """The family that serves a call: its own, unless tracing types say that it is a case of another one."""
+        """The family of a call: its own, unless its tracing types are subtypes of those of another family."""
         return next((family for family in self.typed if given.is_case_of(family)), given.family)
 
     def family(self, key: tuple) -> Family:
@@ -44,7 +44,7 @@ class Traces:
 
 
 class Retraces:
-    """Says why a function is traced again, and warns once when that happens too often."""
+    """Explains why a function is traced again, and warns once when that happens too often."""
 
     _MOST = 5
 
@@ -84,7 +84,7 @@ class Family:
         ] = []  # traces for more than one size, and what they take
 
     def serving(self, statics: Sequence[Static]) -> Any:
-        """The most specific of the general traces that take tensors of these shapes; None if there is none."""
+        """The most specific of the general traces that accept tensors of these shapes; None if there is none."""
         best: tuple[Sequence[Static], Any] | None = None
         for takes, trace in self._general:
             if _are_cases_of(statics, takes) and (best is None or _are_cases_of(takes, best[0])):
@@ -92,7 +92,7 @@ class Family:
         return None if best is None else best[1]
 
     def joined(self, statics: Sequence[Static]) -> list[Static]:
-        """The most precise shapes that take these and those of all traces so far."""
+        """The most specific shapes that accept these and those of all traces so far."""
         if self._joined is None:
             return list(statics)
         return [join_shapes((a, b)) for a, b in zip(self._joined, statics, strict=True)]
@@ -110,6 +110,6 @@ def is_known(statics: Sequence[Static]) -> bool:
 
 
 def _are_cases_of(statics: Sequence[Static], others: Sequence[Static]) -> bool:
-    """Whether tensors of these shapes are also of the others."""
+    """Whether the second shapes accept every tensor of the first ones."""
     pairs = zip(statics, others, strict=True)
     return all(TensorShape(s).is_subtype_of(TensorShape(other)) for s, other in pairs)

@@ -1,6 +1,6 @@
 """`function`: a Python function that runs as a graph.
 
-The first call with arguments of a new kind traces the function: it runs once, on symbols, and
+The first call with arguments of a new kind traces the function: it runs once, on symbolic tensors, and
 what it computes becomes a graph (`gradtape._src.graph`). Later calls run the graph's program. Python
 code around the ops (prints, counters, appends) therefore runs while tracing only, as in
 TensorFlow.
@@ -40,7 +40,7 @@ from gradtape._src.functions.families import MOST_CALLS, Family, Retraces, Trace
 from gradtape._src.graph.calls import Static, has_gaps
 from gradtape._src.graph.ir import symbolic
 from gradtape._src.graph.trace import Trace
-from gradtape._src.state.variable import forget_values, stand_in
+from gradtape._src.state.variable import forget_values, variable_proxy
 from gradtape._src.tensors import above, conversion
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
     "created once or created outside tf.function." + more("variables-in-functions")
 )
-# Names that `experimental_attributes` may have; they are for TensorFlow's devices and compilers, and have no effect here.
+# Names that `experimental_attributes` may have; they are for TensorFlow's devices and compilers, and have no effect.
 _ATTRIBUTES = frozenset(
     (
         "_OutputsOnOpDevice", "_disable_acd", "_implements", "_noinline", "_tf_data_function", "api_implements",
@@ -62,12 +62,12 @@ _ATTRIBUTES = frozenset(
 )  # fmt: skip
 
 
-# Stands in place of a trace where the variables among the arguments have to be the ones of the trace.
+# Cached in place of a trace where a trace is valid only for the variables it was made with.
 _FOR_EACH_VARIABLE: Any = object()
 
 
 class Function(_core.Quick):
-    """What `tf.function` returns. Call it like the Python function it was made of."""
+    """What `tf.function` returns. Call it like the Python function that it wraps."""
 
     _exact_traces = 1  # of a function that reduces retracing, before sizes become unknown
     _repr_html_, __repr__ = above.shown, described
@@ -93,7 +93,7 @@ class Function(_core.Quick):
                     f"input_signature must be either a tuple or a list, got {type(input_signature)}."
                 )
             self.input_signature = tuple(input_signature)
-            # Of a method that is not bound yet, the signature says nothing.
+            # The signature of an unbound method cannot be checked yet: `self` is missing.
             if self.parameters.names[:1] != ["self"]:
                 self._declared = FunctionType.of_signature(self.parameters, self.input_signature)
         self.autograph = autograph
@@ -120,7 +120,7 @@ class Function(_core.Quick):
         return {name: getattr(self, name) for name in names}
 
     def _decorate(self, decorator: Callable[[Callable], Callable]) -> None:
-        """Puts a decorator around the Python function: Sonnet's modules do so with their methods.
+        """Wraps the Python function in a decorator, as Sonnet's modules do with their methods.
 
         Raises:
           ValueError: if the function was called before.
@@ -132,7 +132,7 @@ class Function(_core.Quick):
     # ---- methods ------------------------------------------------------------------------------
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Bound to an object, a function has a cache of its own per object."""
+        """A bound function has its own cache of traces for each object."""
         if instance is None:
             return self
         name = "__gradtape_function_" + self.name
@@ -151,7 +151,7 @@ class Function(_core.Quick):
     # ---- calls --------------------------------------------------------------------------------
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        """A call that is not the usual one: tensors of known kinds, while nothing is special about this thread."""
+        """The slow path of a call. The core handles the usual one: tensors of known kinds, no tape, trace or watcher."""
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
             if _core.current_trace() is not None:
@@ -170,7 +170,7 @@ class Function(_core.Quick):
             return composites.together(nest.map_structure(self._result, result))
         if plain and len(given.tensors) == len(args) and not (given.variables or given.sources):
             traces.calls.add(args, trace)
-            if isinstance(trace, TracedFunction) and not trace.stand_ins and not _core.has_contexts():
+            if isinstance(trace, TracedFunction) and not trace.proxies and not _core.has_contexts():
                 self._quick.remember(args, trace.runner)
         return trace.call_with(given.tensors, given.variables, given.sources)
 
@@ -214,7 +214,7 @@ class Function(_core.Quick):
             if trace is _FOR_EACH_VARIABLE:
                 shared = given.variables
             else:
-                # What is assigned to an argument is read from the variable, which the function may use anyway.
+                # An assignment to an argument must be visible to reads of the same variable as a capture.
                 shared = [v for v in given.variables if id(v) in trace.captured_ids]
             if not shared:
                 return given, trace
@@ -253,7 +253,7 @@ class Function(_core.Quick):
         return trace
 
     def _traced(self, given: Given, statics: list[Static], engine: Engine) -> Any:
-        """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
+        """A graph if all sizes are known, else a recording; `Eager` if the function can be neither."""
         known = is_known(statics) and not any(map(has_gaps, given.variables))
         try:
             if not known or self._needs_values:
@@ -272,13 +272,13 @@ class Function(_core.Quick):
             return self._eager(e)
 
     def _kept(self, trace: Callable[[], tuple[Any, list]]) -> Any:
-        """A trace that makes no variables: the first one may make some, and is made again with them."""
+        """A trace that creates no variables: if the first one creates some, the function is traced again with them."""
         concrete, created = trace()
         if created:
             if self._made_variables:
                 raise ValueError(_ONCE)
             self._made_variables = True
-            # The variables exist now: the trace to keep is one that only uses them.
+            # The variables exist now, so the second trace only uses them; that one is cached.
             concrete, created = trace()
             if created:
                 raise ValueError(_ONCE)
@@ -310,9 +310,9 @@ class Function(_core.Quick):
         trace.names = given.names(self.parameters)
         if given.has_values:
             trace.arguments = list(given.tensors)
-        stand_ins = [stand_in(v) for v in given.variables]
+        proxies = [variable_proxy(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
-        args, kwargs = given.with_leaves(symbols, stand_ins, placeholders)
+        args, kwargs = given.with_leaves(symbols, proxies, placeholders)
         contents = Contents(self.parameters, args, kwargs)
         try:
             with aside(trace):
@@ -321,9 +321,7 @@ class Function(_core.Quick):
                 flat = [self._result(r) for r in nest.flatten(result)]
                 structure = nest.map_structure(lambda _: None, result) if nest.is_nested(result) else None
                 function_type = self._type_of(given, [t._dims for t in given.tensors])
-                concrete = TracedFunction(
-                    self, function_type, trace, structure, flat, len(symbols), stand_ins
-                )
+                concrete = TracedFunction(self, function_type, trace, structure, flat, len(symbols), proxies)
             concrete.placeholders = placeholders
         except NeedsConstants:
             if lifts:
@@ -334,7 +332,7 @@ class Function(_core.Quick):
             raise
         finally:
             trace.arguments = []
-            forget_values(stand_ins)
+            forget_values(proxies)
         return self._trace(given, engine, True, may_vary) if concrete is None else (concrete, trace.created)
 
     def _record(
@@ -349,9 +347,9 @@ class Function(_core.Quick):
         recording.names = given.names(self.parameters)
         pairs = zip(statics, given.tensors, strict=True)
         symbols = [recording.argument(static, t.dtype._code) for static, t in pairs]
-        stand_ins = [stand_in(v) for v in given.variables]
+        proxies = [variable_proxy(v) for v in given.variables]
         placeholders = [s._placeholder() for s in given.sources]
-        variables = [recording.variable(v) for v in stand_ins]
+        variables = [recording.variable(v) for v in proxies]
         args, kwargs = given.with_leaves(symbols, variables, placeholders)
         contents = Contents(self.parameters, args, kwargs)
         try:
@@ -361,7 +359,8 @@ class Function(_core.Quick):
                 flat = [self._result(r) for r in nest.flatten(result)]
         except NeedsConstants:
             cause = UnimplementedError(
-                None, None, f"tf.gradients by a number that is made in {self.name}, of unknown sizes. Hint: tf.GradientTape."
+                None, None,
+                f"tf.gradients with respect to a number computed in {self.name}, of unknown sizes. Hint: tf.GradientTape.",
             )  # fmt: skip
             if not given.has_values:
                 raise cause from None
@@ -372,20 +371,20 @@ class Function(_core.Quick):
                 return self._for_each_size(SizedFunction, given, statics, e, recording)
             raise
         finally:
-            forget_values((*stand_ins, *variables))
-        recorded = RecordedFunction(self, self._type_of(given, statics), recording, result, flat, stand_ins)
+            forget_values((*proxies, *variables))
+        recorded = RecordedFunction(self, self._type_of(given, statics), recording, result, flat, proxies)
         recorded.placeholders = placeholders
         return recorded, recording.created
 
     def _for_each_size(
         self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, refused: Any
     ) -> tuple[SizedFunction, list]:
-        """Traces of known sizes, in place of a recording that no trial fits; raises `cause` if these do not fit either."""
+        """Traces for known sizes, where recording failed; raises `cause` if tracing fails too."""
         try:
             first, created = self._trace(given, refused.engine, may_vary=True)
         except Exception as e:
             if refused.varies and isinstance(e, Untraceable):
-                raise  # it runs eagerly: the sizes of variables that were tried may be all that is wrong
+                raise  # run eagerly: perhaps only the sizes that were tried for variables are wrong
             raise cause from None
         if not is_known(statics):
             log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
@@ -439,7 +438,7 @@ class Function(_core.Quick):
         if self.input_signature is not None and not args and not kwargs:
             args, kwargs = self._declared_type().example()
         inside = _core.current_trace() is not None
-        if inside:  # of tensors of another function, which have no values
+        if inside:  # the arguments may be symbolic tensors of another function
             args, kwargs = nest.map_structure(spec_of_symbol, (args, kwargs))
         with aside() if inside else nullcontext():
             _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
@@ -451,7 +450,7 @@ class Function(_core.Quick):
         return trace
 
     def experimental_get_tracing_count(self) -> int:
-        """How many times the function was traced; calls inside other traces count once for each kind of arguments."""
+        """How many times the function was traced; inlined calls count once for each kind of arguments."""
         return self._traces + self._met.only_inlined
 
     @property
@@ -507,7 +506,7 @@ class Function(_core.Quick):
         return trace, trace.operands(given.tensors, given.variables)
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """The kinds of arguments met so far, a paragraph or a line for each trace."""
+        """The signatures of all traces, a paragraph or a line each."""
         traces = [t for t in self._concrete if isinstance(t, ConcreteFunction)]
         return ("\n\n" if verbose else "\n").join(t.pretty_printed_signature(verbose) for t in traces)
 
@@ -567,7 +566,7 @@ def function(
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
       jit_compile, experimental_compile: True: run it on XLA, which needs `pip install "gradtape[xla]"`. Without
         it, as with any other value, the function is compiled natively.
-      reduce_retracing, experimental_relax_shapes: trace for any size once a second one comes, not for each.
+      reduce_retracing, experimental_relax_shapes: at the second size of an argument, trace once for all sizes.
       experimental_implements, experimental_autograph_options, experimental_attributes,
         experimental_follow_type_hints: accepted as in TensorFlow, without effect.
       check: compare the program of each new trace, and of its gradient, with its ops run one by one,

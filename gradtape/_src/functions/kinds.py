@@ -1,6 +1,6 @@
-"""Kinds of arguments: what a trace is made for, and what a call of it must fit.
+"""Kinds of arguments: what a trace was made for, and what its calls must match.
 
-A kind is a nest, with `Parts` for what is made of tensors. Its leaves are TensorSpecs, `VariableSpec`s, Python values
+A kind is a nest, with `Parts` for composite tensors. Its leaves are TensorSpecs, `VariableSpec`s, Python values
 (`Literal`), other objects (`Same`), and datasets and iterators (`Source`). `cast` fits a value to a kind; `text` shows a
 kind as TensorFlow does.
 """
@@ -61,7 +61,7 @@ class Same:
 
 
 class Source:
-    """A dataset or an iterator that is an argument: any with such elements will do.
+    """A dataset or an iterator that is an argument: any with elements of the same spec matches.
 
     Without a key, it is one that an `input_signature` declares, or that a trace was made for by its spec.
     """
@@ -88,17 +88,17 @@ class Source:
 
 
 def of_python(value: Any) -> Literal | Same:
-    """The kind of an argument that is no tensor."""
+    """The kind of an argument that is not a tensor."""
     if not isinstance(value, PLAIN):
         try:
             return Same(value)
-        except TypeError:  # it cannot be referred to weakly
+        except TypeError:  # it has no weak references
             pass
     return Literal(value)
 
 
 def in_structure(structure: Any, leaves: Iterator) -> Any:
-    """Kinds in the structure of an argument. What can hold no kinds, as a bytearray, is one Python value."""
+    """Kinds in the structure of an argument. A container that cannot hold kinds (a bytearray) is one Python value."""
     mine = [next(leaves) for _ in nest.flatten(structure)]
     try:
         return nest.pack_sequence_as(structure, mine)

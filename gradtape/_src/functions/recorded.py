@@ -1,4 +1,4 @@
-"""Functions of unknown sizes: one trace for all, a recording; or one for each size, where no trial fits."""
+"""Functions of unknown sizes: one recording for all sizes, or, where recording fails, one trace for each size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import composites, nest
 from gradtape._src.base.shape import TensorShape
-from gradtape._src.control import recorded as _control  # noqa: F401  takes over arrays
+from gradtape._src.control import recorded as _control  # noqa: F401  registers itself for arrays
 from gradtape._src.functions.concrete import ConcreteFunction, TracedFunction, without_value
 from gradtape._src.functions.control_flow import output_spec, run_numpy, run_python
 from gradtape._src.graph.calls import Call, Frame, Place, has_gaps, in_frame, map_leaves
@@ -17,7 +17,7 @@ from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.recording import RUN_PYTHON, Recording
 from gradtape._src.graph.segments import Segment
 from gradtape._src.graph.worlds import IN_WORLDS, World
-from gradtape._src.tapes import recorded as _tapes  # noqa: F401  takes over tapes
+from gradtape._src.tapes import recorded as _tapes  # noqa: F401  registers itself for tapes
 from gradtape._src.tensors import conversion
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradtape._src.functions.function import Function
 
 
-_MOST_SIZES = 256  # the one used longest ago is let go of
+_MOST_SIZES = 256  # the least recently used one is dropped
 
 
 def _python_in(world: World, call: Call) -> Any:
@@ -53,7 +53,7 @@ RUN_PYTHON.update((run_python, run_numpy))
 
 
 class RecordedFunction(ConcreteFunction):
-    """A trace whose sizes are not known."""
+    """A trace with unknown sizes."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class RecordedFunction(ConcreteFunction):
         recording: Recording,
         result: Any,
         flat: list,
-        stand_ins: Sequence[Any] = (),
+        proxies: Sequence[Any] = (),
     ) -> None:
         super().__init__(owner, function_type)
-        self.stand_ins = stand_ins
+        self.proxies = proxies
         self.recording = recording
         self._single = not nest.is_nested(result)
         self._structure = result
@@ -75,7 +75,7 @@ class RecordedFunction(ConcreteFunction):
         self._captured = [
             e
             for e in (*recording.worlds[0].trace.externals, *returned)
-            if not any(e is s for s in stand_ins) and getattr(e, "_born", 0) <= recording.start
+            if not any(e is s for s in proxies) and getattr(e, "_born", 0) <= recording.start
         ]
         recording.result = flat
         recording.close()
@@ -88,7 +88,7 @@ class RecordedFunction(ConcreteFunction):
 
     @property
     def captured_inputs(self) -> list:
-        """Tensors and variables from outside that the function uses."""
+        """Tensors and variables that the function captures."""
         return list(self._captured)
 
     def _arguments(self) -> list:
@@ -126,7 +126,7 @@ class RecordedFunction(ConcreteFunction):
         return None if outs is None else [outs[k] for k in places]
 
     def _as_segment(self) -> tuple[Segment, list[int]] | None:
-        """The segment that the whole function is, and where the results are among its outputs."""
+        """The only segment, if the function has just one, and the positions of the results among its outputs."""
         recording, steps = self.recording, self.recording.steps
         places = [x.value for x in recording.result if type(x) is Place]
         if len(steps) > 1 or not isinstance(steps[0], Segment) or len(places) < len(recording.result):
@@ -167,8 +167,8 @@ def _passed_on(leaf: Any) -> Any:
 class SizedFunction(ConcreteFunction):
     """A trace for each size, though the signature leaves sizes open.
 
-    What shapes each call of a recording gives is found by trial. Where no trial fits (sizes that depend on one another in
-    ways that nobody thought of) a program that is right must not be refused: it is traced at the sizes it is called with.
+    A recording infers result shapes by tracing with trial sizes. Where no trial sizes work (because sizes depend on one
+    another in an unforeseen way), a correct program must not be rejected: it is traced for the sizes it is called with.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class SizedFunction(ConcreteFunction):
         trace: Callable[[Sequence[Any]], TracedFunction],
     ) -> None:
         super().__init__(owner, function_type)
-        self.placeholders, self.stand_ins = first.placeholders, first.stand_ins
+        self.placeholders, self.proxies = first.placeholders, first.proxies
         self._first = first
         self._trace = trace
         self._varying: list[Any] = []  # variables whose shape may change, too
@@ -225,7 +225,7 @@ class SizedFunction(ConcreteFunction):
 
     @property
     def captured_inputs(self) -> list:
-        """Tensors and variables from outside that the function uses."""
+        """Tensors and variables that the function captures."""
         return self._first.captured_inputs
 
     def _arguments(self) -> list:

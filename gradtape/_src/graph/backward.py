@@ -1,5 +1,5 @@
-"""What the core asks when a tape has seen a structure before: symbols to run the rules on, and
-a program of what the rules did with them."""
+"""Compiles backward passes. When a tape meets a structure again, the core asks this module for symbolic
+tensors, runs the gradient rules on them, and asks for a program of what they did."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def graph_program(graph: Graph, results: list, dense: bool) -> tuple[Any, list]:
     None, a number, or, unless they shall be `dense`, (values, indices, dense shape)."""
     if not dense and any(isinstance(n.op, Callback) and n.op.exchanges for n in graph.nodes):
         # A program may exchange in another order than the rules, and other replicas may still run the rules.
-        raise Untraceable("a pass that exchanges values with other replicas runs by its rules")
+        raise Untraceable("a backward pass that exchanges values with other replicas is not compiled")
     if dense:
         results = [None if g is None else conversion.densify(g) for g in results]
     places, flat = pack(results)

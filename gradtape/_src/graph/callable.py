@@ -18,8 +18,8 @@ from gradtape._src.graph.simplify import live, simplify
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 _EVERYTHING = (1 << 64) - 1
-_MOST_SEEDS = 1024  # results whose cotangents are told apart
-_ZERO = -2  # in `places`: a gradient that is zero whatever the values are
+_MOST_SEEDS = 1024  # limit on the cotangents that are tracked separately
+_ZERO = -2  # in `places`: a gradient that is structurally zero
 
 
 class Derivative(NamedTuple):
@@ -29,12 +29,12 @@ class Derivative(NamedTuple):
     backward: GraphFunction
     reads: list[
         tuple[str, int]
-    ]  # the residuals, which `backward` is given before the cotangents: ("in" | "out", which)
-    cotangents: list[int]  # the results whose cotangents it is given
+    ]  # the residuals, which `backward` takes before the cotangents: ("in" | "out", index)
+    cotangents: list[int]  # the results whose cotangents it takes
     places: (
         list  # where the gradient of each input is: None, an index, _ZERO, or (values, indices, dense shape)
     )
-    reached_by: list[int]  # for each input: the cotangents that its gradient depends on, as bits
+    reached_by: list[int]  # for each input: the cotangents that its gradient depends on, as a bit mask
 
 
 class GraphFunction:
@@ -86,7 +86,7 @@ class GraphFunction:
         key = tracked, _core.assign_tracker() is not None
         rule = self._rules.get(key)
         if rule is None:
-            # One object for all calls: tapes recognise by it what they have seen before.
+            # One object for all calls: it is part of the key by which tapes find compiled passes.
             rule = self._rules[key] = self._rule(d, tracked)
         # A second derivative may need to run forward again, from the inputs, or read all the results.
         keep = _EVERYTHING if _core.may_differentiate_again() else 0
@@ -124,7 +124,7 @@ class GraphFunction:
         ins: tuple,
         outs: tuple,
     ) -> list:
-        """Gradients where some results have no cotangent, or zero: as if the ops had been recorded one by one."""
+        """Gradients where some cotangents are None or zero: the same as if the ops had been recorded one by one."""
         zeros = sum(1 << i for i, k in enumerate(d.cotangents) if gs[k] is not None and k not in present)
         rest = [
             0 if p is not None and r & zeros else None for p, r in zip(d.places, d.reached_by, strict=True)
@@ -133,7 +133,7 @@ class GraphFunction:
             return rest
         given = [ins[i] if where == "in" else outs[i] for where, i in d.reads]
         if _core.is_recording() or written_to(given):
-            # A pass that is differentiated itself must not have what the other cotangents would lead to.
+            # If this pass is differentiated again, it must not contain terms of the missing cotangents.
             less = d.forward.derivative(tracked, present)
             if set(less.reads) <= set(d.reads):
                 grads = d.forward._backward(less, tracked, gs, ins, outs)
@@ -167,7 +167,7 @@ class GraphFunction:
 
     def derivative(self, tracked: tuple[bool, ...], only: tuple[int, ...] | None = None) -> Derivative:
         """The derivative of all results, or of some, with respect to the inputs marked in `tracked`."""
-        # A tape that follows assignments needs another derivative.
+        # A tape with track_assign=True needs a different derivative.
         key = tracked, _core.assign_tracker() is not None, only
         cached = self._derivatives.get(key)
         if cached is None:
@@ -199,7 +199,7 @@ class GraphFunction:
 
     @staticmethod
     def _reached_by(tape: Any, targets: list, sources: list) -> list[int]:
-        """The cotangents that each gradient depends on, as bits; all, where there are too many to tell apart."""
+        """The cotangents that each gradient depends on, as bit masks; all of them above the limit `_MOST_SEEDS`."""
         if not 1 < len(targets) <= _MOST_SEEDS:
             return [(1 << len(targets)) - 1] * len(sources)
         return tape._reached_by(targets, sources)
@@ -245,7 +245,7 @@ class GraphFunction:
 
 
 def _is_tensor(g: Any) -> bool:
-    """Whether a cotangent has values: None is no cotangent, the number 0 one that is zero whatever the values are."""
+    """Whether a cotangent has values: None is no cotangent, the number 0 a structural zero."""
     return g is not None and not isinstance(g, int)
 
 
@@ -263,7 +263,7 @@ def _late(joint: Graph, ys: list[Value]) -> set[Node]:
 def pack(results: list) -> tuple[list, list]:
     """Gradients as a flat list of tensors, and where each of them is in it.
 
-    The number 0 is a gradient too: zero whatever the values are."""
+    The number 0 is a gradient too: a structural zero."""
     places: list = []
     flat: list = []
     for g in results:
@@ -281,7 +281,7 @@ def pack(results: list) -> tuple[list, list]:
 
 
 def unpack(places: list, flat: list, zero: Any = None) -> list:
-    """The opposite of `pack`; `zero` stands for gradients that need no computing."""
+    """The inverse of `pack`; structural zeros become `zero`."""
     return [
         None
         if p is None
@@ -295,7 +295,7 @@ def unpack(places: list, flat: list, zero: Any = None) -> list:
 
 
 def replay(graph: Graph, tensors: Sequence[Any]) -> list:
-    """Applies the ops of a graph, one after the other, to other tensors: real ones or symbols."""
+    """Applies the ops of a graph, one after the other, to other tensors: concrete or symbolic ones."""
     env: dict[Value, Any] = dict(zip(graph.inputs, tensors, strict=True))
 
     def tensor(v: Value) -> Any:
@@ -312,7 +312,7 @@ def replay(graph: Graph, tensors: Sequence[Any]) -> list:
 
 
 def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-    """A new graph made of some nodes of another."""
+    """A new graph of some nodes of another one."""
     graph = Graph()
     new: dict[Value, Value] = {}
     for v in inputs:
@@ -326,7 +326,7 @@ def extract(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Va
         if missing:
             if isinstance(node.op, Callback) or node.op.row.pattern != "nothing":
                 continue  # not reachable from these inputs: then no output needs it either
-            # What depends on the shape of an operand alone, as tf.zeros_like, needs no value of it.
+            # Ops that depend only on the shape of an operand, such as tf.zeros_like, do not need its value.
             with aside():
                 new.update((v, graph.constant(ops.zeros(v.shape, dtypes.BY_CODE[v.dtype]))) for v in missing)
         results = graph.add(

@@ -1,7 +1,7 @@
-"""What a recording consists of: calls of the library, and the values that they take and give.
+"""What a recording consists of: calls of library functions, and the values that they take and return.
 
-A call is kept as it was made: the function, and its arguments with a `Place` for each value among them. Arguments and
-results are nests: lists, tuples, dicts, slices, and tensors made of tensors.
+A call is stored as it was made: the function, and its arguments with a `Place` for each value among them. Arguments and
+results are nests: lists, tuples, dicts, slices, and composite tensors.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gradtape._src.base.composites import Parts
 from gradtape._src.base.errors import InaccessibleTensorError
 from gradtape._src.graph.ir import Graph, Node, Value
 
-Static = tuple[int | None, ...] | None  # a shape with gaps; None if not even the rank is known
+Static = tuple[int | None, ...] | None  # a shape with None for unknown sizes; None if the rank is unknown
 
 
 class Place:
-    """Stands in the arguments of a call for a value."""
+    """The placeholder of a value in the arguments of a call."""
 
     __slots__ = ("value",)
 
@@ -28,7 +28,7 @@ class Place:
 
 
 class Recorded(Value):
-    """A value of a recording. It may have a shape with gaps, or be no tensor at all (a tape, a TensorArray)."""
+    """A value of a recording. Its shape may be partly unknown; it may also be a tape or a TensorArray."""
 
     __slots__ = ("static", "unknown_rank", "source", "variable")
 
@@ -51,7 +51,7 @@ class Recorded(Value):
 
 
 class Bindable:
-    """What becomes something else in each frame: a function that reads values of the recording around it."""
+    """An argument that is bound anew in each frame: a function that reads values of the enclosing recording."""
 
     function: Callable
 
@@ -63,10 +63,10 @@ class Bindable:
         return []
 
 
-# Functions that open a tape, which is closed at the end of the recording if nothing else did it.
+# Functions that open a tape; the end of the recording closes it if it is still open.
 OPENERS: set[Any] = set()
 
-# Arguments that are no nests.
+# Arguments that are leaves, not nests.
 _PLAIN = frozenset((_core.Tensor, _core.Variable, int, float, bool, str, type(None)))
 
 
@@ -86,7 +86,7 @@ class Call:
         self.dynamic = False  # sizes of the results depend on values
         self.draws = False  # random numbers
         self.numbered: Any = None  # its random ops, as the graph numbers them: `random.Numbered`
-        self.refitted = False  # an operand of unknown rank has not the rank of the first world
+        self.refitted = False  # an operand of unknown rank differs in rank from the first world
         self.places: list[int] = []  # of the values among the leaves of the result
 
     @property
@@ -112,12 +112,12 @@ class Call:
 
 
 class Frame(dict):
-    """The values of a recording while it is replayed; those of the recording around it are behind it."""
+    """The values of a recording while it is replayed, with a link to the frame of the enclosing recording."""
 
     def __init__(self, outer: Frame | None = None) -> None:
         super().__init__()
         self.outer = outer
-        # See `worlds.World`; None while values are there.
+        # See `worlds.World`; None while the recording runs on real values.
         self.world: Any = None if outer is None else outer.world
         self.opened: list[Any] = []  # tapes, some of which may be closed again
 
@@ -141,7 +141,7 @@ def in_frame(leaf: Any, frame: Frame) -> Any:
 
 
 def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
-    """`value` with `f(leaf)` for each leaf, in lists, tuples, dicts, slices, and what is made of tensors.
+    """`value` with `f(leaf)` for each leaf, in lists, tuples, dicts, slices, and composite tensors.
 
     The last is taken apart: places of values cannot be put together.
     """
@@ -167,7 +167,7 @@ def map_leaves(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def first_of(results: Sequence[Any]) -> Any:
-    """The first of nests of one form; the specs of what is made of tensors cover those of all."""
+    """The first of several nests of one structure; specs of composite tensors are generalised to cover all of them."""
     if not composites.has_composites(results[0]):
         return results[0]
     return composites.unified([composites.apart(r) for r in results])[0]
@@ -216,7 +216,7 @@ def is_value(leaf: Any) -> bool:
 
 
 def join_shapes(shapes: Sequence[Static]) -> Static:
-    """The most precise shape that all of these are cases of."""
+    """The most specific shape that covers all of these."""
     if None in shapes or len({len(s) for s in shapes if s is not None}) > 1:
         return None
     known = [s for s in shapes if s is not None]

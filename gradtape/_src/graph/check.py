@@ -1,7 +1,7 @@
 """`function(check=True)`: compares what a graph computes as a program with its ops run one by one.
 
-The first call runs the graph twice, op by op as eager mode would, and as a program with the result
-of every op kept, then does the same with its derivative. The first op whose results differ is named.
+The first call runs the graph twice, op by op as eager mode would, and as a program that returns the
+result of every op, then does the same with its derivative. The error names the first op whose results differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOLERANCE = {9: 1e-2, 10: 5e-2, 11: 1e-4, 12: 1e-9, 13: 1e-4, 14: 1e-9}
 def check(function: GraphFunction, tensors: Sequence[Any]) -> None:
     """Raises InternalError if the program of `function`, or of its gradient, differs from its ops.
 
-    A graph that draws random numbers or has other effects is not run twice, and so not checked.
+    A graph that draws random numbers or has other side effects cannot run twice, so it is not checked.
     """
     if any(isinstance(node.op, Callback) and node.op.effect for node in function.graph.nodes):
         return
@@ -53,7 +53,7 @@ def _compare(graph: Graph, tensors: Sequence[Any], where: str, engine: Engine) -
     env: dict[Value, Any] = {}
     for v, t in zip(graph.inputs, tensors, strict=True):
         env[v] = read(t)
-    computed: dict[Value, float] = {}  # tolerances, of the lowest precision on the way
+    computed: dict[Value, float] = {}  # tolerances, by the lowest precision among the ancestors
     for node in graph.nodes:
         operands = [env[v] if v.constant is None else v.constant for v in node.operands]
         if isinstance(node.op, Callback):

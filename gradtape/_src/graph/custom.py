@@ -1,15 +1,14 @@
 """Custom gradients in graphs, and barriers.
 
-A `CustomGradient` passes results on unchanged and says what their gradient is: a graph made by
-tracing the user's function once, with the values it captured as further operands. So a tape
-outside of a function, and a derivative of a derivative, find it again. Lowering
-removes it. Variables that it reads are read when it runs, as in eager mode: a `CurrentValue` stands in
-the backward half of a derivative.
+A `CustomGradient` is an identity with its own gradient: a graph made by tracing the user's function
+once, with the values it captured as further operands. So a tape outside of a function, and a second
+derivative, use it too. Lowering removes it. Variables that the gradient reads are read when it runs,
+as in eager mode: the backward half of a derivative has a `CurrentValue` for each.
 
-A `barrier` passes values on, too. What is computed from its results is never merged by
-simplification with what was computed from its operands, and waits for all of them. So the forward
-pass that `recompute_grad` repeats stays separate from the first, and starts only when its cotangent
-is there. Lowering removes it too; the order of the steps remains.
+A `barrier` is an identity, too. Simplification never merges what is computed from its results with
+what was computed from its operands, and nothing after it runs before all operands are computed. So
+the forward pass that `recompute_grad` repeats stays separate from the first, and starts only when its
+cotangent is available. Lowering removes it too; the order of the steps remains.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 
 
 class CurrentValue(Callback):
-    """A variable that a gradient of the user's own reads, as it is when the backward pass runs.
+    """The value, at the time of the backward pass, of a variable that a custom gradient reads.
 
-    The operand is what the variable held in the forward pass, or that over a batch; the gradient goes there.
+    The operand is the value of the forward pass (or a batch of it); gradients flow to that.
     """
 
     runs_late = True
@@ -74,7 +73,7 @@ class CustomGradient(Callback):
         self.wanted = wanted  # the results that have a cotangent
         self.places = places
         self.variables = variables  # for each captured tensor the variable that it was read from, or None
-        self.error: Exception | None = None  # that the user's function raised when it was traced
+        self.error: Exception | None = None  # raised by the user's function while it was traced
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         results = super().__call__(operands, specs)
@@ -109,7 +108,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
                 given = gradients(*(seeds.get(k) for k in range(len(outputs))))
         except (*SIGNALS, NeedsOthers):
             raise
-        except Exception as e:  # nobody may ever ask for the gradient
+        except Exception as e:  # the error matters only if the gradient is used
             if not getattr(trace, "is_kept", False):
                 raise  # vectorized_map calls it row by row, where it has values
             error, given = e, [None for _ in inputs]
@@ -118,7 +117,7 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     captured = [read(e) for e in sub.externals]
     # Of a variable that is an argument, nobody knows later which one it was: its value in the forward pass counts.
     variables = [
-        e if isinstance(e, _core.Variable) and not getattr(e, "is_stand_in", False) else None
+        e if isinstance(e, _core.Variable) and not getattr(e, "is_proxy", False) else None
         for e in sub.externals
     ]
     sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
@@ -130,13 +129,13 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
     results = Callback.__call__(
         op, [*outputs, *reads, *captured], [(tuple(y.shape), y.dtype._code) for y in outputs]
     )
-    # A tape inside the function follows the user's own code, on the tensors it knows.
+    # A tape inside the function records the user's code itself, on the tensors that it tracks.
     _core.record(tuple(results), tuple(reads), gradients)
     return results
 
 
 def _too_often(sub: Any) -> Exception | None:
-    """Ends functions whose gradients call them: what is traced is the gradient of the gradient, and so on without end."""
+    """Stops the infinite recursion of tracing a custom gradient that calls its own function."""
     if sub.gradient_of is None:
         return None
     depth, trace = 0, sub.outer
@@ -172,7 +171,7 @@ class Barrier(Callback):
 
     def __call__(self, operands: Sequence[Any], specs: Sequence[tuple]) -> list:
         results = super().__call__(operands, specs)
-        # One record each: to a tape, a result depends on its own operand and on no other.
+        # One record for each: to a tape, each result depends only on its own operand.
         for result, operand in zip(results, operands, strict=True):
             _core.record((result,), (operand,), lambda g: [g])
         return results

@@ -1,7 +1,7 @@
-"""What a traced function does besides computing: it prints, checks, draws random streams.
+"""Effectful ops of traced functions: printing, assertions, random streams.
 
-Such a call becomes a node that runs Python each time the graph runs, in the order of the
-program, though nothing may read its result.
+Such a call becomes a node that runs Python each time the graph runs, in program order, even if
+nothing reads its result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradtape._src.tensors.conversion import read
 
 
 def is_symbolic(structure: Any) -> bool:
-    """Whether a nest holds a tensor of a trace, or a variable, which is one when it is read."""
+    """Whether a nest holds a symbolic tensor, or a variable, whose read gives one."""
     return any(
         x._symbol is not None if isinstance(x, _core.Tensor) else isinstance(x, _core.Variable)
         for x in nest.flatten(apart(structure))
@@ -35,7 +35,7 @@ def deferred(function: Callable, always: bool = False) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         if _core.current_trace() is None or not (always or is_symbolic((args, kwargs))):
             return function(*args, **kwargs)
-        # A variable is what it holds at this point of the program.
+        # Variables are read at this point of the program.
         given = apart((args, kwargs))
         leaves = [read(x) for x in nest.flatten(given)]
         places = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tensor)]

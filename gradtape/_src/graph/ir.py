@@ -1,12 +1,12 @@
 """The intermediate representation: values, nodes, graphs, and the tracer that writes them.
 
 A graph is a list of nodes in an order in which they can run. A node applies a row of the op
-table to values; values know their shape and type. Nothing in a graph is changed once it is
-written: a pass writes a new one.
+table to values; values know their shape and type. Graphs are immutable once they
+are written: a pass writes a new one.
 
 A tensor of a trace is an ordinary Tensor without elements whose `_symbol` is its Value. Ops
 called on it infer the shapes of their results natively and then call `Value.trace`, which adds
-the node. So rules, composites and user code trace without knowing it.
+the node. So gradient rules, composites and user code are traced without special support.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class Callback:
     """
 
     row: Any = SimpleNamespace(kind="callback", native="", checked="", **Facts()._asdict())
-    passes_on = False  # the results are the first operands; the node only has a gradient of its own
+    passes_on = False  # an identity on the first operands, with a custom gradient
     is_barrier = False  # the results are the operands, hidden from simplification
     exchanges = False  # with other replicas, which must come to the same ops in the same order
     runs_late = False  # belongs to the backward half of a derivative, though it needs no cotangent
-    draws = False  # needs no operands, and gives other values in each run: random streams
+    draws = False  # has no operands, and returns other values in each run: random streams
     xla = ""  # the function that does the same on XLA, as in the facts of a row; without one it runs on the host
 
     def __init__(self, name: str, run: Any, effect: bool = False) -> None:
@@ -135,7 +135,7 @@ class Graph:
         return value
 
     def constant(self, tensor: Any) -> Value:
-        """A value that is known; the same tensor, and the same number, is the same value."""
+        """The value of a constant; the same tensor, or an equal number, gives the same value."""
         value = self._constants.get(id(tensor))
         if value is None and tensor._numel == 1:
             # Python numbers become a new tensor each time they are used.
@@ -153,7 +153,7 @@ class Graph:
         return value
 
     def constant_symbol(self, tensor: Any) -> Any:
-        """A tensor of the trace that stands for a constant, so that what is done with it is written down."""
+        """A symbolic tensor for a constant, so that ops on it are traced."""
         return symbolic(self.constant(tensor))
 
     def ones_like(self, tensor: Any) -> Any:
@@ -237,7 +237,7 @@ def is_symbolic(x: Any) -> bool:
 
 
 def symbolic(value: Value) -> Any:
-    """A tensor that stands for `value` in a trace."""
+    """The symbolic tensor of `value`."""
     return _core.symbolic(value.shape, value.dtype, value)
 
 

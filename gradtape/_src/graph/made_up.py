@@ -1,7 +1,7 @@
-"""Made-up values: what a call is tried with whose results have a shape that depends on values.
+"""Made-up values: trial operands for calls whose result shapes depend on values.
 
-One try would claim too much: `x[:n]` has four rows for many an `n`. So a call is made on values of many styles, and a size
-or a rank that is not the same in all of them is not known.
+One trial proves too little: `x[:n]` has four rows for many values of `n`. So a call is tried on values of many kinds, and a
+size or rank that is not the same in all trials is unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A graph as programs look at one in TensorFlow: operations with names and types, and the tensors between them.
+"""TensorFlow's view of a graph: operations with names and types, and the tensors between them.
 
-`concrete.graph`, and `name`, `op` and `graph` of a symbolic tensor, show what was traced this way. Types are TensorFlow's
-where an op of ours does what one of TensorFlow's does.
+`concrete.graph`, and `name`, `op` and `graph` of a symbolic tensor, show a trace this way. Types are those of TensorFlow
+where TensorFlow has an equivalent op.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TYPES = {
     "log1p": "Log1p", "expm1": "Expm1", "lgamma": "Lgamma", "fft": "FFT", "rfft": "RFFT", "irfft": "IRFFT",
     "getitem": "StridedSlice", "cond": "If", "if": "If", "while": "While", "while_loop": "While", "switch_case": "Case",
 }  # fmt: skip
-# Operators are named after what is written.
+# Operators are named as in the source code.
 _OPERATORS = {
     "add": "add",
     "sub": "sub",
@@ -170,18 +170,18 @@ class FuncGraph:
 
     @property
     def external_captures(self) -> list:
-        """Tensors and variables from outside."""
+        """The captured tensors and variables."""
         return list(self.captured_inputs)
 
     @property
     def internal_captures(self) -> list:
-        """What stands for them inside."""
+        """The placeholders of the captures inside the graph."""
         outside = self.captured_inputs
         return self.inputs[len(self.inputs) - len(outside) :]
 
     @property
     def captures(self) -> list[tuple]:
-        """Pairs of what is used from outside, and what stands for it inside."""
+        """Pairs of a capture and its placeholder."""
         return list(zip(self.external_captures, self.internal_captures, strict=True))
 
     def __getattr__(self, name: str) -> Any:

@@ -1,13 +1,13 @@
-"""A recording: the calls of a function whose sizes are not known yet, to be run again for any sizes.
+"""A recording: the library calls of a function that is traced with unknown sizes, replayed later for any sizes.
 
-The Python function runs once, on tensors whose shape may have gaps (`None`, as in TensorFlow). Each call of the
-library that it makes is a node: the function, its arguments, and the values among them. Nobody looks into a call
-before the sizes are there. `Recording.replay` makes the calls again, in order: on symbols of an ordinary trace; or on
-tensors, where they run as programs for the sizes that come back (`segments.py`).
+The Python function runs once, on tensors with partly unknown shapes (`None`, as in TensorFlow). Each library call that
+it makes is a node: the function, its arguments, and the values among them. Calls are not expanded to ops before the
+sizes are known. `Recording.replay` makes the calls again, in order: on symbolic tensors of an ordinary trace; or on
+concrete tensors, where sizes that recur run as programs (`segments.py`).
 
-What shapes the results have is found by trial: every call is also made in two *worlds*, ordinary traces in which the
-unknown sizes are numbers. A size that is the same in both is known; one that differs is None. So ops, composites and
-gradient rules need no second description of their shapes.
+Shapes of results are inferred by trial: every call is also made in two *worlds*, ordinary traces in which the unknown
+sizes are numbers. A size that is the same in both is known; one that differs is None. So ops, composites and gradient
+rules need no separate shape inference for unknown sizes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from gradtape._src.graph.ir import Node
 from gradtape._src.graph.segments import Segment, make_calls, split
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.worlds import IN_WORLDS, MISFITS, World
-from gradtape._src.state.variable import stand_in as make_stand_in
+from gradtape._src.state.variable import variable_proxy
 from gradtape._src.tensors import above, conversion, random
 from gradtape._src.tensors.composite import CompositeTensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -57,7 +57,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 class Recording(Trace):
-    """A graph of calls, which is being written by a running function."""
+    """A graph of calls that a running function writes."""
 
     __slots__ = (
         "worlds",
@@ -77,19 +77,19 @@ class Recording(Trace):
     ) -> None:
         super().__init__(outer, engine=engine)
         self.is_stored: bool = is_stored if outer is None else outer.is_stored  # see `train/stored_calls.py`
-        self.varies = False  # a variable is read that may have another shape in the next run
-        self._gaps = gaps  # sizes that are not known, of the argument that has most of them
+        self.varies = False  # reads a variable whose shape may change between runs
+        self._gaps = gaps  # the largest number of unknown sizes in one argument
         self.records = True
         self.needs_trace = False  # a call reads the graph that it is part of
-        self.dynamic = False  # a size depends on values: there is no program for the whole
+        self.dynamic = False  # a size depends on values, so the recording is not one program
         self.draws = False  # random numbers
-        self.refused: Exception | None = None  # what a call raised that no trial fits
+        self.refused: Exception | None = None  # raised by a call for which no trial sizes work
         self._result: Any = None
         self._steps: tuple[int, list[Segment | Node]] = -1, []  # for how many nodes, and how they run
         self.worlds = [World(k, None if outer is None else outer.open()[k], gaps) for k in range(2)]
 
     def open(self) -> list[World]:
-        """The worlds, also of a recording that is closed: gradients of the user's own may be asked for later."""
+        """The worlds, rebuilt if the recording is closed: custom gradients may be traced later."""
         if not self.worlds:
             self.worlds = [World(k, None, self._gaps) for k in range(2)]
             for world in self.worlds:
@@ -97,7 +97,7 @@ class Recording(Trace):
         return self.worlds
 
     def close(self) -> None:
-        """Lets go of the worlds: they have told the shapes."""
+        """Frees the worlds, which are not needed once the shapes are known."""
         self.worlds = []
 
     # ---- values -------------------------------------------------------------------------------
@@ -110,14 +110,14 @@ class Recording(Trace):
             world.admit(value)
         return self.handle(value) if dtype >= 0 else self.worlds[0].frame[value]._as_recorded(value)
 
-    def variable(self, stand_in: Any) -> Any:
-        """A variable that is given whenever the recording is replayed; worlds see `stand_in`."""
+    def variable(self, proxy: Any) -> Any:
+        """A variable that is given whenever the recording is replayed; worlds see `proxy`."""
         value = Recorded(self, (), -1)
-        value.variable = stand_in
+        value.variable = proxy
         self.inputs.append(value)
         for world in self.worlds:
             world.admit(value)
-        handle: Any = make_stand_in(stand_in)
+        handle: Any = variable_proxy(proxy)
         handle._recorded = value
         return handle
 
@@ -143,7 +143,7 @@ class Recording(Trace):
         return Place(value)
 
     def _converted(self, leaf: Any) -> Recorded | None:
-        """The value of an object that becomes a tensor of this recording: here, since worlds know nothing of it."""
+        """Converts an object to a tensor of this recording, if it can be; worlds cannot do it."""
         if isinstance(leaf, CompositeTensor) or conversion.leaf_of(leaf) is not None:
             return None  # variables, Keras' too: the call may change them
         try:
@@ -154,8 +154,10 @@ class Recording(Trace):
     # ---- calls --------------------------------------------------------------------------------
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        """Takes note of a call; its results are tensors of the recording. Called by the core."""
-        args = tuple(list(a) if isinstance(a, Iterator) else a for a in args)  # each world begins anew
+        """Records a call; its results are tensors of the recording. Called by the core."""
+        args = tuple(
+            list(a) if isinstance(a, Iterator) else a for a in args
+        )  # a list, because each world iterates over it
         if isinstance(function, _core.Op):
             args = tuple(self.read(a) if has_gaps(a) else a for a in args)
         if self.is_stored:
@@ -164,7 +166,7 @@ class Recording(Trace):
         return self.note(Call(function, *map_leaves(place, (args, kwargs))))
 
     def note(self, call: Call) -> Any:
-        """Makes a call in the worlds, and a node of it."""
+        """Makes a call in the worlds, and adds its node."""
         trace = self.worlds[0].trace
         before, numbers = len(trace.nodes), trace.random_ops
         try:
@@ -247,7 +249,7 @@ class Recording(Trace):
         return composites.together(out)
 
     def _of_any_size(self, error: Exception, call: Call) -> None:
-        """Takes the sizes of the worlds out of the text of an error: a number that differs between them is not known."""
+        """Removes the trial sizes from the text of an error: numbers that differ between worlds become None."""
         texts = [str(error)]
         for world in self.worlds:
             try:
@@ -263,7 +265,7 @@ class Recording(Trace):
         set_message(error, _NUMBER.sub(lambda _: next(shown), texts[0]))
 
     def fill(self, world: World) -> None:
-        """Makes all calls so far in a new world."""
+        """Replays all calls so far in a new world."""
         for value in self.inputs:
             if value not in world.frame:
                 world.admit(value)  # type: ignore[arg-type]
@@ -326,7 +328,7 @@ class Recording(Trace):
         self._result = map_leaves(self.place_of, nest)
 
     def replay(self, arguments: Sequence[Any], outer: Frame | None = None) -> Frame:
-        """Makes the calls again for other arguments: symbols of a trace, or tensors, as programs where it can."""
+        """Makes the calls again for other arguments: symbolic tensors, or concrete ones, with programs where possible."""
         frame = Frame(outer)
         frame.update(zip(self.inputs, arguments, strict=True))
         try:
@@ -458,24 +460,24 @@ class BoundRoutine:
         return self.routine.part_for(args, kwargs).run(tensors, self.frame)
 
     def result_shapes(self, *args: Any) -> list[Static]:
-        """What is known of the shapes of the tensors that it returns."""
+        """The static shapes of the tensors that it returns."""
         return [v.static for v in values_in(self.routine.part_for(args, {}).result)]
 
 
 def is_routine(leaf: Any) -> bool:
-    """Whether an argument of a call is a function of the user's, which calls the library itself."""
+    """Whether an argument of a call is a user function, which calls the library itself."""
     if isinstance(leaf, (types.FunctionType, types.MethodType, functools.partial)):
         return True
     return isinstance(leaf, BoundRoutine)
 
 
-# Functions that call one of the user's as it is, whenever the recording runs: `tf.py_function`.
+# Functions that call a user function unrecorded, each time the recording runs: `tf.py_function`.
 RUN_PYTHON: set[Any] = set()
 
 # Functions that read the graph that they are part of: `tf.gradients`.
 NEED_TRACE: set[Any] = set()
 
-# Objects that a recording has its own of, by class: called when one is made.
+# By class: how a new tape or array becomes an object of the recording.
 TAKEN_OVER: dict[type, Callable[[Any, tuple, dict], None]] = {}
 
 

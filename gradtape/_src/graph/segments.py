@@ -4,8 +4,8 @@ A call whose sizes depend on values (`tf.boolean_mask`) runs alone; the calls be
 segment is traced for the sizes that it meets, and runs as one program when they come back. A recording in which no size
 depends on values is one segment, so the whole function is one program.
 
-A tape that is open across the end of a segment sees the segment as one call of its graph. A recording's tape or
-TensorArray that several segments use is no tensor: the calls of its methods run alone, too.
+A tape that is open across the end of a segment records the segment as one call of its graph. A tape or TensorArray that
+several segments use cannot be passed between programs, so the calls of its methods run alone, too.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gradtape._src.graph.ir import Node, symbolic
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
 
-_MOST_PROGRAMS = 64  # of one segment; the one used longest ago is let go of
+_MOST_PROGRAMS = 64  # of one segment; the least recently used one is dropped
 _MOST_SIZES = 1024  # that were met and have no program
-# A program pays for its making after some runs. Four may wait for that at a time; beyond, sizes have to come back more
-# often before they get one: twice as often for each program that has not paid yet.
+# Compiling a program pays off after some runs. Up to four programs may be waiting to pay off; beyond that, sizes must
+# recur more often before they are compiled: twice as often for each program that has not paid off yet.
 _RUNS_TO_PAY = 50
 _MAY_WAIT = 4
 _MOST_SIGHTINGS = 64
@@ -81,7 +81,7 @@ class Segment:
         frame.update(zip(self.outputs, program.run(tensors, program.variables_in(frame)), strict=False))
 
     def outputs_of_program(self, tensors: Sequence[Any]) -> list | None:
-        """Its outputs, if all of its inputs are tensors and there is a program for these; in place of `run`."""
+        """The fast path of `run`: its outputs, if all of its inputs are tensors and it has a program for their sizes."""
         tensors = list(tensors)
         program = self._known[2].find(tensors)
         if program is None or program.variables or len(program.inputs) > len(tensors):
@@ -90,7 +90,7 @@ class Segment:
         return program.run(tensors)
 
     def _pays(self, tensors: list) -> bool:
-        """Whether tensors of these sizes have come often enough for a program."""
+        """Whether these sizes have recurred often enough to compile a program."""
         if self._at_once:
             return True
         sightings = (self._sightings.find(tensors) or 0) + 1
@@ -172,7 +172,7 @@ class _Inside(Frame):
 
 
 def make_calls(nodes: Iterable[Node], frame: Frame) -> None:
-    """Makes calls one after the other, on what is in a frame."""
+    """Makes calls one after the other, on the values of a frame."""
     for node in nodes:
         if node.op.numbered is not None and _core.current_trace() is None:
             with node.op.numbered.scope():

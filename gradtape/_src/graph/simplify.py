@@ -1,8 +1,8 @@
 """Rewrites a graph into a smaller one with the same results.
 
-One walk over the nodes, in order, does constant folding, algebra and common subexpressions: by
-the time a node is looked at, its operands are already as simple as they get. A second walk,
-backwards, drops what nothing reads. The algebra is that of the rows (`simplify=`, `ops/rewriting.py`).
+One walk over the nodes, in order, does constant folding, algebra and common subexpressions: when
+a node is visited, its operands are already simplified. A second walk,
+backwards, removes dead code. The algebraic rules are those of the rows (`simplify=`, `ops/rewriting.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Builder:
     def __init__(self) -> None:
         self.graph = Graph()
         self.seen: dict[tuple, tuple[Value, ...]] = {}
-        self.line: Any = None  # of the node that is looked at: new nodes take its place
+        self.line: Any = None  # of the current node: new nodes inherit it
 
     def add(self, name: str, *operands: Value, attrs: tuple = ()) -> Value:
         """The result of a primitive on values of the new graph, simplified itself."""
@@ -68,9 +68,9 @@ class Builder:
         return results
 
     def take(self, node: Node) -> Iterable[tuple[Value, Value]]:
-        """A node of another graph as it is: its operands are values of the new one, too.
+        """Copies a node of another graph without simplifying it; its operands are values of the new graph.
 
-        If the new graph has an equal one already, nothing is added; what stands for the results, then.
+        If the new graph already has an equal node, nothing is added, and the results of that one are returned.
         """
         if not isinstance(node.op, Callback):
             key = (node.op, tuple(map(id, node.operands)), node.attrs)

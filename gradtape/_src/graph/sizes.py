@@ -1,7 +1,7 @@
-"""Sizes that a call may want: what is tried, the likeliest first, when a call does not fit the sizes of a world.
+"""Candidate sizes, the likeliest first, for a call that fails with the sizes of a world.
 
-A gap may have to be as large as a size that another operand has, as a number among the arguments, as the sum or the
-product of numbers (`split`, `reshape`), or such that it becomes one of these. An operand of unknown rank may have to
+An unknown size may have to equal a size of another operand, a number among the arguments, or the sum or product of
+numbers (`split`, `reshape`), or be a size that the call turns into one of these. An operand of unknown rank may have to
 have the shape of another one, or some of its axes.
 """
 
@@ -21,11 +21,11 @@ from gradtape._src.tensors import conversion
 
 Shape = tuple[int, ...]
 _HIGHEST_RANK = 5
-_USUAL = (2, 3, 4)  # sizes that functions want on their own: coordinates, colours
+_USUAL = (2, 3, 4)  # sizes that functions often require: coordinates, colours
 
 
 class Wanted:
-    """The sizes and shapes that a call has of its own, beside the gaps of its operands, in a world of this sample."""
+    """The known sizes and shapes in a call, and the unknown sizes of its operands, in a world of this sample."""
 
     def __init__(self, call: Call, frame: Frame, sample: int, downwards: bool) -> None:
         every = dict.fromkeys(values_in((call.args, call.kwargs)))
@@ -68,7 +68,7 @@ class Wanted:
     def _own_shapes(self) -> list[Shape]:
         shapes: list[Shape] = [d for i, d in enumerate(self._dims) if i not in self._unknown]
         shapes += [x._dims for x in self._given if isinstance(x, _core.Tensor)]
-        variables = [conversion.leaf_of(x) for x in self._given]  # Keras has variables of its own
+        variables = [conversion.leaf_of(x) for x in self._given]  # Keras variables too
         shapes += [tuple(v._value_shape) for v in variables if isinstance(v, _core.Variable)]
         shapes += [x.shape for x in self._given if isinstance(x, np.ndarray)]
         return list(dict.fromkeys(shapes))
@@ -110,7 +110,7 @@ class Wanted:
                 yield {gap: shape[k] for gap, k in from_end.items() if -k <= len(shape)}
 
     def _sizes(self) -> tuple[list[int], list[int]]:
-        """What a gap may have to be: as large as another size; or such that it becomes so."""
+        """Candidates for an unknown size: other sizes, and sizes that the call turns into those."""
         dims = list(dict.fromkeys(d for shape in (*self._shapes, *self._dims) for d in shape))
         wanted = [d for d in dims if d != self._sample]
         wanted += [

@@ -1,4 +1,4 @@
-"""Symbols that stand for results in graphs that are never run: they tell shapes, and what depends on what."""
+"""Symbolic results in graphs that never run: they only carry shapes and dependencies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradtape._src.tensors import conversion
 
 
 def sketch(dims: tuple[int, ...], dtype: int, inputs: Sequence[Any], linear: bool) -> Any:
-    """A symbol of the current trace that comes from `inputs` by ops, which are never run."""
+    """A symbolic tensor of the current trace that depends on `inputs`; its ops never run."""
     kind = BY_CODE[dtype]
     tensors = [x for x in inputs if isinstance(x, _core.Tensor) and x.dtype._code not in HELD]
     if dtype in HELD or not tensors:

@@ -53,7 +53,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def folded(tensor: Any) -> np.ndarray | None:
-    """The value of a tensor of a trace that lifts numbers into its graph (`Trace.lift`), if it is made of those alone."""
+    """The value of a tensor that is computed only from numbers that the trace made values of its graph (`Trace.lift`)."""
     symbol = tensor._symbol
     if not getattr(symbol.graph, "lifts", False):
         return None
@@ -64,7 +64,7 @@ def folded(tensor: Any) -> np.ndarray | None:
         if value.constant is not None or value.node in needed:
             continue
         if value.node is None or isinstance(value.node.op, Callback):
-            return None  # from outside; random numbers, and what else is done when the function runs
+            return None  # captured, random, or another effectful op
         needed.add(value.node)
         if value.node.op.row.pattern != "nothing":  # otherwise shapes are all that it reads
             values += value.node.operands

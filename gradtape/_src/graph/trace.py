@@ -1,8 +1,8 @@
-"""A trace: the run of a Python function on symbols that writes a graph.
+"""A trace: the run of a Python function on symbolic tensors that writes a graph.
 
-Besides the graph it keeps what the function touched from outside: variables, which become
-inputs where they are read and results where they are assigned, and tensors made before the
-trace, which become inputs so that a tape outside can follow them.
+Besides the graph it holds the captures: variables, which become inputs where they are read and
+results where they are assigned, and tensors made before the trace, which become inputs so that a
+tape outside can differentiate with respect to them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gradtape._src.tensors.conversion import read
 
 
 class Holdings:
-    """What variables hold at this point of a trace, as tensors, by id of the variable.
+    """The values of variables at this point of a trace, as tensors, by id of the variable.
 
-    Symbols are kept as the values they stand for: a tensor hides its symbol from Python's garbage collector, and
-    a trace that held its own tensors would never be freed.
+    Symbolic tensors are stored as their `Value`s: a tensor hides its symbol from Python's garbage collector, so a trace
+    that held its own tensors would never be freed.
     """
 
     __slots__ = ("_values",)
@@ -45,7 +45,7 @@ class Holdings:
 
 
 class Reread(Callback):
-    """A variable that is read after an assignment: operands are the assigned value and what the variable was.
+    """A read of a variable after an assignment: the operands are the assigned value and the initial one.
 
     The result is the assigned value. A tape around the function sees the variable, as in eager mode: an assignment
     ends a value's history. Only a tape that follows assignments differentiates through them. Lowering removes this
@@ -102,7 +102,7 @@ class Trace(Graph):
         super().__init__()
         self.outer = outer
         self.gradient_of: Any = None  # the code of the function whose gradient is traced: custom.py
-        self.engine: Engine = engine if outer is None else outer.engine  # that will run it
+        self.engine: Engine = engine if outer is None else outer.engine  # the engine that will run it
         # Whether it is run whatever variables hold then, so that all of them must have one shape.
         self.is_kept: bool = is_kept if outer is None else outer.is_kept
         # Whether it is run only while variables have the shapes that they have now.
@@ -134,7 +134,7 @@ class Trace(Graph):
         return results
 
     def run_on(self, engine: Engine) -> None:
-        """The whole program runs on `engine`, because a part of it is to."""
+        """Runs the whole program on `engine`, because a part of it requires that."""
         trace: Trace | None = self
         while trace is not None:
             trace.engine = engine
@@ -143,7 +143,7 @@ class Trace(Graph):
     # ---- variables (called by the core) -------------------------------------------------------
 
     def read(self, variable: Any) -> Any:
-        """A tensor that stands for what the variable holds at this point of the function."""
+        """The symbolic value of the variable at this point of the function."""
         current = self.state.get(id(variable))
         if current is None:
             current = self.state[id(variable)] = symbolic(self._first_value(variable))
@@ -155,7 +155,7 @@ class Trace(Graph):
         return current if current._symbol is not None else current._detach()
 
     def _first_value(self, variable: Any) -> Value:
-        """What the variable held before the function: an input."""
+        """The value of the variable before the function runs: an input."""
         value = self._first.get(id(variable))
         if value is None:
             if self.is_kept and not self.may_vary and not variable.shape.is_fully_defined():
@@ -170,7 +170,7 @@ class Trace(Graph):
         self.assigned[id(variable)] = variable
 
     def create(self, variable: Any, convert: Callable[[Any], Any], initial_value: Any) -> None:
-        """A variable made while tracing gets its first value at once: it outlives the trace."""
+        """Initializes a variable made while tracing at once, because it outlives the trace."""
         if isinstance(initial_value, _core.Tensor) and initial_value._symbol is not None:
             try:
                 initial_value = self._known_now(initial_value)
@@ -229,11 +229,11 @@ class Trace(Graph):
         return False
 
     def symbol_for(self, tensor: Any) -> Any:
-        """A tensor of the trace for one from outside; called by the core."""
+        """The symbolic tensor of a concrete one; called by the core."""
         return symbolic(self.lift(tensor) if tensor._born > self.start else self.capture(tensor))
 
     def lift(self, tensor: Any) -> Value:
-        """A tensor made during the trace as a constant of its own."""
+        """A tensor made during the trace as a separate constant of the graph, with respect to which there are gradients."""
         value = self._lifted.get(id(tensor))
         if value is None:
             value = self._lifted[id(tensor)] = Value(
@@ -248,7 +248,7 @@ class Trace(Graph):
         Graph.trace(current, op, operands, results, attrs)
 
     def capture(self, tensor: Any) -> Value:
-        """A tensor from outside as an input."""
+        """Captures a tensor: it becomes an input."""
         value = self._captured.get(id(tensor))
         if value is None:
             value = self._captured[id(tensor)] = self.input(tuple(tensor.shape), tensor.dtype._code)
@@ -274,10 +274,10 @@ if TYPE_CHECKING:
 
 
 class NeverRun(Trace):
-    """The trace of a world: it tells shapes, and what depends on what.
+    """The trace of a world, for shapes and dependencies only.
 
     Args:
-      sample, rank: what unknown sizes and ranks are in this world.
+      sample, rank: the trial sizes and rank in place of unknown ones.
     """
 
     __slots__ = ("sample", "rank")
@@ -295,7 +295,7 @@ def _world() -> NeverRun | None:
 
 
 def never_runs() -> bool:
-    """Whether what is traced now is for its shapes only."""
+    """Whether the current trace is for shapes only."""
     return _world() is not None
 
 

@@ -1,4 +1,4 @@
-"""A trace that is finished: a graph, and what it reads and writes besides its arguments.
+"""A finished trace: a graph, and its captures.
 
 This is what functions and the segments of recordings run: on values as one program, which writes new values of
 variables in place; under a tape as a graph that can be differentiated (`callable.py`).
@@ -21,14 +21,19 @@ class Traced:
       trace: what was written while it ran.
       outputs: tensors, of the trace or from outside.
       arguments: how many inputs of the trace are arguments; the others are variables and tensors from outside.
-      stand_ins: variables that stand for those that are arguments.
+      proxies: the proxies of variables that are arguments.
     """
 
     def __init__(
-        self, trace: Trace, outputs: Sequence[Any], arguments: int, name: str, stand_ins: Sequence[Any] = ()
+        self,
+        trace: Trace,
+        outputs: Sequence[Any],
+        arguments: int,
+        name: str,
+        proxies: Sequence[Any] = (),
     ) -> None:
         self.name = name
-        self.stand_ins = stand_ins
+        self.proxies = proxies
         self.n_arguments = arguments
         self._n_outputs = len(outputs)
         self._assigned = tuple(trace.assigned.values())
@@ -41,19 +46,19 @@ class Traced:
         self.graph_function = GraphFunction(trace, name, updates if self._assigned else None, trace.engine)
 
     def operands(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> list:
-        """What the graph is given: the tensors, then what it uses from outside, with the variables of this call."""
-        if not self.stand_ins:
+        """The inputs of the graph: the tensors, then the captures, with the variables of this call."""
+        if not self.proxies:
             return [*tensors, *self.externals]
         return [*tensors, *self._in_place_of(self.externals, variables)]
 
     def _in_place_of(self, externals: Sequence[Any], variables: Sequence[Any]) -> list:
-        given = {id(s): v for s, v in zip(self.stand_ins, variables, strict=True)}
+        given = {id(s): v for s, v in zip(self.proxies, variables, strict=True)}
         return [given.get(id(e), e) for e in externals]
 
     def run(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> list:
         """The outputs for these arguments; variables have their new values afterwards."""
         operands = self.operands(tensors, variables)
-        assigned = tuple(self._in_place_of(self._assigned, variables)) if self.stand_ins else self._assigned
+        assigned = tuple(self._in_place_of(self._assigned, variables)) if self.proxies else self._assigned
         if not _core.is_recording() and _core.current_trace() is None:
             return self.graph_function.program.update(operands, assigned)
         outs = self.graph_function([e._read() if isinstance(e, _core.Variable) else e for e in operands])

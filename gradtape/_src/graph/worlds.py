@@ -53,16 +53,16 @@ _SAMPLES = (3, (60, 84)), (4, (12, 24)), (5, (6, 12)), (12, (2, 3))
 _FEWER = (
     (6, 7, 8),
     (9, 10, 11),
-)  # in place of these, where values are made up: the first that the call has not
+)  # in place of these, where values are made up: the first that does not occur in the call
 _SAMPLE_RANKS = (1, 3)
-_SAMPLE_RANKS_OF_INTEGERS = (2, 1)  # indices have not the rank of what they are indices of
+_SAMPLE_RANKS_OF_INTEGERS = (2, 1)  # indices differ in rank from what they index
 _SMALL = (7, 5, 3, 1, 1)  # sizes of the last axes of small operands, see `World.doubted`
 _ONE = (1,)
 _NOTHING = (0,)
 _MOST_ELEMENTS = 5_000_000  # of results on made-up values
 _OTHER_SIZES: tuple[tuple[int, ...], ...] = ((), (3, 2, 1))  # for what may have one of several sizes
-_MOST_TRIALS = 1000  # of a call that does not fit
-_TRIALS_WITH_VALUES = 4  # that is what made-up values count as
+_MOST_TRIALS = 1000  # of one call
+_TRIALS_WITH_VALUES = 4  # how many trials one with made-up values counts for
 # What a call raises that does not fit the sizes of a world.
 MISFITS = (InvalidArgumentError, FailedPreconditionError, ValueError)
 # What a call raises whose sizes or values do not fit. Anything else is a mistake, or the end of memory: nobody tries on.
@@ -96,13 +96,13 @@ class World:
         self.tapes: list[Any] = [] if outer is None else list(outer.tapes)
 
     def inside(self, frame: Frame, trace: Trace) -> World:
-        """This world for a function that the library calls now: in a trace of its own perhaps, on tapes of its own."""
+        """This world while the library calls a function, which may have its own trace and tapes."""
         inner = World(self.which, self)
         inner.frame.outer, inner.trace, inner.tapes = frame, trace, list(_core.recording_tapes())
         return inner
 
     def shape_of(self, static: Static) -> tuple[int, ...]:
-        """A shape with the sample of this world in its gaps."""
+        """A shape with the trial sizes of this world in place of unknown ones."""
         if static is None:
             static = (None,) * _SAMPLE_RANKS[self.which]
         return tuple(self.sample if d is None else d for d in static)
@@ -124,9 +124,9 @@ class World:
     def fresh(
         self, dims: tuple[int, ...], dtype: int, inputs: Sequence[Any] = (), linear: bool = False
     ) -> Any:
-        """A tensor of this world that comes from `inputs` in a way that is not followed.
+        """A tensor of this world that depends on `inputs` in an unspecified way.
 
-        Its gradients are such tensors too: of the cotangent alone if the way is `linear`.
+        Its gradients are such tensors too: they depend on the cotangent alone if the dependency is `linear`.
         """
         with self.scope():
             if self.trace is self.own_trace:
@@ -200,9 +200,8 @@ class World:
     def doubted(self, call: Call, before: Any, results: Any) -> Any:
         """The results of a call in this world, with other sizes where those of the first world are the same by chance.
 
-        `x[:2]` has two rows, one, or none; `squeeze(x)` has another rank where a size is 1; a picture of any sizes that
-        keeps its ratio when it is resized has not the ratio of a square. So the call is made once more, on small
-        operands.
+        `x[:2]` has two rows, one, or none; `squeeze(x)` has another rank where a size is 1; an image of unknown sizes that
+        is resized with its aspect ratio preserved need not be square. So the call is made once more, on small operands.
         """
         values = dict.fromkeys(values_in((call.args, call.kwargs)))
         if not any(None in (v.static or ()) for v in values) or not self._may_be_repeated(call):
@@ -260,7 +259,7 @@ class World:
         """
         if any(callable(leaf) or isinstance(leaf, Bindable) for leaf in leaves_of((call.args, call.kwargs))):
             raise LookupError(
-                "functions of the user's must not see made-up values: they may assign, print, draw"
+                "user functions must not see made-up values: they may assign, print, draw random numbers"
             )
         values = dict.fromkeys(values_in((call.args, call.kwargs)))
         given = [frame[v] for v in values] + leaves_of((call.args, call.kwargs))
@@ -311,7 +310,7 @@ class World:
         return map_leaves(fresh, found[0])
 
     def _inputs(self, call: Call) -> list:
-        """Everything that the results of a call may depend on."""
+        """All values that the results of a call may depend on."""
         with self.scope():
             given = [in_frame(leaf, self.frame) for leaf in leaves_of((call.args, call.kwargs))]
             return [
@@ -321,7 +320,7 @@ class World:
     def with_other_sizes(self, call: Call) -> tuple[Any, bool]:
         """The results of a call that does not fit the sizes of this world, on operands that it does fit.
 
-        As in TensorFlow that says nothing about the operands themselves: they keep the sizes that they have.
+        As in TensorFlow this does not constrain the operands themselves, whose static sizes stay unknown.
 
         Returns:
           The results, and whether their sizes depend on values.
@@ -435,7 +434,7 @@ def _tensors_in(call: Call) -> list[Recorded]:
 
 
 class _NotFollowed(Callback):
-    """What a tensor of a world comes from, for `tf.gradients`, which reads the graph. It never runs."""
+    """The dependencies of a tensor of a world, for `tf.gradients`, which reads the graph. It never runs."""
 
     def __init__(self, world: World, linear: bool) -> None:
         super().__init__("any", None)

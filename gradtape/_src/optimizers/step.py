@@ -141,7 +141,7 @@ def require_variables(things: Iterable[Any]) -> None:
                 f"optimizer: can only change variables; expected a tf.Variable; got {v!r}. Hint: `v = v - step` makes a "
                 "tensor of a variable, v.assign_sub(step) changes it." + errors.more("assigning")
             )
-        if getattr(v, "is_stand_in", False):
+        if getattr(v, "is_proxy", False):
             raise errors.NeedsVariable  # slots belong to one variable
 
 

@@ -191,7 +191,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     # Kept in the instance only where they differ: most variables have none of them.
     _constraint: Callable | None = None
-    is_stand_in = False  # whether it has no value, and stands for one that is an argument: see `stand_in`
+    is_proxy = False  # a proxy of an argument, without a value: see `variable_proxy`
     _synchronization = VariableSynchronization.AUTO
     _aggregation = VariableAggregation.NONE
 
@@ -359,7 +359,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
 
     def __repr__(self) -> str:
         start = f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}"
-        if self.is_stand_in or _core.current_trace() is not None:
+        if self.is_proxy or _core.current_trace() is not None:
             return start + ">"
         return f"{start}, numpy={numpy_text(self._read(), True)}>"
 
@@ -532,10 +532,10 @@ def rebuild(
     return v
 
 
-def stand_in(variable: Variable) -> Variable:
-    """A variable like another one, which it stands for in the trace of a function that has it as an argument.
+def variable_proxy(variable: Variable) -> Variable:
+    """The proxy of a variable that is an argument, inside a traced function.
 
-    It has the value of the other one until `forget_values`: what is made while tracing may begin with it.
+    It has the value of the variable until `forget_values`, for initial values that are computed while tracing.
     """
     made: Any = ResourceVariable.__new__(ResourceVariable)
     made._set(variable._peek())
@@ -544,16 +544,16 @@ def stand_in(variable: Variable) -> Variable:
         variable.trainable,
         variable._declared,
     )
-    made.is_stand_in = True
+    made.is_proxy = True
     for attribute in ("_constraint", "_synchronization", "_aggregation"):
         if attribute in vars(variable):
             setattr(made, attribute, vars(variable)[attribute])
     return made
 
 
-def forget_values(stand_ins: Iterable[Any]) -> None:
-    """Takes the values of stand-ins away: a trace is done, and to read one of them outside of a trace is an error."""
-    for made in stand_ins:
+def forget_values(proxies: Iterable[Any]) -> None:
+    """Removes the values of proxies once the trace is done: reading one outside of a trace is an error."""
+    for made in proxies:
         made._set(_core.symbolic(tuple(made._value_shape), made.dtype._code, None))
 
 

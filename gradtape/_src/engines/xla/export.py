@@ -57,7 +57,7 @@ def export(
         raise ValueError(f"export: platforms must be a list of {', '.join(_KNOWN)}; got {platforms!r}.")
     if variables not in ("frozen", "inputs"):
         raise ValueError(f'export: variables must be "frozen" or "inputs"; got {variables!r}.')
-    if concrete.placeholders or concrete.stand_ins:
+    if concrete.placeholders or concrete.proxies:
         what = "datasets" if concrete.placeholders else "variables"
         raise refused(None, f"{concrete.name} takes {what} as arguments; expected tensors.")
     settings = platforms, variables == "frozen", seed, max_iterations, max_size
