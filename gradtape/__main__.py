@@ -22,7 +22,7 @@ _COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
 
 
 def blas() -> str:
-    """What OpenBLAS says about itself, and where it is."""
+    """OpenBLAS' description of its build, and the path of the library."""
     path = library_path()
     try:
         config = ctypes.CDLL(path).scipy_openblas_get_config
@@ -33,7 +33,7 @@ def blas() -> str:
 
 
 def processor() -> str:
-    """The processor's name, as Linux has it."""
+    """The processor's name, as Linux reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             found = next(
@@ -45,7 +45,7 @@ def processor() -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Everything that a report of a bug or a figure should come with, for programs."""
+    """What a bug report or a benchmark figure should include, as a dictionary."""
     versions: dict[str, str | None] = {}
     for name in _COMPANIONS:
         try:
@@ -70,7 +70,7 @@ def facts() -> dict[str, Any]:
 
 
 def info() -> str:
-    """The same for people."""
+    """The same as text to read."""
     known = facts()
     counters = known["memory"]
     live, peak = size(counters["live_bytes"]), size(counters["peak"])
@@ -92,7 +92,7 @@ def info() -> str:
 
 _EXAMPLES = """\
 examples:
-  python -m gradtape info                        what is installed, what the machine offers: for reports of bugs
+  python -m gradtape info                        what is installed, what the machine offers: for bug reports
   python -m gradtape doctor my_project/          what to know before a TensorFlow project runs on gradtape
   python -m gradtape run train.py --epochs 3     a program that imports tensorflow, unchanged
   python -m gradtape help none-gradients         why is my gradient None?
@@ -124,7 +124,7 @@ def parser() -> argparse.ArgumentParser:
 
     about = command(
         "info", "version, processor, threads, BLAS, memory",
-        "What a report of a bug, or a figure, should come with.",
+        "What a bug report or a benchmark figure should include.",
         "info", "info --json | jq .threads",
     )  # fmt: skip
     about.add_argument("--json", action="store_true", help="for programs: the same as JSON")
@@ -253,7 +253,7 @@ if __name__ == "__main__":
     try:
         status = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # `info | head`: whoever reads has seen enough
+    except BrokenPipeError:  # `info | head` closes the pipe early
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)

@@ -12,7 +12,7 @@ MONOLITHIC_BUILD = 1
 
 
 def get_build_info() -> dict[str, Any]:
-    """What TensorFlow says of its build: no CUDA, no ROCm."""
+    """The build options that TensorFlow reports: no CUDA, no ROCm."""
     return {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}
 
 

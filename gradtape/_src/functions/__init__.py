@@ -1,1 +1,1 @@
-"""Functions of functions: `tf.function`, which makes a graph of one, and `tf.cond`, `tf.while_loop`, `tf.map_fn`, ..."""
+"""Functions that take functions: `tf.function`, which traces one, and `tf.cond`, `tf.while_loop`, `tf.map_fn`, ..."""

@@ -1,7 +1,7 @@
-"""Arguments: bound to the parameters of the Python function, and taken apart into what a trace is given.
+"""Arguments: bound to the parameters of the Python function, and flattened into the inputs of a trace.
 
-`Parameters` knows the Python function, `Given` is one call, `FunctionType` is what a trace or an `input_signature`
-takes and gives.
+`Parameters` describes the Python function, `Given` is one call, `FunctionType` is what a trace or an `input_signature`
+takes and returns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Parameters:
     def __init__(self, function: Callable) -> None:
         try:
             self.signature = inspect.signature(function)
-        except (TypeError, ValueError):  # a builtin that does not tell
+        except (TypeError, ValueError):  # a builtin without a signature
             rest = [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD)]
             self.signature = inspect.Signature(rest)
         self.name = getattr(function, "__qualname__", "function")
@@ -53,11 +53,11 @@ class Parameters:
         self._simple = all(p.kind is Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
 
     def all_names(self, count: int) -> list[str]:
-        """The names of so many arguments by position."""
+        """The names of the first `count` positional arguments."""
         return [*self.names, *[str(self.rest)] * (count - len(self.names))][:count]
 
     def bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments in their order, with defaults: however a call is written, it is the same call.
+        """The arguments in the order of the parameters, with defaults, so that equivalent calls look the same.
 
         Raises:
           TypeError: if they do not fit.
@@ -85,7 +85,7 @@ class Parameters:
 
     @staticmethod
     def arrays_as_tensors(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments as a trace of their own would see them, for a call that has none."""
+        """The arguments as a trace would see them, for a call that runs without one."""
         if not any(isinstance(x, (np.ndarray, np.generic)) for x in nest.flatten((args, kwargs))):
             return args, kwargs
         return nest.map_structure(_array_as_tensor, (args, kwargs))
@@ -96,7 +96,7 @@ def _array_as_tensor(x: Any) -> Any:
 
 
 class Contents:
-    """What the arguments of a call hold, to see afterwards whether the Python function has changed them."""
+    """A copy of the contents of a call's arguments, to detect whether the Python function modified them."""
 
     def __init__(self, parameters: Parameters, args: tuple, kwargs: dict) -> None:
         self._parameters = parameters
@@ -107,7 +107,7 @@ class Contents:
         return [(_shape_of_nest(x), nest.flatten(x)) for _, x in self._arguments]
 
     def check(self) -> None:
-        """Raises a ValueError if lists or dicts hold something else now."""
+        """Raises a ValueError if lists or dicts have been modified."""
         now = self._look()
         changed = [
             name
@@ -125,10 +125,10 @@ class Contents:
 
 
 class Given:
-    """The arguments of one call, taken apart: tensors, variables, datasets, and Python values.
+    """The arguments of one call, flattened: tensors, variables, datasets, and Python values.
 
-    Variables count by type and shape, and by which of them are one; those in `pinned` count as the objects they are.
-    What is made of tensors counts by its spec, `relaxed` without the sizes in it.
+    Variables are compared by type and shape, and by which arguments are the same variable; those in `pinned` by
+    identity. Composite tensors are compared by their specs, with `relaxed` without the sizes in them.
     """
 
     __slots__ = ("structure", "leaves", "tensors", "statics", "variables", "_numbers", "sources", "family")
@@ -157,16 +157,16 @@ class Given:
 
     @property
     def key(self) -> tuple:
-        """What a call is recognised by. Keys of calls that differ in the shapes of tensors only begin with one `family`."""
+        """The cache key of a call. Keys of calls that differ only in the shapes of tensors begin with the same `family`."""
         return self.family, tuple(self.statics)
 
     @property
     def has_values(self) -> bool:
-        """Whether it is a call, and not a description of one by TensorSpecs."""
+        """Whether it is a real call, and not one described by TensorSpecs."""
         return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
 
     def is_case_of(self, family: tuple) -> bool:
-        """Whether a trace of such a family takes these arguments, too: objects say so of their own tracing types."""
+        """Whether a trace of that family also accepts these arguments, as custom tracing types define it."""
         shape, parts = family
         if shape != self.family[0] or len(parts) != len(self.family[1]):
             return False
@@ -176,7 +176,7 @@ class Given:
         )
 
     def _generalize(self, specs: list) -> None:
-        """Leaves sizes open that the spec of a value leaves open: how many values a ragged tensor has."""
+        """Makes those sizes unknown that a value's spec does not fix, such as the number of values of a ragged tensor."""
         tensors = [s for x, s in zip(self.leaves, specs, strict=False) if isinstance(x, _core.Tensor)]
         for k, spec in enumerate(tensors):
             if isinstance(spec, TensorSpec) and None in (spec.shape._dims or ()):
@@ -245,7 +245,7 @@ class Given:
         ]
 
     def without_values(self) -> Given:
-        """The same call without its tensors, which it would keep alive."""
+        """The same call without its tensors, so as not to keep them alive."""
         copy = Given.__new__(Given)
         copy.structure = nest.map_structure(lambda _: None, self.structure)
         copy.leaves = [
@@ -306,23 +306,23 @@ class Kinds:
         self._inlined: set = set()
 
     def trace(self, call: tuple[tuple, dict] | None) -> None:
-        """Takes note of a trace; None is the one kind of an `input_signature`."""
+        """Adds a trace; None stands for the only kind that an `input_signature` has."""
         if len(self._traced) < self._MOST:
             self._traced.add(_kind_of_call(call))
 
     def inline(self, call: tuple[tuple, dict] | None) -> None:
-        """Takes note of a call inside another trace."""
+        """Adds a call made inside another trace."""
         if len(self._inlined) < self._MOST:
             self._inlined.add(_kind_of_call(call))
 
     @property
     def only_inlined(self) -> int:
-        """How many kinds there are that no trace of its own serves."""
+        """How many kinds have no trace of their own."""
         return len(self._inlined - self._traced)
 
 
 def _kind_of_call(call: tuple[tuple, dict] | None) -> Any:
-    """Types and shapes of tensors, and Python values; other objects, which must not be kept alive, by their places."""
+    """Types and shapes of tensors, and Python values; other objects by position, so as not to keep them alive."""
     return _shape_of_nest(call or ()), tuple([_kind_of_leaf(x) for x in nest.flatten(call or ())])
 
 
@@ -463,9 +463,9 @@ class FunctionType:
                 raise CastError(f"missing a required argument: {name!r}")
 
     def leaves(self, name: str, args: tuple, kwargs: dict, result: str) -> list:
-        """What a trace of this type is given by a call: its tensors, variables and datasets, in their order.
+        """The inputs of a trace of this type from a call: its tensors, variables and datasets, in order.
 
-        As in TensorFlow, a call may also give them one by one, without the structure that they are in.
+        As in TensorFlow, a call may also pass them flat, without their structure.
 
         Raises:
           TypeError: if they do not fit.
@@ -528,14 +528,14 @@ class _Shown:
 
 
 def _fitted(kind: Any, given: dict, name: str) -> Any:
-    """The argument for a parameter; a Python value that was left out is the one of the trace."""
+    """The argument for a parameter; a Python value that was left out is taken from the trace."""
     if name in given:
         return kinds.cast(kind, given[name])
     return nest.map_structure(lambda k: k.value, kind)
 
 
 def _inputs_among(given: Any, kind: Any) -> list:
-    """The leaves of arguments that are given to a trace at each call."""
+    """The leaves of arguments that are inputs of a trace."""
     leaves = zip(nest.flatten(given), nest.flatten(kind), strict=True)
     return [x for x, k in leaves if isinstance(k, (TensorSpec, VariableSpec, Source))]
 
@@ -546,7 +546,7 @@ def _is_python(kind: Any) -> bool:
 
 
 def _lasting(leaf: Any) -> Any:
-    """A Python argument as part of the key of a trace; of what can change, a copy."""
+    """A Python argument as part of a trace's key; mutable values are copied."""
     if type(leaf) is bool or (type(leaf) is float and leaf.is_integer()):
         return int(leaf)  # numbers compare by value, whatever their type, as in TensorFlow
     if isinstance(leaf, (set, frozenset)):

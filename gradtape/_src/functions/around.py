@@ -1,4 +1,4 @@
-"""What a function has to do with objects around it: what it is a method of, what it calls, tensors of another function."""
+"""How a function relates to other objects: the one it is a method of, what it calls, tensors of another function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape._src.base.shape import TensorSpec
 
 
 class Bound:
-    """A method's function, kept with its object. Copies and pickles of the object leave it out."""
+    """A method's function, stored on its object. Copies and pickles of the object leave it out."""
 
     __slots__ = ("owner", "function")
 
@@ -25,20 +25,20 @@ class Bound:
 
 
 def show_attributes(function: Any, called: Any) -> None:
-    """Gives a function the attributes of the object that it calls, but for names of its own."""
+    """Copies the attributes of the wrapped object to a function, except names it already has."""
     for key, value in getattr(called, "__dict__", {}).items():
         if key not in function.__dict__ and not hasattr(type(function), key):
             function.__dict__[key] = value
 
 
 def spec_of_symbol(value: Any) -> Any:
-    """The spec of a tensor that another function is traced with, which has no value; anything else as it is."""
+    """The spec of a symbolic tensor of another function's trace; anything else unchanged."""
     is_symbol = isinstance(value, _core.Tensor) and value._symbol is not None
     return TensorSpec(value._dims, value.dtype) if is_symbol else value
 
 
 class Eager:
-    """Stands in place of a trace for calls that cannot be traced: the Python function runs."""
+    """Takes the place of a trace for calls that cannot be traced: the Python function runs eagerly."""
 
     captured_ids: frozenset[int] = frozenset()
 

@@ -1,4 +1,4 @@
-"""What can be told of a function from its code, before it is traced."""
+"""What a function's bytecode reveals before it is traced."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MOST_FUNCTIONS = 100  # that are looked at
 
 
 def names_sizes_of_values(function: Callable) -> bool:
-    """Whether a function, or one that it calls by name, calls what has sizes that depend on values.
+    """Whether a function, or one that it calls by name, calls ops whose output sizes depend on values.
 
-    Such a function is recorded at once. Without knowing, it would be traced until the first such call, and its Python
-    code would run a second time; that is all that is lost where this guess is wrong.
+    Such a function is recorded at once. Otherwise it would be traced up to the first such call and its Python code
+    would run a second time; that is the only cost of a wrong guess.
     """
     todo: list[Any] = [function]
     seen: set[int] = set()

@@ -1,6 +1,6 @@
-"""One trace of a function: what it takes and gives, and how it is called.
+"""One trace of a function: its inputs and outputs, and how it is called.
 
-`ConcreteFunction` is what traces have in common. `TracedFunction` is the graph for arguments of known sizes;
+`ConcreteFunction` is the common base of traces. `TracedFunction` is the graph for arguments of known sizes;
 `RecordedFunction` (recorded.py) serves all sizes.
 """
 
@@ -49,10 +49,10 @@ dtype=tf.float32, name=None)
         self.owner = owner
         self.name = owner.name
         self.function_type = function_type
-        self.placeholders: Sequence[Any] = ()  # stand for arguments that are datasets and iterators
-        self.stand_ins: Sequence[Any] = ()  # stand for arguments that are variables
+        self.placeholders: Sequence[Any] = ()  # placeholders for arguments that are datasets and iterators
+        self.stand_ins: Sequence[Any] = ()  # placeholders for arguments that are variables
 
-    # ---- what the kinds of traces have of their own -----------------------------------------------
+    # ---- what subclasses define -------------------------------------------------------------------
 
     def call(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> Any:
         """Runs the trace on the tensors and variables among its arguments, in their order."""
@@ -76,7 +76,7 @@ dtype=tf.float32, name=None)
         """What was traced, as operations."""
         raise NotImplementedError
 
-    # ---- what it takes and gives ------------------------------------------------------------------
+    # ---- inputs and outputs -----------------------------------------------------------------------
 
     @property
     def inputs(self) -> list:
@@ -128,7 +128,7 @@ dtype=tf.float32, name=None)
 
     @property
     def trainable_variables(self) -> tuple:
-        """Those of its variables that are trainable."""
+        """Its trainable variables."""
         return tuple(v for v in self.variables if v.trainable)
 
     @functools.cached_property
@@ -184,17 +184,17 @@ dtype=tf.float32, name=None)
 
         Args:
           path: a folder that does not exist. `load.py` in it runs the function; `tf.export.load` does the same.
-          shapes: names for sizes that are not known, `{"x": "batch, 16*h, 3"}`: equal names are equal sizes. By
-            default every size has a name of its own, `x_0`; if the function does not work so, first axes are one `batch`.
+          shapes: names for unknown sizes, `{"x": "batch, 16*h, 3"}`: equal names are equal sizes. By default every
+            size has its own name, `x_0`; if the function does not work that way, all first axes are one `batch`.
           platforms: of "cpu", "cuda", "rocm" and "tpu": those that it is to run on.
           variables: "frozen", they become constants; or "inputs", for training steps: the program takes them and gives
             their new values, and `variables.npz` has the present ones.
-          seed: of the random numbers in the function, which are then the same in each call. Without it, who calls
-            the function may give a seed.
+          seed: of the random numbers in the function, which are then the same in each call. Without it, the caller
+            may pass a seed.
           max_iterations: of a loop that a tape in the function differentiates.
           overwrite: whether a folder that exists is replaced.
-          max_size: up to which sizes that are not known may be. If the function changes before that, as one that
-            takes the first 50 rows, they may be as large as it stays the same.
+          max_size: the largest value of unknown sizes. If the traced program is only valid below that, as for a function
+            that takes the first 50 rows, the limit is where it stops being valid.
 
         Raises:
           ImportError: if JAX is not installed.
@@ -241,7 +241,7 @@ dtype=tf.float32, name=None)
         return self.call_with(tensors, given, sources)
 
     def add_to_graph(self, g: Any = None) -> None:
-        """Nothing to do: a trace needs no graph that knows it."""
+        """Does nothing: a trace need not be added to a graph."""
 
     add_gradient_functions_to_graph = add_to_graph
 
@@ -306,7 +306,7 @@ class TracedFunction(ConcreteFunction, Traced):
         return [next(given) if is_tensor else None for is_tensor in self._is_tensor]
 
     def compare(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> None:
-        """Raises InternalError where the program and eager mode differ."""
+        """Raises InternalError if the program and eager mode differ."""
         from gradtape._src.graph.check import check
 
         check(self.graph_function, self.operands(tensors, variables))
@@ -324,7 +324,7 @@ class TracedFunction(ConcreteFunction, Traced):
 
     @functools.cached_property
     def runner(self) -> Any:
-        """What `call` does with tensors while nothing is special about the thread, in one native call."""
+        """The fast path of `call`, in one native call: for tensors, while no context is open in this thread."""
         finish = None if self._only_result else self._packed
         return _core.Runner(self.graph_function.program, tuple(self.externals), self._assigned, finish)
 

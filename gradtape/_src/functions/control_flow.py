@@ -33,7 +33,7 @@ def _want_callable(**functions: Any) -> None:
 
 
 def _tracing() -> Any:
-    """What traces branches and loops. Imported when there is something to trace: few programs have it."""
+    """The module that traces branches and loops. Imported on first use: few programs need it."""
     from gradtape._src.control import control
 
     return control
@@ -258,7 +258,7 @@ def _loop_result(value: Any) -> Any:
 
 
 def _tensor_or_more(value: Any) -> Any:
-    """A value as a tensor, or as it is if it is made of tensors."""
+    """A value as a tensor; composite tensors unchanged."""
     return value if nest.is_composite(type(value)) else ops.convert_to_tensor(value)
 
 
@@ -365,7 +365,7 @@ def _vectorized_map(traceable: Callable, fn: Callable, elems: Any, fallback_to_w
         return vectorized(lambda rows: traceable(nest.pack_sequence_as(elems, rows)), tensors, count)
     except errors.OUT_OF_RESOURCES:
         raise
-    except Exception:  # the function looks at values: row by row they are there, and so are its own errors
+    except Exception:  # the function needs values: row by row it gets them, and its own errors are raised
         if not fallback_to_while_loop or not count:
             raise
     rows = [list(ops.unstack(t, axis=0)) for t in tensors]
@@ -529,7 +529,7 @@ def run_python(func: Callable, inp: Any, Tout: Any) -> Any:
     many = isinstance(Tout, (list, tuple))
     wanted = list(Tout) if many else [Tout]
     if _core.current_trace() is not None:
-        # What is made of tensors is its tensors to the graph.
+        # To the graph, a composite tensor is its component tensors.
         given, made = composites.apart(list(inp)), composites.apart(wanted, specs=True)
 
         def run(xs: list) -> list:

@@ -1,4 +1,4 @@
-"""`tf.map_fn` and `tf.vectorized_map` over values that are made of tensors, and with results that are.
+"""`tf.map_fn` and `tf.vectorized_map` over composite tensors, and with composite results.
 
 Rows and results are written as tensors, by the encoding of their specs (`BatchableTypeSpec`).
 """
@@ -14,7 +14,7 @@ from gradtape._src.tensors.conversion import as_tensor
 
 
 def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infer_shape: bool) -> Any:
-    """`map_fn(fn, elems, fn_output_signature=signature)`, by a `map_fn` of tensors.
+    """`map_fn(fn, elems, fn_output_signature=signature)`, in terms of a `map_fn` over plain tensors.
 
     Raises:
       ValueError: if a result does not fit the signature.
@@ -41,7 +41,7 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
 
 
 def map_at_once(vectorized_map: Callable, traceable: Callable, fn: Callable, elems: Any) -> Any:
-    """`vectorized_map(fn, elems)`, by one of tensors. The results say themselves what they are.
+    """`vectorized_map(fn, elems)`, in terms of one over plain tensors. The specs come from the results.
 
     `vectorized_map(traceable, fn, columns)` calls `traceable` to write a graph, and `fn` where that cannot be done.
     """

@@ -13,7 +13,7 @@ from gradtape._src.engines import Engine
 from gradtape._src.graph.calls import Static, join_shapes
 
 _MOST_TRACES = 10_000  # of one function; the least recently used one is dropped
-MOST_CALLS = 1024  # that are recognised without looking at their arguments one by one
+MOST_CALLS = 1024  # calls that are recognised without inspecting each argument
 
 
 class Traces:
@@ -44,7 +44,7 @@ class Traces:
 
 
 class Retraces:
-    """Says why a function is traced again, and warns once when that happens too often."""
+    """Logs why a function is traced again, and warns once when that happens too often."""
 
     _MOST = 5
 
@@ -92,13 +92,13 @@ class Family:
         return None if best is None else best[1]
 
     def joined(self, statics: Sequence[Static]) -> list[Static]:
-        """The most precise shapes that take these and those of all traces so far."""
+        """The most specific shapes that cover these and those of all traces so far."""
         if self._joined is None:
             return list(statics)
         return [join_shapes((a, b)) for a, b in zip(self._joined, statics, strict=True)]
 
     def add(self, statics: list[Static], trace: Any) -> None:
-        """Takes note of a trace."""
+        """Adds a trace."""
         self.met += 1
         self._joined = self.joined(statics)
         if not is_known(statics):

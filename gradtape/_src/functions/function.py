@@ -62,7 +62,7 @@ _ATTRIBUTES = frozenset(
 )  # fmt: skip
 
 
-# Stands in place of a trace where the variables among the arguments have to be the ones of the trace.
+# Takes the place of a trace that is only valid for the very variables it was traced with.
 _FOR_EACH_VARIABLE: Any = object()
 
 
@@ -86,7 +86,7 @@ class Function(_core.Quick):
         self.name = str(name or getattr(python_function, "__name__", "function"))
         self.parameters = Parameters(python_function)
         self.input_signature = input_signature
-        self._declared: FunctionType | None = None  # what the signature says
+        self._declared: FunctionType | None = None  # what the signature declares
         if input_signature is not None:
             if not isinstance(input_signature, (tuple, list)):
                 raise TypeError(
@@ -151,7 +151,7 @@ class Function(_core.Quick):
     # ---- calls --------------------------------------------------------------------------------
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        """A call that is not the usual one: tensors of known kinds, while nothing is special about this thread."""
+        """The general path of a call. The fast one is native: tensors of known kinds, no open context in this thread."""
         if settings.functions_run_eagerly() or _core.current_trace() is not None:
             # Inside another trace a function is inlined.
             if _core.current_trace() is not None:
@@ -175,7 +175,7 @@ class Function(_core.Quick):
         return trace.call_with(given.tensors, given.variables, given.sources)
 
     def _traces_now(self) -> Traces:
-        """The traces for the engine that a call runs on now, made in the replica that is running."""
+        """The traces for the current engine and replica."""
         engine = engines.jit() if self.jit_compile else engines.current()
         replica = replicas.current() if replicas.runs else None
         if engine is engines.NATIVE and replica is None:
@@ -214,7 +214,7 @@ class Function(_core.Quick):
             if trace is _FOR_EACH_VARIABLE:
                 shared = given.variables
             else:
-                # What is assigned to an argument is read from the variable, which the function may use anyway.
+                # The function may also use the variable directly, which must see what is assigned through the argument.
                 shared = [v for v in given.variables if id(v) in trace.captured_ids]
             if not shared:
                 return given, trace
@@ -253,7 +253,7 @@ class Function(_core.Quick):
         return trace
 
     def _traced(self, given: Given, statics: list[Static], engine: Engine) -> Any:
-        """A graph for these sizes if they are all known, or else a recording; a mark if there can be neither."""
+        """A graph if all sizes are known, otherwise a recording; a placeholder that runs eagerly if neither is possible."""
         known = is_known(statics) and not any(map(has_gaps, given.variables))
         try:
             if not known or self._needs_values:
@@ -272,7 +272,7 @@ class Function(_core.Quick):
             return self._eager(e)
 
     def _kept(self, trace: Callable[[], tuple[Any, list]]) -> Any:
-        """A trace that makes no variables: the first one may make some, and is made again with them."""
+        """A trace that creates no variables: if the first one creates some, the function is traced again with them."""
         concrete, created = trace()
         if created:
             if self._made_variables:
@@ -361,8 +361,11 @@ class Function(_core.Quick):
                 flat = [self._result(r) for r in nest.flatten(result)]
         except NeedsConstants:
             cause = UnimplementedError(
-                None, None, f"tf.gradients by a number that is made in {self.name}, of unknown sizes. Hint: tf.GradientTape."
-            )  # fmt: skip
+                None,
+                None,
+                f"tf.gradients with respect to a constant created in {self.name}, of unknown sizes. "
+                "Hint: tf.GradientTape.",
+            )
             if not given.has_values:
                 raise cause from None
             return self._for_each_size(SizedFunction, given, statics, cause, recording)
@@ -380,12 +383,12 @@ class Function(_core.Quick):
     def _for_each_size(
         self, kind: type[SizedFunction], given: Given, statics: list[Static], cause: Exception, refused: Any
     ) -> tuple[SizedFunction, list]:
-        """Traces of known sizes, in place of a recording that no trial fits; raises `cause` if these do not fit either."""
+        """One trace for each size, where no trial of a recording succeeds; raises `cause` if those fail too."""
         try:
             first, created = self._trace(given, refused.engine, may_vary=True)
         except Exception as e:
             if refused.varies and isinstance(e, Untraceable):
-                raise  # it runs eagerly: the sizes of variables that were tried may be all that is wrong
+                raise  # it runs eagerly: perhaps only the trial sizes of variables were wrong
             raise cause from None
         if not is_known(statics):
             log.warning("%s is traced again for each size: %s", self.name, str(cause).splitlines()[0])
@@ -443,7 +446,7 @@ class Function(_core.Quick):
             args, kwargs = nest.map_structure(spec_of_symbol, (args, kwargs))
         with aside() if inside else nullcontext():
             _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
-        if type(trace) is Eager and not inside:  # a function that is traced only registers it
+        if type(trace) is Eager and not inside:  # inside a trace it is only registered
             raise TypeError(
                 f"get_concrete_function: {self.name} cannot be traced, so it runs eagerly and has no concrete function. "
                 f"{trace.why}." + more("traced-values")
@@ -567,7 +570,7 @@ def function(
       autograph: whether `if`, `while`, `for` over tensors become part of the graph.
       jit_compile, experimental_compile: True: run it on XLA, which needs `pip install "gradtape[xla]"`. Without
         it, as with any other value, the function is compiled natively.
-      reduce_retracing, experimental_relax_shapes: trace for any size once a second one comes, not for each.
+      reduce_retracing, experimental_relax_shapes: when a second size appears, trace once for any size.
       experimental_implements, experimental_autograph_options, experimental_attributes,
         experimental_follow_type_hints: accepted as in TensorFlow, without effect.
       check: compare the program of each new trace, and of its gradient, with its ops run one by one,

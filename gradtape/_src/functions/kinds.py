@@ -1,6 +1,6 @@
-"""Kinds of arguments: what a trace is made for, and what a call of it must fit.
+"""Kinds of arguments: what a trace is specialised for, and what a call of it must match.
 
-A kind is a nest, with `Parts` for what is made of tensors. Its leaves are TensorSpecs, `VariableSpec`s, Python values
+A kind is a nest, with `Parts` for composite tensors. Its leaves are TensorSpecs, `VariableSpec`s, Python values
 (`Literal`), other objects (`Same`), and datasets and iterators (`Source`). `cast` fits a value to a kind; `text` shows a
 kind as TensorFlow does.
 """
@@ -51,7 +51,7 @@ class Same:
         return self._reference()
 
     def cast(self, value: Any) -> Any:
-        """The object, if it is the one of the trace, or equal to it."""
+        """The object, if it is the trace's, or equal to it."""
         if value is not self.value and value != self.value:
             raise CastError(f"Can not cast {value!r} to {self!r}")
         return value
@@ -61,7 +61,7 @@ class Same:
 
 
 class Source:
-    """A dataset or an iterator that is an argument: any with such elements will do.
+    """A dataset or iterator argument: any with elements of the same spec matches.
 
     Without a key, it is one that an `input_signature` declares, or that a trace was made for by its spec.
     """
@@ -88,17 +88,17 @@ class Source:
 
 
 def of_python(value: Any) -> Literal | Same:
-    """The kind of an argument that is no tensor."""
+    """The kind of an argument that is not a tensor."""
     if not isinstance(value, PLAIN):
         try:
             return Same(value)
-        except TypeError:  # it cannot be referred to weakly
+        except TypeError:  # it does not support weak references
             pass
     return Literal(value)
 
 
 def in_structure(structure: Any, leaves: Iterator) -> Any:
-    """Kinds in the structure of an argument. What can hold no kinds, as a bytearray, is one Python value."""
+    """Kinds in the structure of an argument. A container that cannot hold kinds, such as a bytearray, is one value."""
     mine = [next(leaves) for _ in nest.flatten(structure)]
     try:
         return nest.pack_sequence_as(structure, mine)

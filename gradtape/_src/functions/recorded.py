@@ -1,4 +1,4 @@
-"""Functions of unknown sizes: one trace for all, a recording; or one for each size, where no trial fits."""
+"""Functions of unknown sizes: a recording that serves all sizes, or one trace per size where that fails."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from gradtape._src.functions.function import Function
 
 
-_MOST_SIZES = 256  # the one used longest ago is let go of
+_MOST_SIZES = 256  # the least recently used one is dropped
 
 
 def _python_in(world: World, call: Call) -> Any:
-    """What a function of the user's gives in a world, where it is not called: tensors of which the type is known."""
+    """The results of a user's Python function in a world, where it is not called: tensors of known type."""
 
     def results(func: Any = None, inp: Any = None, Tout: Any = None, *_: Any, **__: Any) -> Any:  # noqa: N803
         specs = [output_spec(s) for s in nest.flatten(Tout)]
@@ -70,7 +70,7 @@ class RecordedFunction(ConcreteFunction):
         self._single = not nest.is_nested(result)
         self._structure = result
         self._has_parts = composites.has_parts(result)
-        # What the trial has used from outside, the recording uses; what it made up is younger.
+        # What the trial captured from outside is captured by the recording; what the trial made up is newer.
         returned = [x for x in flat if isinstance(x, _core.Tensor) and x._symbol is None]
         self._captured = [
             e
@@ -118,7 +118,7 @@ class RecordedFunction(ConcreteFunction):
         return composites.together(packed) if self._has_parts else packed
 
     def _results_of_program(self, tensors: Sequence[Any]) -> list | None:
-        """The results, if the whole function is one segment that has a program for these sizes."""
+        """The results, if the whole function is one segment with a program for these sizes."""
         if self._whole is None or _core.current_trace() is not None:
             return None
         segment, places = self._whole
@@ -126,7 +126,7 @@ class RecordedFunction(ConcreteFunction):
         return None if outs is None else [outs[k] for k in places]
 
     def _as_segment(self) -> tuple[Segment, list[int]] | None:
-        """The segment that the whole function is, and where the results are among its outputs."""
+        """The segment that makes up the whole function, and the positions of the results among its outputs."""
         recording, steps = self.recording, self.recording.steps
         places = [x.value for x in recording.result if type(x) is Place]
         if len(steps) > 1 or not isinstance(steps[0], Segment) or len(places) < len(recording.result):
@@ -165,10 +165,10 @@ def _passed_on(leaf: Any) -> Any:
 
 
 class SizedFunction(ConcreteFunction):
-    """A trace for each size, though the signature leaves sizes open.
+    """One trace per size, though the signature leaves sizes unknown.
 
-    What shapes each call of a recording gives is found by trial. Where no trial fits (sizes that depend on one another in
-    ways that nobody thought of) a program that is right must not be refused: it is traced at the sizes it is called with.
+    A recording finds the shapes of its calls by trial. Where no trial succeeds (sizes that depend on one another in
+    unforeseen ways), a correct program must still run: it is traced at the sizes it is called with.
     """
 
     def __init__(
