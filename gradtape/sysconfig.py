@@ -18,7 +18,7 @@ def get_build_info() -> dict[str, Any]:
 
 def _none(what: str) -> NotImplementedError:
     return NotImplementedError(
-        f"tf.sysconfig.{what}: gradtape has no C++ interface for ops of one's own. Hint: tf.custom_gradient, or "
+        f"tf.sysconfig.{what}: gradtape has no C++ interface for custom ops. Hint: tf.custom_gradient, or "
         "docs/add_an_op.md."
     )
 
