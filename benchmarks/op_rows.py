@@ -49,7 +49,7 @@ LARGE = {
 }  # fmt: skip
 SIZES = (10_000, 100_000, 1_000_000, 4_000_000)
 
-# Layers, value and gradient by every operand.
+# Layers, value and gradient with respect to every operand.
 LAYERS = {
     "conv2d 3x3, 32x28x28x32 to 64": Row(
         ((32, 28, 28, 32), (3, 3, 32, 64)), "tf.nn.conv2d(a, b, 1, 'SAME')", "F.conv2d(a, b, padding=1)",

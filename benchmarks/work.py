@@ -95,7 +95,7 @@ def _jacobian(batch: int) -> tuple[float, float]:
 
 def _pinn() -> tuple[float, float]:
     """W10: u, its first derivatives and the second one are four passes over the layers, each of which has two
-    gradients; the derivative by x and t of the points is not wanted for the weights."""
+    gradients; the weights do not need the derivative with respect to the points' x and t."""
     points, widths = 1024, (2, 32, 32, 32, 1)
     once = sum(_product(points, i, o) for i, o in zip(widths, widths[1:], strict=False))
     return 3 * 4 * once, _ADAM_STATE * _parameters(*widths) + _FLOAT * 2 * points

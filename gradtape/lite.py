@@ -1,4 +1,4 @@
-"""`tf.lite`: names for `isinstance` and annotations. TensorFlow Lite converts TensorFlow's graphs, which are not here."""
+"""`tf.lite`: names for `isinstance` and annotations. TensorFlow Lite converts TensorFlow's graphs; gradtape has none."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Optimize(enum.Enum):
 
 
 class Interpreter:
-    """No object is one: there is nothing to interpret."""
+    """For `isinstance` only: it cannot be instantiated."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"tf.lite.Interpreter: {_WORDS}")
 
 
 class TFLiteConverter:
-    """No object is one: there is nothing to convert."""
+    """For `isinstance` only: it cannot be instantiated."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"tf.lite.TFLiteConverter: {_WORDS}")

@@ -1,4 +1,4 @@
-"""`tf.profiler`: TensorFlow's profiler, which gradtape does not have. What is called says so.
+"""`tf.profiler`: placeholders for TensorFlow's profiler. They profile nothing and warn that they do not.
 
 Python's profilers (cProfile, py-spy) see every op as a call.
 """
@@ -25,7 +25,7 @@ class ProfilerOptions(NamedTuple):
 
 
 def start(logdir: Any, options: Any = None) -> None:
-    """Profiles nothing, and says so."""
+    """Profiles nothing, and warns about it."""
     _log.warning(
         "tf.profiler.experimental.start profiles nothing: gradtape has no profiler of its own. Hint: python -m "
         "cProfile, or py-spy."
@@ -37,7 +37,7 @@ def stop(save: bool = True) -> None:
 
 
 class Profile:
-    """A context that profiles nothing, and says so."""
+    """A context that profiles nothing, and warns about it."""
 
     def __init__(self, logdir: Any, options: Any = None) -> None:
         self._logdir = logdir
@@ -50,7 +50,7 @@ class Profile:
 
 
 class Trace:
-    """A named part of a profile: a context without effect."""
+    """A named section of a profile: a context manager without effect."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self.name = name

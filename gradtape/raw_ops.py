@@ -1,8 +1,8 @@
 """`tf.raw_ops`: ops under the names of TensorFlow's kernels, with keyword arguments only.
 
-A row of the table says which public function an op is (or which one below, of those that give more than it), and which
-of its parameters each argument is: `axis`, or `keep_dims>keepdims` where the names differ; `Truncate>` is accepted and
-dropped. What is not in the table is not here.
+A row of the table maps an op to a public function (or to one defined below, where the op returns more than the public
+function does), and its arguments to that function's parameters: `axis`, or `keep_dims>keepdims` where the names differ;
+`Truncate>` is accepted and ignored. Ops that are not in the table do not exist here.
 """
 
 from __future__ import annotations
@@ -131,9 +131,9 @@ _TABLE: dict[str, str] = {
     "ImageProjectiveTransformV2": f"image.projection.projective_transform {_PROJECTION}",
     "ImageProjectiveTransformV3": f"image.projection.projective_transform {_PROJECTION} fill_value",
 }  # fmt: skip
-__all__ = sorted(_TABLE)  # made when they are asked for
+__all__ = sorted(_TABLE)  # built on first access
 
-# Steps of optimizers: the op, its rule, the arguments before `grad`, and after it; those for rows take `indices`, too.
+# Optimizer updates: the op, its rule, the arguments up to `grad`, and those after it; sparse ones also take `indices`.
 _STEPS = (
     "GradientDescent gradient_descent var,alpha,delta ",
     "Momentum momentum var,accum,lr,grad momentum,use_nesterov",
@@ -161,7 +161,7 @@ for _name in ("Add", "Sub", "Update", "Max", "Min", "Mul", "Div"):
 
 
 def _axes_of_sums(s0: _Any, s1: _Any) -> tuple[_Any, _Any]:
-    """The axes over which gradients of two operands that are broadcast are added up."""
+    """The axes over which the gradients of two broadcast operands are summed."""
     s0, s1 = _tf.convert_to_tensor(s0), _tf.convert_to_tensor(s1)
     n = max(s0.shape[0], s1.shape[0])
     other = ~_tf.reduce_all(s0 == s1) if s0.shape == s1.shape else True
@@ -174,7 +174,7 @@ def _axes_of_sums(s0: _Any, s1: _Any) -> tuple[_Any, _Any]:
 
 
 def _prevented(input: _Any, message: str = "") -> _Any:
-    """The value itself, which refuses to be differentiated."""
+    """The identity; differentiating it is an error."""
 
     @_tf.custom_gradient
     def same(x: _Any) -> tuple[_Any, _Callable]:
@@ -187,7 +187,7 @@ def _prevented(input: _Any, message: str = "") -> _Any:
 
 
 class _Normalized(_NamedTuple):
-    """What the op gives: the reserve is for its gradient, here the mean and variance that it used."""
+    """The op's outputs: the reserve spaces are residuals for its gradient, here the mean and variance it used."""
 
     y: _Any
     batch_mean: _Any
@@ -197,7 +197,7 @@ class _Normalized(_NamedTuple):
 
 
 class _NormalizedV3(_NamedTuple):
-    """The same, and an empty tensor that another kernel would use."""
+    """The same, with an empty third reserve space, which only cuDNN's kernel uses."""
 
     y: _Any
     batch_mean: _Any
@@ -247,7 +247,7 @@ def _cudnn_rnn(
     input: _Any, input_h: _Any, input_c: _Any, params: _Any, rnn_mode: str = "lstm", input_mode: str = "linear_input",
     direction: str = "unidirectional", dropout: float = 0, seed: int = 0, seed2: int = 0, is_training: bool = True,
 ) -> _CudnnRNN:  # fmt: skip
-    """A network of cuDNN: functions are written with it beside what runs elsewhere, so it has shapes, but never values."""
+    """A cuDNN network. Programs trace it as the GPU branch beside a CPU one, so it has shapes but cannot be run."""
 
     def run(*args: _Any) -> _Any:
         raise _tf.errors.NotFoundError(
@@ -269,7 +269,7 @@ def _cudnn_rnn_v3(
     input_mode: str = "linear_input", direction: str = "unidirectional", dropout: float = 0, seed: int = 0,
     seed2: int = 0, num_proj: int = 0, is_training: bool = True, time_major: bool = True,
 ) -> _CudnnRNNV3:  # fmt: skip
-    """The same for sequences of several lengths."""
+    """The same for sequences of different lengths."""
     out = _cudnn_rnn(input, input_h, input_c, params, rnn_mode, input_mode, direction)
     return _CudnnRNNV3(*out, _tf.zeros([0], _tf.int8))
 
@@ -278,7 +278,7 @@ def _make(name: str, row: str) -> _Callable:
     where, *arguments = row.split()
     found: _Any = _tf
     for part in where.split("."):
-        if not hasattr(found, part):  # a module that is imported when it is used
+        if not hasattr(found, part):  # a module that is imported on first use
             _importlib.import_module(f"{found.__name__}.{part}")
         found = getattr(found, part)
     renamed = {raw: target if arrow else raw for raw, arrow, target in (a.partition(">") for a in arguments)}

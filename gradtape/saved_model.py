@@ -1,18 +1,17 @@
-"""`tf.saved_model`: a `tf.Module` as a folder, from which it is made again.
+"""`tf.saved_model`: stores a `tf.Module` in a folder and restores it from there.
 
-gradtape stores which class an object has, its attributes, and the values of its variables; loading finds
-the class in the program and gives the attributes back. So the program that loads must have imported the classes. A module
-with attributes that cannot be stored that way (a function that is a closure, an object of another library) is stored as
-TensorFlow stores all of them, if it has functions with a signature or that were called: as an object without a class,
-with its variables, modules, lists, numbers, and its functions, which are the calls that they make
-(`train/stored_calls.py`). The rest is left out.
+gradtape stores the class of an object, its attributes, and the values of its variables; loading looks the class up in the
+running program and restores the attributes, so the loading program must have imported the classes. A module with attributes
+that cannot be stored that way (a closure, an object of another library) is stored the way TensorFlow stores every module,
+if it has functions with a signature or that were called: as an object without a class, with its variables, submodules,
+lists, numbers, and its functions as sequences of op calls (`train/stored_calls.py`). Everything else is left out.
 
-A folder holds data only, and loading it runs no code. Everything in it is of a kind in the table
-`_Reader.KINDS`; functions are lists of calls of gradtape's functions of tensors; and every other name is looked up in a
-list that the program has made, not the file (`train/stored_names.py`): dtypes, the public ops of gradtape, the subclasses
-of `tf.Module` that the program has defined, and functions that stand beside those classes. No code of others is imported,
-no attribute with two underscores is set, no class with a `__del__` is made. A checksum of the description is kept with the
-values. Keras models are archives of Keras beside it (`keras_gradtape/saved.py`).
+A folder holds data only, and loading it runs no code from it. Everything in it is of a kind listed in `_Reader.KINDS`;
+functions are sequences of calls to gradtape's tensor functions; and every other name is looked up in a list that the
+program defines, not the file (`train/stored_names.py`): dtypes, gradtape's public ops, the subclasses of `tf.Module` that
+the program has defined, and functions defined in the same modules as those classes. Nothing is imported, no attribute
+whose name begins with two underscores is set, and no class with a `__del__` is instantiated. A checksum of the description
+is stored with the values. Keras models are stored as Keras archives beside it (`keras_gradtape/saved.py`).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ VARIABLES_DIRECTORY, VARIABLES_FILENAME = "variables", "variables"
 _FILE = "saved_model.json"
 _FORMAT = "gradtape.saved_model"
 _SUM = "description"  # in the metadata of the values: the checksum of the description
-# Made anew by the module itself.
+# Recreated by the module itself.
 _SKIPPED = frozenset(("_name_scope",))
 
 
@@ -96,8 +95,8 @@ def save(
 ) -> None:
     """Stores a module in a folder, for `load`.
 
-    Stored are the classes and attributes of the module and of those inside it: variables, tensors,
-    arrays, numbers, texts, lists, dictionaries, functions and classes that can be imported, and
+    It stores the classes and attributes of the module and of those inside it: variables, tensors,
+    arrays, numbers, strings, lists, dictionaries, functions and classes that can be imported, and
     `tf.function`s of methods. If there is something else, and the module has functions with an `input_signature` or
     that were called, these are stored as what they compute, and the module without its class.
 
@@ -112,7 +111,7 @@ def save(
         `tf.function` with an `input_signature`. A dictionary has options of `ConcreteFunction.export`.
 
     Raises:
-      ValueError: if `obj` is no module, or holds something that cannot be stored; the error names it.
+      ValueError: if `obj` is not a module, or holds something that cannot be stored; the error names it.
       ImportError: if `stablehlo` is asked for, and JAX is not installed.
     """
     if stablehlo is not False and not isinstance(obj, Module) and hasattr(type(obj), "get_config"):
@@ -139,12 +138,12 @@ def save(
         given = stablehlo if isinstance(stablehlo, dict) else {}
         shutil.rmtree(
             os.path.join(folder, _export.FOLDER), ignore_errors=True
-        )  # as saving writes over what was saved
+        )  # saving replaces an earlier save
         _export.write(folder, programs, dict.fromkeys(programs, given))
     os.makedirs(os.path.join(folder, VARIABLES_DIRECTORY), exist_ok=True)
     content = {"format": _FORMAT, "version": 2, "root": root, "objects": writer.objects, "signatures": stored}
     description = json.dumps(content, indent=1).encode()
-    # The description comes last: it is what makes a folder one of ours.
+    # The description is written last: a folder without it is not a saved module.
     safetensors.save(
         os.path.join(folder, VARIABLES_DIRECTORY, VARIABLES_FILENAME + files.DATA),
         writer.tensors,
@@ -176,7 +175,7 @@ def _all_functions(module: Any) -> dict[str, Function]:
 
 
 def _is_of_use(function: Function) -> bool:
-    """Whether it is known what a function is called with."""
+    """Whether the types of a function's arguments are known."""
     return function.input_signature is not None or bool(function._concrete)
 
 
@@ -186,9 +185,9 @@ def _functions(module: Any) -> dict[str, Function]:
 
 
 def _default_signatures(module: Any) -> dict[str, Any]:
-    """As TensorFlow: the only function that could be meant. The call of a Keras model is found when it is loaded."""
+    """As in TensorFlow: the only candidate, if there is exactly one. A Keras model's call is found when it is loaded."""
     functions = list(_functions(module).values()) if isinstance(module, Module) else []
-    # Signatures are of tensors; a method with other arguments is there as a method.
+    # Signatures take tensors only; a method with other arguments is still stored as a method.
     functions = [f for f in functions if not composites.has_composites(f.input_signature)]
     return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: functions[0]} if len(functions) == 1 else {}
 
@@ -339,7 +338,7 @@ class _Writer:
         return content
 
     def _name(self, value: Any, path: str) -> str:
-        """How something can be imported again."""
+        """The name by which a function or class can be looked up again."""
         if isinstance(value, _core.Op):
             for name, op in PUBLIC.items():
                 if op is value:
@@ -348,10 +347,10 @@ class _Writer:
         if stored_names.allowed(name) is value:
             return name
         raise ValueError(
-            f"saved_model.save: {path} is {value!r} of type {type(value).__name__}, which cannot be stored: it is no "
-            "variable, tensor, number, text, list or dictionary, no tf.Module, and no op of gradtape or function that "
-            "stands at the top of a Python module beside a class of yours. Hint: put functions and classes there; keep "
-            "the rest out of the attributes; tf.train.Checkpoint stores the variables alone."
+            f"saved_model.save: {path} is {value!r} of type {type(value).__name__}, which cannot be stored: it is not a "
+            "variable, tensor, number, string, list or dictionary, not a tf.Module, and not an op of gradtape or a function "
+            "at the top level of a Python module that defines one of your classes. Hint: put functions and classes "
+            "there; keep the rest out of the attributes; tf.train.Checkpoint stores the variables alone."
         )
 
 
@@ -363,14 +362,14 @@ def _archive(folder: str, number: int) -> str:
 
 
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
-    """Makes the module again that `save` stored: an object of the same class, which the program has imported.
+    """Restores a module that `save` stored: an object of the same class, which the program must have imported.
 
-    Nothing that the folder says is run or imported; see the top of this file for what it may name. Of a Keras model
-    that was exported, the endpoints are methods of the result, `loaded.serve(x)`: programs of XLA, which JAX runs.
+    No code from the folder is run or imported; the top of this file lists what it may name. The endpoints of an exported
+    Keras model are methods of the result, `loaded.serve(x)`: XLA programs, run by JAX.
 
     Raises:
       NotFoundError: if there is nothing stored.
-      NotImplementedError: if TensorFlow stored it: its graphs cannot be run here.
+      NotImplementedError: if TensorFlow wrote it: gradtape cannot run its graphs.
       ImportError: if it names a class or function that the program has not defined.
       DataLossError: if it is damaged.
     """
@@ -415,11 +414,11 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
 
 
 class _NothingThere(errors.NotFoundError, OSError):
-    """What TensorFlow says as OSError."""
+    """Raised as OSError, as TensorFlow does."""
 
 
 class _Reader:
-    """The other way round."""
+    """Rebuilds objects from JSON and the stored tensors."""
 
     def __init__(self, folder: str, objects: list, archive: Any) -> None:
         self._folder = folder
@@ -468,7 +467,7 @@ class _Reader:
         return self._variables[key]
 
     def _tensor(self, key: str) -> Any:
-        """A value, which has one place: a small file would else fill the memory with copies of it."""
+        """A value; each may be used only once, or a small file could fill the memory with copies."""
         if expect(key, str) in self._used:
             raise ValueError(f"the value {key!r} is used twice")
         self._used.add(key)
@@ -505,7 +504,7 @@ class _Reader:
 
     def _method(self, parts: list) -> Any:
         owner, name = self.decode(parts[0]), expect(parts[1], str)
-        # As the class has it, so that no property is asked.
+        # Looked up on the class, so that no property runs.
         found = inspect.getattr_static(type(owner), name)
         python = found.python_function if isinstance(found, Function) else found
         if not isinstance(owner, Module) or not isinstance(python, types.FunctionType):

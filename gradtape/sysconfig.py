@@ -12,13 +12,13 @@ MONOLITHIC_BUILD = 1
 
 
 def get_build_info() -> dict[str, Any]:
-    """What TensorFlow says of its build: no CUDA, no ROCm."""
+    """The build options that TensorFlow reports: no CUDA, no ROCm."""
     return {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}
 
 
 def _none(what: str) -> NotImplementedError:
     return NotImplementedError(
-        f"tf.sysconfig.{what}: gradtape has no C++ interface for ops of one's own. Hint: tf.custom_gradient, or "
+        f"tf.sysconfig.{what}: gradtape has no C++ interface for custom ops. Hint: tf.custom_gradient, or "
         "docs/add_an_op.md."
     )
 

@@ -1,8 +1,8 @@
 """The contract of an op, as checks that run over any row of the op table.
 
-`check_op(op)` says whether an op keeps what every op promises: values as its NumPy reference,
-shapes and types as inferred, gradients of first and second order as central differences, errors
-as stated. The tests run it over the whole table; use it on an op of your own.
+`check_op(op)` checks what every op promises: values equal to its NumPy reference, shapes and types
+as inferred, first and second derivatives equal to central differences, errors as declared. The
+tests run it over the whole table; use it on an op of your own.
 
 >>> from gradtape import testing
 >>> from gradtape._src.ops import tanh
@@ -58,7 +58,7 @@ _OF_DERIVATIVES = (
     "gradient", "partial", "compiled", "precision", "second_order", "transpose", "reads", "forward", "rows",
     "batched_gradient", "jvp",
 )  # fmt: skip
-# What differentiates a gradient, and what does so by its cotangent alone.
+# The checks that differentiate a gradient, and those that do so with respect to its cotangent only.
 _OF_SECOND_ORDER = ("compiled", "second_order", "rows")
 _OF_TANGENTS = ("transpose", "forward")
 
@@ -92,7 +92,7 @@ def check_op(op: Any, checks: Iterable[str] | None = None) -> None:
 
 def checks_of(row: Row) -> list[str]:
     """The checks that apply to a row."""
-    # A row may end a chain of derivatives (those of igamma by its parameter): it says so by `gradient_samples=[]`.
+    # A row may have no further derivative (igamma's with respect to its parameter): `gradient_samples=[]` declares that.
     skip = set() if row.differentiable and row.gradient_samples != [] else set(_OF_DERIVATIVES)
     if not row.edges:
         skip.add("edges")

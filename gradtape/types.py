@@ -22,7 +22,7 @@ vars(experimental).update(
     ConcreteFunction=ConcreteFunction,
     GenericFunction=Function,
     PolymorphicFunction=Function,
-    # Kinds of arguments, by which traces are found; ours are TypeSpecs.
+    # The types of arguments by which traces are looked up; gradtape's are TypeSpecs.
     TraceType=TypeSpec,
     SupportsTracingProtocol=object,
     TensorLike=_core.Tensor

@@ -1,4 +1,4 @@
-"""`tf.version`: which TensorFlow this is like, and which gradtape it is.
+"""`tf.version`: the TensorFlow version whose interface gradtape follows, and gradtape's own version.
 
 Programs compare `tf.__version__` with versions of TensorFlow (`assert tf.__version__ >= "2.0"`), so
 that is the version of TensorFlow whose interface gradtape follows, with gradtape's own after a
@@ -15,7 +15,7 @@ True
 GRADTAPE = "0.1.0"
 VERSION = "2.21.0"
 GIT_VERSION = COMPILER_VERSION = "unknown"
-# TensorFlow's numbers of its format for graphs, which gradtape neither reads nor writes.
+# TensorFlow's version numbers of its GraphDef format; gradtape does not use that format.
 GRAPH_DEF_VERSION = GRAPH_DEF_VERSION_MIN_CONSUMER = GRAPH_DEF_VERSION_MIN_PRODUCER = 0
 
 FULL = f"{VERSION}+gradtape.{GRADTAPE}"

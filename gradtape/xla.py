@@ -1,4 +1,4 @@
-"""`tf.xla.experimental`: calls that are compiled."""
+"""`tf.xla.experimental`: compiled calls."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gradtape._src.public import absent as _absent
 
 
 def compile(computation: Callable, inputs: Any = None) -> Any:  # noqa: A001
-    """What `computation(*inputs)` gives, computed as one program.
+    """Runs `computation(*inputs)` as one compiled program.
 
     Returns:
-      The result of the computation: tensors as a list of them, also if it is one; nothing as an empty list.
+      The results of the computation as a list: one tensor is a list of one, None an empty list.
 
     >>> import gradtape as tf
     >>> tf.xla.experimental.compile(lambda x: x + 1.0, [tf.constant(1.0)])[0].numpy()

@@ -1,5 +1,5 @@
 """The workloads in JAX. Modes: eager (op by op); jit (the whole step, parameters and optimizer state donated);
-"jit, rows" (W12 by hand: the derivative by the rows that were read, added into the table)."""
+"jit, rows" (W12 by hand: the gradient with respect to the rows read, added to the table)."""
 
 from __future__ import annotations
 

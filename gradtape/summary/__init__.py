@@ -200,7 +200,7 @@ def text(name: str, data: _Any, step: _Any = None, description: str | None = Non
 
 
 def write(tag: str, tensor: _Any, step: _Any = None, metadata: _Any = None, name: str | None = None) -> _Any:
-    """Writes any tensor, for pages of TensorBoard of one's own.
+    """Writes any tensor, for custom TensorBoard plugins.
 
     Args:
       tensor: a tensor, or a function that returns one, called if it is written.
@@ -255,7 +255,7 @@ def trace_off() -> None:
 def _summary_scope(
     name: str | None, default_name: str = "summary", values: _Any = None
 ) -> _Iterator[tuple[str, str]]:
-    """A name scope for a summary of one's own: gives its tag and the scope."""
+    """A name scope for a custom summary: yields its tag and the scope."""
     name = name or default_name
     tag = scopes.current_scope() + name
     with scopes.name_scope(name) as scope:

@@ -1,4 +1,4 @@
-"""Derivatives of a function at a place: jvp, vjp, hvp, jacobian, hessian, laplacian, and gradients
+"""Derivatives of a function at a point: jvp, vjp, hvp, jacobian, hessian, laplacian, and gradients
 of each example of a batch."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape._src.tensors.conversion import leaf_of
 
 
 def _place(x: Any) -> Any:
-    """The place as tensors and Variables: numbers and arrays become tensors."""
+    """The point as tensors and Variables: numbers and arrays become tensors."""
     return nest.map_structure(lambda v: v if leaf_of(v) is not None else ops.convert_to_tensor(v), x)
 
 

@@ -12,7 +12,7 @@ from gradtape._src.tapes.recorded import fitted, note_call, note_derivative
 
 
 class RecordedAccumulator(ForwardAccumulator):
-    """An accumulator that a recorded function opens: every world, and every run, has one of its own."""
+    """An accumulator that a recorded function opens: every world, and every run, opens its own."""
 
     _recorded: Recorded
 

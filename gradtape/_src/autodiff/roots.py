@@ -52,8 +52,8 @@ def implicit(
       solver: gives `y`, a tensor, array or number, or a nest of them, for the arguments.
       root: the function that is zero at `y`, of the structure and shapes of `y`.
       minimum: instead of `root`: the function that `y` minimises, one number.
-      linear_solve: "direct" (the matrix is made and solved), "cg" (conjugate gradients, without the
-        matrix; it must be symmetric and positive, as at a minimum), or a function of
+      linear_solve: "direct" (the matrix is built and solved), "cg" (conjugate gradients, without building
+        the matrix, which must be symmetric positive definite, as at a minimum), or a function of
         `(matrix_times_vector, right_hand_side)`.
 
     Returns:
@@ -155,7 +155,7 @@ def _unflat(flat: Any, like: Sequence[Any]) -> list:
 
 
 def conjugate_gradients(times: Callable[[Any], Any], b: Any, tolerance: float = 1e-6) -> Any:
-    """Solves `times(x) = b` for a symmetric, positive matrix that is given by its products alone."""
+    """Solves `times(x) = b` for a symmetric positive definite matrix, given only its products with vectors."""
     x = ops.zeros_like(b)
     r = p = b
     norm = float(ops.reduce_sum(b * b))

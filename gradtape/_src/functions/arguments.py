@@ -162,7 +162,7 @@ class Given:
 
     @property
     def has_values(self) -> bool:
-        """Whether it is a call, and not a description of one by TensorSpecs."""
+        """Whether it is a real call, and not one described by TensorSpecs."""
         return not any(isinstance(x, TensorSpec) for x in nest.flatten(self.structure))
 
     def is_case_of(self, family: tuple) -> bool:
@@ -306,18 +306,18 @@ class Kinds:
         self._inlined: set = set()
 
     def trace(self, call: tuple[tuple, dict] | None) -> None:
-        """Takes note of a trace; None is the one kind of an `input_signature`."""
+        """Adds a trace; None stands for the only kind that an `input_signature` has."""
         if len(self._traced) < self._MOST:
             self._traced.add(_kind_of_call(call))
 
     def inline(self, call: tuple[tuple, dict] | None) -> None:
-        """Takes note of a call inside another trace."""
+        """Adds a call made inside another trace."""
         if len(self._inlined) < self._MOST:
             self._inlined.add(_kind_of_call(call))
 
     @property
     def only_inlined(self) -> int:
-        """How many kinds there are that no trace of its own serves."""
+        """How many kinds have no trace of their own."""
         return len(self._inlined - self._traced)
 
 

@@ -1,6 +1,6 @@
-"""One trace of a function: what it takes and gives, and how it is called.
+"""One trace of a function: its inputs and outputs, and how it is called.
 
-`ConcreteFunction` is what traces have in common. `TracedFunction` is the graph for arguments of known sizes;
+`ConcreteFunction` is the common base of traces. `TracedFunction` is the graph for arguments of known sizes;
 `RecordedFunction` (recorded.py) serves all sizes.
 """
 
@@ -76,7 +76,7 @@ dtype=tf.float32, name=None)
         """What was traced, as operations."""
         raise NotImplementedError
 
-    # ---- what it takes and gives ------------------------------------------------------------------
+    # ---- inputs and outputs -----------------------------------------------------------------------
 
     @property
     def inputs(self) -> list:
@@ -128,7 +128,7 @@ dtype=tf.float32, name=None)
 
     @property
     def trainable_variables(self) -> tuple:
-        """Those of its variables that are trainable."""
+        """Its trainable variables."""
         return tuple(v for v in self.variables if v.trainable)
 
     @functools.cached_property
@@ -306,7 +306,7 @@ class TracedFunction(ConcreteFunction, Traced):
         return [next(given) if is_tensor else None for is_tensor in self._is_tensor]
 
     def compare(self, tensors: Sequence[Any], variables: Sequence[Any] = ()) -> None:
-        """Raises InternalError where the program and eager mode differ."""
+        """Raises InternalError if the program and eager mode differ."""
         from gradtape._src.graph.check import check
 
         check(self.graph_function, self.operands(tensors, variables))

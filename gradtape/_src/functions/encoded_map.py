@@ -14,7 +14,7 @@ from gradtape._src.tensors.conversion import as_tensor
 
 
 def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infer_shape: bool) -> Any:
-    """`map_fn(fn, elems, fn_output_signature=signature)`, by a `map_fn` of tensors.
+    """`map_fn(fn, elems, fn_output_signature=signature)`, in terms of a `map_fn` over plain tensors.
 
     Raises:
       ValueError: if a result does not fit the signature.

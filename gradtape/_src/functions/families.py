@@ -98,7 +98,7 @@ class Family:
         return [join_shapes((a, b)) for a, b in zip(self._joined, statics, strict=True)]
 
     def add(self, statics: list[Static], trace: Any) -> None:
-        """Takes note of a trace."""
+        """Adds a trace."""
         self.met += 1
         self._joined = self.joined(statics)
         if not is_known(statics):

@@ -86,7 +86,7 @@ class Function(_core.Quick):
         self.name = str(name or getattr(python_function, "__name__", "function"))
         self.parameters = Parameters(python_function)
         self.input_signature = input_signature
-        self._declared: FunctionType | None = None  # what the signature says
+        self._declared: FunctionType | None = None  # what the signature declares
         if input_signature is not None:
             if not isinstance(input_signature, (tuple, list)):
                 raise TypeError(
@@ -175,7 +175,7 @@ class Function(_core.Quick):
         return trace.call_with(given.tensors, given.variables, given.sources)
 
     def _traces_now(self) -> Traces:
-        """The traces for the engine that a call runs on now, made in the replica that is running."""
+        """The traces for the current engine and replica."""
         engine = engines.jit() if self.jit_compile else engines.current()
         replica = replicas.current() if replicas.runs else None
         if engine is engines.NATIVE and replica is None:
@@ -442,7 +442,7 @@ class Function(_core.Quick):
             args, kwargs = nest.map_structure(spec_of_symbol, (args, kwargs))
         with aside() if inside else nullcontext():
             _, trace = self._trace_for(self._given(args, kwargs), self._traces_now())
-        if type(trace) is Eager and not inside:  # a function that is traced only registers it
+        if type(trace) is Eager and not inside:  # inside a trace it is only registered
             raise TypeError(
                 f"get_concrete_function: {self.name} cannot be traced, so it runs eagerly and has no concrete function. "
                 f"{trace.why}." + more("traced-values")

@@ -51,7 +51,7 @@ class Same:
         return self._reference()
 
     def cast(self, value: Any) -> Any:
-        """The object, if it is the one of the trace, or equal to it."""
+        """The object, if it is the trace's, or equal to it."""
         if value is not self.value and value != self.value:
             raise CastError(f"Can not cast {value!r} to {self!r}")
         return value

@@ -29,7 +29,7 @@ _MOST_SIZES = 256  # the least recently used one is dropped
 
 
 def _python_in(world: World, call: Call) -> Any:
-    """What a function of the user's gives in a world, where it is not called: tensors of which the type is known."""
+    """The results of a user's Python function in a world, where it is not called: tensors of known type."""
 
     def results(func: Any = None, inp: Any = None, Tout: Any = None, *_: Any, **__: Any) -> Any:  # noqa: N803
         specs = [output_spec(s) for s in nest.flatten(Tout)]
@@ -70,7 +70,7 @@ class RecordedFunction(ConcreteFunction):
         self._single = not nest.is_nested(result)
         self._structure = result
         self._has_parts = composites.has_parts(result)
-        # What the trial has used from outside, the recording uses; what it made up is younger.
+        # What the trial captured from outside is captured by the recording; what the trial made up is newer.
         returned = [x for x in flat if isinstance(x, _core.Tensor) and x._symbol is None]
         self._captured = [
             e
@@ -118,7 +118,7 @@ class RecordedFunction(ConcreteFunction):
         return composites.together(packed) if self._has_parts else packed
 
     def _results_of_program(self, tensors: Sequence[Any]) -> list | None:
-        """The results, if the whole function is one segment that has a program for these sizes."""
+        """The results, if the whole function is one segment with a program for these sizes."""
         if self._whole is None or _core.current_trace() is not None:
             return None
         segment, places = self._whole
@@ -165,7 +165,7 @@ def _passed_on(leaf: Any) -> Any:
 
 
 class SizedFunction(ConcreteFunction):
-    """A trace for each size, though the signature leaves sizes open.
+    """One trace per size, though the signature leaves sizes unknown.
 
     A recording infers result shapes by tracing with trial sizes. Where no trial sizes work (because sizes depend on one
     another in an unforeseen way), a correct program must not be rejected: it is traced for the sizes it is called with.

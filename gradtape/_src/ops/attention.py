@@ -119,7 +119,7 @@ def _attention_grad_rule(which):
         def plain(x):
             return _plain_grad(*given[:which], x, *given[which + 1 :], scale, causal)
 
-        # It is linear in g, so the place does not matter, and g itself need not be kept.
+        # It is linear in g, so the point does not matter, and g need not be a residual.
         place = zeros(g.shape, g.dtype) if which == 0 else given[which]
         return _differentiated(plain, (place,), hs)[0]
 

@@ -133,7 +133,7 @@ def _batch_argmax(size, batched, operands, attrs):
     *window, batch = attrs
     (x,) = operands
     if batch:
-        return None  # numbers begin anew with each row: a loop
+        return None  # positions restart with each row: a loop
     out = max_pool_argmax(_fold(x), *window, False)
     return reshape(out, [size, out.shape[0] // size, *out.shape[1:]])
 

@@ -196,7 +196,7 @@ def one_hot(
 ) -> Any:
     """Vectors of `depth` elements that are `on_value` at the place of the index, `off_value` elsewhere.
 
-    An index that is no place gives a vector of `off_value` alone.
+    An index out of range gives a vector of `off_value` only.
 
     Args:
       on_value, off_value: 1 and 0 by default.

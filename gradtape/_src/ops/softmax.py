@@ -36,7 +36,7 @@ def _np_softmax(x):
 
 
 def _over_axis(op):
-    """The function that stands in for `op`, which knows the last axis only, when an axis is given."""
+    """The function used when an axis is given, since `op` itself handles only the last axis."""
 
     def over_axis(logits, axis=None, name=None):
         x = convert_to_tensor(logits)

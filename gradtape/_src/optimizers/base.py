@@ -1,6 +1,6 @@
 """`Optimizer`: the options, the state and the methods that all optimizers share.
 
-What a step computes is in `step`, the rules of the single optimizers are in `rules`.
+What a step computes is in `step`, the rules of the individual optimizers are in `rules`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gradtape._src.tensors.indexed_slices import IndexedSlices
 if TYPE_CHECKING:
 
     class CommonButDecay(TypedDict, total=False):
-        """What all optimizers take, and weight decay, which AdamW has an argument of its own for."""
+        """The arguments of all optimizers, with weight decay, which AdamW declares itself."""
 
         clipnorm: float | None
         clipvalue: float | None
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class _Signature:
-    """What `inspect.signature` says of an optimizer: its own arguments, then those that all have."""
+    """The signature that `inspect.signature` shows for an optimizer: its own arguments, then the common ones."""
 
     def __get__(self, instance: Any, cls: type) -> inspect.Signature:
         own = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
@@ -66,10 +66,10 @@ class _Signature:
 
 
 class Optimizer:
-    """Changes variables by their gradients; the base of all optimizers.
+    """Updates variables from their gradients; the base of all optimizers.
 
     A step (`apply_gradients`) is one native program, traced when a set of variables is first
-    met. Inside a `tf.function` it becomes part of that function's graph.
+    seen. Inside a `tf.function` it becomes part of that function's graph.
 
     Args:
       learning_rate: a number, a tensor, a variable, a schedule, or a function without arguments.
@@ -85,7 +85,7 @@ class Optimizer:
       name: the name of the optimizer.
       lr, decay: as in Keras 2: the learning rate; its decay `lr / (1 + decay * iterations)`.
 
-    An optimizer of your own says which slots it keeps and how a variable changes:
+    A custom optimizer defines its slots and how a variable is updated:
 
     >>> import gradtape as tf
     >>> class SignedMomentum(tf.optimizers.Optimizer):
@@ -176,11 +176,11 @@ class Optimizer:
         self._programs = Programs()
         self._constrain_after = False  # constraints that are not tensor arithmetic run after the program
 
-    # ---- what a subclass says ------------------------------------------------------------------
+    # ---- what a subclass defines ---------------------------------------------------------------
 
     @property
     def touches_rows_only(self) -> bool:
-        """Whether a gradient of zero changes nothing: then only the rows of a sparse one are looked at."""
+        """Whether a zero gradient changes nothing: then a sparse gradient updates only its own rows."""
         return False
 
     def slots(self, v: Any) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> Any:
-        """The variable that holds the rate; its present value where a schedule or function gives it."""
+        """The variable that holds the rate; the current value where a schedule or function computes it."""
         rate = self._learning_rate
         return rate if isinstance(rate, _core.Variable) else self._called_rate()
 
@@ -285,7 +285,7 @@ class Optimizer:
         return self.variables
 
     def build(self, var_list: Iterable[Any]) -> None:
-        """Makes the slots of the variables that have none yet."""
+        """Creates the slots of the variables that have none yet."""
         var_list = [held(v) for v in var_list]
         step.require_variables(var_list)
         for v in var_list:
@@ -301,7 +301,7 @@ class Optimizer:
         first: dict[str, Any] = {}
         with aside():
             if self.use_ema:
-                # A variable met at the first step: its average starts with the value after it.
+                # A variable first seen at the first step: its average starts with its value after that step.
                 first["average"] = v._peek() if int(self._iterations.numpy()) else 0
             if self.gradient_accumulation_steps:
                 first["gradient_accumulator"] = 0
@@ -320,7 +320,7 @@ class Optimizer:
     def add_variable(
         self, shape: Any, initializer: Any = "zeros", dtype: Any = None, name: str | None = None
     ) -> Variable:
-        """A variable of the optimizer's own, for subclasses written for Keras."""
+        """Adds a variable to the optimizer's state, for subclasses written for Keras."""
         if isinstance(initializer, str):
             initializer = getattr(initializers, f"{initializer}_initializer")()
         self._added.append(
@@ -377,7 +377,7 @@ class Optimizer:
         step.set_all(self.variables, list(weights))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Slots are found by the identity of variables, and a copy has new variables.
+        # Slots are looked up by the identity of variables, and a copy has new variables.
         slots = [self._slots[id(v)] for v in self._trainable_variables]
         return {**self.__dict__, "_slots": slots}
 
@@ -386,7 +386,7 @@ class Optimizer:
         self._slots = dict(zip(map(id, self._trainable_variables), state["_slots"], strict=True))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an optimizer like this one, without its state."""
+        """The constructor arguments that recreate this optimizer, without its state."""
         import inspect
 
         rate = self._learning_rate
@@ -417,13 +417,16 @@ class Optimizer:
     def exclude_from_weight_decay(
         self, var_list: Iterable[Any] | None = None, var_names: Iterable[str] | None = None
     ) -> None:
-        """Names variables that do not decay: themselves, or by a part of their name."""
+        """Excludes variables from weight decay: the variables themselves, or by a part of their name."""
         if self.built:
             raise ValueError(
                 "`exclude_from_weight_decay()` can only be configured before the optimizer is built."
             )
         pattern = re.compile("|".join(var_names)) if var_names else None
-        self._undecayed = ({id(v): v for v in var_list or ()}, pattern)  # held, so that ids stay theirs
+        self._undecayed = (
+            {id(v): v for v in var_list or ()},
+            pattern,
+        )  # referenced here so that their ids are not reused
 
     # ---- steps ---------------------------------------------------------------------------------
 
@@ -435,7 +438,7 @@ class Optimizer:
         skip_gradients_aggregation: bool = False,
         **_: Any,
     ) -> Any:
-        """Takes one step. In a replica of a strategy, gradients are added up over all replicas first.
+        """Takes one step. In a replica of a strategy, gradients are summed over all replicas first.
 
         Args:
           grads_and_vars: pairs of a gradient (tensor, IndexedSlices or None) and its variable.
@@ -468,7 +471,7 @@ class Optimizer:
         return self._iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
-        """Takes one step; without variables those it was built with are meant, in order."""
+        """Takes one step; `variables` defaults to those it was built with, in order."""
         replica = replicas.current()
         if replica is None:
             self._apply_grads(grads, trainable_variables)

@@ -63,13 +63,13 @@ class LossScaleOptimizer:
         self._unscaled = False
 
     def __getattr__(self, name: str) -> Any:
-        if name == "inner_optimizer":  # not there yet
+        if name == "inner_optimizer":  # not created yet
             raise AttributeError(name)
         return getattr(self.inner_optimizer, name)
 
     @property
     def loss_scale(self) -> Any:
-        """What the loss is multiplied by now."""
+        """The current scale of the loss."""
         return self.dynamic_scale
 
     @property
@@ -187,7 +187,7 @@ class LossScaleOptimizer:
 
 
 def _finite(grads: Iterable[Any]) -> Any:
-    """Whether all elements of all gradients are numbers."""
+    """Whether all elements of all gradients are finite."""
     with unrecorded():
         values = [g.values if isinstance(g, IndexedSlices) else g for g in grads]
         return ops.reduce_all(ops.stack([ops.reduce_all(ops.is_finite(v)) for v in values]))

@@ -1,4 +1,4 @@
-"""The native programs of an optimizer's steps, of gradtape's own optimizers and of Keras'.
+"""The native programs of optimizer steps, for gradtape's own optimizers and Keras'.
 
 A step is tensor arithmetic that reads and assigns variables. It is traced once for a list of variables
 and kinds of gradients; later steps run the program, which writes the new values over the old ones.
@@ -17,7 +17,7 @@ from gradtape._src.graph.trace import Trace
 from gradtape._src.tensors.conversion import as_tensor, leaf_of
 from gradtape._src.tensors.indexed_slices import IndexedSlices
 
-# Programs kept for different variables and numbers of rows of sparse gradients.
+# Cached programs, for different variables and numbers of rows of sparse gradients.
 _MOST_PROGRAMS = 64
 
 
@@ -74,7 +74,7 @@ class Programs:
         return update
 
     def keep(self, update: Any, variables: Sequence[Any], flat: Sequence[Any], option: Any = None) -> None:
-        """What `find` gives from now on."""
+        """Stores the program that `find` returns from now on."""
         self._updates.add((option, engines.current(), [held(v) for v in variables], flat), update)
 
     def run(self, update: Any, flat: Sequence[Any], alone: bool) -> bool:

@@ -31,7 +31,7 @@ class LearningRateSchedule:
         )
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make the schedule again; yours to write for a schedule of your own."""
+        """The constructor arguments that recreate the schedule; a custom schedule must define it."""
         raise NotImplementedError(
             f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order to "
             "be serializable."
@@ -44,7 +44,7 @@ class LearningRateSchedule:
 
 
 class _Schedule(LearningRateSchedule):
-    """What ours share: the arguments are the configuration."""
+    """The base of gradtape's schedules: the arguments are the configuration."""
 
     def __init__(self, **config: Any) -> None:
         self._config = config

@@ -1,1 +1,1 @@
-"""What lasts from step to step: variables, modules that hold them, and their first values."""
+"""State that lasts from step to step: variables, modules that hold them, and initializers."""

@@ -3,8 +3,8 @@
 Two families with TensorFlow's names. `tf.random_normal_initializer` and its four siblings are
 the functions of the core API; `tf.initializers.*` (`GlorotUniform`, ...) are those Keras
 layers use. They share their classes where they do the same. An initializer with a seed gives
-the same values at each call, one without draws anew; after `keras.utils.set_random_seed` those of
-the second family begin with the seeds that Keras draws (`seed_initializers_by`).
+the same values at each call, one without draws new ones; after `keras.utils.set_random_seed` those of
+the second family start from the seeds that Keras draws (`seed_initializers_by`).
 
 The values come from `gradtape._src.tensors.random`, looked up when called: it is above this module.
 """
@@ -143,7 +143,7 @@ _seed_of_others: list[Callable[[], int | None]] = []
 
 
 def seed_initializers_by(draw: Callable[[], int | None]) -> None:
-    """Lets `draw` say which seed an initializer without one begins with, as Keras does; None for none."""
+    """Makes `draw` choose the first seed of initializers that have none, as Keras does; None turns that off."""
     _seed_of_others[:] = [draw]
 
 
@@ -192,7 +192,7 @@ class TruncatedNormal(RandomNormal):
 
 
 class RandomUniform(_Random):
-    """Values spread evenly over [minval, maxval); also integers."""
+    """Values from a uniform distribution over [minval, maxval); also integers."""
 
     def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None) -> None:
         super().__init__()
@@ -263,7 +263,7 @@ def _fans(shape: list[int]) -> tuple[float, float]:
 
 
 class _Scaled(VarianceScaling):
-    """A `VarianceScaling` with a name: only the seed is open."""
+    """A named `VarianceScaling`, of which only the seed can be chosen."""
 
     _fixed: tuple[float, str, str]
 

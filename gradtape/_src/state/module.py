@@ -1,8 +1,8 @@
 """`Module`: an object that finds its variables, and those of the modules inside it.
 
 Found by reflection when asked, over the attributes sorted by name: nothing is registered
-and nothing has to be declared. What counts as a variable or as a foreign module (a Keras
-layer, say) is judged by what its class offers, so this module needs neither the native core
+and nothing has to be declared. Variables and modules of other libraries (a Keras layer, say)
+are recognised by the attributes of their class, so this module needs neither the native core
 nor Keras.
 """
 
@@ -25,8 +25,8 @@ _IDENTIFIER = r"[a-zA-Z_][a-zA-Z0-9_]*\Z"
 class Module(AutoTrackable):
     """A named container of variables, other modules and the functions that use them.
 
-    Variables and modules may stand in attributes directly or in lists, tuples and dicts. A
-    Keras layer or model in an attribute counts with its variables, as it did before Keras 3.
+    Variables and modules may be attributes themselves or in lists, tuples and dicts. A
+    Keras layer or model in an attribute contributes its variables, as it did before Keras 3.
 
     Args:
       name: a Python identifier; by default the class name in snake case.
@@ -136,7 +136,7 @@ class Module(AutoTrackable):
 
         @functools.wraps(method)
         def method_with_name_scope(self: Module, *args: Any, **kwargs: Any) -> Any:
-            with copy(self.name_scope):  # a scope that nothing else holds is left whatever happens
+            with copy(self.name_scope):  # nothing else refers to the scope, so it is left in any case
                 return method(self, *args, **kwargs)
 
         return method_with_name_scope
@@ -187,7 +187,7 @@ class _Walk:
             self.open.discard(id(module))
 
     def foreign(self, module: Any, path: tuple) -> Iterator[Any]:
-        """The variables a module of another library says it has, in its order."""
+        """The variables that a module of another library lists, in its order."""
         variables = module.variables
         for i, variable in enumerate(variables() if callable(variables) else variables):
             if self.is_new(variable) and self.predicate(variable):
@@ -217,7 +217,7 @@ class _Walk:
 
 
 # --- what is what ------------------------------------------------------------------------------
-# Asked of the class, never of the object: reading a property of a stranger may run its code.
+# Looked up on the class, never on the object: reading a property of an unknown object may run its code.
 
 
 def _is_variable(leaf: Any) -> bool:

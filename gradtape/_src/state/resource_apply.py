@@ -1,4 +1,4 @@
-"""Steps of optimizers as TensorFlow's kernels take them: `tf.raw_ops.ResourceApplyAdam` and its like.
+"""Optimizer updates with the arguments of TensorFlow's kernels: `tf.raw_ops.ResourceApplyAdam` and its like.
 
 A rule computes new values of the variables from old ones; with `indices` it is for rows of them, which must differ (as
 Keras 2 gives them). gradtape's own optimizers (`tf.optimizers`) do not use these.

@@ -1,6 +1,6 @@
-"""Changes of parts of a variable: rows that an IndexedSlices names, elements at coordinates; counting.
+"""Updates of parts of a variable: rows of an IndexedSlices, elements at coordinates; counting.
 
-`Variable` is one of these. In a trace, and where a tape follows assignments, they are ops on the whole value.
+`Variable` inherits from this class. In a trace, and where a tape tracks assignments, they are ops on the whole value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UPDATE, ADD, SUB, MAX, MIN, MUL, DIV = range(7)
 
 
 class Scatters(Trackable):
-    """The methods; `Variable` has the rest."""
+    """The scatter methods of `Variable`."""
 
     __slots__ = ()
     _incoming: Any
@@ -144,7 +144,7 @@ class Scatters(Trackable):
 
 
 def tensor_of(value: Any, code: int) -> _core.Tensor:
-    """`value` as a tensor of type number `code` (-1: its own), unseen by tapes."""
+    """`value` as a tensor of type number `code` (-1: its own), not recorded by tapes."""
     if isinstance(value, _core.Variable):
         value = value._peek()
     if isinstance(value, _core.Tensor) and code in (-1, value.dtype._code):

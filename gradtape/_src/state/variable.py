@@ -2,11 +2,11 @@
 
 `tf.Variable(...)` makes a `ResourceVariable`. Its native part (`core/py/variable_type.cpp`) holds the value, reads it
 for the tape and changes it in place where nothing else holds it: `assign`, `assign_add`, `assign_sub`, `numpy`,
-`shape`, `dtype`, `trainable` and all operators are there. `Variable` is what there is besides: construction, text and
-what Python expects of an object; `scatters.py` has changes of parts of the value.
+`shape`, `dtype`, `trainable` and all operators are there. `Variable` adds the rest: construction, repr and Python's
+special methods; `scatters.py` has updates of parts of the value.
 
-A class that derives from `Variable` itself has no native part, as in TensorFlow: its objects are variables by name
-and say themselves what their value is (`value`), where they are used as tensors.
+A subclass of `Variable` itself has no native part, as in TensorFlow: its objects are variables to `isinstance` and
+define their value (`value`) themselves, for where they are used as tensors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gradtape._src.tensors.tensor import Reference, device_of, numpy_text
 
 
 class VariableSynchronization(enum.Enum):
-    """When copies of a variable on several devices are brought together."""
+    """When copies of a variable on several devices are synchronised."""
 
     AUTO = 0
     NONE = 1
@@ -39,7 +39,7 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """How updates from several devices become one."""
+    """How updates from several devices are combined."""
 
     NONE = 0
     SUM = 1
@@ -53,7 +53,7 @@ class VariableAggregation(enum.Enum):
 class _VariableType(abc.ABCMeta):
     """Routes `Variable(...)` through the open `tf.variable_creator_scope`s.
 
-    It is abstract classes' metaclass, as TensorFlow's, so that a class may inherit from both; nothing is registered with it.
+    It derives from ABCMeta, as TensorFlow's does, so that a class may inherit from a variable and an abstract class.
     """
 
     __instancecheck__ = type.__instancecheck__
@@ -84,7 +84,7 @@ def _of_subclass(self: Any) -> Any:
 
 
 def _abstract(name: str) -> Any:
-    """What the native part has by this name, for a class that has none: it says so."""
+    """The native attribute of this name, for a class without a native part: it raises an error that says so."""
     native = getattr(_core.Variable, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -276,7 +276,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Narrows what is unknown of the shape.
+        """Makes unknown sizes of the shape known.
 
         Raises:
           ValueError: if the shape differs.
@@ -290,7 +290,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
         return conversion.convert(True)
 
     def ref(self) -> Reference:
-        """A hashable stand-in for the variable, which itself is compared by value."""
+        """A hashable reference to the variable, which itself is compared by value."""
         return Reference(self)
 
     experimental_ref = ref
@@ -399,7 +399,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
     def _check_shape(self, method: str, value: _core.Tensor) -> None:
         """Called by the core when a value has another shape than the present one."""
         if not value.shape.is_fully_defined() and self.shape.is_compatible_with(value.shape):
-            # Whether it fits is known when the recorded function runs.
+            # Checked when the recorded function runs.
             _core.current_trace().call(_want_shape, (self, method, value), {})
             return
         if method != "assign":
@@ -418,7 +418,7 @@ class Variable(Scatters, _Base, metaclass=_VariableType):
             )
 
     def _incoming(self, value: Any) -> _core.Tensor:
-        """`value` as a tensor of the variable's type, and a note to the tapes."""
+        """`value` as a tensor of the variable's type; tapes are notified."""
         self._touch()
         return tensor_of(value, self.dtype._code)
 
@@ -482,7 +482,7 @@ for _name in _core.Tensor.OVERLOADABLE_OPERATORS:
     setattr(Variable, _name, _operator(_name))
 
 
-# The native part comes first: of what both have, it is its part that counts, and Python calls it without a frame.
+# The native part comes first: its methods take precedence, and Python calls them without a frame.
 class ResourceVariable(_Native, Variable):
     """A variable with a value: what `tf.Variable(...)` makes."""
 
@@ -505,7 +505,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def _member(kind: type[enum.Enum], value: Any, name: str | None) -> Any:
-    """A member of `kind`, which code may also give by its number."""
+    """A member of `kind`, which may also be given by its number."""
     try:
         return kind(value)
     except ValueError:
@@ -523,7 +523,7 @@ def rebuild(
     synchronization: VariableSynchronization,
     aggregation: VariableAggregation,
 ) -> Variable:
-    """A variable from its parts: without constructor, which would add the open scope to the name."""
+    """A variable from its state, bypassing the constructor, which would add the open scope to the name."""
     cls = ResourceVariable if cls is Variable else cls
     v = cls.__new__(cls)
     v._set(value)
@@ -566,7 +566,7 @@ def _in_place(operator: str, instead: str) -> RuntimeError:
 
 
 def _initial(value: Any, dtype: Any) -> _core.Tensor:
-    """The first value of a variable; what is computed for it is no business of the tapes."""
+    """The initial value of a variable; tapes do not record how it is computed."""
     code = -1 if dtype is None else conversion.dtype_code(dtype)
     with unrecorded():
         if callable(value) and not isinstance(value, (_core.Tensor, _core.Variable)):

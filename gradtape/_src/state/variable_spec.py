@@ -1,4 +1,4 @@
-"""What a variable looks like: the spec of one that is an argument of a function."""
+"""`VariableSpec`: the type of a variable argument of a function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CastError(TypeError):
 
 
 class VariableSpec(TypeSpec):
-    """What a variable that is an argument looks like. Arguments that are one variable have the same `alias_id`."""
+    """The spec of a variable argument. Arguments that are the same variable have the same `alias_id`."""
 
     __slots__ = ("shape", "dtype", "trainable", "alias_id")
 

@@ -1,1 +1,1 @@
-"""GradientTape, and what users say about gradients: their own rules, primitives, assignments that count."""
+"""GradientTape, and gradients that users define: custom rules, primitives, tracked assignments."""

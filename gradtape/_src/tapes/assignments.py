@@ -1,12 +1,12 @@
 """Tapes that follow assignments: `GradientTape(track_assign=True)`.
 
-For TensorFlow's tape an assignment ends a value's history. For one that tracks, a variable holds what
-was assigned to it, with its history: a step of an optimizer can be differentiated.
+On TensorFlow's tape an assigned value is a constant. On a tracking tape a variable keeps the history of
+what was assigned to it, so an optimizer step can be differentiated.
 
 While such a tape records, the core tells its Tracker of every assignment and asks it for the
-values of variables. Reading gives the assigned tensor. A tape opened in the meantime that
-reads it treats it as the variable: `gradient(..., variable)` on that tape is with respect to it. On
-the tracking tape itself, a variable as a source is what it held at the beginning.
+values of variables. Reading returns the assigned tensor. On a tape opened later that reads it, that
+tensor stands for the variable: `gradient(..., variable)` there is with respect to it. On the tracking
+tape itself, a variable as a source means its value when the tape was opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape import _core
 
 
 class Tracker:
-    """What variables were assigned while a tape follows assignments."""
+    """The tensors assigned to variables while a tape tracks assignments."""
 
     def __init__(self, tape: Any) -> None:
         self.tape = tape
@@ -26,7 +26,7 @@ class Tracker:
         self._before: Any = None
 
     def start(self) -> None:
-        """The tape is about to record: a tracker that is told of assignments now is told through this one."""
+        """The tape is about to record: the tracker active so far is notified through this one from now on."""
         self._before = _core.assign_tracker()
 
     def stop(self) -> None:
@@ -44,20 +44,20 @@ class Tracker:
         return entry[1]
 
     def adopt(self, tape: Any, variable: Any) -> None:
-        """From now on the assigned tensor is the variable, as a source of `tape`."""
+        """Makes the assigned tensor stand for the variable as a source of `tape`."""
         entry = self._assigned.get(id(variable))
         if entry is not None and not tape._tracks(variable) and id(variable) not in tape._adopted:
             tape._watch(entry[1])
             tape._adopted[id(variable)] = entry
 
     def assign(self, variable: Any, tensor: Any) -> None:
-        """Called by the core, which has given the variable its value already."""
+        """Called by the core after the variable has its new value."""
         if self._before is not None:
             self._before.assign(variable, tensor)
         if self.tape._tracks(tensor):
             self._assigned[id(variable)] = (variable, tensor)
         else:
-            self._assigned.pop(id(variable), None)  # a constant: the variable begins anew
+            self._assigned.pop(id(variable), None)  # a constant: the variable's history starts here
 
 
 def record() -> Any:
@@ -69,7 +69,7 @@ def record() -> Any:
 
 
 def opened(tape: Any) -> None:
-    """A tape begins to record: trackers are told."""
+    """Tells the active trackers that a tape begins to record."""
     tracker = _core.assign_tracker()
     while isinstance(tracker, Tracker):
         if tracker.tape is not tape and tape not in tracker.inner:

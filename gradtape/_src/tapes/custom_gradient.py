@@ -1,4 +1,4 @@
-"""Functions with gradients of their own: custom_gradient, recompute_grad, grad_pass_through."""
+"""Functions with user-defined gradients: custom_gradient, recompute_grad, grad_pass_through."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _leaf(value: Any) -> Any:
     try:
         return ops.convert_to_tensor(value)
     except (TypeError, ValueError):
-        return ops.zeros([])  # text and other options: they count as arguments, without a gradient
+        return ops.zeros([])  # strings and other options: arguments without a gradient
 
 
 # ---- custom_gradient ------------------------------------------------------------------------
 
 
 def custom_gradient(f: Callable | None = None) -> Any:
-    """Decorator of a function that says itself what its gradient is.
+    """Decorator for a function that defines its own gradient.
 
     The function returns its result and a function `grad(*upstream)`, called with one cotangent per
     (flattened) result, that returns one gradient per (flattened) positional argument; None where
@@ -84,7 +84,7 @@ class _CustomGradient:
     def __init__(self, f: Callable) -> None:
         functools.update_wrapper(self, f)
         self._f = f
-        self.__original_wrapped__ = f  # as TensorFlow's decorators say it: GPflow tests its functions so
+        self.__original_wrapped__ = f  # as on TensorFlow's decorators: GPflow tests its functions by it
 
     def __get__(self, instance: Any, owner: type | None = None) -> _CustomGradient:
         return self if instance is None else _CustomGradient(self._f.__get__(instance, owner))
@@ -129,7 +129,7 @@ def _call(f: Callable, args: tuple, kwargs: dict) -> Any:
 
 
 def _of_composites(grad_fn: Callable, results: list) -> Callable:
-    """A gradient function that is given the gradients of results made of tensors as such."""
+    """Passes cotangents of composite results (made of several tensors) to a gradient function as composites."""
 
     @functools.wraps(grad_fn)
     def call(*gs: Any, **kwargs: Any) -> Any:
@@ -155,12 +155,12 @@ def _transposing() -> bool:
 
 
 def _seen_by_accumulators(outputs: list, tracked: tuple, rule: Callable) -> list:
-    """As in TensorFlow, forward mode differentiates what the function did, where that are ops."""
+    """As in TensorFlow, forward mode differentiates the ops that the function ran."""
     if not any(_core.is_tracked(y) for y in outputs):
         _core.record(tuple(outputs), tracked, rule)
         return outputs
     results = [ops.identity(y) for y in outputs]
-    # TensorFlow runs the gradient here, so what is wrong with it shows at once.
+    # TensorFlow runs the gradient function here, so its errors surface at once.
     with unrecorded():
         rule(*(None for _ in outputs))
 
@@ -186,9 +186,9 @@ def _takes_variables(grad_fn: Callable) -> bool:
 
 
 class _Rule:
-    """What a tape calls: the user's gradient function, and checks of what it returns.
+    """What a tape calls: the user's gradient function, with checks of what it returns.
 
-    It knows the shapes of arguments and results, and holds none of their values.
+    It stores the shapes of arguments and results, and none of their values.
     """
 
     def __init__(
@@ -262,12 +262,12 @@ def _parameter(f: Callable, k: int) -> str:
 
 
 def recompute_grad(f: Callable) -> Callable:
-    """A function like `f` that keeps nothing for its gradient but its arguments, and runs `f` again.
+    """A function like `f` whose only residuals are its arguments: the backward pass runs `f` again.
 
-    Saves the memory of what `f` computes on its way, at the price of a second forward pass. The
-    second run draws the random numbers of the first, so dropout drops the same elements. Tensors
-    among the keyword arguments have gradients too. Derivatives of any order can be asked for; those
-    above the first keep what they need.
+    Saves the memory of `f`'s intermediate values, at the price of a second forward pass. The second
+    run draws the same random numbers as the first, so dropout drops the same elements. Tensors among
+    the keyword arguments have gradients too. Derivatives of any order work; those above the first
+    store their residuals as usual.
 
     >>> import gradtape as tf
     >>> block = tf.recompute_grad(lambda x: tf.sin(tf.cos(tf.sin(x))))
@@ -293,7 +293,7 @@ def _call_recomputed(f: Callable, args: tuple, kwargs: dict) -> Any:
 
 
 class _Again:
-    """A call that can be made a second time, with other tensors for its arguments."""
+    """A call that can be repeated with other tensors as its arguments."""
 
     def __init__(self, f: Callable, args: tuple, kwargs: dict) -> None:
         self.f, self.structure = f, (args, kwargs)

@@ -1,8 +1,8 @@
 """`gradtape._src.tapes.primitive`: a user-defined op, written in Python.
 
 It joins the op table: tapes record it as one call, functions hold it as one node, batching runs it
-over new axes, and `gradtape.testing.check_op` checks it as any other op. What it needs besides its
-forward function is given, or found:
+over new axes, and `gradtape.testing.check_op` checks it like any other op. What it needs besides its
+forward function is passed in or derived:
 
   shape   by `shape=`, by running the forward on symbols, or by running it on example values
   vjp     by `vjp=`, by transposing `jvp=`, or by differentiating a forward that is made of ops
@@ -34,7 +34,7 @@ _DERIVED: Any = object()
 
 
 class NoSamples(list):
-    """In the place of samples that were not given: there is nothing to check the op on."""
+    """Placeholder where no samples were given: there is nothing to check the op on."""
 
     def __bool__(self) -> bool:
         return True
@@ -92,13 +92,13 @@ def primitive(
       forward: the function. Its parameters without a default are tensors, the others attributes.
       vjp: `vjp(g, *operands, out, *attributes)` returns the gradient of each operand, a tuple if there
         are several, with None where there is none. Written with ops it can be differentiated again;
-        with NumPy it can not. A text is the name of a function registered by `tf.RegisterGradient`.
+        with NumPy it cannot. A string is the name of a function registered by `tf.RegisterGradient`.
         None says that the op has no gradient. If it is left out, it is the transpose of `jvp`, or the
         derivative of a forward that is made of ops.
       jvp: `jvp(t, *operands, out, *attributes)` returns the tangent of the result; `t` is the tangent of
         the operand, a tuple if there are several.
       batch: `batch(size, batched, operands, attributes)` returns the result over a new leading axis, or
-        "leading" if the op treats leading axes as a batch by nature. Else it is a loop.
+        "leading" if the op already treats leading axes as batch axes. Otherwise it is a loop.
       shape: `shape(*operands, *attributes)` returns the shape of the result, or a `tf.TensorSpec`; its
         operands have a `shape` and a `dtype` and no value. If it is left out, the forward is run on
         symbols, or on example values, when a function is traced.
@@ -113,8 +113,8 @@ def primitive(
         works with, as in the rows of the table; the reference is the forward itself by default.
       linear, pattern, simplify: facts about the op, as in the rows of the table (`gradtape/_src/ops/facts.py`):
         the operands it is linear in (`"x"`, `"x y"`, `"x+y"`), which elements depend on which, and a
-        rule that makes a simpler value of it in a graph. An op that says nothing is not linear, unless
-        its forward is made of ops that are, and every element depends on all.
+        rule that simplifies it in a graph. Without them an op counts as nonlinear, unless its forward is
+        made of linear ops, and every element of the result as dependent on all elements.
 
     Returns:
       The op: call it like the function.
@@ -385,8 +385,8 @@ class Primitive(PythonOp):
         return traced(run, [(t.dtype._code, tuple(t.shape)) for t in tensors], True) is not None
 
     def record_last(self, grads: Sequence[Any], tensors: Sequence[Any], n: int, attrs: Sequence[Any]) -> None:
-        """Tells the tapes of gradients that left the ops: the next derivative is an error, and not a None
-        that is not expected. By the cotangent alone, which they are linear in, it is the jvp."""
+        """Records gradients that were not computed by ops, so that differentiating them is an error instead of a
+        silent None. With respect to the cotangent, in which they are linear, the derivative is the jvp."""
         m = (len(tensors) - n) // 2
         jvp = self.jvp
         if jvp is None or any(map(_core.is_tracked, tensors[m:])):

@@ -25,7 +25,7 @@ _OUTSIDE = "a tape was made while a function was traced, and is used outside of 
 
 
 class RecordedTape(GradientTape):
-    """A tape that a recorded function opens: every world, and every run, has one of its own."""
+    """A tape that a recorded function opens: every world, and every run, opens its own."""
 
     _recorded: Recorded
 
@@ -58,9 +58,9 @@ class RecordedTape(GradientTape):
 
 
 class DerivativeCall(Call):
-    """A call of `gradient` or `jvp`, which gives derivatives of the kinds that the recording knows.
+    """A call of `gradient` or `jvp`, whose results have the types that the recording expects.
 
-    A derivative that exists on some way through the function is zero in a run that takes another one.
+    A derivative that exists on one path through the function is zero in a run that takes another path.
     """
 
     like: list = []  # what each derivative has the shape of
@@ -82,7 +82,7 @@ class DerivativeCall(Call):
         return [in_frame(x, frame) for x in self.like]
 
     def _tried(self, frame: Frame) -> Any:
-        """The call in a world, where cotangents of known size have to fit made-up sizes."""
+        """The call in a world, where cotangents of known size must match made-up sizes."""
         args, kwargs = self.given(frame)
         if self.function is GradientTape.gradient:
             kwargs = inspect.signature(GradientTape.gradient).bind(*args, **kwargs).arguments
@@ -92,7 +92,7 @@ class DerivativeCall(Call):
         return self.function(*args, **kwargs)
 
     def _of_declared_shapes(self, given: list, world: World) -> list:
-        """Derivatives in a world, of variables whose shape leaves sizes open."""
+        """Derivatives in a world, for variables whose shape has unknown sizes."""
         return [
             world.of_declared_shape(g, x.shape) if has_gaps(x) and type(g) is _core.Tensor else g
             for g, x in zip(given, [in_frame(x, world.frame) for x in self.like], strict=True)
@@ -142,14 +142,14 @@ def _of_kind(kind: type, g: Any, like: Any) -> Any:
 
 
 def _want_nothing(g: Any) -> None:
-    """Checks a derivative that the trace of the function did not know of: a loop has zeros for all that is inside of it.
+    """Checks a derivative that did not exist in the trace: a loop yields zeros for everything inside it.
 
     Symbols are not looked at: sizes that come for the first time run on tensors.
     """
     if g._symbol is None and g.numpy().any():
         raise RuntimeError(
             "a derivative exists in this run that the trace of the function did not know of; the code after it was traced "
-            "with None in its place. This is a mistake of gradtape: please report it. Hint: to go on, call "
+            "with None in its place. This is a bug in gradtape: please report it. Hint: to go on, call "
             "tf.config.run_functions_eagerly(True)."
         )
 

@@ -1,8 +1,8 @@
 """Gradients by name: `tf.RegisterGradient` and `tf.no_gradient`.
 
-TensorFlow finds the gradient of an op by the name of its type. Here an op's rule is in its row of
-the op table, and a function of one's own has `tf.custom_gradient`. A registered gradient is what
-`gradtape._src.tapes.primitive(..., vjp="Name")` picks, in TensorFlow's form: `gradient(op, *cotangents)`, where
+TensorFlow looks up the gradient of an op by the name of its type. In gradtape an op's rule is in its row of
+the op table, and user functions have `tf.custom_gradient`. A registered gradient is selected by
+`gradtape._src.tapes.primitive(..., vjp="Name")` and has TensorFlow's form: `gradient(op, *cotangents)`, where
 `op.inputs`, `op.outputs` and `op.get_attr(name)` are those of the call.
 """
 
@@ -49,7 +49,7 @@ class RegisterGradient:
 
 
 def no_gradient(op_type: str) -> None:
-    """Says that ops of this name have no gradient: a gradient through them is None.
+    """Declares that ops of this name have no gradient: a gradient through them is None.
 
     Raises:
       TypeError: if the name is not a string.
@@ -77,7 +77,7 @@ def _register(op_type: str, f: Callable | None, frame: Any) -> None:
 
 
 def _row_of(op_type: str) -> str | None:
-    """Where the op table has this op: TensorFlow writes `MatMul` what is `matmul` here."""
+    """The row of the op table with this op: TensorFlow's `MatMul` is `matmul` here."""
     plain = op_type.lower()
     row = next((row for name, row in TABLE.items() if name.replace("_", "") == plain), None)
     return None if row is None else f"the op table, row {row.name!r}"

@@ -40,7 +40,7 @@ def gradients(
       grad_ys: weights of `ys`, one for each; None stands for ones.
       name, gate_gradients, aggregation_method: accepted, without effect.
       stop_gradients: tensors that count as constants.
-      unconnected_gradients: "none" or "zero": what stands for an x without influence.
+      unconnected_gradients: "none" or "zero": the gradient of an x that `ys` does not depend on.
 
     Returns:
       A list with one gradient for each of `xs`.
@@ -152,7 +152,7 @@ class _Walk:
 
     @staticmethod
     def _check_lifted(trace: Trace, t: Any) -> None:
-        """Numbers made in the function, and what was computed from them, must be part of its graph."""
+        """Constants created in the function, and values computed from them, must be part of its graph."""
         if (
             isinstance(t, _core.Tensor)
             and t._symbol is None
@@ -184,7 +184,7 @@ class _Walk:
         return [of[id(x)] for of in (trace._captured, trace._lifted) if id(x) in of]
 
     def _assigned(self, xs: Sequence[Any]) -> set[Value]:
-        """What variables hold after an assignment: how it was computed is not part of their gradient."""
+        """The values of variables after assignments, which count as constants for the gradient."""
         variables = [x for x in xs if isinstance(x, _core.Variable)]
         current = [t.state[id(v)] for t in self.traces for v in variables if id(v) in t.assigned]
         return {t._symbol for t in current if t._symbol is not None}
@@ -204,7 +204,7 @@ class _Walk:
         if t is None:
             t = symbolic(v)
         elif v in self.stops:
-            # Tapes around this call follow it to where it comes from; this one does not.
+            # Outer tapes differentiate through to where it comes from; this one does not.
             with self.tape.stop_recording():
                 t = ops.identity(t)
         if t.dtype.is_floating or t.dtype.is_complex:

@@ -46,7 +46,7 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
-    RAISE = "raise"  # gradtape's own: an error that says why
+    RAISE = "raise"  # gradtape's extension: an error that says why
 
 
 def _unconnected(value: Any) -> UnconnectedGradients:
@@ -114,9 +114,9 @@ class GradientTape(_core.Tape):
     Args:
       persistent: keep the records, so that `gradient` can be called several times.
       watch_accessed_variables: watch trainable variables as soon as they are read.
-      track_assign: follow assignments to variables, also those of an optimizer, as if they were
-        operations: a variable as a source then means what it held when the tape was opened. TensorFlow
-        has no such flag; to its tapes, and to ours without it, an assigned value is a constant.
+      track_assign: record assignments to variables, an optimizer's included, like operations: a variable
+        as a source then means the value it had when the tape was opened. TensorFlow has no such flag;
+        on its tapes, and on ours without it, an assigned value is a constant.
     """
 
     def __init__(
@@ -130,7 +130,9 @@ class GradientTape(_core.Tape):
         self._tracker = Tracker(self) if track_assign else None
         if self._tracker is not None:
             self._follow(self._tracker)
-        self._adopted: dict[int, tuple] = {}  # by id of a variable: it and the tensor it stood for
+        self._adopted: dict[
+            int, tuple
+        ] = {}  # by the variable's id: the variable and the assigned tensor that stands for it
 
     # ---- context ----------------------------------------------------------------------------
 
@@ -140,13 +142,13 @@ class GradientTape(_core.Tape):
         def __exit__(self, *_: Any) -> None: ...
 
     def _entering(self) -> None:
-        """Called by the core before the tape records, where assignments are followed."""
+        """Called by the core before a tape that tracks assignments starts to record."""
         opened(self)
         if self._tracker is not None:
             self._tracker.start()
 
     def _left(self) -> None:
-        """Called by the core when a tape that follows assignments has stopped."""
+        """Called by the core when a tape that tracks assignments has stopped."""
         assert self._tracker is not None
         self._tracker.stop()
 
@@ -189,7 +191,7 @@ class GradientTape(_core.Tape):
             )
 
     def watched_variables(self) -> tuple:
-        """The variables the tape watches, in the order in which they were made."""
+        """The variables the tape watches, in the order in which they were created."""
         return self._variables()
 
     def reset(self) -> None:
@@ -236,8 +238,8 @@ class GradientTape(_core.Tape):
           target: a tensor or variable, or a nest of them, which are summed.
           sources: tensors or variables in any structure; the result has the same.
           output_gradients: weights of the targets, one per flattened target; ones by default.
-          unconnected_gradients: "none" or "zero": what is returned for a source without influence; or "raise": an
-            error that says why there is none.
+          unconnected_gradients: "none" or "zero": what is returned for a source that the target does not depend
+            on; or "raise": an error that says why there is no gradient.
 
         Returns:
           A tensor per source; an IndexedSlices where rows of a table were gathered; None where
@@ -264,7 +266,7 @@ class GradientTape(_core.Tape):
         if unconnected is UnconnectedGradients.RAISE or _core.assign_tracker() is not None:
             lines = record()
             if lines is not None and ys:
-                lines.asked = self, ys[0]  # an optimizer may want to know why there is none
+                lines.asked = self, ys[0]  # an optimizer may ask why there is no gradient
             with self._keeping_records(release=lines is None):
                 grads = self._backward(ys, cotangents, flat_sources)
                 if unconnected is UnconnectedGradients.RAISE:

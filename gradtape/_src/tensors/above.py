@@ -1,8 +1,8 @@
-"""What stands above this room and is used in it, and in the lowest ops.
+"""Late access to packages above this one, for tensors and the lowest ops.
 
-Tensors are what ops compute with, and converting, indexing and printing them computes too; rules of the simplest ops
-use others. They cannot import what imports them, so they look it up here when they are called: `ops` puts itself in
-while `import gradtape` runs, the others are imported now.
+Converting, indexing and printing tensors uses ops, and the rules of the simplest ops use other ops. They cannot import
+modules that import them, so they look them up here when they are called: `ops` registers itself while `import gradtape`
+runs, the others are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`CompositeTensor`: the base of values that are made of tensors: IndexedSlices, ragged and sparse tensors, extension types.
+"""`CompositeTensor`: the base of values made of several tensors: IndexedSlices, ragged and sparse tensors, extension types.
 
-Such a value knows its spec, `_type_spec`, and the spec knows how the value is taken apart and put together
+Such a value has a spec, `_type_spec`, which defines how the value is split into tensors and rebuilt from them
 (`gradtape/_src/base/type_spec.py`).
 """
 
@@ -16,11 +16,11 @@ from gradtape._src.tensors import above
 
 
 class CompositeTensor:
-    """A value that is made of tensors. A subclass has the property `_type_spec`."""
+    """A value made of several tensors. A subclass has the property `_type_spec`."""
 
     __slots__ = ()
 
-    # `nest` takes it apart where it expands composites.
+    # `nest` splits it into its tensors where it expands composites.
     _is_composite = True
     # What `tf.is_tensor` says of it: True of sparse and ragged tensors.
     _is_tensor = False
@@ -51,14 +51,14 @@ class CompositeTensor:
 
 
 class CompositeTensorGradient:
-    """Which tensors of a value have gradients: TensorFlow's protocol, the attribute `__composite_gradient__` of a class."""
+    """Which tensors of a value have gradients: TensorFlow's protocol, a class attribute `__composite_gradient__`."""
 
     def get_gradient_components(self, value: Any) -> Any:
         """The tensors that are differentiated, or differentiated with respect to: a nest."""
         raise NotImplementedError(f"{type(self).__name__}.get_gradient_components()")
 
     def replace_gradient_components(self, value: Any, component_grads: Any) -> Any:
-        """The gradient with respect to the value: its copy with gradients in place of these tensors."""
+        """The gradient with respect to the value: a copy of it with gradients in place of these tensors."""
         raise NotImplementedError(f"{type(self).__name__}.replace_gradient_components()")
 
 
@@ -92,7 +92,7 @@ def _with_gradients(value: Any, grads: list) -> Any:
     )
 
 
-# How `nest` takes apart what tapes are asked about.
+# How `nest` flattens targets and sources of tapes.
 GRADIENTS = nest._Kind(lambda value: [type(value).__name__], _gradient_components, _with_gradients)
 
 

@@ -1,8 +1,8 @@
 """Values of any kind as tensors.
 
-`as_tensor` is what functions of tensors use for their arguments. `convert` is under it, and what the core asks for
-operands that it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are
-for what may be a variable: its value, and what a tape knows it by.
+`as_tensor` is what functions use for their tensor arguments. It calls `convert`, which the core also calls for operands
+of types it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are for
+values that may be variables: the value, and the object that tapes track.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def as_tensor(value: Any, like: Any = None) -> _core.Tensor:
 
 
 def as_tensors(x: Any, y: Any) -> tuple[_core.Tensor, _core.Tensor]:
-    """Two operands of the same type, whichever of them says what it is."""
+    """Two operands converted to the same type, which either of them may determine."""
     x = as_tensor(x, y)
     return x, as_tensor(y, x)
 
 
 def read(value: Any) -> Any:
-    """The value of a variable; anything else as it is."""
+    """The value of a variable; anything else unchanged."""
     return value._read() if isinstance(value, _core.Variable) else value
 
 
@@ -52,7 +52,7 @@ def leaf_of(value: Any) -> Any:
 
 
 def densify(g: Any) -> _core.Tensor:
-    """A sparse gradient as a tensor; a tensor as it is."""
+    """A sparse gradient as a tensor; a tensor unchanged."""
     return g._dense() if isinstance(g, IndexedSlices) else g if isinstance(g, _core.Tensor) else convert(g)
 
 
@@ -103,7 +103,7 @@ _registered: list[tuple[int, type, Callable]] = []
 
 
 def register(base_type: Any, conversion_func: Callable, priority: int = 100) -> None:
-    """Has values of a class become tensors by a function of your own wherever a tensor is expected.
+    """Registers a function that converts values of a class to tensors wherever a tensor is expected.
 
     Args:
       base_type: a class, or a tuple of them; subclasses count, too.
@@ -112,8 +112,8 @@ def register(base_type: Any, conversion_func: Callable, priority: int = 100) -> 
       priority: functions with smaller numbers are asked first.
 
     Raises:
-      TypeError: for what is no class or function, for numbers and arrays, and for classes of C that nothing can be
-        added to.
+      TypeError: if an argument is not a class or function, for numbers and arrays, and for C classes that attributes
+        cannot be added to.
 
     >>> import gradtape as tf
     >>> class Angle:

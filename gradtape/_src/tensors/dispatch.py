@@ -1,4 +1,4 @@
-"""Public functions on values that are made of tensors: a class says what they mean for its instances.
+"""Dispatch of public functions on composite values: a class defines what they do for its instances.
 
 Every public function, an op or a function of Python, looks for instances of registered classes among its arguments, in
 lists too, before it does anything else (`core/py/calls.cpp`). While no class is registered that is one comparison, and

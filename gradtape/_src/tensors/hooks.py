@@ -1,4 +1,4 @@
-"""What the native core asks Python for: the rare conversions, and the types it cannot know.
+"""Python functions that the native core calls: rare conversions, and types that are defined in Python.
 
 The core calls these functions where speed does not matter: an operand that is neither a number nor a
 tensor, an index that is a mask, the sum of two sparse gradients. `install()` hands them over.
@@ -22,7 +22,7 @@ _DERIVATIVE = _core.rule_kinds()["Derivative"]
 
 
 def index(x: _core.Tensor, key: Any) -> _core.Tensor:
-    """`x[key]` for keys the core does not know: boolean masks, and errors."""
+    """`x[key]` for keys the core does not handle: boolean masks, and errors."""
     mask = key
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = convert(mask)
@@ -114,7 +114,7 @@ def times_bools(x: Any, y: Any) -> _core.Tensor:
 
 
 class _Probe:
-    """Stands for a value while a rule is traced, and notes whether the rule computes with it."""
+    """A placeholder for a value while a rule is traced; records whether the rule computes with it."""
 
     def __init__(self) -> None:
         self.used = False
@@ -130,8 +130,8 @@ class _Probe:
 def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
     """For each rule of `op`, the values (operands, then results) that it computes with, as bits.
 
-    Found by running the rule once on tensors without a value. Shapes and types may be looked
-    at freely: they are always kept.
+    Found by running the rule once on tensors without a value: these are the residuals that must be saved for the
+    backward pass. Shapes and types are always available.
     """
     everything = (1 << 64) - 1
     masks = []
@@ -154,7 +154,7 @@ def reads(op: Any, operands: tuple, outputs: tuple, attrs: tuple) -> list[int]:
         try:
             given = rule(*arguments, out) if kind == _DERIVATIVE else rule(g, *arguments, out, *attrs)
         except Exception:
-            masks.append(everything)  # a rule that needs real values: keep all of them
+            masks.append(everything)  # a rule that needs real values: all of them are residuals
             continue
         for returned in given if isinstance(given, (tuple, list)) else (given,):
             if isinstance(returned, _core.Tensor) and returned._symbol is not None:
@@ -210,7 +210,7 @@ def _run_held(op: Any, operands: tuple, attrs: tuple) -> Any:
 
 
 def install() -> None:
-    """Gives the functions above to the core."""
+    """Registers the functions above with the core."""
     e = errors
     _core.set_hooks(
         protocol.Hooks(

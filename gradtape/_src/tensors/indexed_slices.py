@@ -1,8 +1,8 @@
 """`IndexedSlices`: a gradient that touches only some rows of a variable.
 
-What `tf.gather` and `tf.nn.embedding_lookup` give back: rows (`values`) and where they belong
-(`indices`). A row may occur more than once; its values then add up. The tape makes and sums
-them, optimizers apply them; everything else turns them into a dense tensor.
+The gradient of `tf.gather` and `tf.nn.embedding_lookup`: rows (`values`) and their positions
+(`indices`). A row may occur more than once; its values are then summed. The tape creates and sums
+them, optimizers apply them; everything else converts them to a dense tensor.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class IndexedSlices(CompositeTensor):
         return f"IndexedSlices({text(self._values)}, {text(self._indices)})"
 
     def _dense(self) -> Any:
-        """The whole as a tensor, repeated rows added up.
+        """The dense tensor, with repeated rows summed.
 
         Raises:
           ValueError: if the shape of the whole is unknown.
@@ -166,7 +166,7 @@ class IndexedSlices(CompositeTensor):
 
 
 class IndexedSlicesSpec(TypeSpec):
-    """What an `IndexedSlices` looks like.
+    """The spec of an `IndexedSlices`.
 
     Args:
       shape: the shape of the whole; None for any.

@@ -1,6 +1,6 @@
-"""What the native core and Python promise each other, in one place.
+"""The interface between the native core and Python, in one place.
 
-The core calls Python for what is rare, through functions it is given once (`Hooks`) and through methods of the
+The core calls Python in rare cases, through functions registered once (`Hooks`) and through methods of the
 objects that a thread has entered (`Trace`, `Tracker`, `Watcher`, `Tape`; see core/py/thread_state.h) or that a tensor
 carries (`Symbol`). Names here are the names in core/py; `mypy` holds the classes to them.
 """
@@ -20,7 +20,7 @@ class Hooks(TypedDict):
 
     convert: Callable[
         ..., _core.Tensor
-    ]  # (value, type or -1): what is no number, tensor or buffer, as a tensor
+    ]  # (value, type or -1): converts what is not a number, tensor or buffer
     shape: Callable[[tuple], Any]  # a tuple of ints as a TensorShape
     dtypes: Sequence[Any]  # DTypes by number
     reads: Callable[..., list[int]]  # (op, operands, results, attributes): bits of the values each rule reads
@@ -47,7 +47,7 @@ class Hooks(TypedDict):
 
 
 class Symbol(Protocol):
-    """What a tensor without a value carries: it is told of every op that the tensor is an operand of."""
+    """The symbol of a tensor without a value: it is called for every op that has the tensor as an operand."""
 
     def trace(self, op: Any, operands: tuple, results: tuple, attrs: tuple) -> None: ...
 
@@ -59,15 +59,15 @@ class Trace(Protocol):
     lifts: bool  # numbers made during the trace are values of the graph, too
 
     def read(self, variable: Any) -> _core.Tensor:
-        """What a variable holds at this point."""
+        """The value of a variable at this point."""
         ...
 
     def assign(self, variable: Any, tensor: _core.Tensor) -> None:
-        """A variable is given a value, from this point on."""
+        """Assigns a value to a variable, from this point on."""
         ...
 
     def symbol_for(self, tensor: _core.Tensor) -> _core.Tensor:
-        """A tensor of the trace for one from outside."""
+        """The trace's tensor for one from outside."""
         ...
 
     def ones_like(self, tensor: _core.Tensor) -> _core.Tensor:
@@ -76,7 +76,7 @@ class Trace(Protocol):
 
 
 class Tracker(Protocol):
-    """Is told of assignments (`_core.Scope(tracker=...)`, `tape._follow`)."""
+    """Is notified of assignments (`_core.Scope(tracker=...)`, `tape._follow`)."""
 
     def read(self, variable: Any) -> _core.Tensor | None:
         """The tensor that a variable was assigned, or None."""
@@ -94,7 +94,7 @@ class Watcher(Protocol):
 
 
 class Tape(Protocol):
-    """A subclass of `_core.Tape`, where assignments are followed."""
+    """A subclass of `_core.Tape` that tracks assignments."""
 
     def _entering(self) -> None:
         """Called before it records."""

@@ -38,11 +38,11 @@ class Seeds:
     def __init__(self, given: int | None = None) -> None:
         self.given = given
         self.sequence = _python.Random(given)
-        self.used: dict[tuple, int] = {}  # how far the streams of ops that go on have been used
+        self.used: dict[tuple, int] = {}  # how much of each op's stream has been used
         self._lock = Lock()
 
     def go_on(self, op: str, dtype: Any, seeds: tuple[int, int], steps: int) -> Any:
-        """The stream of an op, past what its earlier calls have used."""
+        """The stream of an op, advanced past what its earlier calls have used."""
         which = op, dtype, *seeds
         with self._lock:
             low = self.used.get(which, 0)
@@ -274,12 +274,12 @@ def keep_streams() -> Iterator[list]:
 
 
 def same_streams(streams: list) -> _core.Scope:
-    """Random ops in this block draw from these streams: they give the same numbers again."""
+    """Random ops in this block draw from these streams again: they repeat the same numbers."""
     return _replay.to(_Replay(given=iter(streams)))
 
 
 def fresh_streams() -> _core.Scope:
-    """Streams that are drawn in this block are neither kept nor given."""
+    """In this block, drawn streams are neither recorded nor replayed."""
     return _replay.to(_Replay())
 
 

@@ -197,7 +197,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 
 
 def _ref(self: Tensor) -> Reference:
-    """A hashable stand-in for the tensor, which itself is compared by value."""
+    """A hashable reference to the tensor, which itself is compared by value."""
     return Reference(self)
 
 
@@ -232,7 +232,7 @@ def _consumers(self: Tensor) -> Any:
     raise NotImplementedError("Tensor.consumers is undefined when eager execution is enabled.")
 
 
-# ---- attributes that are not there ------------------------------------------------------------
+# ---- missing attributes -----------------------------------------------------------------------
 
 
 class _Absent:
@@ -317,7 +317,7 @@ class SliceOfVariable:
         return v if read_value else None
 
 
-# What people look for, and what to write.
+# Attributes that users of other libraries expect, and what to write instead.
 _NUMPY_NAMES = {
     "T": "tf.transpose(x)", "all": "tf.reduce_all(x, axis)", "any": "tf.reduce_any(x, axis)",
     "argmax": "tf.argmax(x, axis)", "argmin": "tf.argmin(x, axis)", "argsort": "tf.argsort(x)",

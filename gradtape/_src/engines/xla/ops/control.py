@@ -36,7 +36,7 @@ def branches(op: Any, operands: list[Any], within: Run) -> Sequence[Any]:
     count = len(op.functions)
 
     def mine(xs: list[Any], k: int) -> list[Any]:
-        """What a branch is given: of what the branches of another op kept, the part of its own."""
+        """The inputs of a branch: of another op's residuals, those that belong to this branch."""
         return [x.parts[k] if isinstance(x, OneOf) and len(x.parts) == count else x for x in xs]
 
     parts = [Part(within, f.graph, mine(given, k)) for k, f in enumerate(op.functions)]
