@@ -267,6 +267,7 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
         machine.path(name).mkdir(exist_ok=True)
         if not os.path.ismount(machine.path(name)):
             run("mount", "-t", kind, kind, machine.path(name))
+            _mounted.append(machine.path(name))
     installed = set(machine.output("dpkg-query", "-Wf", "${Package}\n").split())
     if missing := [p for p in packages if p not in installed]:
         machine.run("apt-get", "update", "-qq")
@@ -277,12 +278,13 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
     return machine
 
 
+_mounted: list[Path] = []
+
+
 def unmount() -> None:
     """Takes off what `chroot` mounted."""
-    for name in ("proc", "dev/shm"):
-        for place in CHROOTS.glob(f"*/{name}"):
-            if os.path.ismount(place):
-                subprocess.run(["umount", str(place)], check=False)
+    for place in _mounted:
+        subprocess.run(["umount", "--lazy", str(place)], check=False)
 
 
 def in_chroot(suite: str, version: str) -> Row:
