@@ -3,7 +3,6 @@
     make clang      clang 16 and 19, warnings as errors, and their loops' times beside gcc's
     make arm        aarch64: a cross build, tested under qemu-user in a chroot of Debian
     make pythons    CPython 3.11 to 3.15: the host's, and those of Debian's trixie and sid, in chroots
-    make musl       the core with musl as its C library
 
 Each run that passes writes its row into docs/platforms.json, and docs/platforms.md is made of that (`--page`). A run
 works on a copy of the tracked files in ~/.cache/gradtape-platforms: neither `.venv` nor the working tree is touched.
@@ -133,7 +132,9 @@ HERE = Machine()
 
 def environment(machine: Machine, python: str, name: str, packages: tuple[str, ...]) -> Path:
     """The Python of a virtual environment with those packages."""
-    folder = (Path("/root") if machine.root else Path.home()) / ".cache" / "gradtape-platforms" / f"venv-{name}"
+    folder = (
+        (Path("/root") if machine.root else Path.home()) / ".cache" / "gradtape-platforms" / f"venv-{name}"
+    )
     done = machine.path(folder) / "packages.txt"
     if not done.exists() or done.read_text() != "\n".join(packages):
         machine.run(python, "-m", "venv", folder)
@@ -184,9 +185,22 @@ def counted(report: str) -> str:
 
 
 def make_row(machine: Machine, target: str, processor: str, compiler: str, python: Path, tests: str) -> Row:
-    said = machine.output(python, "-c", "import platform; print(platform.python_version(), *platform.libc_ver())")
+    said = machine.output(
+        python, "-c", "import platform; print(platform.python_version(), *platform.libc_ver())"
+    )
     version, _, libc = said.partition(" ")
-    changed = output("git", "-C", ROOT, "status", "--porcelain", "--untracked-files=no", "--", ".", f":!{ROWS}", f":!{PAGE}")
+    changed = output(
+        "git",
+        "-C",
+        ROOT,
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        ".",
+        f":!{ROWS}",
+        f":!{PAGE}",
+    )
     commit = output("git", "-C", ROOT, "rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
     today = datetime.date.today().isoformat()
     return Row(target, processor, compiler, version, libc, tests, today, commit)
@@ -211,7 +225,9 @@ def on_host(target: str, compiler: str, package: str, python: str = sys.executab
     env = environment(HERE, base_python(python), name, NEEDED + BUILD)
     folder = build(HERE, source, env, path)
     tests = test(HERE, source, env)
-    return folder, make_row(HERE, target, processor_name(), compiler_name(output(path, "--version")), env, tests)
+    return folder, make_row(
+        HERE, target, processor_name(), compiler_name(output(path, "--version")), env, tests
+    )
 
 
 def base_python(python: str) -> str:
@@ -239,7 +255,9 @@ def pythons(options: argparse.Namespace) -> None:
             raise Failed(f"there is no chroot for Python {version}: {', '.join(places)}")
         suite = places[version]
         if suite is None:
-            _, row = on_host(f"CPython {version}", "g++", "g++", need(f"python{version}", f"python{version}-venv"))
+            _, row = on_host(
+                f"CPython {version}", "g++", "g++", need(f"python{version}", f"python{version}-venv")
+            )
         else:
             row = in_chroot(suite, version)
         keep(row)
@@ -322,7 +340,11 @@ def arm(options: argparse.Namespace) -> None:
     shutil.copy(folder / f"_core{suffix}", machine.path(inside / "gradtape"))
     env = environment(machine, "/usr/bin/python3", "3.11", NEEDED)
     tests = test(machine, inside, env)
-    keep(make_row(machine, "aarch64, qemu-user", "aarch64", compiler_name(output(compiler, "--version")), env, tests))
+    keep(
+        make_row(
+            machine, "aarch64, qemu-user", "aarch64", compiler_name(output(compiler, "--version")), env, tests
+        )
+    )
 
 
 def understand_aarch64() -> None:
@@ -355,7 +377,9 @@ def keep(row: Row) -> None:
 def page() -> str:
     """The page, of its frame and the rows."""
     frame = (ROOT / "tools" / "platforms.md.in").read_text()
-    lines = ["| target | processor | compiler | Python | C library | fast half of the tests | date | commit |"]
+    lines = [
+        "| target | processor | compiler | Python | C library | fast half of the tests | date | commit |"
+    ]
     lines.append("|---|---|---|---|---|---|---|---|")
     lines += [f"| {' | '.join(row)} |" for row in rows()]
     return frame.replace("@ROWS@", "\n".join(lines)).replace("@FAST@", ", ".join(f"`{f}`" for f in FAST))
@@ -367,7 +391,9 @@ TARGETS: dict[str, Callable[[argparse.Namespace], None]] = {"clang": clang, "arm
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("target", nargs="?", choices=TARGETS)
-    parser.add_argument("versions", nargs="*", help="of the compiler or of Python; all of them if there are none")
+    parser.add_argument(
+        "versions", nargs="*", help="of the compiler or of Python; all of them if there are none"
+    )
     parser.add_argument("--page", action="store_true", help="write docs/platforms.md again")
     options = parser.parse_args()
     if options.target:
