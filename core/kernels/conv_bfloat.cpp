@@ -10,7 +10,7 @@
 #include "conv_vector.h"
 
 #define GT_BFLOAT __attribute__((target("avx512bf16")))
-#define GT_BFLOAT_INLINE GT_BFLOAT [[gnu::always_inline]] inline
+#define GT_BFLOAT_INLINE [[gnu::always_inline]] GT_BFLOAT inline
 
 namespace gt {
 namespace {

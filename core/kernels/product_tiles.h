@@ -23,7 +23,7 @@
 #ifndef GT_TILE_TARGET
 #error "say what the functions here may use: nothing, or __attribute__((target(...)))"
 #endif
-#define GT_TILE_INLINE GT_TILE_TARGET [[gnu::always_inline]] inline
+#define GT_TILE_INLINE [[gnu::always_inline]] GT_TILE_TARGET inline
 
 namespace gt {
 namespace {

@@ -48,8 +48,10 @@ struct Runs {
     starts = p[0], lengths = p[1], places = p[2];
     const int64_t rows = c[0].shape[0];
     bool bad = false;  // no branch: this loop runs over every run
-    for (int64_t r = 0; r < count; ++r)
-      bad |= !fits(starts[r], lengths[r], rows) | !fits(places[r], lengths[r], size);
+    for (int64_t r = 0; r < count; ++r) {
+      bad |= !fits(starts[r], lengths[r], rows);
+      bad |= !fits(places[r], lengths[r], size);
+    }
     if (!bad) return;
     for (int64_t r = 0; r < count; ++r) {
       want_inside("starts", starts, r, rows);
