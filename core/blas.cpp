@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #else
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -98,6 +100,18 @@ auto& loading = *new Lock;
 std::atomic<void*> library{nullptr};
 std::atomic<const Blas*> table{nullptr};
 
+// Whether the system grants any process as many pages as it asks for; it may kill it later.
+bool system_grants_all() {
+#if defined(__linux__)
+  std::ifstream file("/proc/sys/vm/overcommit_memory");
+  int mode = 2;
+  return file >> mode && mode != 2 && size_t(sysconf(_SC_PHYS_PAGES)) > 16 * kThreadBytes / 4096;
+#else
+  return false;
+#endif
+}
+[[maybe_unused]] bool grants_all = false;
+
 Blas load() {
   if (!library.load()) library.store(open_library());
   Blas b;
@@ -113,6 +127,7 @@ Blas load() {
   // prefix, or no LAPACK, is found now.
   for (const char* name : {"sgetrf_", "dgesdd_", "cheevd_", "zungqr_", "openblas_get_config"})
     blas_symbol(name);
+  grants_all = system_grants_all();
   want_room(kThreadBytes);
   blas_function<void (*)(int)>("openblas_set_num_threads")(1);
   // The first buffer, now that there is room for it. A product of 1 x 1 takes none on processors with kernels
@@ -172,6 +187,23 @@ void* find_hole() {
   return p;
 }
 
+// Whether this process may have one more buffer without a look: to map memory and let it go again is slow,
+// and threads that do it wait for each other. Limits may be set at any time; to ask for them is to wait, too,
+// so a thread does it once in a millisecond.
+bool room_is_sure() {
+  using Clock = std::chrono::steady_clock;
+  static thread_local constinit Clock::time_point asked{};
+  if (!grants_all) return false;
+  const auto now = Clock::now();
+  if (now - asked < std::chrono::milliseconds(1)) return true;
+  for (auto kind : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit;
+    if (getrlimit(kind, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return false;
+  }
+  asked = now;
+  return true;
+}
+
 bool was_filled(void* hole) {
   std::lock_guard lock(holes);
   const size_t page = size_t(sysconf(_SC_PAGESIZE)), middle = kThreadBytes / 2 / page * page;
@@ -200,6 +232,7 @@ void InsideBlas::get_to_know_thread() {
 }
 
 bool InsideBlas::find_room() {
+  if (room_is_sure()) return true;
   hole_ = find_hole();
   number_ = inside_.load(std::memory_order_relaxed) % kForking;
   return hole_;

@@ -26,6 +26,12 @@ PACKAGES = """
 numpy scipy-openblas32 pytest pytest-xdist hypothesis pillow nanobind scikit-build-core cmake ninja
 """.split()
 
+# The tests in which threads meet come first.
+THREADS = "tests/reliability/test_threads.py tests/reliability/test_free_threads.py".split()
+
+# Keras and JAX are not in this environment; examples and packages are tested with the other interpreters.
+ASIDE = "keras xla test_examples.py test_package.py".split()
+
 # These count or trace the bytecodes of the interpreter with the lock: without it their steps are others.
 DESELECTED = "not at_every_bytecode"
 
@@ -51,8 +57,8 @@ def fetch(into: Path) -> Path:
     if found:
         return found[-1].parent
     apt = into / "apt"
-    for folder in ("lists/partial", "cache/archives/partial", "etc"):
-        (apt / folder).mkdir(parents=True, exist_ok=True)
+    for part in ("lists/partial", "cache/archives/partial", "etc"):
+        (apt / part).mkdir(parents=True, exist_ok=True)
     keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
     (apt / "etc" / "sources.list").write_text(f"deb-src [signed-by={keys}] {apt_site()} {SUITE} main\n")
     options = [
@@ -74,14 +80,13 @@ def fetch(into: Path) -> Path:
 
 def interpreter(sanitizer: str = "") -> Path:
     """CPython 3.13 configured with --disable-gil; with ThreadSanitizer in it if `sanitizer` is "thread"."""
-    name = "3.13t-tsan" if sanitizer else "3.13t"
+    name = f"3.13t-{sanitizer}" if sanitizer else "3.13t"
     home = CACHE / name
     python = home / "bin" / "python3.13t"
     if python.exists():
         return python
-    source = (
-        fetch(CACHE / "source") if (CACHE / "source").mkdir(parents=True, exist_ok=True) is None else None
-    )
+    (CACHE / "source").mkdir(parents=True, exist_ok=True)
+    source = fetch(CACHE / "source")
     work = CACHE / f"build-{name}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
@@ -95,16 +100,73 @@ def interpreter(sanitizer: str = "") -> Path:
         f"--prefix={home}",
         cwd=work,
     )
-    jobs = f"-j{os.cpu_count()}"
-    run("make", "-s", jobs, cwd=work)
-    run("make", "-s", "install", cwd=work, stdout=subprocess.DEVNULL)
+    # The interpreter is its own tool while it is built: what the sanitizer says of it then is not ours.
+    quiet = {**os.environ, "TSAN_OPTIONS": "report_bugs=0"}
+    run("make", "-s", f"-j{os.cpu_count()}", cwd=work, env=quiet)
+    run("make", "-s", "install", cwd=work, env=quiet, stdout=subprocess.DEVNULL)
     shutil.rmtree(work)
     return python
 
 
+def environment(sanitizer: str = "") -> Path:
+    """The bin folder of an environment with what the tests need."""
+    home = CACHE / (f"env-3.13t-{sanitizer}" if sanitizer else "env-3.13t")
+    done = home / ".done"
+    if not done.exists() or done.read_text() != " ".join(PACKAGES):
+        run(interpreter(sanitizer), "-m", "venv", home)
+        # Wheels only: a package that has none would be built, with tools that may not be here.
+        run(home / "bin" / "python", "-m", "pip", "install", "-q", "--only-binary=:all:", *PACKAGES)
+        done.write_text(" ".join(PACKAGES))
+    return home / "bin"
+
+
+def build(binaries: Path, *settings: str, folder: str = "free-threaded") -> Path:
+    """The core for that interpreter."""
+    where = ROOT / "build" / folder
+    defined = {"CMAKE_MAKE_PROGRAM": binaries / "ninja", "Python_EXECUTABLE": binaries / "python"}
+    given = [f"-D{name}={value}" for name, value in defined.items()]
+    run(
+        binaries / "cmake",
+        "-S",
+        ROOT,
+        "-B",
+        where,
+        "-G",
+        "Ninja",
+        *given,
+        *settings,
+        stdout=subprocess.DEVNULL,
+    )
+    run(binaries / "cmake", "--build", where, "--target", "_core")
+    (core,) = where.glob("_core.*313t*.so")
+    return core
+
+
+def link(core: Path) -> None:
+    """Puts the core beside those for other interpreters, where `import gradtape` finds it."""
+    there = ROOT / "gradtape" / core.name
+    there.unlink(missing_ok=True)
+    there.symlink_to(core)
+
+
 def main(arguments: list[str]) -> None:
-    interpreter("thread" if "--thread-sanitizer" in arguments else "")
+    if "--only-python" in arguments:
+        print(interpreter())
+        return
+    binaries = environment()
+    link(build(binaries))
+    here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    off = "import sys, gradtape; assert not sys._is_gil_enabled(), 'the core has turned the lock on'"
+    run(binaries / "python", "-c", off, env=here, cwd=ROOT)
+    pytest = [binaries / "python", "-m", "pytest", "-q", "-k", DESELECTED]
+    if not arguments:
+        run(*pytest, "-n", "0", *THREADS, env=here, cwd=ROOT)
+    aside = [] if arguments else [f"--ignore=tests/{name}" for name in ASIDE]
+    run(*pytest, "-n", "auto", "--dist", "worksteal", *(arguments or ["tests"]), *aside, env=here, cwd=ROOT)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except subprocess.CalledProcessError as e:
+        sys.exit(e.returncode)

@@ -316,10 +316,11 @@ static PyObject* convert_value(PyObject*, PyObject* args) {
 }
 
 static PyObject* is_tracked(PyObject*, PyObject* o) {
-  Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
+  Node* n = node_of(o);
   Dtype t = is_tensor(o)     ? as_tensor(o)->value.dtype
             : is_variable(o) ? as_variable(o)->value.dtype
                              : Dtype::Bool;
+  Pinned here;
   if (n && is_differentiable(t))
     for (Tape* tape : active_tapes())
       if (!tape->variables_only && on_tape(n, tape)) Py_RETURN_TRUE;

@@ -165,7 +165,7 @@ NB_MODULE(gradtape_core, m) {
   m.def(
       "record_number",
       [](nb::handle t) -> uint64_t {
-        gt::Node* n = gt::is_tensor(t.ptr()) ? gt::as_tensor(t.ptr())->node : nullptr;
+        gt::Node* n = gt::is_tensor(t.ptr()) ? gt::node_of(t.ptr()) : nullptr;
         return n ? n->seq : 0;
       },
       "The number of the record that a tensor came from, or 0.");

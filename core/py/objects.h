@@ -334,6 +334,11 @@ struct Node {
   }
   TapeLink& link(uint32_t i) { return i < 2 ? tape[i] : (*more_tapes)[i - 2]; }
 };
+// Where a tensor came from, or what a variable is to tapes; nullptr: no tape knows it.
+inline Node* node_of(PyObject* o) {
+  if (is_tensor(o)) return as_tensor(o)->node;
+  return is_variable(o) ? as_variable(o)->leaf : nullptr;
+}
 Node* new_leaf();
 inline Node* ref(Node* n) {
   if (n) n->refs.add();

@@ -46,7 +46,7 @@ static Node* new_node(OpObject* op, int n_in, int n_out, int rank) {
   size_t bytes = sizeof(Node) + size_t(n_in) * sizeof(Edge);
   if (rank >= 0) bytes += size_t(n_in + n_out) * Node::value_bytes(rank);
   Node* n = new (take_block(bytes)) Node{};
-  n->refs = 1;
+  n->refs.add();
   n->n_in = n_in;
   n->n_out = n_out;
   n->rank = uint8_t(std::max(rank, 0));

@@ -215,7 +215,7 @@ static PyObject* tape_reached_by(PyObject* self, PyObject* args) {
 }
 
 static PyObject* tape_tracks(PyObject* self, PyObject* o) {
-  Node* n = is_tensor(o) ? as_tensor(o)->node : is_variable(o) ? as_variable(o)->leaf : nullptr;
+  Node* n = node_of(o);
   return PyBool_FromLong(n && on_tape(n, as_tape(self)));
 }
 

@@ -7,7 +7,6 @@ In a recording (`graph/recording.py`) it is there once, for elements of which th
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
 from collections import OrderedDict
@@ -21,6 +20,7 @@ from gradtape._src.autograph.operators import if_stmt
 from gradtape._src.autograph.options import LoopOptions
 from gradtape._src.base import dtypes, errors, nest
 from gradtape._src.base.errors import Untraceable
+from gradtape._src.base.locks import Numbers
 from gradtape._src.base.shape import TensorSpec
 from gradtape._src.control import control
 from gradtape._src.control.values import ShapeVaries
@@ -36,7 +36,7 @@ from gradtape.data.structure import is_plain, packer
 _INT32, _INT64 = dtypes.int32._code, dtypes.int64._code
 _MOST_OPEN = 64  # loops that an error left behind are forgotten
 _END = -1
-_numbers = itertools.count()
+_numbers = Numbers()
 
 
 def static_of(spec: TensorSpec) -> Static:

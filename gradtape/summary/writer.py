@@ -6,7 +6,6 @@ A writer, a step and a condition are in force for a thread: `writer.as_default(s
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 import time
@@ -17,11 +16,11 @@ from typing import Any
 
 from gradtape import _core
 from gradtape._src.base.contexts import Settable
-from gradtape._src.base.locks import Lock
+from gradtape._src.base.locks import Lock, Numbers
 from gradtape.io import framing
 from gradtape.summary import encode
 
-_numbers = itertools.count()
+_numbers = Numbers()
 
 
 default_writer = Settable(None)

@@ -21,6 +21,20 @@ def Lock() -> Any:
     return lock
 
 
+class Numbers:
+    """0, 1, 2, ...: each to one thread only, which `itertools.count` does not promise without the interpreter's lock."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._lock = Lock()
+
+    def __next__(self) -> int:
+        with self._lock:
+            number = self._next
+            self._next += 1
+        return number
+
+
 def _after_fork() -> None:
     for lock in _locks:
         if not lock._is_owned():  # the thread that forked goes on, and lets go of its own

@@ -9,6 +9,7 @@ import numpy as np
 from gradtape import _core
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
+from gradtape._src.base.locks import Lock
 from gradtape._src.ops import random as draw
 from gradtape._src.ops.creation import zeros_like
 from gradtape._src.ops.join import stack
@@ -193,14 +194,16 @@ def _key_counter(key: Any, counter: Any) -> list[int]:
 
 
 _global_generator: Generator | None = None
+_global_lock = Lock()
 
 
 def get_global_generator() -> Generator:
     """The generator of the process; made from the system's randomness when first asked for."""
     global _global_generator
-    if _global_generator is None:
-        _global_generator = Generator.from_non_deterministic_state()
-    return _global_generator
+    with _global_lock:
+        if _global_generator is None:
+            _global_generator = Generator.from_non_deterministic_state()
+        return _global_generator
 
 
 def set_global_generator(generator: Generator) -> None:

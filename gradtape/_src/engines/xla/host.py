@@ -11,7 +11,6 @@ In threads that know nothing of `enable_x64`, JAX cuts numbers of 64 bits down t
 
 from __future__ import annotations
 
-import itertools
 import logging
 import queue
 import threading
@@ -27,9 +26,10 @@ from jax import lax
 from gradtape import _core
 from gradtape._src import engines
 from gradtape._src.base.contexts import aside
+from gradtape._src.base.locks import Numbers
 from gradtape._src.tensors import conversion
 
-_numbers = itertools.count()
+_numbers = Numbers()
 _runs: dict[int, HostRun] = {}
 
 

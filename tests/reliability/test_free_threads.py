@@ -1,0 +1,227 @@
+"""What threads share: variables, functions, ops, tapes, caches. With the interpreter's lock and without it."""
+
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape import _core
+from tests.reliability.test_threads import at_once
+
+_STEPS = 200
+
+
+def _is_free_threaded():
+    return not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+@pytest.mark.skipif("free-threading" not in sys.version, reason="an interpreter with its lock")
+def test_the_lock_stays_off():
+    assert _is_free_threaded()
+
+
+def test_one_variable_many_tapes():
+    """Each pass meets the others at the leaf of the variable, and finds its own gradient."""
+    w = tf.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
+    xs = [tf.constant(np.full((2, 3), k + 1, np.float32)) for k in range(8)]
+
+    def gradient(k):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.tanh(xs[k] @ w) ** 2 + tf.reduce_sum(w, axis=0))
+        return tape.gradient(y, w).numpy()
+
+    alone = [gradient(k) for k in range(8)]
+    for k, found in enumerate(at_once(lambda k: [gradient(k) for _ in range(_STEPS)])):
+        assert all(np.array_equal(g, alone[k]) for g in found)
+
+
+def test_one_tensor_watched_by_many_tapes():
+    for _ in range(50):
+        x = tf.constant([1.0, 2.0, 3.0])
+
+        def gradient(k, x=x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(x**2 * float(k + 1))
+            return tape.gradient(y, x).numpy()
+
+        for k, g in enumerate(at_once(gradient)):
+            np.testing.assert_array_equal(g, 2.0 * (k + 1) * x.numpy())
+
+
+def test_one_persistent_tape():
+    w = tf.Variable([1.0, 2.0, 3.0])
+    with tf.GradientTape(persistent=True) as tape:
+        ys = [tf.reduce_sum(tf.sin(w) * float(k + 1)) for k in range(8)]
+    found = at_once(lambda k: [tape.gradient(ys[k], w).numpy() for _ in range(_STEPS)])
+    for k, gradients in enumerate(found):
+        for g in gradients:
+            np.testing.assert_allclose(g, (k + 1) * np.cos(w.numpy()), rtol=1e-5)
+
+
+def test_one_tape_used_up_by_one_thread():
+    """A tape that gives its gradient once gives it once, or says so; nothing breaks."""
+    for _ in range(50):
+        w = tf.Variable(3.0)
+        with tf.GradientTape() as tape:
+            y = w * w * w
+
+        def gradient(k, tape=tape, y=y, w=w):
+            try:
+                return tape.gradient(y, w)
+            except RuntimeError as e:
+                assert "GradientTape.gradient" in str(e) or "once" in str(e) or "persistent" in str(e), e
+                return None
+
+        given = [float(g) for g in at_once(gradient, 4) if g is not None]
+        assert given
+        assert set(given) == {27.0}
+
+
+def test_records_of_another_thread_come_first():
+    """Numbers of records are an order also where threads hand tensors to each other under one tape."""
+    x = tf.constant(1.5)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        carried = [x]
+
+        def work():
+            with _core.Scope(tapes=(tape,)):
+                for _ in range(100):
+                    carried[0] = carried[0] * 1.01
+
+        for _ in range(6):
+            t = threading.Thread(target=work)
+            t.start()
+            t.join()
+            carried[0] = carried[0] + x
+    expected = 1.0
+    for _ in range(6):
+        expected = expected * 1.01**100 + 1
+    np.testing.assert_allclose(tape.gradient(carried[0], x), expected, rtol=1e-4)
+
+
+def test_several_threads_record_on_one_tape():
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+
+        def work(k):
+            with _core.Scope(tapes=(tape,)):
+                y = x
+                for _ in range(100):
+                    y = y * 1.0 + 0.0
+                return y * float(k + 1)
+
+        total = tf.add_n(at_once(work))
+    np.testing.assert_allclose(tape.gradient(total, x), [36.0, 36.0])
+
+
+def test_changes_add_up():
+    """assign_add reads and writes in one moment."""
+    v = tf.Variable(np.zeros(64, np.float32))
+    one = tf.ones(64)
+    at_once(lambda k: [v.assign_add(one, read_value=False) for _ in range(_STEPS)])
+    np.testing.assert_array_equal(v.numpy(), np.full(64, 8 * _STEPS, np.float32))
+
+
+def test_functions_change_all_variables_at_one_moment():
+    a, b = tf.Variable(np.zeros(1000, np.float32)), tf.Variable(np.zeros(1000, np.float32))
+
+    @tf.function
+    def step(x):
+        a.assign_add(x)
+        b.assign_add(x)
+        return a[0]
+
+    @tf.function
+    def look():
+        return tf.reduce_max(tf.abs(a - b))
+
+    one = tf.ones(1000)
+    step(tf.zeros(1000))
+    look()
+
+    def work(k):
+        if k % 2:
+            return max(float(look()) for _ in range(_STEPS))
+        for _ in range(_STEPS):
+            step(one)
+        return 0.0
+
+    assert max(at_once(work)) == 0.0
+    assert np.array_equal(a.numpy(), b.numpy())
+
+
+def test_optimizer_steps_of_many_models():
+    def train(k):
+        w = tf.Variable(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
+        x = tf.constant(np.full((4, 2), (k + 1) / 8, np.float32))
+        optimizer = tf.optimizers.Adam(0.01)
+        for _ in range(50):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((x @ w - 1.0) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return w.numpy()
+
+    alone = [train(k) for k in range(8)]
+    for mine, found in zip(alone, at_once(train), strict=True):
+        np.testing.assert_array_equal(found, mine)
+
+
+def test_one_cache_while_shapes_change():
+    """Structures come and go in the one cache of compiled passes."""
+
+    def work(k):
+        for n in range(1, 60):
+            x = tf.Variable(tf.ones(n + k))
+            for _ in range(3):
+                with tf.GradientTape() as tape:
+                    y = tf.reduce_sum(x * x)
+                np.testing.assert_array_equal(tape.gradient(y, x), np.full(n + k, 2, np.float32))
+            if n % 20 == k:
+                _core.clear_compiled()
+        return True
+
+    assert all(at_once(work))
+
+
+def test_lists_that_another_thread_changes():
+    """A list may change while it is read: the tensor has some state of it, or there is an error."""
+    items, over = [1.0] * 100, threading.Event()
+
+    def change():
+        while not over.is_set():
+            items.append(2.0)
+            del items[50:]
+            items.extend([3.0] * 50)
+
+    t = threading.Thread(target=change)
+    t.start()
+    try:
+        for _ in range(_STEPS):
+            x = tf.constant(items).numpy()
+            assert set(x) <= {1.0, 2.0, 3.0}
+    finally:
+        over.set()
+        t.join()
+
+
+def test_garbage_is_collected_beside_tapes():
+    def work(k):
+        if k == 0:
+            for _ in range(30):
+                gc.collect()
+            return True
+        for _ in range(_STEPS):
+            w = tf.Variable(2.0)
+            with tf.GradientTape() as tape:
+                y = w * w
+            tape.self = tape  # a cycle, for the collector of whichever thread
+            assert float(tape.gradient(y, w)) == 4.0
+        return True
+
+    assert all(at_once(work))
