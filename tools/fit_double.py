@@ -95,7 +95,7 @@ def log():
             return (2 * mpmath.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5 if z else mpf(2) / 5
 
     show("pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5", *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z))
-    show("atanh: as log, s to 0.2", *fit(rest, range(8), 0, mpf("0.0405"), lambda z: z))
+    show("atanh: as log, s to 0.25", *fit(rest, range(9), 0, mpf("0.0626"), lambda z: z))
 
 
 def trig():
@@ -151,6 +151,29 @@ def hyperbolic():
 
     show("sinh: (sinh(r) - r) / r^3", *fit(sinh, range(5), 0, half, lambda z: z))
     show("cosh: (cosh(r) - 1) / r^2", *fit(cosh, range(6), 0, half, lambda z: z))
+
+
+def erf():
+    def tail(k, t):  # exp(y^2) erfc(y) (y + k) of t = (y - k) / (y + k)
+        y = k * (1 + t) / (1 - t)
+        return mpmath.erfc(y) * mpmath.exp(y * y) * (y + k)
+
+    def scaled(k, first, last, terms, weight):
+        t = [(mpf(y) - k) / (mpf(y) + k) for y in (first, last)]
+        return fit(lambda t: tail(k, t), range(terms), *t, lambda t: weight(k, k * (1 + t) / (1 - t), t))
+
+    show("erfc: exp(y^2) erfc(y) (y + 4), t = (y - 4) / (y + 4)", *scaled(4, 0, 27.5, 22, lambda k, y, t: 1 / tail(k, t)))
+    show(
+        "erf: the same from 0.75 to 6, (y + 2)",
+        *scaled(2, 0.75, 6, 15, lambda k, y, t: mpmath.erfc(y) / mpmath.erf(y) / tail(k, t)),
+    )
+
+    def near(z):  # (erf(x) - x) / x of z = x^2
+        x = mpmath.sqrt(z)
+        return mpmath.erf(x) / x - 1 if z else 2 / mpmath.sqrt(mpmath.pi) - 1
+
+    weight = of_square(lambda x: x / mpmath.erf(x) if x else mpmath.sqrt(mpmath.pi) / 2)
+    show("erf: (erf(x) - x) / x to 0.75", *fit(near, range(10), 0, mpf("0.5626"), weight))
 
 
 if __name__ == "__main__":
