@@ -59,6 +59,7 @@ def show(name, coefficients, error):
 
 
 LOG2 = mpmath.log(2)
+STEP = (LOG2 * mpf("-0.4002"), LOG2 * mpf("0.6002"))  # of expm1, sinh and tanh
 
 
 def of_square(function):
@@ -76,7 +77,7 @@ def exp():
     show("exp: (exp(r) - 1 - r) / r^2", *fit(rest, range(10), -half, half, lambda r: r**2))
     show(
         "expm1: the same, relative to exp(r) - 1",
-        *fit(rest, range(11), -half, half, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
+        *fit(rest, range(11), *STEP, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
     )
 
 
@@ -138,7 +139,7 @@ def inverse():
 
 
 def hyperbolic():
-    half = (LOG2 / 2 * mpf("1.0002")) ** 2
+    half = STEP[1] ** 2
 
     def sinh(z):
         with mpmath.workdps(180):
@@ -149,7 +150,7 @@ def hyperbolic():
         with mpmath.workdps(180):
             return (mpmath.cosh(mpmath.sqrt(z)) - 1) / z if z else mpf(1) / 2
 
-    show("sinh: (sinh(r) - r) / r^3", *fit(sinh, range(5), 0, half, lambda z: z))
+    show("sinh: (sinh(r) - r) / r^3", *fit(sinh, range(6), 0, half, lambda z: z))
     show("cosh: (cosh(r) - 1) / r^2", *fit(cosh, range(6), 0, half, lambda z: z))
 
 
@@ -162,7 +163,7 @@ def erf():
         t = [(mpf(y) - k) / (mpf(y) + k) for y in (first, last)]
         return fit(lambda t: tail(k, t), range(terms), *t, lambda t: weight(k, k * (1 + t) / (1 - t), t))
 
-    show("erfc: exp(y^2) erfc(y) (y + 4), t = (y - 4) / (y + 4)", *scaled(4, 0, 27.5, 22, lambda k, y, t: 1 / tail(k, t)))
+    show("erfc: exp(y^2) erfc(y) (y + 4) from 1/2, t = (y - 4) / (y + 4)", *scaled(4, 0.499, 27.5, 22, lambda k, y, t: 1 / tail(k, t)))
     show(
         "erf: the same from 0.75 to 6, (y + 2)",
         *scaled(2, 0.75, 6, 15, lambda k, y, t: mpmath.erfc(y) / mpmath.erf(y) / tail(k, t)),

@@ -1,10 +1,11 @@
-// What the functions of double (double_exp.h, double_log.h, double_trig.h, double_erf.h, double_pow.h) are made of:
-// named operations, bits, pairs. No function there has a branch or calls another library, so that compilers turn a block of
-// map.h into vector code; results are the same whichever compiler built them (these files are compiled with
-// -ffp-contract=off, and where a product is rounded before it is added is said by name).
+// What the functions of double (double_exp.h, double_log.h, double_trig.h, double_erf.h, double_pow.h) are
+// made of: named operations, bits, pairs. No function there has a branch or calls another library, so that
+// compilers turn a block of map.h into vector code; results are the same whichever compiler built them (these
+// files are compiled with -ffp-contract=off, and where a product is rounded before it is added is said by
+// name).
 //
-// The polynomials are fits of our own (tools/fit_double.py). tests/native/double_check.cpp compares with the C
-// library's long double.
+// The polynomials are fits of our own (tools/fit_double.py). tests/native/double_check.cpp compares with the
+// C library's long double.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -28,8 +29,8 @@ namespace gt::math {
 }
 constexpr double kInfinity = __builtin_inf(), kNan = __builtin_nan("");
 
-// Adding and subtracting this rounds to a whole number and leaves it in the low bits: processors before AVX-512 have no
-// conversion between double and 64-bit integers.
+// Adding and subtracting this rounds to a whole number and leaves it in the low bits: processors before
+// AVX-512 have no conversion between double and 64-bit integers.
 constexpr double kWhole = 0x1.8p52;
 // 2^k for a k that kWhole was added to, in the range of normal numbers.
 [[gnu::always_inline]] inline double power_of_two(double shifted) {
@@ -42,7 +43,8 @@ template <class... C> [[gnu::always_inline]] inline double polynomial(double x, 
   return fused(polynomial(x, more...), x, c);
 }
 
-// An unevaluated sum of two doubles: Dekker, "A floating-point technique for extending the available precision", 1971.
+// An unevaluated sum of two doubles: Dekker, "A floating-point technique for extending the available
+// precision", 1971.
 struct Pair {
   double hi, lo;
 };
@@ -61,7 +63,8 @@ struct Pair {
 #if GT_FUSED_DOUBLE
   return {p, __builtin_fma(a, b, -p)};
 #else
-  const double u = of_bits(bits_of(a) & 0xfffffffff8000000), v = of_bits(bits_of(b) & 0xfffffffff8000000);  // 26 bits
+  const double u = of_bits(bits_of(a) & 0xfffffffff8000000),
+               v = of_bits(bits_of(b) & 0xfffffffff8000000);  // 26 bits
   return {p, (((u * v - p) + u * (b - v)) + (a - u) * v) + (a - u) * (b - v)};
 #endif
 }

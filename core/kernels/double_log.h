@@ -1,8 +1,8 @@
 // log, log1p, asinh, acosh and atanh of double.
 //
-// x = 2^e m with m in [sqrt(1/2), sqrt(2)), and log(m) = 2 atanh(s) for s = f / (2 + f), f = m - 1, as f - s (f - R):
-// the first term is exact (Tang, "Table-driven implementation of the logarithm function", 1990, discusses the splitting; fdlibm's log
-// has the form). R is a polynomial of s^2.
+// x = 2^e m with m in [sqrt(1/2), sqrt(2)), and log(m) = 2 atanh(s) for s = f / (2 + f), f = m - 1, as f - s
+// (f - R): the first term is exact (Tang, "Table-driven implementation of the logarithm function", 1990,
+// discusses the splitting; fdlibm's log has the form). R is a polynomial of s^2.
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
@@ -11,8 +11,12 @@ namespace gt::math {
 
 // The bits of a positive normal number as those of m and e + 1023, where (bits & mantissa) + kRootHalf is m.
 constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd, kMantissa = 0x000fffffffffffff;
-[[gnu::always_inline]] inline uint64_t log_bits(double x) { return bits_of(x) + (0x3ff0000000000000 - kRootHalf); }
-[[gnu::always_inline]] inline double mantissa_of(uint64_t off) { return of_bits((off & kMantissa) + kRootHalf); }
+[[gnu::always_inline]] inline uint64_t log_bits(double x) {
+  return bits_of(x) + (0x3ff0000000000000 - kRootHalf);
+}
+[[gnu::always_inline]] inline double mantissa_of(uint64_t off) {
+  return of_bits((off & kMantissa) + kRootHalf);
+}
 // A number below 2^52 as double, less `bias`.
 [[gnu::always_inline]] inline double whole_less(uint64_t n, double bias) {
   return of_bits(n | 0x4330000000000000) - (0x1p52 + bias);
@@ -21,8 +25,9 @@ constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd, kMantissa = 0x000ffffffffffff
 // e log(2) + log(1 + f).
 [[gnu::always_inline]] inline double log_sum(double e, double f) {
   const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-  const double r = z * polynomial(z, 0x1.5555555555594p-1, 0x1.999999997f6f4p-2, 0x1.2492494241b12p-2,
-                                  0x1.c71c51cf81392p-3, 0x1.746649bd8c994p-3, 0x1.39a0b5fbbc616p-3, 0x1.2f0f1d6b58c47p-3);
+  const double r =
+      z * polynomial(z, 0x1.5555555555594p-1, 0x1.999999997f6f4p-2, 0x1.2492494241b12p-2,
+                     0x1.c71c51cf81392p-3, 0x1.746649bd8c994p-3, 0x1.39a0b5fbbc616p-3, 0x1.2f0f1d6b58c47p-3);
   return fused(e, kLog2, f - (half - fused(s, half + r, e * kLog2Rest)));
 }
 
@@ -73,18 +78,20 @@ constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd, kMantissa = 0x000ffffffffffff
   const double other = x == 1 ? 0.0 : x < 1 ? kNan : x;
   return x > 1 && x < kInfinity ? out : other;
 }
-// log((1 + x) / (1 - x)) / 2: with a whole e near log2 of the quotient, which the bits of both give, s = (1 + x - 2^e (1 - x)) /
-// (1 + x + 2^e (1 - x)) is within 1/4, and one division does.
+// log((1 + x) / (1 - x)) / 2: with a whole e near log2 of the quotient, which the bits of both give, s = (1 +
+// x - 2^e (1 - x)) / (1 + x + 2^e (1 - x)) is within 1/4, and one division does.
 [[gnu::always_inline]] inline double atanh(double x) {
   const double y = size_of(x);
   const Pair a = quick_sum(1, y), b = quick_sum(1, -y);
-  const uint64_t near = (bits_of(a.hi) - bits_of(b.hi) + 0x0008000000000000) >> 52, whole = y < 0.25 ? 0 : near;
+  const uint64_t near = (bits_of(a.hi) - bits_of(b.hi) + 0x0008000000000000) >> 52,
+                 whole = y < 0.25 ? 0 : near;
   const double power = of_bits((whole + 1023) << 52), e = 0.5 * whole_less(whole, 0), c = power * b.hi;
   const double top = (a.hi - c) + fused(-power, b.lo, a.lo);
   const double s = y < 0.25 ? y : top / (a.hi + c), z = s * s;
-  const double r = 0.5 * z * polynomial(z, 0x1.555555555555ap-1, 0x1.99999999982c4p-2, 0x1.24924925c85fap-2,
-                                        0x1.c71c70c46ac30p-3, 0x1.745d54514bd9fp-3, 0x1.3b0b0270919b1p-3,
-                                        0x1.11d2e9eff4bcap-3, 0x1.cdb8afd7f5706p-4, 0x1.1fbf39e1ecb74p-3);
+  const double r = 0.5 * z *
+                   polynomial(z, 0x1.555555555555ap-1, 0x1.99999999982c4p-2, 0x1.24924925c85fap-2,
+                              0x1.c71c70c46ac30p-3, 0x1.745d54514bd9fp-3, 0x1.3b0b0270919b1p-3,
+                              0x1.11d2e9eff4bcap-3, 0x1.cdb8afd7f5706p-4, 0x1.1fbf39e1ecb74p-3);
   const double out = fused(e, kLog2, s + fused(s, r, e * kLog2Rest));
   const double other = y == 1 ? kInfinity : kNan;
   return with_sign_of(x, y < 1 ? out : other);

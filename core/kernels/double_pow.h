@@ -1,5 +1,6 @@
-// pow of double: exp(y log(x)) with the logarithm as a pair, to 2^-65 (Muller et al., "Handbook of Floating-Point Arithmetic", chapter 11,
-// says how many digits it takes). Whole exponents, signs, zeros and infinities as C99 has them.
+// pow of double: exp(y log(x)) with the logarithm as a pair, to 2^-65 (Muller et al., "Handbook of
+// Floating-Point Arithmetic", chapter 11, says how many digits it takes). Whole exponents, signs, zeros and
+// infinities as C99 has them.
 #pragma once
 #include "double_base.h"
 #include "double_exp.h"
@@ -20,9 +21,9 @@ namespace gt::math {
   const Pair square = two_product(s, s);
   const double z = square.hi, z_lo = fused(2 * s, s_lo, square.lo);
   // s^3 (2/3 + z p(z)).
-  const double p =
-      z * polynomial(z, 0x1.9999999999995p-2, 0x1.2492492493150p-2, 0x1.c71c71c5643eap-3, 0x1.745d183df3493p-3,
-                     0x1.3b135ffca282dp-3, 0x1.1121133d6187ap-3, 0x1.de2603e143428p-4, 0x1.eb77444a176f7p-4);
+  const double p = z * polynomial(z, 0x1.9999999999995p-2, 0x1.2492492493150p-2, 0x1.c71c71c5643eap-3,
+                                  0x1.745d183df3493p-3, 0x1.3b135ffca282dp-3, 0x1.1121133d6187ap-3,
+                                  0x1.de2603e143428p-4, 0x1.eb77444a176f7p-4);
   const Pair w = quick_sum(0x1.5555555555555p-1, p), zw = two_product(z, w.hi);
   const double zw_lo = zw.lo + fused(z, w.lo + 0x1.5555555555555p-55, z_lo * w.hi);
   const Pair rest = two_product(s, zw.hi);
