@@ -59,6 +59,7 @@ def show(name, coefficients, error):
 
 
 LOG2 = mpmath.log(2)
+STEP = (LOG2 * mpf("-0.4002"), LOG2 * mpf("0.6002"))  # of expm1, sinh and tanh
 
 
 def of_square(function):
@@ -76,7 +77,7 @@ def exp():
     show("exp: (exp(r) - 1 - r) / r^2", *fit(rest, range(10), -half, half, lambda r: r**2))
     show(
         "expm1: the same, relative to exp(r) - 1",
-        *fit(rest, range(11), -half, half, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
+        *fit(rest, range(11), *STEP, lambda r: r**2 / mpmath.expm1(r) if r else 0, 4),
     )
 
 
@@ -94,11 +95,8 @@ def log():
             s = mpmath.sqrt(z)
             return (2 * mpmath.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5 if z else mpf(2) / 5
 
-    show(
-        "pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5",
-        *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z),
-    )
-    show("atanh: as log, s to 0.2", *fit(rest, range(8), 0, mpf("0.0405"), lambda z: z))
+    show("pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5", *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z))
+    show("atanh: as log, s to 0.25", *fit(rest, range(9), 0, mpf("0.0626"), lambda z: z))
 
 
 def trig():
@@ -141,7 +139,7 @@ def inverse():
 
 
 def hyperbolic():
-    half = (LOG2 / 2 * mpf("1.0002")) ** 2
+    half = STEP[1] ** 2
 
     def sinh(z):
         with mpmath.workdps(180):
@@ -152,8 +150,31 @@ def hyperbolic():
         with mpmath.workdps(180):
             return (mpmath.cosh(mpmath.sqrt(z)) - 1) / z if z else mpf(1) / 2
 
-    show("sinh: (sinh(r) - r) / r^3", *fit(sinh, range(5), 0, half, lambda z: z))
+    show("sinh: (sinh(r) - r) / r^3", *fit(sinh, range(6), 0, half, lambda z: z))
     show("cosh: (cosh(r) - 1) / r^2", *fit(cosh, range(6), 0, half, lambda z: z))
+
+
+def erf():
+    def tail(k, t):  # exp(y^2) erfc(y) (y + k) of t = (y - k) / (y + k)
+        y = k * (1 + t) / (1 - t)
+        return mpmath.erfc(y) * mpmath.exp(y * y) * (y + k)
+
+    def scaled(k, first, last, terms, weight):
+        t = [(mpf(y) - k) / (mpf(y) + k) for y in (first, last)]
+        return fit(lambda t: tail(k, t), range(terms), *t, lambda t: weight(k, k * (1 + t) / (1 - t), t))
+
+    show("erfc: exp(y^2) erfc(y) (y + 4) from 1/2, t = (y - 4) / (y + 4)", *scaled(4, 0.499, 27.5, 22, lambda k, y, t: 1 / tail(k, t)))
+    show(
+        "erf: the same from 0.75 to 6, (y + 2)",
+        *scaled(2, 0.75, 6, 15, lambda k, y, t: mpmath.erfc(y) / mpmath.erf(y) / tail(k, t)),
+    )
+
+    def near(z):  # (erf(x) - x) / x of z = x^2
+        x = mpmath.sqrt(z)
+        return mpmath.erf(x) / x - 1 if z else 2 / mpmath.sqrt(mpmath.pi) - 1
+
+    weight = of_square(lambda x: x / mpmath.erf(x) if x else mpmath.sqrt(mpmath.pi) / 2)
+    show("erf: (erf(x) - x) / x to 0.75", *fit(near, range(10), 0, mpf("0.5626"), weight))
 
 
 if __name__ == "__main__":

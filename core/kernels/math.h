@@ -1,10 +1,16 @@
-// Elementary functions of float, double and complex, for use inside vector loops. Most real ones
-// are the C library's; where that has vector variants (glibc's libmvec), loops call those. The
-// most frequent are in explog.h and tanherf.h.
+// Elementary functions of float, double and complex, for use inside vector loops. Those of double are
+// our own (double_*.h). Most of float are the C library's; where that has vector variants (glibc's
+// libmvec), loops call those. The most frequent are in explog.h and tanherf.h.
 #pragma once
 #include <math.h>
 
 #include "arith.h"
+#include "double_arc.h"
+#include "double_erf.h"
+#include "double_exp.h"
+#include "double_log.h"
+#include "double_pow.h"
+#include "double_trig.h"
 #include "explog.h"
 #include "tanherf.h"
 
@@ -13,12 +19,8 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GLIBC_PREREQ(2, 35)
 extern "C" {
-#define GT_VECTOR1(name)                                              \
-  __attribute__((simd("notinbranch"))) float name##f(float) noexcept; \
-  __attribute__((simd("notinbranch"))) double name(double) noexcept;
-#define GT_VECTOR2(name)                                                     \
-  __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept; \
-  __attribute__((simd("notinbranch"))) double name(double, double) noexcept;
+#define GT_VECTOR1(name) __attribute__((simd("notinbranch"))) float name##f(float) noexcept;
+#define GT_VECTOR2(name) __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept;
 // clang-format off
 GT_VECTOR1(exp) GT_VECTOR1(expm1) GT_VECTOR1(log) GT_VECTOR1(log1p)
 GT_VECTOR1(sin) GT_VECTOR1(cos) GT_VECTOR1(tan) GT_VECTOR1(asin) GT_VECTOR1(acos) GT_VECTOR1(atan)
@@ -44,27 +46,32 @@ namespace gt::math {
 #define GT_REAL2(name)                                            \
   inline float name(float x, float y) { return ::name##f(x, y); } \
   inline double name(double x, double y) { return ::name(x, y); }
+#define GT_FLOAT1(name) \
+  inline float name(float x) { return ::name##f(x); }
+#define GT_FLOAT2(name) \
+  inline float name(float x, float y) { return ::name##f(x, y); }
 // clang-format off
-GT_REAL1(expm1) GT_REAL1(log1p)
-GT_REAL1(sin) GT_REAL1(cos) GT_REAL1(tan) GT_REAL1(asin) GT_REAL1(acos) GT_REAL1(atan)
-GT_REAL1(sinh) GT_REAL1(cosh) GT_REAL1(asinh) GT_REAL1(acosh) GT_REAL1(atanh)
-GT_REAL1(erfc)
+GT_FLOAT1(expm1) GT_FLOAT1(log1p)
+GT_FLOAT1(sin) GT_FLOAT1(cos) GT_FLOAT1(tan) GT_FLOAT1(asin) GT_FLOAT1(acos) GT_FLOAT1(atan)
+GT_FLOAT1(sinh) GT_FLOAT1(cosh) GT_FLOAT1(asinh) GT_FLOAT1(acosh) GT_FLOAT1(atanh)
+GT_FLOAT1(erfc)
+GT_FLOAT2(pow) GT_FLOAT2(atan2) GT_FLOAT2(hypot)
 GT_REAL1(sqrt) GT_REAL1(floor) GT_REAL1(ceil) GT_REAL1(trunc) GT_REAL1(rint) GT_REAL1(fabs)
-GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
+GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 // clang-format on
 #undef GT_REAL1
 #undef GT_REAL2
+#undef GT_FLOAT1
+#undef GT_FLOAT2
 
-                    inline double exp(double x) {
-  return ::exp(x);
-}
-inline double log(double x) { return ::log(x); }
-inline double tanh(double x) { return ::tanh(x); }
-inline double erf(double x) { return ::erf(x); }
 #if GT_HAS_FMA
-inline float tanh(float x) { return fused_tanh(x); }
+                    inline float tanh(float x) {
+  return fused_tanh(x);
+}
 #else
-inline float tanh(float x) { return ::tanhf(x); }
+                    inline float tanh(float x) {
+  return ::tanhf(x);
+}
 #endif
 // glibc's vector variant for AVX2 is faster than ours, and as exact; that for AVX-512 is neither.
 #if GT_HAS_FMA && !(GT_VECTOR_LIBRARY && GT_ISA_LEVEL < 4)
@@ -72,7 +79,7 @@ inline float erf(float x) { return fused_erf(x); }
 #else
 inline float erf(float x) { return ::erff(x); }
 #endif
-inline double exp_half_square(double x) { return ::exp(-0.5 * x * x); }
+inline double exp_half_square(double x) { return exp(-0.5 * x * x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.
@@ -103,7 +110,7 @@ GT_COMPLEX1(sinh) GT_COMPLEX1(cosh) GT_COMPLEX1(tanh) GT_COMPLEX1(asinh) GT_COMP
             inline float abs(c64 z) {
   return ::hypotf(z.real(), z.imag());
 }
-inline double abs(c128 z) { return ::hypot(z.real(), z.imag()); }
+inline double abs(c128 z) { return hypot(z.real(), z.imag()); }
 
 template <class Z> inline Z expm1(Z z) {
   const auto x = z.real(), y = z.imag(), s = sin(y / 2), e = expm1(x);

@@ -3,6 +3,7 @@
 `make dev` builds them with the core; in a core that was installed in another way there are none.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,4 +23,16 @@ def test_check(name):
     if not built:
         pytest.skip("this core was built without its checks")
     done = subprocess.run([*built[:1], *_ARGUMENTS[name]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("level", ["2", "3", "4"])
+def test_functions_of_double(level):
+    """A sample of what `double_check 100000000` looks at: a level the processor does not have is its highest once more."""
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    built = list(_ROOT.glob(f"build/{version}-*/tests/native/double_check"))
+    if not built:
+        pytest.skip("this core was built without its checks")
+    environment = {**os.environ, "GRADTAPE_ISA": level}
+    done = subprocess.run([*built[:1], "100000"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
