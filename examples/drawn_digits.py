@@ -32,7 +32,7 @@ def draw_digits(count, rng, noise=0.12, variety=1.0):
     c, s = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
     u = (c * rows + s * cols) / size[:, None, None] / 2 + 3
     v = (c * cols - s * rows + shear[:, None, None] * rows) / size[:, None, None] / 2 + 2
-    # Bilinear interpolation of the glyph at (u, v); outside of it there is no ink.
+    # Bilinear interpolation of the glyph at (u, v); outside it there is no ink.
     padded = np.pad(GLYPHS, ((0, 0), (2, 2), (2, 2)))
     u, v = np.clip(u + 2, 0, 9.99), np.clip(v + 2, 0, 7.99)
     i, j = u.astype(int), v.astype(int)

@@ -4,7 +4,7 @@
     python examples/fgsm.py --quick    # a few batches
 
 The gradient of the loss with respect to the *image* says which way to change each pixel; a small step of its sign is
-enough. A second network is trained on such pictures, made anew in every step.
+enough. A second network is trained on such pictures, generated again in every step.
 """
 
 import sys

@@ -54,7 +54,7 @@ def main(quick=False, folder=None):
     checkpoint = tf.train.Checkpoint(network=network, optimizer=optimizer, epoch=epoch)
     folder = folder or tempfile.mkdtemp()
     checkpoint.restore(tf.train.latest_checkpoint(folder))
-    # Others write where nobody looks.
+    # Other workers write to a folder that is not used.
     manager = tf.train.CheckpointManager(
         checkpoint, folder if is_chief else tempfile.mkdtemp(), max_to_keep=2
     )

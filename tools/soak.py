@@ -108,7 +108,7 @@ def dropped(model: Model) -> Callable[[int], None]:
 
 
 def failing(model: Model) -> Callable[[int], None]:
-    """Exceptions inside of tapes and in gradients."""
+    """Exceptions inside tapes and in gradients."""
 
     @tf.custom_gradient
     def breaks(x):

@@ -131,7 +131,7 @@ def _names(values: dict[str, Any]) -> list[str]:
 
 
 def _methods(values: dict[str, Any]) -> list[str]:
-    """A namespace inside of a namespace, which is no module to a type checker: a class with static methods."""
+    """A nested namespace, which is not a module to a type checker: a class with static methods."""
     lines = []
     for name, value in values.items():
         if isinstance(value, type):
