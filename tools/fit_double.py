@@ -95,7 +95,10 @@ def log():
             s = mpmath.sqrt(z)
             return (2 * mpmath.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5 if z else mpf(2) / 5
 
-    show("pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5", *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z))
+    show(
+        "pow: (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5",
+        *fit(more, range(8), 0, last * mpf("1.0001"), lambda z: z * z),
+    )
     show("atanh: as log, s to 0.25", *fit(rest, range(9), 0, mpf("0.0626"), lambda z: z))
 
 
@@ -163,7 +166,10 @@ def erf():
         t = [(mpf(y) - k) / (mpf(y) + k) for y in (first, last)]
         return fit(lambda t: tail(k, t), range(terms), *t, lambda t: weight(k, k * (1 + t) / (1 - t), t))
 
-    show("erfc: exp(y^2) erfc(y) (y + 4) from 1/2, t = (y - 4) / (y + 4)", *scaled(4, 0.499, 27.5, 22, lambda k, y, t: 1 / tail(k, t)))
+    show(
+        "erfc: exp(y^2) erfc(y) (y + 4) from 1/2, t = (y - 4) / (y + 4)",
+        *scaled(4, 0.499, 27.5, 22, lambda k, y, t: 1 / tail(k, t)),
+    )
     show(
         "erf: the same from 0.75 to 6, (y + 2)",
         *scaled(2, 0.75, 6, 15, lambda k, y, t: mpmath.erfc(y) / mpmath.erf(y) / tail(k, t)),
