@@ -44,7 +44,7 @@ constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd, kMantissa = 0x000ffffffffffff
 [[gnu::always_inline]] inline double log_of_pair(double u, double c, double extra) {
   const uint64_t off = log_bits(u), e = off >> 52;
   const double down = of_bits((2047 - e) << 52);  // 2 / 2^e; 0 for the largest u, whose c does not count
-  return log_sum(whole_less(e, 1023) + extra, (mantissa_of(off) - 1) + 0.5 * c * down);
+  return log_sum(whole_less(e, 1023) + extra, (mantissa_of(off) - 1) + c * (0.5 * down));
 }
 [[gnu::always_inline]] inline double log1p(double x) {
   const Pair u = two_sum(1, x);
