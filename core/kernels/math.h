@@ -1,24 +1,23 @@
-// Elementary functions of float, double and complex, for use inside vector loops. Most real ones
-// are the C library's; where that has vector variants (glibc's libmvec), loops call those. The
-// most frequent are in explog.h and tanherf.h.
+// Elementary functions of float, double and complex, for use inside vector loops. Those of float are our own:
+// explog.h, hyperbolic.h, power.h, tanherf.h, trig.h. Those of double are the C library's; where that has
+// vector variants (glibc's libmvec), loops call those.
 #pragma once
 #include <math.h>
 
 #include "arith.h"
 #include "explog.h"
+#include "hyperbolic.h"
+#include "power.h"
 #include "tanherf.h"
+#include "trig.h"
 
 // glibc declares its vector variants under -ffast-math only, which would also make the compiler
 // forget about NaN and infinity. So the declarations are here. 2.35 is the first to have all.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GLIBC_PREREQ(2, 35)
 extern "C" {
-#define GT_VECTOR1(name)                                              \
-  __attribute__((simd("notinbranch"))) float name##f(float) noexcept; \
-  __attribute__((simd("notinbranch"))) double name(double) noexcept;
-#define GT_VECTOR2(name)                                                     \
-  __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept; \
-  __attribute__((simd("notinbranch"))) double name(double, double) noexcept;
+#define GT_VECTOR1(name) __attribute__((simd("notinbranch"))) double name(double) noexcept;
+#define GT_VECTOR2(name) __attribute__((simd("notinbranch"))) double name(double, double) noexcept;
 // clang-format off
 GT_VECTOR1(exp) GT_VECTOR1(expm1) GT_VECTOR1(log) GT_VECTOR1(log1p)
 GT_VECTOR1(sin) GT_VECTOR1(cos) GT_VECTOR1(tan) GT_VECTOR1(asin) GT_VECTOR1(acos) GT_VECTOR1(atan)
@@ -29,11 +28,7 @@ GT_VECTOR2(pow) GT_VECTOR2(atan2) GT_VECTOR2(hypot)
 #undef GT_VECTOR1
 #undef GT_VECTOR2
 }
-#define GT_VECTOR_LIBRARY 1
 #endif
-#endif
-#if !defined(GT_VECTOR_LIBRARY)
-#define GT_VECTOR_LIBRARY 0
 #endif
 
 namespace gt::math {
@@ -44,34 +39,32 @@ namespace gt::math {
 #define GT_REAL2(name)                                            \
   inline float name(float x, float y) { return ::name##f(x, y); } \
   inline double name(double x, double y) { return ::name(x, y); }
+#define GT_DOUBLE1(name) \
+  inline double name(double x) { return ::name(x); }
+#define GT_DOUBLE2(name) \
+  inline double name(double x, double y) { return ::name(x, y); }
 // clang-format off
-GT_REAL1(expm1) GT_REAL1(log1p)
-GT_REAL1(sin) GT_REAL1(cos) GT_REAL1(tan) GT_REAL1(asin) GT_REAL1(acos) GT_REAL1(atan)
-GT_REAL1(sinh) GT_REAL1(cosh) GT_REAL1(asinh) GT_REAL1(acosh) GT_REAL1(atanh)
-GT_REAL1(erfc)
 GT_REAL1(sqrt) GT_REAL1(floor) GT_REAL1(ceil) GT_REAL1(trunc) GT_REAL1(rint) GT_REAL1(fabs)
-GT_REAL2(pow) GT_REAL2(atan2) GT_REAL2(hypot) GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
+GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
+GT_DOUBLE1(exp) GT_DOUBLE1(log) GT_DOUBLE1(expm1) GT_DOUBLE1(log1p)
+GT_DOUBLE1(sin) GT_DOUBLE1(cos) GT_DOUBLE1(tan) GT_DOUBLE1(asin) GT_DOUBLE1(acos) GT_DOUBLE1(atan)
+GT_DOUBLE1(sinh) GT_DOUBLE1(cosh) GT_DOUBLE1(tanh) GT_DOUBLE1(asinh) GT_DOUBLE1(acosh) GT_DOUBLE1(atanh)
+GT_DOUBLE1(erf) GT_DOUBLE1(erfc)
+GT_DOUBLE2(pow) GT_DOUBLE2(atan2) GT_DOUBLE2(hypot)
 // clang-format on
+#undef GT_DOUBLE1
+#undef GT_DOUBLE2
 #undef GT_REAL1
 #undef GT_REAL2
 
-                    inline double exp(double x) {
-  return ::exp(x);
+    // Sine and the others in a loop, and which arguments they are too far away for (trig.h); double has none
+    // such.
+    inline double near_sin(double x) {
+  return sin(x);
 }
-inline double log(double x) { return ::log(x); }
-inline double tanh(double x) { return ::tanh(x); }
-inline double erf(double x) { return ::erf(x); }
-#if GT_HAS_FMA
-inline float tanh(float x) { return fused_tanh(x); }
-#else
-inline float tanh(float x) { return ::tanhf(x); }
-#endif
-// glibc's vector variant for AVX2 is faster than ours, and as exact; that for AVX-512 is neither.
-#if GT_HAS_FMA && !(GT_VECTOR_LIBRARY && GT_ISA_LEVEL < 4)
-inline float erf(float x) { return fused_erf(x); }
-#else
-inline float erf(float x) { return ::erff(x); }
-#endif
+inline double near_cos(double x) { return cos(x); }
+inline double near_tan(double x) { return tan(x); }
+inline bool is_far(double) { return false; }
 inline double exp_half_square(double x) { return ::exp(-0.5 * x * x); }
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
@@ -101,7 +94,7 @@ GT_COMPLEX1(sinh) GT_COMPLEX1(cosh) GT_COMPLEX1(tanh) GT_COMPLEX1(asinh) GT_COMP
 #undef GT_COMPLEX1
 
             inline float abs(c64 z) {
-  return ::hypotf(z.real(), z.imag());
+  return hypot(z.real(), z.imag());
 }
 inline double abs(c128 z) { return ::hypot(z.real(), z.imag()); }
 
