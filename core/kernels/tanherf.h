@@ -24,8 +24,8 @@ inline float tanh(float x) {
   // A mask where k > 2. The compiler makes two divisions of a choice by comparison.
   const uint32_t near_1 = uint32_t(int32_t(std::bit_cast<uint32_t>(0x1.8p23f) + 2 - bits) >> 31);
   const float top = std::bit_cast<float>((std::bit_cast<uint32_t>(t - 1) & near_1) |
-                                         (std::bit_cast<uint32_t>(fused(t, b, a)) & ~near_1));
-  return with_sign_of(x, top / fused(t, a, b) + std::bit_cast<float>(near_1 & 0x3f800000u));
+                                         (std::bit_cast<uint32_t>(rounded_once(t, b, a)) & ~near_1));
+  return with_sign_of(x, top / rounded_once(t, a, b) + std::bit_cast<float>(near_1 & 0x3f800000u));
 }
 
 // 1 - exp(-m), where m = -log(erfc(y)) is a polynomial; it is y (1 + m / y - 1), the first digits being
@@ -56,31 +56,28 @@ inline float erf(float x) {
   return with_sign_of(x, rounded_once(-power, p, 1 - power));
 }
 
-// For y = |x|, erfc(y) = exp(-y^2) t Q(t) with t = 1 / (1 + 3/8 y), after Shepherd and Laframboise 1981. What
-// the steps before Q and exp lose by rounding is kept as one relative error, and goes in at the end.
+// For y = |x|, erfc(y) = exp(-y^2) t Q(t) with t = 1 / (1 + 3/8 y), after Shepherd and Laframboise 1981. The
+// steps whose roundings count fully are in double: t, the last of Q, the remainder of y^2, the product.
 inline float erfc(float x) {
   float y = size_of(x);
   y = y > 10.5f ? 10.5f : y;  // 0 from 10.06 on; NaN stays
-  const float d = fused(0.375f, y, 1), t = 1 / d, d_lost = rounded_once(0.375f, y, 1 - d);
-  const float t_lost = rounded_once(-t, d, 1) - t * d_lost;
+  const double wide = y, d = 0.375 * wide + 1;
+  const float t = 1 / float(d);
+  const double u = double(t) * (2 - d * double(t));  // a step of Newton's
   float p = 6.142714620e-02f;
   p = fused(p, t, -2.868046463e-01f);
   p = fused(p, t, 4.313449264e-01f);
   p = fused(p, t, -2.282422036e-01f);
   p = fused(p, t, 2.729372978e-01f);
-  p = fused(p, t, 1.218321621e-01f);
-  p = fused(p, t, 2.052315623e-01f);
-  p = fused(p, t, 2.106609344e-01f);
-  p = rounded_once(p, t, 2.116128206e-01f) * t;
-  const float square = y * y, square_lost = rounded_once(y, y, -square);
-  const float shifted = fused(square, -1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
-  const float first = fused(k, -0.693359375f, -square), r = rounded_once(k, 2.12194440e-4f, first);
-  const float r_lost = rounded_once(k, 2.12194440e-4f, first - r);
-  // t Q(t) grows as t does near 0, and three times that near 1.
-  const float lost = fused(t_lost, fused(2.0f, t, 1.0f), r_lost - square_lost);
-  const float small = expm1_small(r), e = small + fused(lost, small, lost);
+  double ratio = fused_double(u, double(p), 1.218321621e-01);
+  ratio = fused_double(ratio, u, 2.052315623e-01);
+  ratio = fused_double(ratio, u, 2.106609344e-01);
+  ratio = fused_double(ratio, u, 2.116128206e-01) * u;
+  const float shifted = fused(y * y, -1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
+  const float e = expm1_small(float(-(wide * wide) - double(k) * 0.69314718055994531));
   const int32_t power = int32_t(bits_of(shifted) - bits_of(0x1.8p23f)), half = power >> 1;
-  const float tail = rounded_once(p, e, p) * power_of_two(half) * power_of_two(power - half);
+  const float tail =
+      float(fused_double(ratio, double(e), ratio)) * power_of_two(half) * power_of_two(power - half);
   return x < 0 ? 2 - tail : tail;
 }
 

@@ -20,8 +20,9 @@ inline float less_multiple_of_pi(float x, float k) {
   return fused(k, 0x1.ee59dap-49f, fused(k, 0x1.777a5cp-24f, r));
 }
 inline float less_multiple_of_half_pi(float x, float k, float& lost) {
-  const float first = fused(k, -0x1.921fb6p+0f, x), r = fused(k, 0x1.777a5cp-25f, first);
-  lost = fused(k, 0x1.ee59dap-50f, fused(k, 0x1.777a5cp-25f, first - r));
+  const float first = fused(k, -0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f;
+  const float r = first + second, b = r - first;  // Knuth's sum of two
+  lost = ((first - (r - b)) + (second - b)) + fused(k, 0x1.ee59dap-50f, fused(k, 0x1.777a5cp-25f, -second));
   return r;
 }
 #else
@@ -36,12 +37,12 @@ inline float less_multiple_of_half_pi(float x, float k, float& lost) {
 #endif
 // sin(r) for |r| <= pi / 2.
 inline float sin_reduced(float r) {
-  const float q = r * r;
+  const float q = r * r, q_lost = rounded_once(r, r, -q);
   float p = 2.605182090e-06f;
   p = fused(p, q, -1.980934612e-04f);
   p = fused(p, q, 8.333062753e-03f);
   p = rounded_once(p, q, -1.666665971e-01f);
-  return rounded_once(p * q, r, r);
+  return rounded_once(rounded_once(p, q, p * q_lost), r, r);
 }
 // Of |x| <= kFarFrom: (-1)^k sin(x - k pi), where adding 1.5 * 2^23 rounds to a whole k and leaves it in the
 // low bits.
@@ -57,18 +58,21 @@ inline float near_cos(float x) {
   const float s = sin_reduced(less_multiple_of_pi(size_of(x), k));
   return from_bits(bits_of(s) ^ (bits_of(shifted) << 31));
 }
-// sin / cos, or -cos / sin, of r + lost for |r| <= pi / 4: what the quotient changes by for `lost` goes to
-// the sine.
+// sin / cos, or -cos / sin, of r + lost for |r| <= pi / 4. What the quotient changes by for `lost` and for
+// what the cosine lost goes to the sine.
 inline float tan_reduced(float r, float lost, uint32_t k) {
-  const float q = r * r;
+  const float q = r * r, q_lost = rounded_once(r, r, -q);
   float s = -1.951201994e-04f;
   s = fused(s, q, 8.332137018e-03f);
   s = fused(s, q, -1.666665375e-01f);
-  s = r + fused(s * q, r, fused(lost, 0.67f * q, lost));
   float c = 2.442942969e-05f;
   c = fused(c, q, -1.388728386e-03f);
   c = fused(c, q, 4.166664556e-02f);
-  c = 1 + fused(c * q, q, -0.5f * q);
+  const float less = fused(c * q, q, -0.5f * q);
+  c = 1 + less;
+  const float c_lost = fused(-0.5f, q_lost, less - (c - 1));
+  const float change = fused(lost, 0.67f * q, lost) - c_lost * fused(r * 0.44f, q, r);
+  s = r + fused(s * q, r, change);
   const uint32_t odd = 0u - (k & 1);
   return chosen(odd, c, s) / from_bits(bits_of(chosen(odd, s, c)) ^ (odd & 0x80000000u));
 }
