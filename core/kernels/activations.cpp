@@ -15,14 +15,14 @@ inline double normal_below(double x, double) { return normal_below(x); }
 inline float normal_below(float x, float power) {  // power = exp(-x^2 / 2)
   const float y = math::fabs(x), t = 1 / (1 + 0.34375f * y);
   float q = -0.028199206f;
-  q = q * t + 0.145640747f;
-  q = q * t - 0.275199171f;
-  q = q * t + 0.194658289f;
-  q = q * t - 0.041716089f;
-  q = q * t + 0.113610717f;
-  q = q * t + 0.116515323f;
-  q = q * t + 0.137571268f;
-  q = q * t + 0.137118117f;
+  q = math::fused(q, t, 0.145640747f);
+  q = math::fused(q, t, -0.275199171f);
+  q = math::fused(q, t, 0.194658289f);
+  q = math::fused(q, t, -0.041716089f);
+  q = math::fused(q, t, 0.113610717f);
+  q = math::fused(q, t, 0.116515323f);
+  q = math::fused(q, t, 0.137571268f);
+  q = math::fused(q, t, 0.137118117f);
   const float tail = t * q * power;
   return x > 0 ? 1 - tail : tail;
 }

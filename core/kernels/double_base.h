@@ -10,14 +10,14 @@
 #include <bit>
 #include <cstdint>
 
+#include "fused.h"
+
 namespace gt::math {
 
 // a * b + c, rounded once where the processor can, otherwise twice.
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define GT_FUSED_DOUBLE 1
+#if GT_HAS_FMA
 [[gnu::always_inline]] inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
-#define GT_FUSED_DOUBLE 0
 [[gnu::always_inline]] inline double fused(double a, double b, double c) { return a * b + c; }
 #endif
 
@@ -60,7 +60,7 @@ struct Pair {
 // a * b without error (without FMA: but for the last bit of lo).
 [[gnu::always_inline]] inline Pair two_product(double a, double b) {
   const double p = a * b;
-#if GT_FUSED_DOUBLE
+#if GT_HAS_FMA
   return {p, __builtin_fma(a, b, -p)};
 #else
   const double u = of_bits(bits_of(a) & 0xfffffffff8000000),

@@ -17,8 +17,8 @@ namespace gt {
 // How the loop treats a function.
 enum class Way {
   Cheap,   // a few instructions: what does not fill a block is done one by one
-  Vector,  // vector functions of the C library, which differ from its scalar ones in the last
-           // bit: the tail is filled up with copies and goes through the same vector code
+  Vector,  // long formulas, or vector functions of the C library, which differ from its scalar ones in the
+           // last bit: the tail is filled up with copies and goes through the same vector code
   Single,  // no vector code exists: one by one throughout
 };
 
@@ -86,6 +86,20 @@ float > &&requires(__m512 x) { F::in_register(x); };
 template <class F, class A> constexpr bool OfRegister = false;
 #endif
 
+// Whether there are arguments that a function's vector code is not made for: a block with one of them is done
+// one by one, with the same result for the others.
+template <class F, class A>
+concept OfNear = std::is_floating_point_v<Wider<A>> && requires(Wider<A> x) {
+  F::near(x);
+  F::is_far(x);
+};
+template <int N, class F, class T> [[gnu::always_inline]] inline bool any_far(const T* x) {
+  int far = 0;
+#pragma omp simd reduction(| : far)
+  for (int j = 0; j < N; ++j) far |= int(F::is_far(x[j]));
+  return far != 0;
+}
+
 template <class F, class R, class A, Way way>
 void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
   static constexpr int W = kSpan<R, A>;
@@ -98,6 +112,14 @@ void map1(void* out_, const void* const* in, const uint8_t* step, int64_t n) {
       alignas(64) float y[W];
       for (int j = 0; j < W; j += 16) _mm512_store_ps(y + j, F::in_register(_mm512_loadu_ps(p + j)));
       store_block<W>(o, [&y](int j) { return y[j]; });
+    } else if constexpr (OfNear<F, A>) {
+      if (any_far<W, F>(p)) [[unlikely]]
+        for (int j = 0; j < W; ++j) {
+          GT_SHORT_LOOP;
+          o[j] = R(F{}(p[j]));
+        }
+      else
+        store_block<W>(o, [p](int j) { return F::near(p[j]); });
     } else {
       store_block<W>(o, [p](int j) { return F{}(p[j]); });
     }
