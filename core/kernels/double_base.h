@@ -14,13 +14,6 @@
 
 namespace gt::math {
 
-// a * b + c, rounded once where the processor can, otherwise twice.
-#if GT_HAS_FMA
-[[gnu::always_inline]] inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
-#else
-[[gnu::always_inline]] inline double fused(double a, double b, double c) { return a * b + c; }
-#endif
-
 [[gnu::always_inline]] inline uint64_t bits_of(double x) { return std::bit_cast<uint64_t>(x); }
 [[gnu::always_inline]] inline double of_bits(uint64_t x) { return std::bit_cast<double>(x); }
 [[gnu::always_inline]] inline double size_of(double x) { return of_bits(bits_of(x) & 0x7fffffffffffffff); }

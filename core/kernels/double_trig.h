@@ -14,7 +14,7 @@ constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiRest = 0x1.1a62633145c07
 
 // x - k pi/2 for whole |k| < 2^20.
 [[gnu::always_inline]] inline Pair trig_remainder(double x, double k) {
-#if GT_FUSED_DOUBLE
+#if GT_HAS_FMA
   const Pair p = two_product(k, kHalfPiRest), t = two_sum(__builtin_fma(-k, kHalfPi, x), -p.hi);
   return {t.hi, __builtin_fma(k, 0x1.f1976b7ed8fbcp-110, t.lo - p.lo)};
 #else

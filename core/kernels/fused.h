@@ -1,4 +1,4 @@
-// What the elementary functions of float are made of: products that are added without being rounded, signs,
+// What the elementary functions are made of: products that are added without being rounded, signs,
 // pairs.
 //
 // Whether a compiler contracts a * b + c depends on its flags, and on the compiler. So that is said by name,
@@ -20,9 +20,9 @@ namespace gt::math {
 #if GT_HAS_FMA
 inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline float rounded_once(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-inline double fused_double(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
-inline double fused_double(double a, double b, double c) { return a * b + c; }
+inline double fused(double a, double b, double c) { return a * b + c; }
 // a * b + c for polynomials, whose last steps alone need a product that is not rounded: those take
 // rounded_once. A product of floats is exact in double.
 inline float fused(float a, float b, float c) { return a * b + c; }

@@ -1,6 +1,6 @@
-// Elementary functions of float, double and complex, for use inside vector loops. Those of real numbers are our
-// own: explog.h, hyperbolic.h, power.h, tanherf.h, trig.h of float, double_*.h of double. Those of complex ones
-// are the C library's.
+// Elementary functions of float, double and complex, for use inside vector loops. Those of real numbers are
+// our own: explog.h, hyperbolic.h, power.h, tanherf.h, trig.h of float, double_*.h of double. Those of
+// complex ones are the C library's.
 #pragma once
 #include <math.h>
 
@@ -32,7 +32,9 @@ GT_REAL2(fmod) GT_REAL2(nextafter) GT_REAL2(copysign)
 #undef GT_REAL1
 #undef GT_REAL2
 
-inline double exp_half_square(double x) { return exp(-0.5 * x * x); }
+        inline double exp_half_square(double x) {
+  return exp(-0.5 * x * x);
+}
 
 // The C99 functions, reached without std::complex's templates: an out-of-line copy of those
 // would be shared between instruction sets.

@@ -15,11 +15,11 @@ inline float pow(float x, float y) {
   // log2(1 + f) = 2 atanh(s) / log(2) with s = f / (2 + f).
   const double s = double(f) / (2 + double(f)), q = s * s;
   double p = 0.340210406833225787;
-  p = fused_double(p, q, 0.411706806751642285);
-  p = fused_double(p, q, 0.577082843873383156);
-  p = fused_double(p, q, 0.961796679234215746);
-  p = fused_double(p, q, 2.88539008177792681);
-  const double log = fused_double(p, s, double(e));
+  p = fused(p, q, 0.411706806751642285);
+  p = fused(p, q, 0.577082843873383156);
+  p = fused(p, q, 0.961796679234215746);
+  p = fused(p, q, 2.88539008177792681);
+  const double log = fused(p, s, double(e));
   const double known = size == 0 ? -double(inf) : size < inf ? log : double(size);
   double t = double(y) * known;
   t = t < -160 ? -160 : t;

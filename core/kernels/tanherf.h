@@ -69,15 +69,14 @@ inline float erfc(float x) {
   p = fused(p, t, 4.313449264e-01f);
   p = fused(p, t, -2.282422036e-01f);
   p = fused(p, t, 2.729372978e-01f);
-  double ratio = fused_double(u, double(p), 1.218321621e-01);
-  ratio = fused_double(ratio, u, 2.052315623e-01);
-  ratio = fused_double(ratio, u, 2.106609344e-01);
-  ratio = fused_double(ratio, u, 2.116128206e-01) * u;
+  double ratio = fused(u, double(p), 1.218321621e-01);
+  ratio = fused(ratio, u, 2.052315623e-01);
+  ratio = fused(ratio, u, 2.106609344e-01);
+  ratio = fused(ratio, u, 2.116128206e-01) * u;
   const float shifted = fused(y * y, -1.44269504f, 0x1.8p23f), k = shifted - 0x1.8p23f;
   const float e = expm1_small(float(-(wide * wide) - double(k) * 0.69314718055994531));
   const int32_t power = int32_t(bits_of(shifted) - bits_of(0x1.8p23f)), half = power >> 1;
-  const float tail =
-      float(fused_double(ratio, double(e), ratio)) * power_of_two(half) * power_of_two(power - half);
+  const float tail = float(fused(ratio, double(e), ratio)) * power_of_two(half) * power_of_two(power - half);
   return x < 0 ? 2 - tail : tail;
 }
 
