@@ -2,8 +2,8 @@
 
 A backward pass is linear in its cotangent. Its own derivative with respect to the cotangent is
 the forward pass: so an accumulator is a tape, and every op has a forward derivative from its one
-rule. In a compiled function what is left of this is forward mode alone; in eager code the
-accumulator keeps what a tape would keep.
+rule. In a compiled function simplification leaves forward mode alone; in eager code the
+accumulator stores the same residuals as a tape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradtape._src.tensors.conversion import leaf_of
 
 
 def _tangent(value: Any, primal: Any) -> Any:
-    """A direction as a tensor of the primal's type and shape; a number stands for all elements."""
+    """A direction as a tensor of the primal's type and shape; a number is broadcast."""
     t = conversion.densify(GradientTape._cotangent(value, primal))
     shape = tuple(primal.shape)
     if t.dtype is not primal.dtype:
@@ -96,7 +96,7 @@ class ForwardAccumulator:
             self._tangents.append(_tangent(t, leaf))
         self._tape = ForwardTape()
         self._tape._configure(True, False)
-        # Tapes that were recording when this accumulator was opened: to them its products are part of the program.
+        # Tapes that were recording when this accumulator was opened: they record its products.
         self._outer: tuple = ()
 
     def __enter__(self) -> ForwardAccumulator:
@@ -135,7 +135,7 @@ class ForwardAccumulator:
                 return t
         if not _differentiable(leaf) or not self._tape._tracks(leaf):
             return None
-        # TensorFlow computes products beside the ops: outer tapes know them also when they are asked for later.
+        # TensorFlow computes products along with the ops, so outer tapes record them even if jvp is called later.
         seen = [t for t in self._outer if t._stage != "used"]
         seen += [t for t in _core.recording_tapes() if t is not self._tape and t not in seen]
         with _core.Scope(recording=False, tapes=tuple(seen)):

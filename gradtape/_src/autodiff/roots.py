@@ -31,8 +31,8 @@ def implicit(
 
     `solver(*args)` may be anything: SciPy, a loop with a tolerance, another program. What it
     returns, `y`, must be a root, `root(y, *args) = 0`, or a minimiser of `minimum(y, *args)` over
-    `y`. Then by the implicit function theorem the derivative needs the solution alone, one linear
-    system, and no step of the solver.
+    `y`. By the implicit function theorem the derivative then depends only on the solution: it
+    takes one linear system, and no step of the solver is differentiated.
 
     >>> import gradtape as tf
     >>> def newton(a):  # the square root, without a tape
@@ -52,7 +52,7 @@ def implicit(
       solver: gives `y`, a tensor, array or number, or a nest of them, for the arguments.
       root: the function that is zero at `y`, of the structure and shapes of `y`.
       minimum: instead of `root`: the function that `y` minimises, one number.
-      linear_solve: "direct" (the matrix is made and solved), "cg" (conjugate gradients, without the
+      linear_solve: "direct" (the matrix is formed and factored), "cg" (conjugate gradients, without the
         matrix; it must be symmetric and positive, as at a minimum), or a function of
         `(matrix_times_vector, right_hand_side)`.
 
