@@ -231,7 +231,7 @@ html,body{margin:0;height:100%}
 
 
 def cell(drawing: Drawing, classes: str = "") -> str:
-    """The drawing for a cell of a notebook, in one piece: it asks for nothing from anywhere."""
+    """The drawing for a notebook cell, self-contained: it loads nothing."""
     image = base64.b64encode(drawing.encode()).decode()
     return (
         f'<div class="gradtape-drawing{classes}" data-counts="{escape(drawing.counts)}"><style>{_STYLE}</style>'

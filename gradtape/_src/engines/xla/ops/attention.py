@@ -23,7 +23,7 @@ def attention(q: Array, k: Array, v: Array, bias: Array, scale: float, causal: b
 def attention_grad(
     g: Array, q: Array, k: Array, v: Array, bias: Array, out: Array, lse: Array, scale: float, causal: bool
 ) -> tuple[Array, Array, Array]:
-    """The gradients by queries, keys and values."""
+    """The gradients with respect to queries, keys and values."""
     of_q, of_k, of_v = q.dtype, k.dtype, v.dtype
     g, q, k, v, out, lse = (_wide(x) for x in (g, q, k, v, out, lse))
     p = jnp.exp(_scores(q, k, bias, scale, causal) - lse[..., None])

@@ -19,7 +19,7 @@ _NEVER = -1e30  # the logarithm of 0, with which one can still compute
 def ctc_loss(
     logits: Any, labels: Any, label_length: Any, logit_length: Any, blank: int, *, check: Callable
 ) -> tuple[Any, Any]:
-    """The loss of each example (infinite without a path), and its derivative by the logits."""
+    """The loss of each example (infinite without a path), and its gradient with respect to the logits."""
     _check(logits, labels, label_length, logit_length, check)
     examples = labels, label_length, logit_length
     total, back = _total_and_slope(logits, *examples, blank)

@@ -60,7 +60,7 @@ def sample_grid(x: Array, at: Array, ys: Array, xs: Array, dy: bool, dx: bool, *
 def unsample_grid(
     g: Array, at: Array, ys: Array, xs: Array, shape: Sequence[int], dy: bool, dx: bool, *, check: _Check
 ) -> Array:
-    """The transpose: images with `g` spread over the pixels around its points."""
+    """The transpose: images with `g` scattered to the pixels around its points."""
     check(inside(at, shape[0]))
     out = jnp.zeros(shape, g.dtype)
     for places, weights in _corners(at, ys, xs, shape, dy, dx):
