@@ -1,4 +1,4 @@
-"""`tf.data`: pipelines that give a program its data.
+"""`tf.data`: input pipelines.
 
 Where things are: `dataset` has the methods, `base` what is under them; `sources`, `generators`, `readers`,
 `csv_files` and `storage` make datasets; `order`, `mapping`, `batching`, `padding`, `grouping`, `combine`,

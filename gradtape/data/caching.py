@@ -1,4 +1,4 @@
-"""Elements that are kept: `cache` in memory or in a file, `snapshot` in a folder."""
+"""Cached elements: `cache` in memory or in a file, `snapshot` in a folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gradtape.data.structure import columns, is_tensor
 
 
 class _CacheDataset(Unary):
-    """The elements of the first full iteration, kept.
+    """Caches the elements of the first full iteration.
 
-    Elements of one shape are kept as a table, so that later steps work on row numbers.
+    Elements of one shape are stored as a table, so that later steps work on row numbers.
     """
 
     def __init__(self, source: Any, filename: Any) -> None:

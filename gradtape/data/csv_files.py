@@ -1,4 +1,4 @@
-"""Tables of values separated by commas: `CsvDataset` and `make_csv_dataset`."""
+"""CSV files: `CsvDataset` and `make_csv_dataset`."""
 
 from __future__ import annotations
 

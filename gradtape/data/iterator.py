@@ -1,4 +1,4 @@
-"""Iterators over datasets. What they run, tapes do not see, and traces only as one step of a graph."""
+"""Iterators over datasets. Tapes do not record what they run, and a trace sees it as one step of its graph."""
 
 from __future__ import annotations
 

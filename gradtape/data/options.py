@@ -1,4 +1,4 @@
-"""`tf.data.Options` and its parts. gradtape keeps them; its pipelines need no tuning."""
+"""`tf.data.Options` and its parts. gradtape stores them; its pipelines need no tuning."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Functions of one row run over many rows at once.
 
 `map` and `filter` over rows of a table are not called row by row: the traced function is batched
-(`gradtape._src.batching.batch`), and a batch of its results is one run of a program. Only functions that do nothing
-but compute are: no prints, no random numbers, no Python code, no ops that know no batches.
+(`gradtape._src.batching.batch`), and a batch of its results is one run of a program. Only pure functions are:
+no prints, no random numbers, no Python code, no ops without a batching rule.
 """
 
 from __future__ import annotations

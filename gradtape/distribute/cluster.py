@@ -1,4 +1,4 @@
-"""Clusters: resolvers, which say what machines there are, and options; refusals of what there is not.
+"""Clusters: resolvers, which list the machines, and options; errors for strategies that gradtape does not have.
 
 `MultiWorkerMirroredStrategy` itself is in `workers`.
 """

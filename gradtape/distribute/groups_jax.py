@@ -1,4 +1,4 @@
-"""JAX carries: all-reduce and all-gather programs of XLA over the processes' CPU devices, by gloo.
+"""The JAX carrier: all-reduce and all-gather as XLA programs over the processes' CPU devices, by gloo.
 
 A program is compiled ahead of time for each size. Its input is a buffer that stays: JAX reads the memory that the tensors
 are packed into, and its result becomes a tensor, both without a copy.

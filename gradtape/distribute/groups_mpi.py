@@ -1,4 +1,4 @@
-"""MPI carries, where the program was started by mpirun or srun: mpi4py, and whatever network MPI was built for."""
+"""The MPI carrier, for programs started by mpirun or srun: mpi4py, and whatever network MPI was built for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Who takes part, who is late, and who is gone: a roll call and a watch over the workers of a cluster.
 
-Nothing that is computed travels here. Worker 0 listens at its address; every worker keeps one connection to it and says a
-few times a second that it is there and how many exchanges it has entered. A connection that closes names a worker that
-died at once; one that falls silent, after the time limit. Worker 0 tells the others. So an exchange that cannot end is
-an error that says who is missing, and not a program that hangs.
+No computed values are sent over these connections. Worker 0 listens at its address; every worker keeps one connection to
+it and says a few times a second that it is there and how many exchanges it has entered. A connection that closes names a
+dead worker at once; one that falls silent, after the time limit. Worker 0 tells the others. So an exchange that cannot
+end is an error that says who is missing, and not a program that hangs.
 
 Messages are lines of JSON with one key that says what they are; see `_Hub._handle` and `Watch._handle`.
 """

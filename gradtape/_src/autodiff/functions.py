@@ -86,7 +86,7 @@ def vjp(f: Callable, x: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 @one_call
 def hvp(f: Callable, x: Any, v: Any) -> Any:
-    """The Hessian of a scalar function times `v`, without the Hessian: two backward passes.
+    """The Hessian of a scalar function times `v`, without forming the Hessian: two backward passes.
 
     >>> import gradtape as tf
     >>> tf.autodiff.hvp(lambda x: tf.reduce_sum(x ** 3), tf.constant([1.0, 2.0]), tf.constant([1.0, 1.0])).numpy()
@@ -191,7 +191,7 @@ def _trace(h: Any) -> Any:
 def per_example_gradient(loss: Callable, sources: Any, *examples: Any) -> Any:
     """The gradient of `loss(*example)` with respect to `sources` for each example of a batch, in one vectorised pass.
 
-    What `tape.gradient` would give in a loop over the batch: each gradient has a new first axis.
+    The same as `tape.gradient` in a loop over the batch: each gradient has a new first axis.
 
     >>> import gradtape as tf
     >>> w = tf.Variable([1.0, 2.0])
@@ -202,7 +202,7 @@ def per_example_gradient(loss: Callable, sources: Any, *examples: Any) -> Any:
            [4., 4.]], dtype=float32)
 
     Args:
-      loss: a function of one example that gives one number.
+      loss: a function of one example that returns a scalar.
       sources: Variables, or tensors that `loss` reads, in any structure.
       examples: tensors, or nests of them, whose first axis is the batch.
     """

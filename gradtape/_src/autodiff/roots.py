@@ -31,8 +31,8 @@ def implicit(
 
     `solver(*args)` may be anything: SciPy, a loop with a tolerance, another program. What it
     returns, `y`, must be a root, `root(y, *args) = 0`, or a minimiser of `minimum(y, *args)` over
-    `y`. Then by the implicit function theorem the derivative needs the solution alone, one linear
-    system, and no step of the solver.
+    `y`. By the implicit function theorem the derivative then depends only on the solution: it
+    takes one linear system, and no step of the solver is differentiated.
 
     >>> import gradtape as tf
     >>> def newton(a):  # the square root, without a tape

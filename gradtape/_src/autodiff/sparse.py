@@ -19,7 +19,7 @@ from gradtape._src.tensors.conversion import leaf_of
 def sparse_jacobian(f: Callable, x: Any) -> Any:
     """The Jacobian of `f` at `x` as a `scipy.sparse` matrix `[f(x) elements, x elements]`.
 
-    Which entries can be nonzero is read off the tape. Columns (or rows) that have no row
+    The sparsity pattern is derived from the tape. Columns (or rows) that have no row
     (column) in common are computed together: a tridiagonal Jacobian takes three passes, whatever its
     size. The passes run as one batch, as in `tape.jacobian`.
 

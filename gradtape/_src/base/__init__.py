@@ -1,1 +1,1 @@
-"""The ground floor: types, shapes, nests, errors, scopes and the log. It knows nothing of the rest."""
+"""The lowest layer: types, shapes, nests, errors, scopes and the log. It imports nothing of the other layers."""

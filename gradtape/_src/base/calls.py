@@ -1,4 +1,4 @@
-"""Functions of the library that are one call to a recording (`graph/recording.py`), whatever they do inside."""
+"""Library functions that a recording (`graph/recording.py`) stores as a single call, without looking inside."""
 
 from __future__ import annotations
 

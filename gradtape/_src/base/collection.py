@@ -1,7 +1,7 @@
-"""Python's garbage collector, which waits while a graph is compiled.
+"""Pauses Python's garbage collector while a graph is compiled.
 
-A compiler makes many objects that all live until it is done. The collector would look at them again and again, and, since
-they are many, at everything else in the process: half a million objects once Keras is imported.
+A compiler creates many objects that all live until it is done. The collector would scan them again and again, and, because
+they are many, everything else in the process too: half a million objects once Keras is imported.
 """
 
 from __future__ import annotations

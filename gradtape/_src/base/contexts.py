@@ -1,8 +1,8 @@
-"""What this thread does for a while. `_core.Scope` is the one way to change it; these are its usual forms.
+"""State of a thread for a block of code. `_core.Scope` is the only way to change it; these are its usual forms.
 
-A scope is entered and left natively, in one step each: an interrupt comes before or after it, never between. One that
-dies is left. So whatever holds for a block of code is a `_core.Setting`, whose values scopes set, and no attribute that
-is set and put back.
+A scope is entered and left natively, each in one atomic step: an interrupt comes before or after it, never in between. A
+scope that is destroyed is left. So a value that applies to a block of code is a `_core.Setting`, set by a scope, and never
+an attribute that is set and restored by hand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The environment variables of gradtape, read and checked in one place, before the native core looks at them.
 
-A value that means nothing is told once, by the logger "gradtape", and taken out of the environment of the process,
-as is one that is the default: the core, and the processes that this one starts, see what is in force and no more.
+An invalid value is reported once, by the logger "gradtape", and removed from the environment of the process, as are
+values that equal the default: the core and child processes see only the settings in effect.
 `python -m gradtape info` shows it.
 """
 

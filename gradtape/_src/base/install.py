@@ -1,4 +1,4 @@
-"""Whether this installation can run: looked at first, and told in words that say what to do."""
+"""Checks, before anything else is imported, whether this installation can run; the errors say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that wait: for Python code of others that must run to its end."""
+"""Delays signals while third-party Python code that must not be interrupted runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Locks that are free in the child of a fork.
 
-The child has one thread. A lock that another one held would never be let go of there, and what it guards is as
-that thread left it: code under these locks changes what others see in one step, at the end.
+The child has one thread. A lock that another thread held would never be released there, and the data it guards are as
+that thread left them; so code under these locks publishes its changes in one step, at the end.
 """
 
 from __future__ import annotations

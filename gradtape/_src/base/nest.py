@@ -257,7 +257,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
 
     Raises:
       TypeError: if `flat_sequence` is no sequence.
-      ValueError: if it has not one item per leaf of `structure`.
+      ValueError: unless it has one item per leaf of `structure`.
 
     >>> from gradtape._src.base import nest
     >>> nest.pack_sequence_as({"b": 0, "a": (0, 0)}, [1, 2, 3])

@@ -1,6 +1,6 @@
-"""How files are read: nothing that a file says is believed before it is checked.
+"""How files are read: nothing in a file is trusted before it is checked.
 
-`reading` is around every parser: whatever it stumbles over becomes one of TensorFlow's errors that names the
+`reading` wraps every parser: whatever it raises becomes one of TensorFlow's errors that names the
 file. `take` asks for no more memory than a file has bytes, `json_of` gives no value of an unexpected kind. No reader
 of gradtape imports, unpickles or evaluates anything that a file names.
 """

@@ -1,7 +1,7 @@
-"""Room for arrays of NumPy's and lists whose length is a number that a user gave: asked for before it is taken.
+"""Checks that there is enough memory before allocating NumPy arrays and lists whose length is given by a user.
 
-The core refuses tensors that the machine has no room for. NumPy takes what the system grants, which may be more than there
-is, and says MemoryError where TensorFlow's users expect ResourceExhaustedError.
+The core refuses tensors that do not fit into memory. NumPy allocates what the system grants, which may be more than the
+machine has, and raises MemoryError where TensorFlow's users expect ResourceExhaustedError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings that the engine heeds. Users change them through `tf.config`."""
+"""Settings that the engine reads. Users change them through `tf.config`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TypeSpec`: what a value that is made of tensors looks like, and how it is taken apart and put together.
+"""`TypeSpec`: the type of a composite tensor, and how it is flattened to tensors and rebuilt from them.
 
 A subclass says four things, in TensorFlow's words: the class of its values (`value_type`), itself as a nest of plain
 things (`_serialize`), the specs of the tensors in a value (`_component_specs`), and the way there and back

@@ -1,1 +1,1 @@
-"""One more axis: batched graphs, vectorized_map, Jacobians, and what a pass is known to be (linear, sparse)."""
+"""One more axis: batched graphs, vectorized_map, Jacobians, and analysis of backward passes (linear? sparse?)."""

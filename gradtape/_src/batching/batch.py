@@ -1,5 +1,5 @@
-"""Running a graph over one more leading axis: what Jacobians, per-example gradients and
-`vectorized_map` are made of.
+"""Runs a graph over one more leading axis: the basis of Jacobians, per-example gradients and
+`vectorized_map`.
 
 Some inputs of the graph get a new leading axis, the others stay. `replay_batched` walks over the
 nodes: a node that sees no new axis runs as it is, any other by the batching rule of its row:
@@ -9,7 +9,7 @@ nodes: a node that sees no new axis runs as it is, any other by the batching rul
   a function  `rule(size, batched, operands, attrs)`, in the row
   None        a loop over the new axis inside the program, `Rows`: right for every op
 
-Rules are written with ops. So the walk works on values and on symbols, and tapes can follow it.
+Rules are written with ops. So it works on concrete and symbolic tensors, and tapes can record it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _draws(op: Callback) -> bool:
 
 
 def aligned(operands: Sequence[Any], marks: Sequence[bool]) -> list:
-    """Operands of an element-wise op such that the rows of all of them meet."""
+    """Operands of an element-wise op, reshaped so that their rows broadcast against each other."""
     rank = max(x.ndim - b for x, b in zip(operands, marks, strict=True))
     return [
         ops.reshape(x, [x.shape[0], *([1] * (rank + 1 - x.ndim)), *x.shape[1:]])

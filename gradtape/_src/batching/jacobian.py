@@ -56,7 +56,7 @@ class Seed(NamedTuple):
 
 
 class Pullback(NamedTuple):
-    """A backward pass that was not run."""
+    """A backward pass as a graph, with its residuals."""
 
     function: GraphFunction  # inputs: the residuals, then the cotangent; outputs: dense gradients
     residuals: list
@@ -185,7 +185,7 @@ def _sketched(tape: Any, y: Any, sources: list, shapes: list) -> list:
 
 def _row_by_row(tape: Any, y: Any, sources: list, seed: Seed) -> list:
     """For each source the gradients `[rows, *source.shape]`, one backward pass at a time."""
-    if not seed.rows:  # one pass, though there are no rows, tells what is connected
+    if not seed.rows:  # even without rows, one pass is needed to see which sources are connected
         once = tape._backward([y], [ops.zeros(y.shape, y.dtype)], list(sources))
         pairs = zip(once, sources, strict=True)
         return [None if g is None else ops.zeros([0, *s.shape], s.dtype) for g, s in pairs]

@@ -1,9 +1,9 @@
 """Whether a backward pass is linear in its cotangent: only then is its transpose the forward pass.
 
 The rules of the table are linear. A custom gradient need not be: it may clip what it
-passes on, add noise, or decide by its size. Then the Jacobian is defined by its
-gradients, one unit cotangent at a time, and only reverse mode gives that. What an op is linear in, its row
-says (`linear=`); an op that says nothing, and is not composed of ops that do, is taken as not linear.
+passes on, add noise, or depend on its size. Then the Jacobian is defined by its
+gradients, one unit cotangent at a time, and only reverse mode gives that. The row of an op declares
+what it is linear in (`linear=`); an op without that, unless composed of ops that have it, counts as non-linear.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_linear(function: GraphFunction) -> bool:
 
 def _linear(graph: Graph, marks: Sequence[bool]) -> bool:
     reached = {v for v, m in zip(graph.inputs, marks, strict=True) if m}
-    nothing: set[Value] = set()  # values that are zero: cotangents of results that nothing reads
+    nothing: set[Value] = set()  # values that are zero: cotangents of unused results
     for node in graph.nodes:
         on = [v in reached for v in node.operands]
         none = [_is_zero(v) or v in nothing for v in node.operands]

@@ -1,10 +1,10 @@
-"""Rows of the identity on their way through a pass, as long as they stay sparse.
+"""A sparse representation of the rows of the identity while they go through a backward pass.
 
 A Jacobian runs a pass over all unit vectors at once. Element-wise ops and ops that only move
-elements keep unit vectors unit: one nonzero element. Such a batch is not a matrix
-here but `Units`: the values, without the new axis, and for each the row that it belongs to. The
-work is that of a single pass until an op mixes elements, and an exact zero stays one whatever it
-is multiplied by.
+elements leave one nonzero element in each. Such a batch is not stored as a matrix but as
+`Units`: the values, without the new axis, and for each the row that it belongs to. The work is
+that of a single pass until an op mixes elements, and an exact zero stays zero whatever it is
+multiplied by.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def through(node: Node, operands: list, marks: list[bool]) -> list | None:
 
 
 def _joined(terms: list[Term], size: int) -> list:
-    """Terms with the same places are one."""
+    """Adds up terms that have the same places."""
     out: list[Term] = []
     for t in terms:
         same = next((k for k, o in enumerate(out) if np.array_equal(o.places, t.places)), None)
@@ -105,7 +105,7 @@ def _joined(terms: list[Term], size: int) -> list:
 
 
 def _all(parts: list, size: int) -> list | None:
-    """The sum of what a node makes of each term: terms, or tensors with the rows."""
+    """The sum of a node's results for each term: terms, or tensors with the rows."""
     if any(p is None for p in parts):
         return None
     if all(isinstance(p, Term) for p in parts):

@@ -20,7 +20,7 @@ from gradtape._src.tensors.conversion import read
 
 
 def vectorized(fn: Callable[[list], Any], tensors: Sequence[Any], size: int) -> Any:
-    """`fn` on lists of rows, one per tensor; a tensor with one row, where others have more, stands for all.
+    """`fn` on lists of rows, one per tensor; a tensor with one row is broadcast against the others.
 
     Raises:
       Untraceable: when `fn` looks at values.

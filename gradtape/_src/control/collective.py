@@ -1,13 +1,14 @@
 """Exchanges between replicas as ops of a graph: all-reduce, all-gather, broadcast, and their transposes.
 
 A collective is a callback of a program that hands its operands to a *group*: any object with `rank`, `size`,
-`all_reduce(tensors)`, `all_gather(tensors)`, `broadcast(tensors, root)`. Processes are one (`distribute/groups.py`), the
-threads of local replicas another. The group is asked when the op runs, not when it is traced, so one program may serve
-several replicas.
+`all_reduce(tensors)`, `all_gather(tensors)`, `broadcast(tensors, root)`. One kind is a group of processes
+(`distribute/groups.py`), another the threads of local replicas. The group is looked up when the op runs, not when it is
+traced, so one program may serve several replicas.
 
-Every collective is an effect: all replicas must run the same ones in the same order. Their gradients are collectives
-again, of the cotangents: the transpose of a sum over replicas is the sum, that of a gather is the own part of the sum,
-that of a broadcast is the sum at the root. So step and exchange are one program, at any order.
+Every collective is an effectful op: all replicas must run the same ones in the same order. Their gradients are
+collectives of the cotangents: the transpose of an all-reduce is an all-reduce, that of a gather is the replica's own
+part of the sum, that of a broadcast is the sum at the root. So a step and its exchanges are one program, also for
+derivatives of higher order.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Control flow over symbols: `cond`, `switch_case` and `while_loop` inside a traced function.
+"""Control flow over symbolic tensors: `cond`, `switch_case` and `while_loop` inside a traced function.
 
-Each branch and loop body is traced into a graph of its own. What it touches from outside becomes
-an operand; a variable it assigns becomes a result, and is assigned again outside. The values that
-branches return and loops carry may be nests of tensors, numbers and TensorArrays; `values.py` says
-how those become tensors.
+Each branch and loop body is traced into its own graph. Its captures become operands; a variable that
+it assigns becomes a result, and is assigned in the outer trace. The values that branches return and
+loops carry may be nests of tensors, numbers and TensorArrays; `values.py` flattens those to tensors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Branches and loops as ops of a graph, and their derivatives.
 
-`Branches` runs one of several graphs, `Loop` runs a graph again and again. Both are callbacks of
-a program, and both know how to be recorded on a tape: the derivative of branches is branches over
+`Branches` runs one of several graphs, `Loop` runs a graph repeatedly. Both are callbacks of a
+program, and both can be recorded on a tape: the derivative of branches is branches over
 the derivatives; the derivative of a loop walks over the residuals of its iterations, last to first.
 A loop's second derivative is made by `Eager`, which runs tapes inside the program, on the random numbers that the loop
 drew when it ran: they are residuals.

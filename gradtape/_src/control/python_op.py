@@ -1,4 +1,4 @@
-"""Ops written in Python, in graphs: how they run in a program, and what is known before they run.
+"""Ops written in Python, in graphs: how they run in a program, and their static shapes and types.
 
 `lower` makes them steps that call Python, unless their forward is composed of ops: then `simplify`
 inlines it. Their gradients belong to their rows (`gradtape/_src/tapes/primitive.py`).

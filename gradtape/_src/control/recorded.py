@@ -1,7 +1,8 @@
 """Branches and loops in a recording (`graph/recording.py`): each branch and loop body is a recording of its own.
 
-When they run, tensors take the way that Python takes, and symbols of a trace that of `control.py`. In a world, where
-shapes are inferred, nothing is chosen and nothing is repeated: a size that differs between the ways is any size.
+When the recording runs on concrete tensors, Python takes the branch or repeats the loop; on symbolic ones `control.py`
+traces them. In a world, where only shapes are inferred, all branches are tried, and a loop body once: a size that differs
+between them is unknown.
 """
 
 from __future__ import annotations

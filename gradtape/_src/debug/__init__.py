@@ -1,1 +1,1 @@
-"""Say why, show it: the searches and pictures behind `tape.explain`, `tape.draw`, `debug.lines` and the like."""
+"""Diagnostics: the searches and pictures behind `tape.explain`, `tape.draw`, `debug.lines` and the like."""

@@ -1,8 +1,8 @@
-"""Why is it None? The way from a source to a target, or the place where it broke.
+"""Why is it None? The path from a source to a target, or the op that cut it.
 
-What the tape itself knows is always said, and what the source of its context says (`written.py`). The op and the line
-at fault are known for sure from a record of everything that ran, which `debug.lines()` switches on: such ops are not on
-the tape.
+An explanation always contains what the tape knows, and what the source code of its `with` block shows (`written.py`). The
+op and the line at fault are certain only with a record of everything that ran, which `debug.lines()` switches on: such ops
+are not on the tape.
 """
 
 from __future__ import annotations

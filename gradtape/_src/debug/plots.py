@@ -163,7 +163,7 @@ def plot_sparsity(matrix: Any, file: str | Path | None = None) -> Plot | str:
       The picture, or the path of the file.
 
     Raises:
-      ValueError: if it has not two dimensions.
+      ValueError: unless it has two dimensions.
       ImportError: without Matplotlib.
     """
     if isinstance(matrix, (_core.Tensor, _core.Variable)) or not hasattr(matrix, "tocoo"):

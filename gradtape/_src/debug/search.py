@@ -1,4 +1,4 @@
-"""With lines on: the place where the way from a source to a target broke, found in what ran."""
+"""With `debug.lines()` on: finds the op that cut the path from a source to a target."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Engines: what turns a graph into a program that runs.
 
 There are two. The native one fuses, plans and lowers to the core (`native/`); the XLA one translates to JAX (`xla/`, the
-extra `gradtape[xla]`). Whoever needs a program asks an engine for it, and nobody else knows which engines there are: a
-traced function keeps the engine that was current when it was traced, and its derivatives run on the same.
+extra `gradtape[xla]`). Code that needs a program asks an engine for it, and does not depend on which engines exist. A
+traced function keeps the engine that was current when it was traced, and its derivatives run on the same one.
 
     tf.config.set_engine("xla")             all functions
     tf.function(jit_compile=True)           this one
@@ -30,7 +30,7 @@ class Engine:
     """Makes programs; the base of all engines."""
 
     name: str
-    device: str  # that results are on
+    device: str  # where results are
 
     def program(self, graph: Graph, updates: list[int] | None = None, checked: bool = False) -> Any:
         """The program that computes the outputs of `graph` from its inputs.
@@ -63,7 +63,7 @@ class Engine:
 
 
 def module_of(name: str) -> Any:
-    """A module of an engine, by name: engines stand on graphs, which ask this door for programs."""
+    """Imports a module of an engine by name: engines import graphs, so graphs cannot import engines."""
     return importlib.import_module(f"{__name__}.{name}")
 
 
@@ -76,13 +76,13 @@ class Native(Engine):
     def program(
         self, graph: Graph, updates: list[int] | None = None, checked: bool = False, local: bool = False
     ) -> Any:
-        """As `Engine.program`; `local`: nothing else refers to the inputs that are written over, as in a loop."""
+        """Like `Engine.program`; `local`: nothing else refers to the inputs that are written over, as in a loop."""
         return module_of("native.lower").compile_graph(graph, updates, local, checked)
 
     def step(
         self, graph: Graph, updates: list[int], variables: tuple, externals: tuple, assigned: tuple, rows: tuple
     ) -> Any:  # fmt: skip
-        """As `Engine.step`."""
+        """Like `Engine.step`."""
         return _core.Update(self.program(graph, updates, checked=True), variables, externals, assigned, rows)
 
 
@@ -91,7 +91,7 @@ EXTRA = 'pip install "gradtape[xla]"'
 
 
 def need_jax(what: str) -> None:
-    """Raises ImportError, in terms of who needs it, if JAX is not installed."""
+    """Raises an ImportError that names what needs JAX, if it is not installed."""
     if find_spec("jax") is None:
         raise ImportError(f"{what} needs JAX, which is not installed. Hint: {EXTRA}.")
 
@@ -108,7 +108,7 @@ def xla_on(device: Any = None) -> Engine:
 
 _default: Engine | None = None if os.environ.get("GRADTAPE_ENGINE") == "xla" else NATIVE
 _placed = _core.Setting(None)  # the engine of the innermost `tf.device` that names an accelerator
-_HOST: Any = object()  # in its place: code on the host in the middle of a program
+_HOST: Any = object()  # instead of an engine: host code called from a program
 
 
 def current() -> Engine:
@@ -156,5 +156,5 @@ def placed(engine: Engine) -> _core.Scope:
 
 
 def on_host() -> _core.Scope:
-    """A scope for code on the host in the middle of a program, which waits for it: all functions run natively."""
+    """A scope for host code that a program calls and waits for: all functions run natively."""
     return _placed.to(_HOST)

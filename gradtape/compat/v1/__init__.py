@@ -1,6 +1,6 @@
 """`tf.compat.v1`: what programs in eager mode still take from TensorFlow 1.
 
-Everything that is not here is gradtape's. Graphs and sessions are not: what needs one says so.
+Names that are not defined here are those of gradtape. gradtape has no graphs or sessions: functions that need one raise.
 `losses` and `train` are files of their own.
 """
 

@@ -1,12 +1,12 @@
-"""Finds bands: steps, one after the other, that treat the rows of their values one by one.
+"""Finds bands: consecutive steps that treat the rows of their values independently.
 
-The examples of a batch in a recurrent layer, or in a narrow network, have nothing to do with each other until their
-losses are added up. Rows are cut into blocks, and a thread takes a block through all steps of a band (core/bands.h):
-nobody waits between two steps, and what a step makes is in the cache when the next one reads it. That pays for steps that
-are long enough to be shared out and too short to be shared out well one by one.
+The examples of a batch in a recurrent layer, or in a narrow network, are independent until their losses are summed. Rows
+are divided into blocks, and a thread takes a block through all steps of a band (core/bands.h): threads do not wait for
+each other between steps, and the result of a step is in the cache when the next one reads it. That pays off for steps that
+are long enough to run in parallel, but too short to do so efficiently one by one.
 
-In a band a value is *cut*, so that a block has its rows and no others, or is read *whole*: weights, which come from in
-front of the band.
+In a band a value is *cut*, so that a block has its own rows only, or is read *whole*: weights, which are computed before
+the band.
 """
 
 from __future__ import annotations

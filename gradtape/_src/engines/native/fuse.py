@@ -1,15 +1,15 @@
 """Groups element-wise nodes and reductions into clusters.
 
-A cluster runs as one loop over tiles of its iteration space, so what its members pass to each
-other never reaches memory. Members have results of one shape; operands have that shape, or
+A cluster runs as one loop over tiles of its iteration space, so values that its members pass to
+each other never reach memory. Members have results of one shape; operands have that shape, or
 are broadcast along rows, columns, or both.
 
 Reductions of each row are members, too, and so is what is computed of their results: *columns*, which have one
 element a row. A tile has whole rows then, and the members after a reduction find its result in the tile.
 Reductions over all elements, or over rows, are epilogues: they are known when all tiles are done.
 
-Members may run together if nothing they read from outside waits for one of them. That is read off sets of
-ancestors, kept as bits of an integer, whose total size grows with the square of the number of nodes. So the nodes
+Members may run together if nothing that they read from outside depends on one of them. That is checked with sets of
+ancestors, stored as bits of an integer, whose total size grows with the square of the number of nodes. So the nodes
 are processed in windows: no cluster crosses the edge of a window, and then no path from one of its members to
 another leaves the window either.
 """
@@ -85,7 +85,7 @@ def _is_member(node: Node) -> bool:
     return node.op.row.fuses and len(node.operands) <= 4 and not node.is_held
 
 
-@lru_cache(4096)  # equal layers ask for the same again
+@lru_cache(4096)  # equal layers repeat the same questions
 def broadcast_of(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] | None:
     """How an operand of `shape` is broadcast to `whole`: (kind, inner), or None if it is none of the kinds."""
     size = prod(shape)

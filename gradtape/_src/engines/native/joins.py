@@ -1,8 +1,8 @@
-"""Values that are stacked are made where they will lie.
+"""Computes stacked values directly in the memory of the stack.
 
-What an unrolled loop stacks up in the end, such as the cotangents of all its steps, would be written twice: by the step that
-makes it, and by the stack. Instead, the steps write to their parts of the stack's memory, and what other steps cannot write
-there (an input, a constant) is copied.
+What an unrolled loop stacks at its end, such as the cotangents of all its steps, would be written twice: by the step that
+computes it, and by the stack. Instead, the steps write to their parts of the stack's memory; operands that no step can write
+there (an input, a constant) are copied.
 """
 
 from __future__ import annotations

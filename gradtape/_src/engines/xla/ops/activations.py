@@ -1,4 +1,4 @@
-"""Activation functions on XLA that jax.nn has not, or not to the last digits."""
+"""Activation functions on XLA that jax.nn lacks, or does not compute to full precision."""
 
 from __future__ import annotations
 
