@@ -360,12 +360,8 @@ class Function(_core.Quick):
                 contents.check()
                 flat = [self._result(r) for r in nest.flatten(result)]
         except NeedsConstants:
-            cause = UnimplementedError(
-                None,
-                None,
-                f"tf.gradients with respect to a constant created in {self.name}, of unknown sizes. "
-                "Hint: tf.GradientTape.",
-            )
+            why = f"tf.gradients with respect to a constant created in {self.name}, of unknown sizes. Hint: tf.GradientTape."
+            cause = UnimplementedError(None, None, why)
             if not given.has_values:
                 raise cause from None
             return self._for_each_size(SizedFunction, given, statics, cause, recording)

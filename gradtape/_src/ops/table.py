@@ -187,7 +187,7 @@ def _signature(op: Any) -> inspect.Signature:
 
 
 def _shown(op: Any) -> str:
-    """The docstring and attributes that `help` and interpreters show for an op."""
+    """The repr of an op, which `help` and interpreters show."""
     return f"<gradtape op {op.__name__}{_signature(op)}>"
 
 
