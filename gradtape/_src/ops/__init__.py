@@ -1,4 +1,4 @@
-"""The ops: one file a family, every op one row of the table (`gradtape._src.ops.table`).
+"""The ops: one file per family, one row of the table per op (`gradtape._src.ops.table`).
 
 Importing this package fills the table with what nearly every program needs; the other families are imported when one of
 their names is first used (`late.py`). The names below are for use inside gradtape; users find the same ops under

@@ -1,7 +1,7 @@
-"""What a row says of its op besides values and rules: the facts that the passes over graphs rely on.
+"""What a row declares about its op besides values and rules: the facts that graph passes rely on.
 
-The kind of an op implies most of them; a row says what its kind does not. A row that says nothing is taken to
-be non-linear, dense and in need of memory of its own. The contract tests every fact on the row's samples.
+The kind of an op implies most of them; a row adds what its kind does not imply. Without any, an op counts as
+nonlinear, dense and unable to reuse its operands' memory. The contract tests every fact on the row's samples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Facts(NamedTuple):
     """Which elements of the operands an element of a result depends on:
     "aligned"  those at its own place, after broadcasting
     "moves"    at most one, whose value it has; without one it is zero
-    "adds"     those that are added up in it, with a factor that all elements of an operand share; each
+    "adds"     those that are summed in it, with a factor that all elements of an operand share; each
                element is part of at most one result
     "product"  a row of the first matrix and a column of the second; the first two attributes, if there
                are any, say whether the matrices are transposed
@@ -50,7 +50,7 @@ class Facts(NamedTuple):
     first, and as the second whose left or right operand is the result of the first."""
 
     in_place: tuple[int, ...] = ()
-    """Operands that the result may be written over, if it has their shape and type."""
+    """Operands whose memory the result may reuse, if it has their shape and type."""
 
     alias: bool = False
     """The result is the operand in another shape, and may be in the same memory."""
@@ -81,7 +81,7 @@ def facts_of(
     by_rows: Callable | None = None,
     xla: str = "",
 ) -> Facts:
-    """The facts of an op of this kind: what its row says, and what the kind implies."""
+    """The facts of an op of this kind: those its row declares, and those the kind implies."""
     places = range(len(operands))
 
     def sets(text: str) -> tuple[tuple[int, ...], ...]:

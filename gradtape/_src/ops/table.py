@@ -7,7 +7,7 @@ documentation, later batching and lowering) asks the table.
 
 Rules are written for one operand and the plain case. What all rules have in common is done by
 the engine (`core/py/backward.cpp`): summing over broadcast axes, conjugates, zero cotangents,
-accumulation, and keeping alive exactly those values that a rule was seen to read.
+accumulation, and saving as residuals exactly those values that a rule reads.
 """
 
 from __future__ import annotations
@@ -121,14 +121,14 @@ class Row:
             setattr(self, field, value)
 
     def __getattr__(self, name: str) -> Any:
-        # Facts are worked out when one is first asked for: most programs need those of few ops.
+        # Facts are computed on first access: most programs need those of few ops.
         if name not in Facts._fields:
             raise AttributeError(f"a row has no {name!r}")
         self.settle()
         return getattr(self, name)
 
     def settle(self) -> None:
-        """Works out the facts.
+        """Computes the facts.
 
         Raises:
           TypeError, ValueError: if the row says something that makes no sense.
@@ -174,7 +174,7 @@ def parse_params(text: str) -> list[Param]:
 
 
 def _signature(op: Any) -> inspect.Signature:
-    """What `inspect.signature` says of an op."""
+    """The signature that `inspect.signature` shows for an op."""
     return inspect.Signature(
         [
             inspect.Parameter(
@@ -187,7 +187,7 @@ def _signature(op: Any) -> inspect.Signature:
 
 
 def _shown(op: Any) -> str:
-    """What `help` and an interpreter show of an op."""
+    """The repr of an op, which `help` and interpreters show."""
     return f"<gradtape op {op.__name__}{_signature(op)}>"
 
 
@@ -271,7 +271,7 @@ def elementwise(
     Args:
       deriv: the derivative for each operand, a function of `(*operands, out)`, or 1, -1, 0
         (connected, and zero everywhere) or None (not connected).
-        A single one may stand without a tuple.
+        A single one needs no tuple.
       vjp: instead of `deriv`: functions of `(g, *operands, out)`, where a product with the
         derivative would be slower or would not be stable.
       no_nan: a zero cotangent gives a zero gradient even where the derivative is infinite.
@@ -328,12 +328,12 @@ def _general(
     batch: str | Callable | None = None,
     **facts: Any,
 ) -> Any:
-    # tolerance: factor on the contract test's tolerances, for ops that lose precision by nature
+    # tolerance: factor on the contract test's tolerances, for ops that inherently lose precision
     # shape_from_values: the shape of the result is known only once it is computed (boolean_mask);
     #   what the op infers is then right in rank and type alone
     # one_is_all: a tensor in the place of a list of operands is its only element, not the list of its rows
     # batch: how the op runs over one more leading axis (see batching/batch.py): "leading" when it treats
-    #   leading axes as a batch by nature, or a function; None is a loop
+    #   leading axes as batch axes already, or a function; None is a loop
     # facts: what the kind does not imply, as `linear="x"`; see ops/facts.py
     params = parse_params(args)
     operands = [p for p in params if p.kind in _OPERAND_KINDS]
@@ -406,7 +406,7 @@ def opaque(name: str, dtypes: int, args: str, **row: Any) -> Any:
 def composite(names: str, noted: bool = True) -> Callable:
     """Enters a plain Python function over ops under its public names: it needs no rule.
 
-    Recordings take note of its calls; of one that asks only what an object is, they need not (`noted=False`).
+    Recordings record its calls; a function that only inspects an object need not be recorded (`noted=False`).
 
     Example:
       >>> @composite("math.cube")
