@@ -2,8 +2,8 @@
 // without the interpreter's lock. Until it is done nobody else may read or change those variables: who wants
 // to, waits.
 //
-// What is promised (docs/design.md, "Threads"): a run reads all its variables at one moment and changes them at one
-// moment.
+// What is promised (docs/design.md, "Threads"): a run reads all its variables at one moment and changes them
+// at one moment.
 #pragma once
 #include "../program.h"
 #include "objects.h"

@@ -83,10 +83,19 @@ struct TensorObject {
 extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == TensorType; }
 inline TensorObject* as_tensor(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
-uint64_t next_number();            // of tensors and records: higher than any of this thread
-void number_above(uint64_t seen);  // and from now on higher than this one, which another thread may have made
-uint64_t
-numbers_so_far();  // no tensor or record that there is has a higher one; what this thread makes next does
+// Numbers of tensors and records, in the order in which they are made. `next_number`: higher than any before
+// of this thread; `number_above`: and from now on higher than this one, which another thread may have made;
+// `numbers_so_far`: no tensor or record that there is has a higher one, and what this thread makes next has.
+#ifdef Py_GIL_DISABLED
+uint64_t next_number();
+void number_above(uint64_t seen);
+uint64_t numbers_so_far();
+#else
+inline constinit uint64_t last_number = 0;
+inline uint64_t next_number() { return ++last_number; }
+inline void number_above(uint64_t) {}
+inline uint64_t numbers_so_far() { return last_number; }
+#endif
 TensorObject* new_tensor();              // empty, owned by the caller
 TensorObject* new_tensor(Tensor value);  // owned by the caller
 void init_tensor_type(PyObject* module);

@@ -141,8 +141,9 @@ inline void keep_for_ever(PyObject*) {}
 // The items of a list or of anything that can be iterated, as a list or tuple that does not change. nullptr,
 // with an exception, if `o` is no sequence.
 inline PyObject* fixed_items(PyObject* o, const char* message) {
-  if (!kFreeThreaded || !PyList_Check(o)) return PySequence_Fast(o, message);
-  return PyList_AsTuple(o);
+  if (PyTuple_Check(o)) return Py_NewRef(o);
+  if (!PyList_Check(o)) return PySequence_Fast(o, message);
+  return kFreeThreaded ? PyList_AsTuple(o) : Py_NewRef(o);
 }
 
 // Holds a lock for as long as it lives.

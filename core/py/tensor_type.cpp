@@ -90,10 +90,6 @@ static struct {
   TensorObject* spare = nullptr;
   int n_spare = 0;
 } own;
-static uint64_t number = 0;
-uint64_t next_number() { return ++number; }
-void number_above(uint64_t) {}
-uint64_t numbers_so_far() { return number; }
 static constexpr bool keeps() { return true; }
 #endif
 

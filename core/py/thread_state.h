@@ -74,19 +74,22 @@ inline const std::vector<Tape*>& active_tapes() { return thread_state().tapes; }
 // While it lives no other thread leaves a context of this one, so that its tapes are there. For a few steps
 // that call nothing of Python's.
 class Pinned {
+#ifdef Py_GIL_DISABLED
  public:
   Pinned() {
-    if constexpr (kFreeThreaded)
-      if (here_.pins++ == 0) here_.lock.lock();
+    if (here_.pins++ == 0) here_.lock.lock();
   }
   ~Pinned() {
-    if constexpr (kFreeThreaded)
-      if (--here_.pins == 0) here_.lock.unlock();
+    if (--here_.pins == 0) here_.lock.unlock();
   }
   Pinned(const Pinned&) = delete;
 
  private:
   ThreadState& here_ = thread_state();
+#else
+ public:
+  ~Pinned() {}  // so that one that is only there to live is no unused variable
+#endif
 };
 
 // While it lives no tape records, and no trace is written either unless `keep_trace`.
