@@ -14,8 +14,9 @@
 #include "fork.h"
 #include "help.h"
 
-// A fixed offset from the thread pointer instead of a call; one pointer is all it takes.
-#if defined(__linux__) && defined(__GNUC__)
+// A fixed offset from the thread pointer instead of a call; one pointer is all it takes. glibc keeps room for
+// that in what is loaded later; musl does not, and refuses to load it.
+#if defined(__GLIBC__) && defined(__GNUC__)
 #define GT_FAST_TLS __attribute__((tls_model("initial-exec")))
 #else
 #define GT_FAST_TLS
