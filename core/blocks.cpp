@@ -49,7 +49,15 @@ void* map_pages(size_t size, bool advised = true) {
 #endif
 }
 
-size_t pages(size_t bytes) { return (bytes + kHeader + 4095) & ~size_t(4095); }
+// Whole pages, of the size that this system has: 4 KB on x86-64, 4 to 64 KB on ARM.
+size_t pages(size_t bytes) {
+#if GT_POSIX
+  static const size_t page = size_t(sysconf(_SC_PAGESIZE));
+#else
+  constexpr size_t page = 4096;
+#endif
+  return (bytes + kHeader + page - 1) & ~(page - 1);
+}
 
 // ---- slabs ------------------------------------------------------------------------------------
 

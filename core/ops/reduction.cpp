@@ -52,6 +52,16 @@ Dtype computing_type(const ReduceOp& op, Dtype t) {
   return t;
 }
 
+// Memory for as long as a part is reduced. Not on the stack: that of a thread may be small (musl: 128 KB).
+struct Room {
+  Buffer* buffer;
+  explicit Room(int64_t bytes) : buffer(allocate(size_t(bytes))) {}
+  ~Room() { unref(buffer); }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  char* data() const { return buffer->data; }
+};
+
 // A part of the input, [rows, columns] with `stride` elements from row to row, to out[columns].
 struct PartReducer {
   ReduceLoop first, again;
@@ -60,9 +70,11 @@ struct PartReducer {
 
   void operator()(char* out, const char* in, int64_t rows, int64_t columns, int64_t stride) const {
     if (!cast && (columns == stride || rows == 1)) return first(out, in, rows, columns);
-    alignas(64) char scratch[kScratchBytes], sums[2 * 2048 * 16];
     const int64_t copied = cast ? width : in_width,
-                  most = std::max<int64_t>(1, kScratchBytes / copied / columns);
+                  most = std::min(rows, std::max<int64_t>(1, kScratchBytes / copied / columns)),
+                  copies = (most * columns * copied + 63) / 64 * 64;
+    const Room room(copies + 2 * columns * width);
+    char *scratch = room.data(), *sums = scratch + copies;
     for (int64_t r = 0; r < rows; r += most) {
       int64_t n = std::min(most, rows - r);
       if (columns == stride)
@@ -90,7 +102,8 @@ constexpr int64_t kShortRow = 32, kRowBlock = 512;
 void reduce_short_rows(const PartReducer& part, char* out, const char* in, int64_t rows, int64_t size) {
   each_chunk((rows + kRowBlock - 1) / kRowBlock, grain_rows(kRowBlock * size, kChunkElements),
              [&](int64_t begin, int64_t end) {
-               alignas(64) char side[kShortRow * kRowBlock * 16];
+               const Room room(size * kRowBlock * part.in_width);
+               char* side = room.data();
                for (int64_t b = begin; b < end; ++b) {
                  int64_t at = b * kRowBlock, n = std::min(kRowBlock, rows - at);
                  Nest t;
