@@ -8,6 +8,11 @@ weights grow with the errors).
 **exp, tanh, erf** (`explog.h`, `tanherf.h`). exp(r) - 1 and tanh(r) of small r, less r itself, which is exact;
 -log(erfc(y)) - y, whose error counts by what it does to erf: as much less as erfc is less than erf.
 
+**log, sine, cosine, the inverse functions, the hyperbolic ones, 2^x** (`explog.h`, `trig.h`, `hyperbolic.h`,
+`power.h`): what is left of each beside its first terms, which are exact, on the interval that the reduction leaves.
+
+**erfc** (`tanherf.h`): as the next, with exp(-y^2) and t = 1 / (1 + 3/8 y).
+
 **The normal distribution's tail** (`activations.cpp`). For y >= 0, P(X > y) = exp(-y^2 / 2) R(y), where R falls from
 1/2 like 1 / y. As Shepherd and Laframboise do for erfc ("Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in
 0 <= x < inf", Math. Comp. 36, 1981), R is divided by a rational function of the same decay and the rest is a polynomial
@@ -22,12 +27,19 @@ C = 11 / 32
 DEGREE = 8
 LAST = 13.2  # exp(-y^2 / 2) is less than the smallest normal float from there on
 POINTS, ROUNDS = 600, 200
+SMALL = 2.0**-12
 
 
 def ratio(y):
     """R(y), to more digits than a double has."""
     y = mpmath.mpf(float(y))
     return mpmath.erfc(y / mpmath.sqrt(2)) * mpmath.exp(y * y / 2) / 2
+
+
+def erfc_ratio(y):
+    """exp(y^2) erfc(y)."""
+    y = mpmath.mpf(float(y))
+    return mpmath.erfc(y) * mpmath.exp(y * y)
 
 
 def lawson(rows, wanted):
@@ -45,23 +57,25 @@ def lawson(rows, wanted):
     return best, least
 
 
-def fit_rest(function, powers, first, last, weight):
-    """Coefficients of x^powers that make x + ... the function, errors times `weight`, the lowest power first."""
+def fit_rest(function, powers, first, last, weight, start=lambda x: x):
+    """Coefficients of x^powers that make start(x) + ... the function, errors times `weight`, the lowest power first."""
     middle, radius = (mpmath.mpf(last) + first) / 2, (mpmath.mpf(last) - first) / 2
     points = [middle - radius * mpmath.cos(mpmath.pi * (k + 0.5) / POINTS) for k in range(POINTS)]
     rows = np.array([[float(x**p * weight(x)) for p in powers] for x in points])
     scale = np.abs(rows).max(0)
-    found, error = lawson(rows / scale, np.array([float((function(x) - x) * weight(x)) for x in points]))
+    found, error = lawson(
+        rows / scale, np.array([float((function(x) - start(x)) * weight(x)) for x in points])
+    )
     return found / scale, error
 
 
-def fit_tail():
+def fit_tail(ratio, c, degree, last):
     """The coefficients of Q, the constant first, and their largest relative error."""
-    first = 1 / (1 + C * LAST)
+    first = 1 / (1 + c * last)
     middle, radius = (1 + first) / 2, (1 - first) / 2
     t = middle + radius * np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
-    wanted = np.array([float(ratio((1 / s - 1) / C) / s) for s in t])
-    rows = np.polynomial.chebyshev.chebvander((t - middle) / radius, DEGREE) / wanted[:, None]
+    wanted = np.array([float(ratio((1 / s - 1) / c) / s) for s in t])
+    rows = np.polynomial.chebyshev.chebvander((t - middle) / radius, degree) / wanted[:, None]
     best, least = lawson(rows, np.ones(POINTS))
     polynomial = np.polynomial.Chebyshev(best, [first, 1]).convert(kind=np.polynomial.Polynomial)
     return polynomial.coef, least
@@ -85,6 +99,20 @@ def show(name, coefficients, error):
     print(f"{name}: relative error {error:.1e}; from the highest power on: {digits}")
 
 
+# Name, function, its first terms, the powers that follow, the interval.
+PARTS = [
+    ("log(1 + f)", mpmath.log1p, lambda f: f - f * f / 2, range(3, 12), 0.5**0.5 - 1, 2**0.5 - 1),
+    ("sin(r), |r| < pi / 2", mpmath.sin, lambda r: r, range(3, 11, 2), SMALL, np.pi / 2 * 1.002),
+    ("sin(r), |r| < pi / 4", mpmath.sin, lambda r: r, range(3, 9, 2), SMALL, np.pi / 4 * 1.005),
+    ("cos(r), |r| < pi / 4", mpmath.cos, lambda r: 1 - r * r / 2, range(4, 10, 2), SMALL, np.pi / 4 * 1.005),
+    ("asin(s)", mpmath.asin, lambda s: s, range(3, 13, 2), SMALL, 0.5),
+    ("atan(r)", mpmath.atan, lambda r: r, range(3, 19, 2), SMALL, 1),
+    ("sinh(r)", mpmath.sinh, lambda r: r, range(3, 9, 2), SMALL, 0.46),
+    ("cosh(r)", mpmath.cosh, lambda r: 1 + r * r / 2, range(4, 8, 2), SMALL, 0.46),
+    ("atanh(s)", mpmath.atanh, lambda s: s, range(3, 11, 2), SMALL, 0.2032),
+]
+
+
 def main():
     half = 1.001 * np.log(2) / 2
     show("exp(r) - 1", *fit_rest(mpmath.expm1, range(2, 7), -half, half, lambda x: 1 / mpmath.expm1(x)))
@@ -96,7 +124,18 @@ def main():
             range(1, 10), 2.0**-14, 3.93, lambda x: mpmath.erfc(x) / mpmath.erf(x),
         ),
     )  # fmt: skip
-    coefficients, error = fit_tail()
+    for name, function, start, powers, first, last in PARTS:
+        show(name, *fit_rest(function, powers, first, last, lambda x, f=function: 1 / f(x), start))
+    show("2^r - 1", *fit_rest(lambda r: 2**r - 1, range(1, 7), -0.5001, 0.5001, lambda r: 2**-r, lambda r: 0))
+    log2 = lambda s: 2 * mpmath.atanh(s) / mpmath.log(2)  # noqa: E731
+    found, error = fit_rest(
+        log2, range(3, 11, 2), SMALL, 0.17158, lambda s: 1 / log2(s), lambda s: 2 * s / mpmath.log(2)
+    )
+    print(
+        f"log2((1 + s) / (1 - s)): relative error {error:.1e}; {', '.join(f'{c:.17e}' for c in found[::-1])}"
+    )
+    show("erfc", *fit_tail(erfc_ratio, 3 / 8, 8, 10.1))
+    coefficients, error = fit_tail(ratio, C, DEGREE, LAST)
     show("tail", coefficients, error)
     y = np.linspace(0, 13, 20001, dtype=np.float32)
     exact = np.array([float(ratio(v) * mpmath.exp(-(mpmath.mpf(float(v)) ** 2) / 2)) for v in y])

@@ -23,7 +23,7 @@ SOURCE = "python3.13"
 
 # numpy and the others come as wheels for the free-threaded ABI.
 PACKAGES = """
-numpy scipy-openblas32 pytest pytest-xdist hypothesis pillow nanobind scikit-build-core cmake ninja
+numpy scipy scipy-openblas32 pytest pytest-xdist hypothesis pillow nanobind scikit-build-core cmake ninja
 """.split()
 
 # The tests in which threads meet come first.
