@@ -103,12 +103,16 @@ inline float acosh(float x) {
   return x < 1 ? __builtin_nanf("") : x < __builtin_inff() ? out : x;
 }
 // With 2^e near (1 + y) / (1 - y), atanh(y) = e log(2) / 2 + atanh(s), where (1 + s) / (1 - s) is what is
-// left of that: s is y itself, exactly, where e is 0.
+// left of that: s is y itself, exactly, where e is 0. Close to 1, where 1 + 2^e does not fit into a float, 1
+// - y is exact.
 inline float atanh(float x) {
-  const float y = size_of(x);
-  const int32_t e = int32_t(bits_of(1 + y) - bits_of(1 - y) + 0x400000u) >> 23;
-  const float k = float(e), two = power_of_two(e);
-  const float s = rounded_once(y, 1 + two, 1 - two) / rounded_once(y, 1 - two, 1 + two), q = s * s;
+  const float y = size_of(x), sum = 1 + y, difference = 1 - y;
+  const int32_t e = int32_t(bits_of(sum) - bits_of(difference) + 0x400000u) >> 23;
+  const float k = float(e), two = power_of_two(e), scaled_difference = two * difference;
+  const bool close = e > 20;
+  const float top = close ? sum - scaled_difference : rounded_once(y, 1 + two, 1 - two);
+  const float bottom = close ? sum + scaled_difference : rounded_once(y, 1 - two, 1 + two);
+  const float s = top / bottom, q = s * s;
   float p = 1.208063811e-1f;
   p = fused(p, q, 1.425142586e-1f);
   p = fused(p, q, 2.000047415e-1f);
