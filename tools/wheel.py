@@ -1,8 +1,8 @@
 """Builds a wheel, and tries it where there is nothing else: a new environment, and no compiler on the PATH.
 
-`make wheel` runs it. The wheel goes to dist/, with the tag of glibc 2.28, where auditwheel agrees that
-it needs nothing newer; where it does not, this ends with what it said. What is tried there: the import, a training loop on a tape and in a function, `python -m gradtape info`, and
-`fit` of Keras with the extra `[keras]`.
+`make wheel` runs it. The wheel goes to dist/ with the tag of glibc 2.28, if auditwheel agrees that it needs nothing
+newer; if not, this ends with what it said. What is tried there: the import, a training loop on a tape and in a
+function, `python -m gradtape info`, and `fit` of Keras with the extra `[keras]`.
 
 `make sdist` runs it with `--sdist`: the sources go to dist/, are unpacked where there is nothing else, and the
 wheel is built of them. For workflows: `--here` tries gradtape as it is installed, `--tag v0.2.0` says whether a tag fits
