@@ -24,40 +24,46 @@ MARKS = "<!-- bench -->", "<!-- /bench -->"
 
 _INTRO = """# Benchmarks
 
-How long gradtape takes beside TensorFlow, PyTorch, JAX and autograd on the same processor. Times are microseconds, the
-minimum of many samples. A ratio is the best peer's time over ours: 2 means that the fastest of the four takes twice as
-long as gradtape; **bold** means that gradtape is slower. "!" marks figures from samples that other work on the machine
-disturbed; no figure: the library has no counterpart. How near a step is to what the machine can do at all stands under
-[How near the limit](#how-near-the-limit), and how all of it was measured [at the end](#how-it-was-measured). `make bench`
-measures on your machine and writes this page.
+How fast gradtape is compared with TensorFlow, PyTorch, JAX and autograd on the same processor. Unless a table says
+otherwise, times are in microseconds and are the minimum of many samples. A ratio is the time of the fastest of the four
+("best peer") divided by ours: 2 means that it takes twice as long as gradtape, and **bold** that gradtape is slower. An
+empty cell means that the library has no counterpart. [How near the limit](#how-near-the-limit) compares the workloads
+with what the machine can do, and [How it was measured](#how-it-was-measured) has the method. `make bench` measures on
+your machine and writes this page.
 """
 
 _METHOD = """## How it was measured
 
-- Every library has an environment of its own and a process of its own, which stays alive while a part runs. The
-  processes take turns: for each case, every library measures for a few hundredths of a second, then the next one,
-  many rounds. Noise of the machine meets all of them alike.
-- A process answers only when its threads have gone to sleep, so that no pool spins while another
-  library is measured. Nothing else is forbidden: libraries run with their own defaults, with as many threads as the
-  table says, pinned to as many cores.
-- A sample during which a thread waited for a core does not count; for work on several threads, neither does one
-  that other processes computed beside. Each figure has its minimum, median, spread and number of samples in
-  `benchmarks/results.json`.
-- All libraries get the same numbers and must give the same results to 0.1 %; a case that does not is reported.
-- Compilation is outside of the times and stands in a table of its own. torch.compile starts with an empty cache.
-- "TF function", "torch eager" and "JAX jit" are the best of the variants measured: TensorFlow's Adam in one kernel
-  (`raw_ops.ResourceApplyAdam`), PyTorch's fused Adam, channels last for W5, its attention kernel for W7; JAX's
-  scatter of rows for W12. JAX has no optimizer: its Adam is written by hand inside of the compiled step.
+- Each library has its own environment and its own process, which stays alive while a part of the benchmark runs. The
+  processes take turns: for each case, every library measures for a few hundredths of a second, then the next one, for
+  many rounds. So noise of the machine affects all of them alike.
+- A process replies only once its threads sleep, so no thread pool spins while another library is measured. Apart from
+  that, libraries run with their own defaults, with the number of threads in the heading, pinned to as many cores.
+- A sample in which a thread had to wait for a core does not count; in work on several threads, neither does one during
+  which other processes used the processor. If too few samples are left, the figure is marked "!". The minimum, median,
+  spread and number of samples of each figure are in `benchmarks/results.json`.
+- All libraries get the same inputs and must give the same results to 0.1 %; a case in which one does not is reported.
+- Compilation is not included in the times; it has its own table. torch.compile starts with an empty cache.
+- "TF function", "torch eager" and "JAX jit" are the fastest of the variants measured: TensorFlow's fused Adam
+  (`raw_ops.ResourceApplyAdam`), PyTorch's fused Adam, channels last for W5, its attention kernel for W7, JAX's scatter
+  of rows for W12. JAX has no optimizers: its Adam is written by hand inside the compiled step.
 
-## What it cannot say
+## What it does not show
 
-- It is one machine, of few cores, without a GPU. More cores favour libraries with more parallel code, and a GPU
-  would change everything.
-- The minimum says what a library can do, not what a busy machine will see; the medians are in the JSON.
-- Whole models of realistic size spend their time in products of matrices and convolutions, where all libraries
-  are close to the limits above. What sets them apart here is mostly work in small pieces.
-- The cases are ours. W1 to W12 were chosen before most of the code was written; losing ones are kept.
+- It is one machine with few cores and no GPU. More cores favour libraries with more parallel code, and a GPU would
+  change everything.
+- The minimum shows what a library can do, not what to expect on a busy machine; the medians are in the JSON file.
+- Models of realistic size spend their time in matrix products and convolutions, where all libraries are close to the
+  limits above. Most of the differences here come from work in small pieces.
+- The cases are ours. W1 to W12 were chosen before most of the code was written, and those that lose are kept.
 """
+
+_DISTURBED = '"!": other work on the machine disturbed these samples.'
+
+
+def _explained(table: str) -> str:
+    """A table, and below it what "!" means if it is there."""
+    return f"{table}\n\n{_DISTURBED}" if re.search(r"\d!", table) else table
 
 
 def _versions(results: dict[str, Any]) -> str:
@@ -161,47 +167,46 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 _WORDS = {
     "workloads": "One step and its loss back in Python, with two threads.",
-    "one_thread": "The same with one thread, on one core. In brackets: how many times as long as with two.",
-    "overhead": "100 ops on small tensors while a tape is active (or, in JAX and autograd, inside of a function that "
-    "is being differentiated), their results kept until the end; microseconds an op.",
-    "large": "One op, forward and eager, of float32 where nothing else is said; a square matrix for the ops with axes. "
-    "Dashed: what it takes to "
-    "move the operands through memory, or to multiply at the best rate that any library reaches. Arrays that the "
-    "caches hold can be quicker than memory.",
-    "layers": "An op of a neural network and the gradient with respect to all of its operands.",
-    "linalg": "The same for float32 matrices and transforms.",
-    "loops": "Eager: a loop in Python. Compiled: one loop inside of the program (`tf.while_loop`, "
-    "`lax.fori_loop`); torch.compile would unroll it.",
-    "optimizers": "Gradients given, parameters changed in place.",
-    "data": "An epoch over arrays in memory, microseconds a batch: `tf.data`, PyTorch's `DataLoader`.",
-    "files": "TFRecord files that the disk's cache holds, microseconds a record; examples of 20 floats and a number; images "
-    "that each library has packed itself; `tf.image.non_max_suppression`. Other peers need further packages for these.",
-    "keras": "The same Keras models on gradtape and on TensorFlow, ratios to TensorFlow.",
-    "keras_models": "`train_on_batch` with Adam on NumPy arrays, the same Keras on each backend, with two threads. DQN, PPO "
-    "and the PINN are written with tapes and Keras layers for gradtape and TensorFlow, in their own words for PyTorch "
-    "(eager) and JAX (jit). Each library in its quickest way, each model in a process of its own. Models with dropout draw "
-    "different numbers on each backend; the others must have the same losses.",
-    "growth": "What one unit of work costs as there is more of it: a program and its gradient, on each axis in a process "
-    f"for each library, with {growth.SECONDS} s for all its sizes (`too long`: the next would need more) and {growth.GB} GB "
-    "of addresses. Operations are on scalars; variables have 8 elements; derivatives of higher orders are of tapes "
-    "inside of tapes, of 64 elements; a Jacobian has 64 columns; a batch goes through layers of 64 and 1; the loop is "
-    "`tanh(h @ w)` of 8 x 32, compiled as one loop or run from Python; two square layers see 32 examples. Eager ways "
-    "are dashed; a line that stays level is work that grows in step.",
-    "memory": "The most that a fresh process held while it imported a library and made steps, in MB.",
-    "footprint": "`import` in a fresh process after `import numpy`, files in the disk cache. Size on disk as installed, "
-    "without compiled Python files.",
-    "limits": "The best rate at which any of the libraries multiplies matrices of 1024 or 2048 rows, and how fast "
-    "NumPy moves arrays of 256 MB, and changes 32 MB in place by 32 others.",
+    "one_thread": "The same with one thread, on one core. In brackets: the time divided by that with two threads.",
+    "overhead": "100 ops on small tensors while a tape is active (in JAX and autograd: inside a function that is being "
+    "differentiated), with all results kept; microseconds per op.",
+    "large": "One eager op without its gradient, of float32 unless the name says otherwise; ops with axes get a square "
+    "matrix. Dashed: the time to move the operands through memory, or to multiply at the best rate of any library. "
+    "Arrays that fit in the caches can be faster than memory.",
+    "layers": "An op of a neural network and its gradients with respect to all operands.",
+    "linalg": "The same for linear algebra and Fourier transforms of float32.",
+    "loops": "Eager: a loop in Python. Compiled: one loop inside the program (`tf.while_loop`, `lax.fori_loop`); "
+    "torch.compile, which would unroll it, is left out.",
+    "optimizers": "The gradients are given, the parameters are updated in place.",
+    "data": "An epoch over arrays in memory with `tf.data` and PyTorch's `DataLoader`; microseconds per batch.",
+    "files": "TFRecord files in the disk cache, microseconds per record; examples of 20 floats and a number; images encoded by the "
+    "library that reads them; `tf.image.non_max_suppression`. The other peers need further packages for these.",
+    "keras": "The same Keras models on gradtape and on TensorFlow. Ratios are TensorFlow's time over ours.",
+    "keras_models": "`train_on_batch` with Adam on NumPy arrays, the same version of Keras on each backend, with two threads. "
+    "DQN, PPO and the PINN use tapes and Keras layers on gradtape and TensorFlow, and are written in the style of PyTorch "
+    "(eager) and JAX (jit) for those. Each library runs in its fastest mode, and each model in its own process. Models "
+    "with dropout draw different numbers on each backend; the losses of all others must agree.",
+    "growth": "The cost of one unit of work as its amount grows: a program and its gradient. Each library has one process "
+    f"per axis, {growth.SECONDS} s for all sizes (`too long`: the next size would need more) and {growth.GB} GB of address "
+    "space. Operations are on scalars; variables have 8 elements; higher derivatives use nested tapes on 64 elements; a "
+    "Jacobian has 64 columns; a batch passes through layers of 64 and 1 units; the loop is `tanh(h @ w)` of 8 x 32, "
+    "compiled as one loop or run from Python; two square layers get 32 examples. Dashed: eager modes. Where a line is "
+    "level, the time is proportional to the work.",
+    "memory": "Peak memory of a fresh process that imports the library and makes some steps, in MB.",
+    "footprint": "`import` in a fresh process after `import numpy`, with the files in the disk cache. Size on disk as installed, "
+    "without `.pyc` files.",
+    "limits": "The best rate at which any of the libraries multiplies square matrices of 1024 or 2048 rows, and the rates at "
+    "which NumPy copies and adds arrays of 256 MB, and adds 32 MB to another 32 MB in place.",
 }
 _NEAR = (
-    "What a step must multiply and move at least (`benchmarks/work.py` has the counts), and how long that takes at the best "
-    "rates below, whichever is longer; for W11 also the functions that it computes, each at the best rate of any library "
-    "for it alone. Work that the caches hold can be quicker than memory; limits under a microsecond "
-    "say nothing."
+    "The limit of a step is the time for its multiplications, or that for the bytes it must move at least, whichever is "
+    "longer, at the best rates of [this machine](#the-machines-limits); `benchmarks/work.py` counts both. For W11 it is "
+    "the time for its functions, each at the best rate of any library for the function alone. Work that fits in the caches "
+    "can be faster than memory. Limits under a microsecond mean nothing and are left out."
 )
 _MODELS = (
-    "Keras models by `train_on_batch` on each backend of Keras, and three steps written with tapes; beside the time of a "
-    "step, the least that another one takes for the first step, compilation included, and the least memory, over ours:"
+    "Keras models by `train_on_batch` on each backend of Keras, and three steps written with tapes. The last two columns "
+    "compare the first step (compilation included) and the peak memory with the best of the others in the same way:"
 )
 _PICTURES = {
     "overhead": ("overhead",), "large": ("scaling",), "growth": ("growth", "growth_memory"), "memory": ("memory",),
@@ -215,9 +220,10 @@ def section(name: str, part: dict[str, Any], parts: dict[str, Any] | None = None
     if parts and name in _PICTURES:
         lines += [_picture(picture, TITLES[name]) for picture in _PICTURES[name]]
     if name == "one_thread":
-        lines.append(report.threads(part, (parts or {}).get("workloads", {}).get("cases", {})))
+        table = report.threads(part, (parts or {}).get("workloads", {}).get("cases", {}))
     else:
-        lines.append(_TABLES.get(name, report.ways)(part))
+        table = _TABLES.get(name, report.ways)(part)
+    lines.append(_explained(table))
     if name == "workloads":
         lines += ["The first call, compilation included, in milliseconds:"]
         lines += [_picture("first_call", "Time of the first call")] if parts else []
@@ -236,10 +242,10 @@ def page(results: dict[str, Any]) -> str:
     if "workloads" in parts:
         lines += [
             _picture("summary", "Time of each workload over the best peer's"),
-            summary(parts["workloads"]),
+            _explained(summary(parts["workloads"])),
         ]
     if parts:
-        lines += ["## Where gradtape is slower", slower(parts)]
+        lines += ["## Where gradtape is slower", _explained(slower(parts))]
     if "workloads" in parts and "limits" in parts:
         lines += ["## How near the limit", _NEAR, work.near(parts, results["machine"]["threads"])]
     lines += [section(name, parts[name], parts) for name in TITLES if name in parts]
@@ -250,7 +256,7 @@ def readme(results: dict[str, Any]) -> str:
     """The figures of README.md: those of the run and no others."""
     parts, lines = results["parts"], [_about(results)]
     if "keras_models" in parts:
-        lines += [_MODELS, keras_models.summary(parts["keras_models"])]
+        lines += [_MODELS, _explained(keras_models.summary(parts["keras_models"]))]
     if "overhead" in parts:
         cells = parts["overhead"]["cases"].values()
         ours = [found[1]["min"] for c in cells if (found := report.best(c, "op", "gradtape"))]

@@ -106,43 +106,43 @@ WORK = {
     "W1": Work(
         0,
         2 * _FLOAT,
-        "200 steps of one number, each waiting for the one before: a fifth is sin and cos, the rest beginnings of steps.",
+        "200 steps on one number, each waiting for the one before: a fifth is sin and cos, the rest the start of each step.",
     ),
     "W2": Work(
-        *_mlp(1, 4, 64, 64, 2), "the call itself and about 30 small steps of a program; no rate matters."
+        *_mlp(1, 4, 64, 64, 2), "the call itself and about 30 small steps of a program; far from any rate of the machine."
     ),
-    "W3": Work(*_mlp(32, 32, 64, 64, 1), "as W2: products of 32 rows take a microsecond or two each."),
+    "W3": Work(*_mlp(32, 32, 64, 64, 1), "as W2; products of 32 rows take one or two microseconds each."),
     "W4": Work(
         *_mlp(128, 784, 512, 512, 10),
-        "nearly all of it is Adam's pass over 670,000 parameters, which the count above lets run beside the products.",
+        "nearly all of it is Adam's pass over 670,000 parameters, which the limit assumes to overlap with the products.",
         1.5,
     ),
     "W5": Work(
         *_cnn(),
-        "Winograd's form of the 3 x 3 convolutions needs fewer products than are counted, and makes up for pooling, "
-        "biases and relu (a fifth of the time) and Adam.",
+        "Winograd's algorithm for the 3 x 3 convolutions needs fewer multiplications than are counted, which makes up for "
+        "pooling, biases, relu (together a fifth of the time) and Adam.",
         1.5,
     ),
     "W6": Work(
         *_lstm(),
-        "gates (an eighth of the time) and moving their parts; products of 32 rows, one after the other, run below the "
-        "rate of large ones.",
+        "the gates (an eighth of the time) and splitting them; products of 32 rows, one after the other, run below the rate "
+        "of large ones.",
     ),
     "W7": Work(
         *_transformer(),
-        "seven eighths of the time are products, of 256 to 1,024 columns, below the rate of 2,048; the rest "
-        "is gelu, layer norm and softmax, Adam (4 %), and transposed heads.",
+        "seven eighths of the time are products with 256 to 1,024 columns, which run below the rate of 2,048; the rest is "
+        "gelu, layer norm, softmax, Adam (4 %) and transposing heads.",
         1.5,
     ),
-    "W8a": Work(*_jacobian(1), "four products of a few microseconds, a call, tanh."),
+    "W8a": Work(*_jacobian(1), "the call, tanh, and four products of a few microseconds in all."),
     "W8b": Work(
         *_jacobian(32),
-        "32 products of 64 x 128 x 64 below the rate of large ones, and the rows that enter them (a sixth).",
+        "32 products of 64 x 128 x 64, which run below the rate of large ones, and computing their operands (a sixth).",
     ),
     "W9": Work(
         0,
         _FLOAT * 100 * 100,
-        "a call, and some 20 loops over what the cache holds; a quarter of it places three diagonals in a matrix of zeros.",
+        "the call and some 20 loops over data in the cache; a quarter of the time goes into placing three diagonals in a matrix of zeros.",
     ),
     "W10": Work(
         *_pinn(),
@@ -152,8 +152,8 @@ WORK = {
     "W11": Work(
         0,
         2 * _FLOAT * 4_000_000,
-        "one loop over tiles in the cache, of 13 operations: tanh, sigmoid and exp are half of it, products and sums, each "
-        "a pass over a tile, the rest. Arithmetic, not memory.",
+        "one loop over tiles in the cache with 13 operations: tanh, sigmoid and exp take half of the time; products and sums, "
+        "each a pass over a tile, take the rest. It is bound by arithmetic, not by memory.",
         2.0,
         ("tanh", "sigmoid", "exp"),
         4_000_000,
@@ -161,14 +161,14 @@ WORK = {
     "W12": Work(
         0,
         _FLOAT * (2 * 4096 * 64 + 2 * 4096),
-        "rows of 256 bytes at random places are read (an eighth of the time) and changed (a quarter); between, their mean "
-        "and the rows of its gradient are written out.",
+        "reading rows of 256 bytes at random places (an eighth of the time) and updating them (a quarter); the mean and the "
+        "rows of its gradient are written to memory in between.",
     ),
     ADAM: Work(
         0,
         (_ADAM_STATE + _FLOAT) * 4_000_000,
-        "one loop that reads four arrays and writes three in place, everything between in registers; the root and the "
-        "division of a number take as long as half of its 28 bytes (on one thread).",
+        "one loop that reads four arrays and writes three in place, with everything else in registers; the square root and "
+        "the division of an element take as long as half of its 28 bytes of memory traffic (on one thread).",
         1.2,
     ),
 }

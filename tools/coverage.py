@@ -1,9 +1,9 @@
-"""Writes docs/coverage.md: which names of TensorFlow work, which are accepted without effect, which are not there.
+"""Writes docs/coverage.md: which names of TensorFlow work, which are accepted without effect, which are missing.
 
 `make coverage` runs it. The names are those found in 690 real files that use GradientTape
-(tools/symbols.csv: name, category, in how many of the files, whether TensorFlow 2.21 itself lacks it).
-Whether a name is there is asked of gradtape itself; which of them have no effect, or always refuse,
-is said in gradtape/_src/doctor/effects.py, since only a reader can tell.
+(tools/symbols.csv: name, category, number of files that use it, whether TensorFlow 2.21 itself lacks it).
+Whether a name exists is looked up in gradtape itself. Which names have no effect, or always raise, cannot be looked
+up: gradtape/_src/doctor/effects.py lists them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUPS = {
 
 
 class Symbol(NamedTuple):
-    """A name, what kind it is, in how many files, and how it stands with it."""
+    """A name, its category, the number of files that use it, and its status."""
 
     name: str
     category: str
@@ -44,7 +44,7 @@ class Symbol(NamedTuple):
 
 
 def look(tf: Any, name: str) -> tuple[str, str]:
-    """How it stands with a name: the status, and words about it."""
+    """The status of a name, and what the page says about it."""
     if not name.startswith("tf."):
         return REFUSED, "an internal module of TensorFlow"
     found = tf
@@ -62,7 +62,7 @@ def look(tf: Any, name: str) -> tuple[str, str]:
 
 
 def symbols(tf: Any) -> list[Symbol]:
-    """All names of the list."""
+    """All names of the list, with their status."""
     with open(SYMBOLS, encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     out = []
@@ -77,14 +77,14 @@ def symbols(tf: Any) -> list[Symbol]:
 
 
 def _share(every: list[Symbol], status: str) -> str:
-    """Of the uses in the files, how many are of names with this status."""
+    """The share of uses in the files that are of names with this status."""
     total = sum(s.files for s in every)
     return f"{100 * sum(s.files for s in every if s.status == status) / total:.1f} %"
 
 
 def _table(every: list[Symbol], categories: list[str]) -> list[str]:
     lines = [
-        "| | names | work | accepted | refused | missing | of the uses work |",
+        "| | names | work | accepted | refused | missing | uses that work |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for category in categories:
@@ -97,7 +97,7 @@ def _table(every: list[Symbol], categories: list[str]) -> list[str]:
 
 
 def _listed(every: list[Symbol], status: str) -> list[str]:
-    """Names of a status by category, those with the same words in one line."""
+    """Names with a status by category; names with the same explanation share a line."""
     lines = []
     for category, title in GROUPS.items():
         if category.startswith("keras"):
@@ -123,15 +123,15 @@ def page(tf: Any) -> str:
     lines = [
         "# Coverage",
         "",
-        f"Which of the {len(every)} names of TensorFlow that 690 real files with a `GradientTape` use are here",
-        "(Keras counted by itself). Written by `tools/coverage.py` (`make coverage`); a test compares.",
+        f"How many of the {len(every)} names of TensorFlow that occur in 690 real files with a `GradientTape` gradtape",
+        "supports. `make coverage` writes this page from gradtape itself.",
         "",
-        "- **work**: as in TensorFlow; what differs is on [differences.md](differences.md).",
-        "- **accepted**: there so that programs run, without TensorFlow's effect; listed below.",
-        "- **refused**: an error that says why, and what to use instead; listed below.",
-        "- **missing**: a plain `AttributeError`.",
+        "- **work**: as in TensorFlow, except for the [differences](differences.md).",
+        "- **accepted**: can be used so that programs run, but without TensorFlow's effect; listed below.",
+        "- **refused**: raise an error that says why and what to use instead; listed below.",
+        "- **missing**: raise a plain `AttributeError`.",
         "",
-        "The last column weighs names by the number of files that use them.",
+        "The last column counts uses instead of names: each name weighs as much as the number of files that use it.",
         "",
         *_table(every, ours),
         "",

@@ -1,7 +1,6 @@
-"""Writes docs/xla_rows.md: which ops run on XLA, and which on the host, in the middle of a program.
+"""Writes docs/xla_rows.md: which ops are part of XLA programs, and which run on the host.
 
-`make xla-rows` runs it. What a row of the op table says is asked of the table itself; why it is so, only a reader can tell,
-and stands here.
+`make xla-rows` runs it. The rows are looked up in the op table; the reasons are written here.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "xla_rows.md"
 
 # Rows that have no lowering: what they are called in programs, and the reason.
-SIZES = "the shape of the result depends on values, which XLA cannot have; the function is cut there"
-SCHUR = "a Schur decomposition, which XLA has on CPUs only"
+SIZES = "the shape of the result depends on values, which XLA does not support; the function is split there"
+SCHUR = "needs a Schur decomposition, which XLA has on CPUs only"
 EIGEN = "XLA has eigenvalues of general matrices on CPUs only, in another order"
 REASONS = {
     "where_indices": ("`tf.where(x)`, `tf.boolean_mask`", SIZES),
     "unique": ("`tf.unique`, `tf.unique_with_counts`", SIZES),
     "candidate_sampler": ("`tf.random.log_uniform_candidate_sampler`, `tf.nn.sampled_softmax_loss`, `tf.nn.nce_loss`",
-                          "it draws until there are enough different classes"),  # fmt: skip
-    "ctc_beam_search": ("`tf.nn.ctc_beam_search_decoder`", "a search over a tree that grows and is cut"),
-    "sparse_rows": ("`tf.sparse.sparse_dense_matmul` in eager code", "programs have no use for it"),
+                          "draws until it has enough different classes"),  # fmt: skip
+    "ctc_beam_search": ("`tf.nn.ctc_beam_search_decoder`", "searches a tree whose size depends on values"),
+    "sparse_rows": ("`tf.sparse.sparse_dense_matmul` in eager code", "only eager code calls it"),
     "sqrtm": ("`tf.linalg.sqrtm`", SCHUR),
     "logm": ("`tf.linalg.logm`", SCHUR),
     "matrix_function_tangent": ("derivatives of `sqrtm` and `logm`", SCHUR),
@@ -35,12 +34,10 @@ REASONS = {
 
 _HEAD = """# Ops on XLA and on the host
 
-Written by `tools/xla_rows.py` from the op table (`make xla-rows`); the tests hold it up to date.
-
-With XLA as the engine ([GPUs, TPUs and XLA](devices.md)), {lowered} of the {count} ops of the table become a part of the XLA
-program. The {hosted} others run natively, on the CPU, in the middle of it: their operands come to the host and their results
-go back. The log names each of them once, with the line of your program. What you call may be made of several ops of
-the table; only what is listed here leaves the device.
+With XLA as the engine ([GPUs, TPUs and XLA](devices.md)), {lowered} of the {count} ops of the op table become part of the
+XLA program. The other {hosted} run natively on the CPU in the middle of the program: their operands are copied to the
+host and their results back. The log names each of them once, with the line of your program. A function may consist of
+several ops; only those listed here leave the device. `make xla-rows` writes this page from the op table.
 
 | kind of op | on XLA | on the host |
 |---|---|---|
@@ -54,9 +51,9 @@ _TABLE = """
 """
 
 _TAIL = """
-Code of your own runs on the host, too, because it is Python: `tf.py_function`, `tf.numpy_function`, `tf.print`, assertions
-of `tf.debugging`, the numbers that loops and branches draw (their streams, three numbers each), and the elements of a
-`tf.data.Dataset` that a function loops over.
+Also on the host, because they need Python: `tf.py_function`, `tf.numpy_function`, `tf.print`, the assertions of
+`tf.debugging`, the state of random streams used in loops and branches (three numbers each; the random numbers
+themselves are drawn on the device), and the elements of a `tf.data.Dataset` that a function loops over.
 """
 
 
