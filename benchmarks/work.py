@@ -109,7 +109,8 @@ WORK = {
         "200 steps on one number, each waiting for the one before: a fifth is sin and cos, the rest the start of each step.",
     ),
     "W2": Work(
-        *_mlp(1, 4, 64, 64, 2), "the call itself and about 30 small steps of a program; far from any rate of the machine."
+        *_mlp(1, 4, 64, 64, 2),
+        "the call itself and about 30 small steps of a program; far from any rate of the machine.",
     ),
     "W3": Work(*_mlp(32, 32, 64, 64, 1), "as W2; products of 32 rows take one or two microseconds each."),
     "W4": Work(

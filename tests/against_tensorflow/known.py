@@ -313,7 +313,12 @@ ERRORS = (
         "accidents of TensorFlow's code",
     ),
     Known(
-        "Tensor.__getitem__", "error", r"\[True\]", "`x[True]`: `ValueError`", "`TypeError`", "a bool is not an index"
+        "Tensor.__getitem__",
+        "error",
+        r"\[True\]",
+        "`x[True]`: `ValueError`",
+        "`TypeError`",
+        "a bool is not an index",
     ),
     Known(
         "py_function",

@@ -74,6 +74,10 @@ class Drawing(str):
 
     _repr_html_ = above.shown
 
+    def _repr_svg_(self) -> str:
+        """For viewers that show no HTML, and for notebooks that become PDF files."""
+        return str(self)
+
 
 def draw(tape: Any, targets: list | None, file: Any) -> str:
     """The drawing of what is on the tape, or the path of the file it was written to."""

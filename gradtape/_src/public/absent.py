@@ -270,6 +270,18 @@ def names_in(space: str) -> list[str]:
     return sorted(found.union(n for n, v in held.items() if n[0] != "_" and _is_own(module.__name__, n, v)))
 
 
+def names_beside(held: dict[str, Any], space: str = "") -> list[str]:
+    """What a module of `tf.compat.v1` shows in `dir`: its own names, and those of the namespace that it stands for."""
+    outside = ("gradtape.", "collections", "functools", "typing")
+    own = set()
+    for name, value in held.items():
+        home = getattr(value, "__module__", None) or ""
+        imported = home != held["__name__"] and home.startswith(outside)
+        if not (name[0] == "_" or name == "annotations" or isinstance(value, types.ModuleType) or imported):
+            own.add(name)
+    return sorted({*own, *(names_in(space) if space else ())})
+
+
 def _is_own(module: str, name: str, value: Any) -> bool:
     """Whether something was made in a module, or in a file of a package, and not imported there."""
     if isinstance(value, types.ModuleType) or name == "annotations":

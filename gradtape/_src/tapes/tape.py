@@ -473,9 +473,8 @@ v.assign_sub(...): `v = v - ...` makes a tensor of it.
 
     def __repr__(self) -> str:
         kind = "persistent, " if self._persistent else ""
-        return (
-            f"<GradientTape: {kind}{'recording' if self._recording else self._stage}, {self._size} records>"
-        )
+        stage = "recording" if self._recording else "not recording" if self._stage == "open" else self._stage
+        return f"<GradientTape: {kind}{stage}, {self._size} records>"
 
     def memory(self) -> Memory:
         """The bytes that the tape keeps alive, by op, and by line of your program under `tf.debug.lines()`.

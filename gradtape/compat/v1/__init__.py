@@ -377,7 +377,11 @@ _MOVED = {
 def _space(name: str, **names: _Any) -> _types.ModuleType:
     """A namespace of version 2, with names that version 1 has in it."""
     module = _types.ModuleType(f"{__name__}.{name}", f"TensorFlow's namespace `tf.compat.v1.{name}`.")
-    vars(module).update(names, __getattr__=lambda attribute: getattr(getattr(_tf, name), attribute))
+    vars(module).update(
+        names,
+        __getattr__=lambda attribute: getattr(getattr(_tf, name), attribute),
+        __dir__=lambda: sorted({n for n in vars(module) if n[0] != "_"} | {*dir(getattr(_tf, name))}),
+    )
     _sys.modules[module.__name__] = globals()[name] = module
     return module
 
@@ -411,6 +415,11 @@ def _make_initializable_iterator(dataset: _Any, shared_name: str | None = None) 
     )
 
 
+def _make_one_shot_iterator(dataset: _Any) -> _Any:
+    """`iter(dataset)`."""
+    return iter(dataset)
+
+
 def _output(what: str) -> _Any:
     def get(dataset_or_iterator: _Any) -> _Any:
         return getattr(iter(dataset_or_iterator), f"output_{what}")
@@ -421,7 +430,7 @@ def _output(what: str) -> _Any:
 
 _space(
     "data",
-    make_one_shot_iterator=iter,
+    make_one_shot_iterator=_make_one_shot_iterator,
     make_initializable_iterator=_make_initializable_iterator,
     **{f"get_output_{what}": _output(what) for what in ("types", "shapes", "classes")},
 )
@@ -443,5 +452,5 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    names = {n for n in globals() if n != "annotations"} | {*_MOVED, *dir(_tf)}
+    names = {n for n in globals() if n != "annotations" and not n.startswith("v1_")} | {*_MOVED, *dir(_tf)}
     return sorted(n for n in names if not _absent.has_words(f"compat.v1.{n}"))

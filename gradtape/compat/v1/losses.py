@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape as _tf
+from gradtape._src.public import absent as _absent
 
 
 class Reduction:
@@ -220,3 +221,7 @@ def get_losses(scope: str | None = None, loss_collection: Any = "losses") -> lis
 
 
 get_regularization_losses = get_losses
+
+
+def __dir__() -> list[str]:
+    return _absent.names_beside(globals())

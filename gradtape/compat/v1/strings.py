@@ -9,11 +9,16 @@ from gradtape._src import ops
 from gradtape._src.base import dtypes
 from gradtape._src.base.calls import one_call
 from gradtape._src.control.text_ops import is_ragged, strings_of
+from gradtape._src.public import absent as _absent
 from gradtape.strings.splitting import pieces
 
 
 def __getattr__(name: str) -> Any:
     return getattr(_strings, name)
+
+
+def __dir__() -> list[str]:
+    return _absent.names_beside(globals(), "strings")
 
 
 def _one(first: Any, second: Any, names: str) -> Any:

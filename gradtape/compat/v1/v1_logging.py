@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging as _logging
 from typing import Any
 
+from gradtape._src.public import absent as _absent
+
 DEBUG, INFO, WARN, ERROR, FATAL = 10, 20, 30, 40, 50
 
 _log = _logging.getLogger("gradtape")
@@ -61,3 +63,7 @@ def log_if(level: int, msg: str, condition: Any, *args: Any) -> None:
 
 
 _told: dict[str, int] = {}
+
+
+def __dir__() -> list[str]:
+    return _absent.names_beside(globals())

@@ -9,6 +9,7 @@ import numpy as np
 import gradtape as _tf
 from gradtape._src.base import dtypes
 from gradtape._src.ops.static import array_of as _array_of
+from gradtape._src.public import absent as _absent
 from gradtape._src.tensors.conversion import as_tensor as _as_tensor
 from gradtape.sparse import arranging as _arranging
 from gradtape.sparse.tensor import SparseTensor as SparseTensor
@@ -117,3 +118,7 @@ def matmul(
 
 def __getattr__(name: str) -> Any:
     return getattr(_tf.sparse, name)
+
+
+def __dir__() -> list[str]:
+    return _absent.names_beside(globals(), "sparse")

@@ -275,3 +275,7 @@ def __getattr__(name: str) -> Any:
     if _absent.is_known("compat.v1.train", name):
         return _absent.lookup_in("compat.v1.train", name)
     return getattr(_tf.train, name)
+
+
+def __dir__() -> list[str]:
+    return _absent.names_beside(globals(), "train")
