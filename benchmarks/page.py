@@ -179,13 +179,15 @@ _WORDS = {
     "torch.compile, which would unroll it, is left out.",
     "optimizers": "The gradients are given, the parameters are updated in place.",
     "data": "An epoch over arrays in memory with `tf.data` and PyTorch's `DataLoader`; microseconds per batch.",
-    "files": "TFRecord files in the disk cache, microseconds per record; examples of 20 floats and a number; images encoded by the "
-    "library that reads them; `tf.image.non_max_suppression`. The other peers need further packages for these.",
+    "files": "TFRecord files in the disk cache, microseconds per record; examples of 20 floats and a "
+    "number; images encoded by the library that reads them; `tf.image.non_max_suppression`. The other "
+    "peers need further packages for these.",
     "keras": "The same Keras models on gradtape and on TensorFlow. Ratios are TensorFlow's time over ours.",
-    "keras_models": "`train_on_batch` with Adam on NumPy arrays, the same version of Keras on each backend, with two threads. "
-    "DQN, PPO and the PINN use tapes and Keras layers on gradtape and TensorFlow, and are written in the style of PyTorch "
-    "(eager) and JAX (jit) for those. Each library runs in its fastest mode, and each model in its own process. Models "
-    "with dropout draw different numbers on each backend; the losses of all others must agree.",
+    "keras_models": "`train_on_batch` with Adam on NumPy arrays, the same version of Keras on each "
+    "backend, with two threads. DQN, PPO and the PINN use tapes and Keras layers on gradtape and "
+    "TensorFlow, and are written in the style of PyTorch (eager) and JAX (jit) for those. Each library "
+    "runs in its fastest mode, and each model in its own process. Models with dropout draw different "
+    "numbers on each backend; the losses of all others must agree.",
     "growth": "The cost of one unit of work as its amount grows: a program and its gradient. Each library has one process "
     f"per axis, {growth.SECONDS} s for all sizes (`too long`: the next size would need more) and {growth.GB} GB of address "
     "space. Operations are on scalars; variables have 8 elements; higher derivatives use nested tapes on 64 elements; a "
@@ -193,10 +195,10 @@ _WORDS = {
     "compiled as one loop or run from Python; two square layers get 32 examples. Dashed: eager modes. Where a line is "
     "level, the time is proportional to the work.",
     "memory": "Peak memory of a fresh process that imports the library and makes some steps, in MB.",
-    "footprint": "`import` in a fresh process after `import numpy`, with the files in the disk cache. Size on disk as installed, "
-    "without `.pyc` files.",
-    "limits": "The best rate at which any of the libraries multiplies square matrices of 1024 or 2048 rows, and the rates at "
-    "which NumPy copies and adds arrays of 256 MB, and adds 32 MB to another 32 MB in place.",
+    "footprint": "`import` in a fresh process after `import numpy`, with the files in the disk cache. "
+    "Size on disk as installed, without `.pyc` files.",
+    "limits": "The best rate at which any of the libraries multiplies square matrices of 1024 or 2048 "
+    "rows, and the rates at which NumPy copies and adds arrays of 256 MB, and adds 32 MB to another 32 MB in place.",
 }
 _NEAR = (
     "The limit of a step is the time for its multiplications, or that for the bytes it must move at least, whichever is "

@@ -143,7 +143,8 @@ WORK = {
     "W9": Work(
         0,
         _FLOAT * 100 * 100,
-        "the call and some 20 loops over data in the cache; a quarter of the time goes into placing three diagonals in a matrix of zeros.",
+        "the call and some 20 loops over data in the cache; a quarter of the time goes into placing "
+        "three diagonals in a matrix of zeros.",
     ),
     "W10": Work(
         *_pinn(),
@@ -153,8 +154,8 @@ WORK = {
     "W11": Work(
         0,
         2 * _FLOAT * 4_000_000,
-        "one loop over tiles in the cache with 13 operations: tanh, sigmoid and exp take half of the time; products and sums, "
-        "each a pass over a tile, take the rest. It is bound by arithmetic, not by memory.",
+        "one loop over tiles in the cache with 13 operations: tanh, sigmoid and exp take half of the "
+        "time; products and sums, each a pass over a tile, take the rest. It is bound by arithmetic, not by memory.",
         2.0,
         ("tanh", "sigmoid", "exp"),
         4_000_000,
