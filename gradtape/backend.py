@@ -40,6 +40,7 @@ any time.
 - `assign_tracker()`: the tape that follows assignments, or None.
 - `Function(f, **options)`: the class of the objects that `tf.function` returns.
 - `with_autograph(f)`: `f` with its `if`, `for` and `while` over tensors converted, also outside of `tf.function`.
+- `users_level()`: the `stacklevel` of a warning that names the line of the user's program.
 - `is_library(module)`: whether AutoGraph leaves functions of a module unconverted.
 - `Setting(value)`: a value that can be set for a block of code: `with setting.to(x)`, `setting.now()`.
 
@@ -122,6 +123,7 @@ from gradtape._src.base.errors import Untraceable
 from gradtape._src.base.replicas import between as between_replicas
 from gradtape._src.base.replicas import current as current_replica
 from gradtape._src.base.replicas import is_set as strategy_is_set
+from gradtape._src.base.source import users_level
 from gradtape._src.engines import need_jax
 from gradtape._src.functions.function import Function
 from gradtape._src.graph.ir import is_symbolic, symbolic
@@ -169,7 +171,8 @@ __all__ = [
     "Untraceable", "array_of", "aside", "assign_tracker", "between_replicas", "current_replica", "current_trace",
     "einsum_of_bytes", "from_buffer", "from_strings", "is_library", "is_symbolic", "isolated", "isolated_seeds",
     "need_jax", "one_call", "one_call_each", "op", "read", "seed_initializers_by", "strategy_is_set", "strings_of",
-    "symbolic", "take_calls", "to_first", "to_last", "with_autograph", *_WHERE,
+    "symbolic", "take_calls", "to_first", "to_last", "users_level",
+    "with_autograph", *_WHERE,
 ]  # fmt: skip
 
 

@@ -259,7 +259,7 @@ void run_sparse_xent(const Call& c, Outs& outs) {
     for (int64_t i = 0; i < c[1].numel; ++i)
       if (labels[i] < 0 || labels[i] >= n)
         fail("Received a label value of " + std::to_string(labels[i]) +
-             " which is outside the valid range of [0, " + std::to_string(n) + ").");
+             " which is outside the valid range of [0, " + std::to_string(n) + ")");
     in_float_or_double(outs, [&](auto t) { sparse_xent<decltype(t)>(outs, c[0], labels, outs[0].numel, n); });
   });
 }

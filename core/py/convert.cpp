@@ -304,7 +304,7 @@ static void resolve_reshape(const OpObject* op, std::vector<int64_t>& dims, cons
   if (free < 0) return;
   if (known == 0 || numel % known)
     fail(op->name + ": Input to reshape is a tensor with " + std::to_string(x.numel) +
-         " values, but the requested shape requires a multiple of " + std::to_string(known));
+         " values, but the requested shape requires a multiple of " + std::to_string(known) + ".");
   dims[free] = numel / known;
 }
 

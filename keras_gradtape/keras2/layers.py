@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -14,7 +15,7 @@ from keras.src.layers.core import input_layer
 from keras.src.layers.layer import Layer
 
 import gradtape as tf
-from gradtape.backend import current_trace, is_library, with_autograph
+from gradtape.backend import current_trace, is_library, users_level, with_autograph
 from keras_gradtape.keras2.losses import name_first
 
 # Accepted by Keras 2 and without a meaning any more.
@@ -54,6 +55,12 @@ def install(keras: ModuleType) -> None:
 # ---- construction ---------------------------------------------------------------------------------
 
 
+_INPUT_SHAPE = (
+    "Do not pass an `input_shape`/`input_dim` argument to a layer. When using Sequential models, prefer using an "
+    "`Input(shape)` object as the first layer in the model instead."
+)
+
+
 def _accepting(init: Any) -> Any:
     # Keras looks at the names of its parameters, of this function and of the one it wraps.
     @functools.wraps(init)
@@ -75,7 +82,11 @@ def _accepting(init: Any) -> Any:
                 )
         if isinstance(kwargs.get("dtype"), tf.DType):
             kwargs["dtype"] = kwargs["dtype"].name
+        size, shape = kwargs.pop("input_dim", None), kwargs.pop("input_shape", None)
         init(self, **kwargs)
+        if size is not None or shape is not None:  # Keras' own warning would name the line of `init` above
+            self._input_shape_arg = shape if size is None else (size,)
+            warnings.warn(_INPUT_SHAPE, stacklevel=users_level())
         if weights is not None:
             _set_when_built(self, weights)
 

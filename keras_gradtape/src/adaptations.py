@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape.backend import CompositeTensor, summary_metadata
+from gradtape.backend import CompositeTensor, summary_metadata, users_level
 
 
 class StandIn:
@@ -250,7 +250,7 @@ def _model_summary(name: str, data: Any, step: Any = None) -> Any:
     try:
         words = data.to_json()
     except Exception as e:  # whatever a custom layer raises, training goes on
-        warnings.warn(f"Model failed to serialize as JSON. Ignoring... {e}", stacklevel=2)
+        warnings.warn(f"Model failed to serialize as JSON. Ignoring... {e}", stacklevel=users_level())
         return False
     about = summary_metadata("graph_keras_model", 0, None, b"1")
     return tf.summary.write(name, words, step, about)

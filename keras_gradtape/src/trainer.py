@@ -18,7 +18,7 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import python_utils, traceback_utils
 
 import gradtape as tf
-from gradtape.backend import Function, with_autograph
+from gradtape.backend import Function, users_level, with_autograph
 from keras_gradtape.src import distribution_lib, replicas, workers
 from keras_gradtape.src.batches import Batches
 from keras_gradtape.src.ops.core import convert_to_numpy, convert_to_tensor, shape
@@ -124,7 +124,7 @@ class Trainer(BaseTrainer):
         if weights:
             self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
         else:
-            warnings.warn("The model does not have any trainable weights.", stacklevel=2)
+            warnings.warn("The model does not have any trainable weights.", stacklevel=users_level())
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data: Any) -> dict:
@@ -230,7 +230,7 @@ class Trainer(BaseTrainer):
         self._assert_compile_called("fit")
         limit = config.max_epochs()
         if limit and limit < epochs:
-            warnings.warn(f"Limiting epochs to {limit}", stacklevel=2)
+            warnings.warn(f"Limiting epochs to {limit}", stacklevel=users_level())
             epochs = limit
         self._eval_epoch_iterator = None
         if validation_split and validation_data is None:

@@ -50,12 +50,12 @@ def explain(tape: Any, target: Any, source: Any) -> Explanation:
                 made.line if made else None,
             )
     if tape._stage == "used" and not tape._persistent and now is None:
-        return _after_use(tape, source, name)
+        return _after_use(tape, target, source, name)
     if connected_by(tape, target, source):
         return Explanation("connected", f"The target depends on {name}: there is a gradient.", "")
     unwatched = _unwatched(tape, source, name)
     if now is None:
-        return unwatched or written.explanation(tape, _from_tape(tape, target, source, name))
+        return unwatched or written.explanation(tape, _from_tape(tape, target, source, name), target)
     return Search(tape, target, source, name, now).explanation(unwatched)
 
 
@@ -88,13 +88,13 @@ def _unwatched(tape: Any, source: Any, name: str) -> Explanation | None:
 # ---- what the tape knows ------------------------------------------------------------------------
 
 
-def _after_use(tape: Any, source: Any, name: str) -> Explanation:
+def _after_use(tape: Any, target: Any, source: Any, name: str) -> Explanation:
     """The records are gone; whether the source was watched is still known."""
     variable = isinstance(source, _core.Variable)
     if variable and not any(v is source for v in tape._variables()):
         text = f"The tape did not see {name}: no op inside its context read it."
         said = Explanation("never read", text, "use it inside of the context.")
-        return _unwatched(tape, source, name) or written.explanation(tape, said)
+        return _unwatched(tape, source, name) or written.explanation(tape, said, target)
     if not variable and not _core.record_number(source):
         return _never_watched(name)
     said = Explanation(
@@ -102,7 +102,7 @@ def _after_use(tape: Any, source: Any, name: str) -> Explanation:
         "The tape was used by gradient and has let go of its records.",
         "explain first, or make the tape persistent, or run under `with tf.debug.lines():`, where tapes keep them.",
     )
-    return written.explanation(tape, said)
+    return written.explanation(tape, said, target)
 
 
 def _from_tape(tape: Any, target: Any, source: Any, name: str) -> Explanation:

@@ -55,13 +55,14 @@ class Found(NamedTuple):
     line: Line
 
 
-def explanation(tape: Any, before: Explanation) -> Explanation:
+def explanation(tape: Any, before: Explanation, target: Any = None) -> Explanation:
     """`before`, what the tape itself knows, with what the source says, if it can be read and says something."""
     frame = _asking_frame()
     block = None if frame is None else _block(frame, tape)
     if frame is None or block is None:
         return before
-    found = _outside(frame, block, tape) if before.cause == "never read" else []
+    found = _afterwards(frame, block, tape, target)
+    found += _outside(frame, block, tape) if before.cause == "never read" else []
     reader = _Reader()
     reader.read(block.body, frame.f_globals | frame.f_locals, frame.f_code.co_filename, 0, _DEPTH)
     found += reader.found
@@ -210,6 +211,27 @@ def _outside(frame: types.FrameType, block: ast.With, tape: Any) -> list[Found]:
         found.append(Found(cause, f"`{name}` was made {where}: to this tape it is a constant ({cause})", fix,
                            Line(frame.f_code.co_filename, last.lineno)))  # fmt: skip
     return found
+
+
+def _afterwards(frame: types.FrameType, block: ast.With, tape: Any, target: Any) -> list[Found]:
+    """The target, if it was computed below the block and no tape recorded it."""
+    if not isinstance(target, _core.Tensor) or _core.record_number(target) or tape._tracks(target):
+        return []
+    names = {name for name, value in frame.f_locals.items() if value is target}
+    tree = _tree(frame.f_code.co_filename)
+    places = [
+        (n.lineno, t.id)
+        for n in (ast.walk(tree) if tree is not None else ())
+        if isinstance(n, ast.Assign) and (block.end_lineno or block.lineno) < n.lineno <= frame.f_lineno
+        for t in n.targets
+        if isinstance(t, ast.Name) and t.id in names
+    ]
+    if not places:
+        return []
+    line, name = max(places)
+    text = f"`{name}` was computed after the context, where the tape no longer records"
+    fix = "compute it inside `with tf.GradientTape() as tape:`"
+    return [Found("outside the context", text, fix, Line(frame.f_code.co_filename, line))]
 
 
 def _is_data(node: ast.expr) -> bool:

@@ -20,6 +20,7 @@ from gradtape import _core
 from gradtape._src import ops
 from gradtape._src.base import dtypes, errors
 from gradtape._src.base.contexts import unrecorded
+from gradtape._src.base.source import users_level
 from gradtape._src.optimizers.programs import flattened, held
 from gradtape._src.tensors.conversion import as_tensor
 from gradtape._src.tensors.indexed_slices import IndexedSlices
@@ -53,9 +54,7 @@ def fit(g: Any, v: Any) -> Any:
     return g
 
 
-def present(
-    grads: Sequence[Any], variables: Sequence[Any], stacklevel: int = 5
-) -> tuple[list[Any], list[Any]]:
+def present(grads: Sequence[Any], variables: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The gradients that are not None, checked, as tensors, and their variables. Called before anything is changed.
 
     Raises:
@@ -79,7 +78,7 @@ def present(
         warnings.warn(
             f"Gradients do not exist for variables {names} when minimizing the loss. If using "
             f"`model.compile()`, did you forget to provide a `loss` argument? {why}",
-            stacklevel=stacklevel,
+            stacklevel=users_level(),
         )
     return [g for g, _ in connected], [v for _, v in connected]
 
@@ -101,9 +100,10 @@ def unzip(grads_and_vars: Iterable[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
             "Hint: a zip or a generator is used up once it was gone through; pairs = list(zip(gradients, variables)) is not."
         )
     for pair in pairs:
-        if pair is None or hasattr(pair, "dtype"):
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            got = type(pair).__name__ + (f" of {len(pair)}" if isinstance(pair, Sequence) else "")
             raise TypeError(
-                f"{_PAIRS}; got a {type(pair).__name__} in the place of a pair. Hint: two lists are for "
+                f"{_PAIRS}; got a {got} in the place of a pair. Hint: two lists are for "
                 "optimizer.apply(gradients, variables)."
             )
     grads, variables = zip(*pairs)  # noqa: B905

@@ -26,12 +26,25 @@ _HINTS = {
         )
     ],
     "conv": [("filter depth", " Hint: filters are [height, width, channels in, channels out].")],
+    "concat": [("`axis` is not valid", " Hint: tf.concat([x, y], axis): the tensors are one list.")],
+    "stack": [("`axis` is not valid", " Hint: tf.stack([x, y], axis): the tensors are one list.")],
     "reshape": [("requested shape", " Hint: -1 in the place of one size stands for what is left.")],
     "add": [("Incompatible shapes", _BROADCAST)],
     "mul": [("Incompatible shapes", _BROADCAST)],
     "sub": [("Incompatible shapes", _BROADCAST)],
     "div": [("Incompatible shapes", _BROADCAST)],
 }
+
+
+# Rows that no public name belongs to, and the function that calls them: for Pythons before 3.12, see `_public_name`.
+_CALLED = {
+    "attention": "scaled_dot_product_attention", "categorical": "random.categorical", "clip": "clip_by_value",
+    "conv": "convolution", "div": "divide", "div_no_nan": "divide_no_nan", "moments": "reduce_variance",
+    "mul_no_nan": "multiply_no_nan", "random_poisson": "random.poisson", "root": "norm", "select": "where",
+    "shape_as": "shape", "sigmoid_xent": "sigmoid_cross_entropy_with_logits", "size_as": "size",
+    "softmax_xent": "softmax_cross_entropy_with_logits",
+    "sparse_softmax_xent": "sparse_softmax_cross_entropy_with_logits", "squeeze_axes": "squeeze", "where_indices": "where",
+}  # fmt: skip
 
 
 def renamed(name: str, text: str) -> str:
@@ -52,7 +65,9 @@ def _public_name(row: Row) -> str:
     called = source.called().rpartition(".")[2] if sys.version_info >= (3, 12) else ""
     if called in public or any(full.rpartition(".")[2] == called for full in PUBLIC.names()):
         return called  # perhaps a function that is made of this op
-    return row.name if row.name in public or not public else public[0]
+    if not public:
+        return _CALLED.get(row.name, row.name)
+    return row.name if row.name in public else public[0]
 
 
 def _about_arguments(row: Row, words: str) -> str:

@@ -321,6 +321,8 @@ class SliceOfVariable:
 _NUMPY_NAMES = {
     "T": "tf.transpose(x)", "all": "tf.reduce_all(x, axis)", "any": "tf.reduce_any(x, axis)",
     "argmax": "tf.argmax(x, axis)", "argmin": "tf.argmin(x, axis)", "argsort": "tf.argsort(x)",
+    "backward": "a tape computes gradients: `with tf.GradientTape() as tape:` around the forward pass, then "
+    "tape.gradient(y, x)",
     "astype": "tf.cast(x, dtype)", "clip": "tf.clip_by_value(x, low, high)", "conj": "tf.math.conj(x)",
     "copy": "tf.identity(x)", "cumprod": "tf.math.cumprod(x, axis)", "cumsum": "tf.cumsum(x, axis)",
     "data": "x.numpy()", "detach": "tf.stop_gradient(x)", "diagonal": "tf.linalg.diag_part(x)",
@@ -332,6 +334,7 @@ _NUMPY_NAMES = {
     "prod": "tf.reduce_prod(x, axis)", "ravel": "tf.reshape(x, [-1])", "real": "tf.math.real(x)",
     "repeat": "tf.repeat(x, repeats, axis)", "reshape": "tf.reshape(x, shape)", "round": "tf.round(x)",
     "size": "tf.size(x)", "sort": "tf.sort(x)", "squeeze": "tf.squeeze(x, axis)",
+    "requires_grad": "tape.watch(x), or a tf.Variable, which is watched by itself",
     "std": "tf.math.reduce_std(x, axis)", "sum": "tf.reduce_sum(x, axis)",
     "swapaxes": "tf.transpose(x, perm)", "take": "tf.gather(x, indices, axis)",
     "tolist": "x.numpy().tolist()", "transpose": "tf.transpose(x, perm)",

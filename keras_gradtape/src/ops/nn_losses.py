@@ -9,7 +9,7 @@ from typing import Any
 from keras.src.backend import config
 
 import gradtape as tf
-from gradtape.backend import op
+from gradtape.backend import op, users_level
 from keras_gradtape.src.ops import sparse_codes
 from keras_gradtape.src.ops.core import convert_to_tensor, dtype_of
 from keras_gradtape.src.ops.types import Tensor, floating, floats, result_type
@@ -58,7 +58,7 @@ def _logits_of(output: Any, from_logits: bool, made_by: str, name: str) -> tuple
         warnings.warn(
             f"`{name}` received `from_logits=True`, but the `output` argument was produced by a {made_by} "
             "activation and thus does not represent logits. Was this intended?",
-            stacklevel=3,
+            stacklevel=users_level(),
         )
     return logits, True
 
