@@ -14,6 +14,7 @@ from typing import Any
 import gradtape as tf
 from gradtape import _core
 from gradtape._src.base.blas import library_path
+from gradtape._src.base.environment import SETTINGS
 from gradtape._src.debug.memory import size
 from gradtape._src.help.completion import SHELLS, script
 from gradtape_imports.run import run
@@ -21,15 +22,15 @@ from gradtape_imports.run import run
 _COMPANIONS = ("numpy", "keras", "matplotlib", "pillow")
 
 
-def blas() -> str:
+def blas() -> tuple[str, str]:
     """OpenBLAS's description of its build, and the path of the library."""
     path = library_path()
     try:
         config = ctypes.CDLL(path).scipy_openblas_get_config
     except (OSError, AttributeError):
-        return path or "not found: pip install scipy-openblas32"
+        return ("unknown build" if path else "not found: pip install scipy-openblas32"), path
     config.restype = ctypes.c_char_p
-    return f"{config().decode().strip()}, one thread of its own\n{path}"
+    return f"{config().decode().strip()}, one thread of its own", path
 
 
 def processor() -> str:
@@ -62,11 +63,17 @@ def facts() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "kernels": _core.isa_name(),
         "threads": _core.num_threads(),
-        "blas": blas(),
+        "blas": blas()[0],
+        "blas_library": blas()[1],
         "compiling": _core.is_compiling(),
         "memory": tf.config.memory_info(),
         "settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith("GRADTAPE_")},
     }
+
+
+def _doubt(setting: str) -> str:
+    """What is said of an environment variable that gradtape does not know."""
+    return "" if setting in {s.name for s in SETTINGS} | {"GRADTAPE_COLLECTIVE_TIMEOUT"} else " (unknown)"
 
 
 def info() -> str:
@@ -82,10 +89,10 @@ def info() -> str:
         "processor": f"{report['processor']}, {report['processors']} processors",
         "kernels": f"{report['kernels']} (GRADTAPE_ISA asks for less)",
         "threads": f"{report['threads']} (GRADTAPE_NUM_THREADS)",
-        "blas": report["blas"].replace("\n", f"\n{'':12}"),
+        "blas": f"{report['blas']}\n{'':12}{report['blas_library']}",
         "compiling": "on" if report["compiling"] else "off (GRADTAPE_COMPILE)",
         "memory": f"{live} live in {counters['live_tensors']} tensors, {cached} kept for reuse, peak {peak}",
-        "settings": " ".join(f"{k}={v}" for k, v in report["settings"].items()) or "none",
+        "settings": " ".join(f"{k}={v}{_doubt(k)}" for k, v in report["settings"].items()) or "none",
     }
     return "\n".join(f"{name:<12}{text}" for name, text in rows.items())
 

@@ -501,3 +501,10 @@ def test_the_page_is_that_of_the_run(bench, published):
 def test_no_published_case_gave_a_wrong_value(bench, published):
     found = [line for part in published["parts"].values() for line in bench.report.disagreements(part)]
     assert found == []
+
+
+def test_where_figures_are_disturbed_the_mark_is_explained(bench, published):
+    for section in re.split(r"\n(?=## )", bench.page.page(published)):
+        marked = any(re.search(r"\d!", line) for line in section.splitlines() if line.startswith("|"))
+        assert (bench.page._DISTURBED in section) == marked, section.partition("\n")[0]
+    assert bench.page._DISTURBED in bench.page.readme(published)

@@ -77,3 +77,17 @@ def test_whoever_reads_may_stop():
         text=True,
     )
     assert done.returncode == 0 and done.stderr == ""
+
+
+def test_info_tells_unknown_settings(monkeypatch, capsys):
+    monkeypatch.setenv("GRADTAPE_COMPLE", "1")
+    monkeypatch.setenv("GRADTAPE_LINES", "1")
+    assert main(["info"]) == 0
+    said = capsys.readouterr().out
+    assert "GRADTAPE_COMPLE=1 (unknown)" in said and "GRADTAPE_LINES=1 (unknown)" not in said
+
+
+def test_info_as_json_has_one_fact_in_each_place(capsys):
+    assert main(["info", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert "\n" not in said["blas"] and said["blas_library"].endswith(".so")

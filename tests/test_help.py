@@ -289,3 +289,9 @@ def test_import_does_not_read_pages():
     code = "import sys, gradtape; print('gradtape._src.help' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_page_of_questions_answers_every_topic():
+    page = (ROOT / "docs" / "questions.md").read_text()
+    for topic in pages.TOPICS:
+        assert page.count(f"(../gradtape/_src/help/{topic}.md)") == 1, topic

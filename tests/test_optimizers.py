@@ -695,3 +695,24 @@ def test_no_warnings_in_a_plain_loop():
         optimizer = tf.optimizers.Adam()
         for _ in range(3):
             optimizer.apply_gradients([pair()])
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [([1.0, 2.0], "a float"), ([[1.0], [2.0]], "a list of 1"), ([(1.0, 2.0, 3.0)], "a tuple of 3")],
+)
+def test_what_is_no_pair_is_told(given, got):
+    with pytest.raises(
+        TypeError, match=f"apply_gradients takes .gradient, variable. pairs.*got {got} in the place"
+    ):
+        tf.optimizers.SGD().apply_gradients(given)
+
+
+def test_the_warning_about_missing_gradients_names_the_users_line():
+    v, w = tf.Variable(1.0), tf.Variable(2.0)
+    with pytest.warns(UserWarning, match="Gradients do not exist") as told:
+        tf.optimizers.SGD().apply_gradients([(tf.constant(1.0), v), (None, w)])
+    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match="Gradients do not exist") as told:
+        tf.optimizers.SGD().minimize(lambda: v * v, [v, w])
+    assert told[0].filename == __file__

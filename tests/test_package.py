@@ -381,3 +381,21 @@ def test_every_name_for_backends_is_there_and_explained():
         assert re.search(rf"^- .*`{name}[`(]", backend.__doc__, re.MULTILINE), name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = backend.nothing
+
+
+def test_sizes_in_the_drawing_are_about_right():
+    """Thousands of lines of code, within a fifth, or a tenth of a thousand."""
+    drawn = (ROOT / "docs" / "design.md").read_text().partition("## The op table")[0]
+    found = re.findall(r"^( *)(?:help/, )?([\w/]+)/ +([\d.]+)(?: |$)", drawn, re.MULTILINE)
+    above, said = "", {}
+    for indent, name, size in found:
+        above = above if indent else name
+        said[f"{above}/{name}" if indent else name] = float(size)
+    assert len(said) > 20 and {"gradtape/_src/doctor", "core/py"} < {*said}
+    for name, size in said.items():
+        places = [ROOT / name] + [ROOT / "gradtape" / "_src" / "help"] * name.endswith("/doctor")
+        files = {p for place in places for p in place.rglob("*") if p.suffix in (".py", ".cpp", ".h", ".def")}
+        if name == "gradtape":
+            files -= {*(ROOT / "gradtape" / "_src").rglob("*")}
+        counted = sum(len(p.read_text().splitlines()) for p in files) / 1000
+        assert abs(size - counted) <= max(0.2 * counted, 0.1), f"{name}: {counted:.1f}"

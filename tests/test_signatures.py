@@ -120,3 +120,22 @@ def test_names_that_are_like_nothing_get_no_advice():
     with pytest.raises(AttributeError, match="no attribute 'qqqqqq'$"):
         tf.qqqqqq  # noqa: B018
     assert not hasattr(tf.math, "qqqqqq")
+
+
+# ---- tf.compat.v1 ---------------------------------------------------------------------------------
+
+V1 = {"logging": "info", "losses": "huber_loss", "sparse": "merge", "strings": "substr", "train": "AdamOptimizer",
+      "nn": "softmax", "data": "make_one_shot_iterator"}  # fmt: skip
+
+
+@pytest.mark.parametrize("space", V1)
+def test_namespaces_of_version_1_show_their_names_and_those_of_version_2(space):
+    shown = dir(getattr(tf.compat.v1, space))
+    assert V1[space] in shown
+    beside = getattr(tf, space, None) if space != "losses" else None
+    assert {n for n in dir(beside) if n[0] != "_"} <= {*shown} if beside else True
+    assert not {"Any", "Callable", "annotations", "np", "ops", "dtypes", "pieces", "functools"} & {*shown}
+    for name in shown:
+        value = getattr(getattr(tf.compat.v1, space), name)
+        assert not isinstance(value, types.ModuleType) or value.__name__.startswith("gradtape."), name
+    assert not [n for n in dir(tf.compat.v1) if n.startswith("v1_")]

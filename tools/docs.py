@@ -102,7 +102,7 @@ def main() -> int:
     fill(
         SOURCE / "questions.md",
         "questions",
-        "```{toctree}\n:maxdepth: 1\n\n" + "\n".join(f"help/{t}" for t in help.TOPICS) + "\n```",
+        "```{toctree}\n:hidden:\n:maxdepth: 1\n\n" + "\n".join(f"help/{t}" for t in help.TOPICS) + "\n```",
     )
     fill(SOURCE / "api" / "index.md", "namespaces", docs_reference.contents())
     docs_reference.write(SOURCE / "api")

@@ -43,7 +43,10 @@ def _open(data: bytes, op: str, formats: tuple[str, ...] | None = None) -> Any:
         f"{data[:8]!r}: "
     )
     with reading(what, InvalidArgumentError):
-        return pillow().open(io.BytesIO(data), formats=formats)
+        try:
+            return pillow().open(io.BytesIO(data), formats=formats)
+        except pillow().UnidentifiedImageError:  # whose words are the address of the bytes
+            raise InvalidArgumentError(what.removesuffix(": ") + ".") from None
 
 
 def _pixels(image: Any, channels: int, op: str) -> np.ndarray:

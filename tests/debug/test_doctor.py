@@ -295,16 +295,14 @@ def test_folder_summary_and_status(tmp_path, capsys):
     (tmp_path / ".venv" / "skipped.py").write_text("import tensorflow as tf\ntf.queue\n")
     (tmp_path / "fine.py").write_text("import tensorflow as tf\nprint(tf.ones([2]))\n")
     assert main(["doctor", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.startswith(
-        "1 files, 1 with TensorFlow: 1 uses of 1 names, 0 names missing"
-    )
+    assert capsys.readouterr().out.startswith("1 file, 1 with TensorFlow: 1 use of 1 name, 0 names missing")
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
     (tmp_path / "text.py").write_text("import tensorflow as tf\ntf.queue.FIFOQueue('a')\n")
     assert main(["doctor", str(tmp_path)]) == 1
     out = capsys.readouterr().out.splitlines()
     assert "old.py:1: unread" in out[0] and "text.py:2: missing" in out[1]
     assert out[-2].endswith(
-        "1 names missing in 1 places, 0 likely mistakes, 0 notes, 1 files could not be read."
+        "1 name missing in 1 place, 0 likely mistakes, 0 notes, 1 file could not be read."
     )
 
 
@@ -398,7 +396,7 @@ def test_json(tmp_path, capsys):
     assert [(f["code"], f["line"], f["name"]) for f in said["findings"]] == [
         ("missing", 3, "tf.queue.FIFOQueue")
     ]
-    assert "1 names missing" in said["summary"]
+    assert "1 name missing" in said["summary"]
 
 
 # ---- packages, and the door ---------------------------------------------------------------------
@@ -414,9 +412,9 @@ def doors(tmp_path, program, **files):
 @pytest.mark.parametrize(
     "program, words",
     [
-        ("import tensorflow as tf\ntf.ones([2])\n", "`import gradtape as tf` in the place"),
-        ("import keras\n", "none is needed"),
-        ("from keras import layers\n", "none is needed"),
+        ("import tensorflow as tf\ntf.ones([2])\n", "`import gradtape as tf` instead"),
+        ("import keras\n", "change nothing"),
+        ("from keras import layers\n", "change nothing"),
         ("import sonnet as snt\n", "python -m gradtape run"),
         ("import tensorflow as tf\nfrom tensorflow.python.util import nest\n", "python -m gradtape run"),
         ("import numpy\n", ""),

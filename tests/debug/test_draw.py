@@ -243,3 +243,18 @@ def test_screenshot_shows_boxes(tmp_path):
     colours = {c for _, c in image.open(shot).convert("RGB").getcolors(1 << 20)}
     assert (0x5B, 0x8C, 0x3E) in colours  # a variable
     assert (0xC9, 0x8A, 0x2B) in colours  # a product
+
+
+def test_viewers_without_html_have_the_picture():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    drawing = tape.draw(y)
+    assert type(drawing._repr_svg_()) is str and drawing._repr_svg_() == str(drawing)
+    assert drawing._repr_svg_().startswith("<svg")
+
+
+def test_a_tape_says_whether_it_records():
+    with tf.GradientTape(persistent=True) as tape:
+        assert repr(tape) == "<GradientTape: persistent, recording, 0 records>"
+    assert repr(tape) == "<GradientTape: persistent, not recording, 0 records>"

@@ -620,3 +620,11 @@ def test_checkpoint_of_model_and_optimizer(tmp_path):
     step(model, opt)
     step(other, other_opt)
     assert np.array_equal(model(X), other(X)) and int(other_opt.iterations) == 2
+
+
+@pytest.mark.parametrize("given", [{"input_shape": (3,)}, {"input_dim": 3}, {"batch_input_shape": (None, 3)}])
+def test_the_warning_about_input_shape_names_the_users_line(given):
+    with pytest.warns(UserWarning, match="Do not pass an `input_shape`") as told:
+        layer = keras.layers.Dense(2, **given)
+    assert [t.filename for t in told] == [__file__]
+    assert keras.Sequential([layer]).input_shape == (None, 3)

@@ -1,7 +1,7 @@
 """`python -m gradtape doctor PATH`: reads a TensorFlow project and says what to know before it runs on gradtape.
 
 Nothing of the project is run or imported. `read` finds the files, `names` looks every name of TensorFlow up
-in gradtape, `packages` knows what others need and which door to use, `tapes` how gradients become None, `numbers` how they
+in gradtape, `packages` knows what others need and how to run it, `tapes` how gradients become None, `numbers` how they
 become NaN.
 """
 
@@ -40,13 +40,14 @@ class Report:
         """One sentence of counts."""
         missing = {f.name for f in self.findings if f.code == "missing"}
         parts = [
-            f"{self.files} files, {self.with_tensorflow} with TensorFlow: {self.uses} uses of {len(self.names)} names",
-            f"{len(missing)} names missing in {self._count('missing')} places",
-            f"{self._count('none', 'nan')} likely mistakes",
-            f"{self._count('note')} notes",
+            f"{_counted(self.files, 'file')}, {self.with_tensorflow} with TensorFlow: "
+            f"{_counted(self.uses, 'use')} of {_counted(len(self.names), 'name')}",
+            f"{_counted(len(missing), 'name')} missing in {_counted(self._count('missing'), 'place')}",
+            _counted(self._count("none", "nan"), "likely mistake"),
+            _counted(self._count("note"), "note"),
         ]
         if self._count("unread"):
-            parts.append(f"{self._count('unread')} files could not be read")
+            parts.append(f"{_counted(self._count('unread'), 'file')} could not be read")
         return ", ".join(parts) + "."
 
     @property
@@ -56,6 +57,10 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.findings), self.summary, *filter(None, [self.door])])
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def check(path: str | Path) -> Report:
@@ -68,7 +73,7 @@ def check(path: str | Path) -> Report:
     ...     _ = program.write_text("import tensorflow as tf\\nprint(tf.square(2.0), tf.queue.FIFOQueue(3))")
     ...     report = doctor.check(folder)
     >>> report.summary
-    '1 files, 1 with TensorFlow: 2 uses of 2 names, 1 names missing in 1 places, 0 likely mistakes, 0 notes.'
+    '1 file, 1 with TensorFlow: 2 uses of 2 names, 1 name missing in 1 place, 0 likely mistakes, 0 notes.'
 
     Raises:
       FileNotFoundError: if there is nothing at `path`.

@@ -128,17 +128,17 @@ def door(tensorflow: bool, keras: bool, others: bool) -> str:
     """
     if others:
         return (
-            "Door: `python -m gradtape run script.py` (or GRADTAPE_AS_TENSORFLOW=1): packages it uses import tensorflow "
-            "themselves."
+            "To run it: `python -m gradtape run script.py` (or GRADTAPE_AS_TENSORFLOW=1): packages it uses import "
+            "tensorflow themselves."
         )
     if tensorflow:
         return (
-            "Door: `import gradtape as tf` in the place of `import tensorflow as tf`; or, without a change, `python -m "
+            "To run it: `import gradtape as tf` instead of `import tensorflow as tf`; or, without a change, `python -m "
             "gradtape run script.py`."
         )
     if keras:
         return (
-            "Door: none is needed. `import keras` takes gradtape where TensorFlow is not installed, otherwise "
+            "To run it, change nothing: `import keras` uses gradtape where TensorFlow is not installed; otherwise set "
             "KERAS_BACKEND=gradtape."
         )
     return ""
