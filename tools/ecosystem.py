@@ -289,14 +289,15 @@ def measured(package: dict[str, Any], asked: argparse.Namespace) -> dict[str, An
 
 _HEAD = """# Packages
 
-Written by `make ecosystem`: packages of PyPI under the alias (`import tensorflow` means gradtape, see
-[from TensorFlow](from_tensorflow.md)), with their own tests as referees where they ship them, and a program of ours,
-written as their users write, where they do not. Each is installed with its real dependencies, TensorFlow excepted.
+Packages from PyPI that import TensorFlow, run under the alias (`import tensorflow` means gradtape, see
+[from TensorFlow](from_tensorflow.md)): their own tests where they ship them, otherwise a program written in the way that
+their users write ("a driver"). Each is installed with its real dependencies except TensorFlow. `make ecosystem` writes
+this page.
 
-"Passes there" counts the cases that pass on TensorFlow 2.21, "here" those of them that pass on gradtape. "Time" is that
-of all these processes, with their imports, on gradtape divided by that on TensorFlow. TensorFlow's side is run once and
-kept, so the two may be of different moments of a machine that does other work, too: "processor" is the same of the
-processors' time, which depends on that less.
+"Passes there" counts the cases that pass on TensorFlow 2.21, "here" how many of these pass on gradtape. "Time" is the
+time of all these processes on gradtape, imports included, divided by that on TensorFlow. TensorFlow's side runs once and
+is kept, so the machine may have been busier for one than for the other; "processor" compares processor time, which
+depends on that less.
 
 | package | passes there | here | | time | processor | tests |
 |---|---|---|---|---|---|---|

@@ -27,7 +27,9 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
            ": " + in[i]->value.spec().str();
     if (!list) ++param;
   }
-  return {e.code, op->name + ": " + e.text + (got.empty() ? "" : "; got " + got + ".")};
+  std::string text = e.text;
+  if (!got.empty() && text.ends_with('.')) text.pop_back();  // TensorFlow's sentence goes on here
+  return {e.code, op->name + ": " + text + (got.empty() ? "" : "; got " + got + ".")};
 }
 
 // ---- running ------------------------------------------------------------------------------

@@ -397,14 +397,6 @@ ERRORS = (
         "`InvalidArgumentError`",
         "only Philox is implemented",
     ),
-    Known(
-        "math.divide_no_nan",
-        "refused",
-        "",
-        "accepts integers and returns float64",
-        "`InvalidArgumentError` with a hint",
-        "ops do not change types silently; use `tf.cast`",
-    ),
     Known("parallel_stack", "accepted", "", "refused in eager mode", "`tf.stack`", "the same result"),
     Known(
         "reverse tile nn.conv3d signal.rfft nn.fractional_avg_pool",
