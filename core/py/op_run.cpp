@@ -27,9 +27,8 @@ static Error with_operands(const Error& e, const OpObject* op, TensorObject* con
            ": " + in[i]->value.spec().str();
     if (!list) ++param;
   }
-  std::string text = e.text;
-  if (!got.empty() && text.ends_with('.')) text.pop_back();  // TensorFlow's sentence goes on here
-  return {e.code, op->name + ": " + text + (got.empty() ? "" : "; got " + got + ".")};
+  const char* joined = e.text.ends_with('.') ? " Got " : "; got ";  // TensorFlow's sentences are kept whole
+  return {e.code, op->name + ": " + e.text + (got.empty() ? "" : joined + got + ".")};
 }
 
 // ---- running ------------------------------------------------------------------------------
