@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-WORDS = "there is no mesh to lay tensors out on. Hint: tf.distribute shares batches among machines."
+WORDS = "gradtape has no DTensor. Hint: keras.distribution shards models, tf.distribute shards batches."
 
 
 class DVariable:

@@ -1,7 +1,6 @@
-"""Names of TensorFlow that gradtape has without TensorFlow's effect: accepted, or refused with a word.
+"""Names of TensorFlow that gradtape has without TensorFlow's effect: accepted, or refused with a reason.
 
-Whether a name is there can be asked of gradtape itself; this can only be said by a reader. The doctor
-tells it, and docs/coverage.md.
+Whether a name exists can be looked up in gradtape; this cannot. The doctor and docs/coverage.md show it.
 """
 
 from __future__ import annotations
@@ -10,39 +9,39 @@ from __future__ import annotations
 STUBS = {
     "tf.device": "functions run on that device (XLA), other operations on the CPU",
     "tf.config.experimental_connect_to_cluster": "does nothing",
-    "tf.config.set_soft_device_placement": "remembered; functions run on their device, other operations on the CPU",
-    "tf.config.optimizer.set_jit": "remembered; programs are compiled natively in any case",
-    "tf.distribute.HierarchicalCopyAllReduce": "without effect: replicas of a process share their memory",
-    "tf.distribute.ReductionToOneDevice": "without effect: replicas of a process share their memory",
-    "tf.distribute.experimental.CollectiveCommunication": "without effect: JAX or MPI chooses",
+    "tf.config.set_soft_device_placement": "stored; functions run on their device, other operations on the CPU",
+    "tf.config.optimizer.set_jit": "stored; programs are compiled natively in any case",
+    "tf.distribute.HierarchicalCopyAllReduce": "no effect: replicas of a process share their memory",
+    "tf.distribute.ReductionToOneDevice": "no effect: replicas of a process share their memory",
+    "tf.distribute.experimental.CollectiveCommunication": "no effect: JAX or MPI chooses",
     "tf.profiler.experimental.start": "profiles nothing, and the log says so",
-    "tf.profiler.experimental.stop": "nothing to stop",
-    "tf.profiler.experimental.ProfilerOptions": "kept",
-    "tf.profiler.experimental.Trace": "without effect",
-    "tf.saved_model.LoadOptions": "kept",
-    "tf.saved_model.SaveOptions": "kept",
+    "tf.profiler.experimental.stop": "does nothing",
+    "tf.profiler.experimental.ProfilerOptions": "accepted and ignored",
+    "tf.profiler.experimental.Trace": "no effect",
+    "tf.saved_model.LoadOptions": "accepted and ignored",
+    "tf.saved_model.SaveOptions": "accepted and ignored",
     "tf.summary.graph": "writes nothing, and the log says so",
     "tf.summary.trace_export": "writes nothing, and the log says so",
     "tf.summary.trace_on": "traces nothing, and the log says so",
-    "tf.compat.v1.ConfigProto": "kept",
-    "tf.compat.v1.InteractiveSession": "can be made; `run` refuses",
-    "tf.compat.v1.Session": "can be made; `run` refuses",
-    "tf.compat.v1.enable_eager_execution": "there is nothing else",
-    "tf.compat.v1.enable_v2_behavior": "there is nothing else",
-    "tf.compat.v1.get_collection": "empty, as in eager mode there",
-    "tf.compat.v1.trainable_variables": "empty, as in eager mode there",
-    "tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES": "a name; collections are empty, as in eager mode there",
-    "tf.compat.v1.GraphKeys.UPDATE_OPS": "a name; collections are empty, as in eager mode there",
-    "tf.compat.v1.global_variables_initializer": "variables have their values from the start",
-    "tf.compat.v1.variables_initializer": "variables have their values from the start",
+    "tf.compat.v1.ConfigProto": "accepted and ignored",
+    "tf.compat.v1.InteractiveSession": "can be created; `run` raises an error",
+    "tf.compat.v1.Session": "can be created; `run` raises an error",
+    "tf.compat.v1.enable_eager_execution": "does nothing: this is the only behaviour",
+    "tf.compat.v1.enable_v2_behavior": "does nothing: this is the only behaviour",
+    "tf.compat.v1.get_collection": "empty, as in TensorFlow's eager mode",
+    "tf.compat.v1.trainable_variables": "empty, as in TensorFlow's eager mode",
+    "tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES": "a key; collections are empty, as in TensorFlow's eager mode",
+    "tf.compat.v1.GraphKeys.UPDATE_OPS": "a key; collections are empty, as in TensorFlow's eager mode",
+    "tf.compat.v1.global_variables_initializer": "does nothing: variables are initialised when they are created",
+    "tf.compat.v1.variables_initializer": "does nothing: variables are initialised when they are created",
 }
 
-# There, but only to say what is wrong or what to use instead.
+# These exist only to raise an error that says what is wrong or what to use instead.
 REFUSALS = {
     "tf.distribute.ParameterServerStrategy": "there are no parameter servers",
     "tf.distribute.Server": "there are no parameter servers",
     "tf.distribute.coordinator.ClusterCoordinator": "there are no parameter servers",
-    "tf.compat.v1.placeholder": "RuntimeError, as in eager mode there",
-    "tf.compat.v1.get_default_graph": "no graphs of TensorFlow 1",
-    "tf.compat.v1.data.make_initializable_iterator": "RuntimeError, as in eager mode there",
+    "tf.compat.v1.placeholder": "raises RuntimeError, as in TensorFlow's eager mode",
+    "tf.compat.v1.get_default_graph": "returns an object that knows names only: there are no graphs of TensorFlow 1",
+    "tf.compat.v1.data.make_initializable_iterator": "raises RuntimeError, as in TensorFlow's eager mode",
 }
