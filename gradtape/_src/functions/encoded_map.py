@@ -41,12 +41,12 @@ def map_encoded(map_fn: Callable, fn: Callable, elems: Any, signature: Any, infe
 
 
 def map_at_once(vectorized_map: Callable, traceable: Callable, fn: Callable, elems: Any) -> Any:
-    """`vectorized_map(fn, elems)`, by a `vectorized_map` of tensors. The specs are those of the results.
+    """`vectorized_map(fn, elems)` in terms of a `vectorized_map` over plain tensors; specs are taken from the results.
 
     `vectorized_map(traceable, fn, columns)` traces `traceable`, and calls `fn` row by row if that fails.
     """
     row_specs, columns = _columns(elems)
-    found: list = []  # the result of a row, and the specs of what in it is made of tensors
+    found: list = []  # the result for one row, and the specs of its leaves
 
     def encoded(f: Callable) -> Callable:
         def call(rows: list) -> list:
@@ -74,7 +74,7 @@ def _spec_of_result(x: Any) -> Any:
 
 
 def _columns(elems: Any) -> tuple[list, list]:
-    """For each leaf the spec of its rows and the tensors that they are in; None and a tensor for tensors."""
+    """For each leaf the spec of its rows (None for plain tensors), and the tensors that encode the leaf."""
     given = nest.flatten(elems)
     specs = [x._type_spec if nest.is_composite(type(x)) else None for x in given]
     of_rows = [None if s is None else s._unbatch() for s in specs]
@@ -85,13 +85,13 @@ def _columns(elems: Any) -> tuple[list, list]:
 
 
 def _row(elems: Any, specs: list, rows: list) -> Any:
-    """One row in the form of the elements."""
+    """One row, in the structure of `elems`."""
     parts = [r if s is None else s._from_compatible_tensor_list(r) for s, r in zip(specs, rows, strict=True)]
     return nest.pack_sequence_as(elems, parts) if nest.is_nested(elems) else parts[0]
 
 
 def _is_more(kind: Any) -> bool:
-    """Whether a result is a composite tensor."""
+    """Whether a result is declared to be a composite tensor."""
     return isinstance(kind, TypeSpec) and nest.is_composite(type(kind))
 
 

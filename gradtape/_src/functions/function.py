@@ -272,7 +272,8 @@ class Function(_core.Quick):
             return self._eager(e)
 
     def _kept(self, trace: Callable[[], tuple[Any, list]]) -> Any:
-        """A trace that creates no variables: if the first one creates some, the function is traced again with them."""
+        """A trace that creates no variables. If the first trace creates some, the function is traced once
+        more with them."""
         concrete, created = trace()
         if created:
             if self._made_variables:

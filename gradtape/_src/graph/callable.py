@@ -44,8 +44,8 @@ class GraphFunction:
         self, graph: Graph, name: str = "graph", updates: list[int] | None = None, engine: Engine = NATIVE
     ) -> None:
         self.graph = graph
-        self.engine = engine  # that makes its programs, and those of its derivatives
-        self.updates = updates  # for each output the input it is a new value of, or -1
+        self.engine = engine  # compiles its programs, and those of its derivatives
+        self.updates = updates  # for each output, the input that it updates, or -1
         self.name = name
         self.places: list = []  # of a backward pass: where among the outputs the gradient of each source is
         self.seen = 0  # how often a Jacobian asked for it
@@ -57,7 +57,7 @@ class GraphFunction:
         self._program: Any = None
         self._batched: dict[tuple, tuple[GraphFunction, list[bool]]] = {}
         self._derivatives: dict[tuple, Derivative] = {}
-        self._rules: dict[tuple[tuple[bool, ...], bool], Any] = {}  # of the derivatives
+        self._rules: dict[tuple[tuple[bool, ...], bool], Any] = {}  # gradient rules: see `_recorded`
 
     @property
     def program(self) -> Any:
@@ -250,7 +250,7 @@ def _is_tensor(g: Any) -> bool:
 
 
 def _late(joint: Graph, ys: list[Value]) -> set[Node]:
-    """The nodes that wait for the backward pass by themselves; those of a pass that is differentiated ran with it."""
+    """The nodes that wait for the backward pass although they need no cotangent, except those that `ys` depend on."""
     late = {n for n in joint.nodes if isinstance(n.op, Callback) and n.op.runs_late}
     needed = set(ys)
     for node in reversed(joint.nodes) if late else ():

@@ -5,10 +5,10 @@ once, with the values it captured as further operands. So a tape outside of a fu
 derivative, use it too. Lowering removes it. Variables that the gradient reads are read when it runs,
 as in eager mode: the backward half of a derivative has a `CurrentValue` for each.
 
-A `barrier` is an identity, too. Simplification never merges what is computed from its results with
-what was computed from its operands, and nothing after it runs before all operands are computed. So
-the forward pass that `recompute_grad` repeats stays separate from the first, and starts only when its
-cotangent is available. Lowering removes it too; the order of the steps remains.
+A `barrier` is an identity, too. Simplification never merges values computed from its results with values
+computed from its operands, and nothing after it runs before all operands are computed. So the forward pass
+that `recompute_grad` repeats stays separate from the first one, and starts only when its cotangent is
+available. Lowering removes it too; the order of the steps remains.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ def with_gradient(outputs: Sequence[Any], inputs: Sequence[Any], gradients: Call
         places, flat = pack([_tensor(g, x) for g, x in zip(given, inputs, strict=True)])
         sub.outputs = [sub.value_of(t) for t in flat]
     captured = [read(e) for e in sub.externals]
-    # Of a variable that is an argument, nobody knows later which one it was: its value in the forward pass counts.
+    # Which variable an argument was is not known later, so its value in the forward pass counts.
     variables = [
         e if isinstance(e, _core.Variable) and not getattr(e, "is_proxy", False) else None
         for e in sub.externals
     ]
-    sub.externals.clear()  # tensors of the outer trace, in a reference cycle that Python's collector cannot see
+    sub.externals.clear()  # they would keep the outer trace alive: a cycle that Python's collector cannot see
     reads = [read(x) for x in inputs]
     op = CustomGradient(
         GraphFunction(sub, "custom gradient"), len(outputs), len(reads), wanted, places, variables

@@ -25,7 +25,7 @@ _USUAL = (2, 3, 4)  # sizes that functions often require: coordinates, colours
 
 
 class Wanted:
-    """The known sizes and shapes in a call, and the unknown sizes of its operands, in a world of this sample."""
+    """The known sizes and shapes in a call, and the unknown sizes of its operands, in a world of this sample size."""
 
     def __init__(self, call: Call, frame: Frame, sample: int, downwards: bool) -> None:
         every = dict.fromkeys(values_in((call.args, call.kwargs)))
@@ -76,7 +76,7 @@ class Wanted:
     # ---- gaps ---------------------------------------------------------------------------------
 
     def _changes(self) -> Iterator[dict]:
-        """Other sizes for gaps: of the element count that is wanted, of another shape, one, a column, or two of them."""
+        """Other sizes for gaps: the required element count, those of another shape, one, a column, or two of these."""
         likely, derived = self._sizes()
         columns: dict[int, list] = {}
         for i, k in self._gaps:
@@ -93,7 +93,7 @@ class Wanted:
                 yield from ({a: n, b: m} for n in likely for m in likely for a, b in pairs)
 
     def _of_size(self) -> Iterator[dict]:
-        """Sizes with which an operand has as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
+        """Sizes that give an operand as many elements as a shape among the arguments: `reshape(x, [2, 3])`."""
         for shape in self._lists:
             count = math.prod(shape)
             for i, v in enumerate(self.values):
@@ -103,7 +103,7 @@ class Wanted:
                     yield {**dict.fromkeys(mine, 1), mine[0]: count // known}
 
     def _aligned(self) -> Iterator[dict]:
-        """Sizes with which all operands have the shape of one of them, as element-wise ops want it."""
+        """Sizes that give all operands the shape of one of them, as element-wise ops require."""
         for shape in self._shapes:
             if self._sample not in shape:
                 from_end = {(i, k): k - len(self._dims[i]) for i, k in self._gaps}
@@ -134,7 +134,7 @@ class Wanted:
     # ---- ranks --------------------------------------------------------------------------------
 
     def _of_unknown_rank(self) -> Iterator[Shape]:
-        """Shapes of every rank. Each world begins at another end: a rank that both of them find is the only one."""
+        """Shapes of every rank. Each world begins at the other end: if both find the same rank, it is the only one."""
         likely = [n for n in self._sizes()[0] if n != self._sample]
         own = [*self._shapes, *(tuple(self._sample if d is None else d for d in s) for s in self._specs)]
         ranks = range(_HIGHEST_RANK)
@@ -150,7 +150,7 @@ class Wanted:
             yield from dict.fromkeys(shapes)
 
     def _with_numbers(self, shape: Shape) -> Iterator[list[Shape]]:
-        """This shape, and integers that tell something of each of its axes: `pad(x, paddings)`, `tile(x, multiples)`."""
+        """This shape, and integers that describe its axes: `pad(x, paddings)`, `tile(x, multiples)`."""
         numbers = [i for i in self._unknown if BY_CODE[self.values[i].dtype].is_integer]
         if 0 < len(numbers) < len(self.values):
             for own in ((*shape, 1), (), (len(shape),), (len(shape), 2)):
@@ -158,7 +158,7 @@ class Wanted:
                 yield [among.get(i, dims) for i, dims in enumerate(self._dims)]
 
     def _parts_of(self, shape: Shape) -> Iterator[Shape]:
-        """A shape of which one axis, all but one, or all are given, and the others are not."""
+        """Variants of a shape in which one axis, all axes but one, or all axes are kept, and the others are unknown."""
         n = self._sample
         for k in range(len(shape)):
             yield tuple(d if j == k else n for j, d in enumerate(shape))
@@ -168,7 +168,7 @@ class Wanted:
 
 
 def _specs_in(args: Sequence[Any]) -> Iterator[list]:
-    """The shapes and other lists of numbers among arguments; a shape may have gaps."""
+    """The shapes and other lists of numbers among the arguments; a shape may have gaps."""
     for x in args:
         if isinstance(x, TensorShape):
             x = x.as_list() if x.rank else ()

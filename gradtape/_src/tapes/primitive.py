@@ -1,4 +1,4 @@
-"""`gradtape._src.tapes.primitive`: a user-defined op, written in Python.
+"""`tf.primitive`: a user-defined op, written in Python.
 
 It joins the op table: tapes record it as one call, functions hold it as one node, batching runs it
 over new axes, and `gradtape.testing.check_op` checks it like any other op. What it needs besides its
@@ -312,7 +312,7 @@ class Primitive(PythonOp):
         if self.expand(specs, tuple(attrs)) is None:
             raise LookupError(
                 f"{self.name}: it has no gradient, because its forward is not made of ops. Hint: pass vjp= or jvp= to "
-                "gradtape._src.tapes.primitive, or vjp=None to make it a constant."
+                "tf.primitive, or vjp=None to make it a constant."
             )
         xs = [ops.identity(x) for x in operands]
         sources = [x for x in xs if _has_gradient(x)]
@@ -323,7 +323,7 @@ class Primitive(PythonOp):
         return [next(grads) if _has_gradient(x) else None for x in xs]
 
     def _checked(self, grads: Any, operands: Sequence[Any]) -> list:
-        """One gradient per operand, as tensors of its type and a shape that fits."""
+        """One gradient per operand, as tensors of the operand's type and of a shape that fits."""
         several = isinstance(grads, (tuple, list)) and not isinstance(grads, IndexedSlices)
         if not several and len(operands) == 1:
             grads = [grads]
