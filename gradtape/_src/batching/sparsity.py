@@ -1,10 +1,9 @@
 """Which elements of a backward pass's results depend on which elements of its cotangent.
 
-A backward pass is linear in the cotangent, so its graph says which derivatives can be
-nonzero, whatever the values are. Each value that depends on the cotangent gets a matrix of booleans:
-a row per element, a column per element of the cotangent. Where an op is not known to be sparse,
-all elements of its results are taken to depend on all elements of its operands: the pattern may be
-too large, never too small.
+A backward pass is linear in the cotangent, so its graph determines which derivatives can be nonzero, for all
+values. Each value that depends on the cotangent gets a boolean matrix: a row per element, a column per
+element of the cotangent. If an op is not known to be sparse, all elements of its results count as dependent
+on all elements of its operands: the pattern may be too large, never too small.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ def pattern(graph: Graph, residuals: list, output: int) -> Any:
 
 
 def through(node: Node, depends: dict, known: dict) -> list:
-    """The patterns of a node's results, as its row says: of the patterns of its operands, and of the
-    operands whose values are known."""
+    """The patterns of a node's results, according to its row, from the patterns of its operands and the
+    values of operands that are known."""
     pattern = node.op.row.pattern
     if pattern == "aligned":
         return [_aligned(node, depends)]
@@ -72,7 +71,7 @@ def _aligned(node: Node, depends: dict) -> Any:
 
 
 def _positions(v: Value, first: int = 1) -> Any:
-    """The numbers of the elements, from `first`, as a tensor of doubles, which hold them exactly."""
+    """The indices of the elements, counted from `first`, as doubles, which represent them exactly."""
     return ops.convert_to_tensor(np.arange(first, first + v.size, dtype=np.float64).reshape(v.shape))
 
 
@@ -81,7 +80,7 @@ def _value(v: Value, known: dict) -> Any:
 
 
 def _moved(node: Node, depends: dict, known: dict) -> list | None:
-    """Runs the op on the numbers of the elements: 0 is where none arrives."""
+    """Runs the op on the indices of the elements; 0 marks places that no element reaches."""
     import scipy.sparse as sparse
 
     operands = []
@@ -116,7 +115,7 @@ def _ones(v: Value) -> Any:
 
 
 def _added(node: Node, depends: dict, known: dict) -> Any:
-    """Runs the op's transpose on the numbers of the results: it says where each element goes."""
+    """Runs the op's transpose on the indices of the results, which shows where each element goes."""
     import scipy.sparse as sparse
 
     out = node.results[0]
@@ -132,7 +131,7 @@ def _added(node: Node, depends: dict, known: dict) -> Any:
         for x in sources:
             tape._watch(x)
         y = _core.apply(node.op, operands, node.attrs)[0]
-    # Each element is scaled by a factor, which the ratio to the transpose of ones cancels.
+    # Each element is scaled by a factor; dividing by the transpose of ones cancels it.
     numbers, ones = (tape._backward([y], [g], sources) for g in (_positions(out), _ones(out)))
     total = None
     for v, number, one in zip((v for v in node.operands if v in depends), numbers, ones, strict=True):

@@ -146,14 +146,14 @@ class LoopCall(Call):
                 return state
 
     def _check_defined(self, state: list) -> None:
-        """Raises if the loop, which did not iterate, was to give variables their first value."""
+        """Raises if the loop did not iterate, but had to initialize variables."""
         first = [k for k, v in enumerate(state) if v is values.UNDEFINED and self.step.result[k] is not v]
         names = [self.names[k] for k in first if self.names and values.INTERNAL not in self.names[k]]
         if names:
             raise errors.InvalidArgumentError(None, None, values.not_iterated(names))
 
     def _given(self, state: list) -> list:
-        """The values of the variables that had one before the loop."""
+        """The values of the variables that were defined before the loop."""
         start = self.args[0]
         return [
             x
@@ -265,7 +265,7 @@ def _static(leaf: Any) -> Any:
 def _checked(
     start: list, result: Sequence[Any], shapes: list, names: Sequence[str] | None, step: Part
 ) -> list:
-    """What an iteration gives, which must be of the kinds and shapes that the loop began with."""
+    """The result of an iteration; it must have the kinds and shapes that the loop began with."""
     at = iter(shapes)
     out = []
     for k, (before, after) in enumerate(zip(start, result, strict=True)):
@@ -303,12 +303,12 @@ def _is_within(have: Any, shape: Any) -> bool:
     )
 
 
-# ---- ways not taken -----------------------------------------------------------------------------
+# ---- paths not taken ----------------------------------------------------------------------------
 
 
 class _Tied(Callback):
-    """What comes of one way, and what the ways read that were not taken: as in TensorFlow it depends on these, too, but
-    their gradient is zero."""
+    """A result, made dependent on the values that other paths read: in TensorFlow it depends on these, too,
+    with gradients of zero."""
 
     passes_on = True
 
@@ -323,9 +323,9 @@ class _Tied(Callback):
 
 
 def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
-    """The results of a branch or a loop, for tapes around the recording tied to what the other parts read.
+    """The results of a branch or a loop. For tapes around the recording they depend on what the other parts read.
 
-    Its own tapes know what depends on what in any run (`tapes/recorded.py`).
+    The recording's own tapes know the dependencies of any run (`tapes/recorded.py`).
     """
     own = _own_tapes(frame)
     recording = _core.recording_tapes()
@@ -351,7 +351,7 @@ def _tied(results: Any, call: Any, others: Sequence[Part], frame: Frame) -> Any:
             return tied
         with _core.Scope(recording=False, tapes=inner):
             untied = ops.identity(leaf)
-        # A tensor has one record: each tape follows the operand that it knows.
+        # A tensor has one record, so it gets both operands: each tape follows the one that it knows.
         with _core.Scope(recording=False):
             both = ops.identity(tied)
         _core.record((both,), (tied, untied), lambda g: [g, g])
@@ -376,7 +376,7 @@ def _own_tapes(frame: Frame | None) -> set[int]:
 
 
 def _variables_in(part: Any) -> list:
-    """The variables that a part is given, or parts of it are."""
+    """The variables among the arguments of the calls of a part, at any depth."""
     found: list = []
     for node in part.nodes:
         leaves = leaves_of((node.op.args, node.op.kwargs))
@@ -391,7 +391,7 @@ def _variables_in(part: Any) -> list:
 
 
 def _joined(world: World, results: list) -> Any:
-    """What comes of one of several ways: a size that differs is any size."""
+    """The common result of several branches: a size that differs between them is unknown."""
 
     def join(*leaves: Any) -> Any:
         first = leaves[0]
