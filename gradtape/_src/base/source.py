@@ -1,4 +1,4 @@
-"""Places in the user's program: the line that an op was called at, and the call in it."""
+"""Places in the user's program: the line that called an op, and the call in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 _HOME = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 _OURS = tuple(os.path.join(_HOME, name) + os.sep for name in ("gradtape", "keras_gradtape"))
 _STANDARD = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
-# Libraries that call ops, or values, on behalf of the user.
+# Libraries that call ops, or use values, on behalf of the user.
 _BETWEEN = tuple(f"-packages{os.sep}{name}{os.sep}" for name in ("keras", "numpy"))
 
 
@@ -22,14 +22,14 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is written there; empty where Python does not know, as for code that was typed in."""
+        """The source of the line; empty if Python does not know it, as for code that was typed in."""
         import linecache
 
         return linecache.getline(self.file, self.number).strip()
 
     @property
     def shown(self) -> str:
-        """The place, and what is written there."""
+        """The place and its source."""
         return f"{self}: {self.text}" if self.text else str(self)
 
     def __str__(self) -> str:
@@ -41,14 +41,14 @@ class Line(NamedTuple):
 
 
 def _cell_of(file: str) -> int | None:
-    """The number of the cell of a notebook that Python knows by this name, as of a file; None for other files."""
+    """The number of the notebook cell that Python knows under this file name; None for other files."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
 
 
 class _Files(dict[str, bool]):
-    """Whether code of a file is not the user's, by its name."""
+    """By the name of a file: whether its code is not the user's."""
 
     def __missing__(self, file: str) -> bool:
         self[file] = known = _is_library(file)
@@ -56,7 +56,7 @@ class _Files(dict[str, bool]):
 
 
 _FILES = _Files()
-# Whether code of a file is not the user's: that of gradtape, Keras, NumPy, Python.
+# Whether the code of a file is not the user's, but gradtape's, Keras', NumPy's or Python's.
 is_library = _FILES.__getitem__
 
 
@@ -94,7 +94,7 @@ def line_of(error: BaseException) -> Line | None:
 
 
 def users_level() -> int:
-    """The `stacklevel` with which whoever calls this warns about the user's line."""
+    """The `stacklevel` with which the caller's warning points at the user's line."""
     level, frame = 1, sys._getframe(1)
     while frame is not None and is_library(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
@@ -102,8 +102,8 @@ def users_level() -> int:
 
 
 def _columns(code: Any, instruction: int) -> tuple[int, str, int, int]:
-    """The line of an instruction, what is written there, and which part of it the instruction is: none, if that is
-    not known, and up to the end of the line, if it goes on in the next one."""
+    """The line number of an instruction, its source, and the columns of the instruction: none if they are not
+    known, and up to the end of the line if it continues on the next one."""
     import linecache
 
     line, end, first, last = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None))
@@ -116,7 +116,7 @@ def _columns(code: Any, instruction: int) -> tuple[int, str, int, int]:
 
 
 def called() -> str:
-    """What the user's program is calling, as it is written there (`tf.math.reduce_sum`); empty, if that is not known."""
+    """The source of the call that the user's program is making (`tf.math.reduce_sum`); empty if it is not known."""
     import ast
     import linecache
 
@@ -141,9 +141,9 @@ def called() -> str:
 
 
 def trail(error: BaseException, is_part: Any = None) -> list[str]:
-    """The lines of the user's program that `error` passed through, with what is written there, and the call marked.
+    """The lines of the user's program that `error` passed through, with their source, and the call marked.
 
-    `is_part` says whether a function is a part of the one before it, as the body of a loop that AutoGraph has made.
+    `is_part` says whether a function is part of the one before it, such as the body of a loop made by AutoGraph.
     """
     found: list[tuple[str, list[str]]] = []
     step = error.__traceback__

@@ -1,8 +1,8 @@
 """Values of any kind as tensors.
 
-`as_tensor` is what functions use for their tensor arguments. It calls `convert`, which the core also calls for operands
-of types it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are for
-values that may be variables: the value, and the object that tapes track.
+`as_tensor` is the function for tensor arguments. It calls `convert`, which the core also calls for operands of
+types that it does not know; `tf.convert_to_tensor` adds TensorFlow's rules about types. `read` and `leaf_of` are
+for values that may be variables: the value, and the object that tapes track.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def dtype_code(value: Any) -> int:
     return dtype._code
 
 
-# ---- what is not a tensor yet ----
+# ---- conversion ------
 
 
 def convert(value: Any, code: int = -1) -> _core.Tensor:
@@ -97,8 +97,8 @@ def _from_text(value: Any, code: int) -> _core.Tensor:
     )
 
 
-# What `register` was given: (priority, class, function), in the order in which they are asked. The classes have them
-# as `__tf_tensor__`, the method by which an object of any class says what tensor it is.
+# Registered functions: (priority, class, function), in the order in which they are tried. The classes get them as
+# `__tf_tensor__`, the method by which an object of any class converts itself to a tensor.
 _registered: list[tuple[int, type, Callable]] = []
 
 
@@ -106,14 +106,14 @@ def register(base_type: Any, conversion_func: Callable, priority: int = 100) -> 
     """Registers a function that converts values of a class to tensors wherever a tensor is expected.
 
     Args:
-      base_type: a class, or a tuple of them; subclasses count, too.
-      conversion_func: `(value, dtype=None, name=None, as_ref=False)` gives a tensor, or NotImplemented to leave the
-        value to the next one.
-      priority: functions with smaller numbers are asked first.
+      base_type: a class, or a tuple of them; subclasses are included.
+      conversion_func: `(value, dtype=None, name=None, as_ref=False)` returns a tensor, or NotImplemented to leave
+      the value to the next function.
+      priority: functions with smaller numbers are tried first.
 
     Raises:
-      TypeError: if an argument is not a class or function, for numbers and arrays, and for C classes that attributes
-        cannot be added to.
+      TypeError: if an argument is not a class or function, for numbers and arrays, and for C classes to which
+      attributes cannot be added.
 
     >>> import gradtape as tf
     >>> class Angle:
@@ -181,7 +181,7 @@ def _from_sequence(value: list | tuple, code: int) -> _core.Tensor:
 
 
 def _element(value: Any, code: int, given: bool) -> _core.Tensor:
-    """An element of a list; a tensor is cast if the type of the list was asked for."""
+    """An element of a list; a tensor is cast if a type was requested for the list."""
     value = read(value)
     if not isinstance(value, _core.Tensor):
         return convert(value, code)
@@ -212,7 +212,7 @@ def _holds_tensors(value: list | tuple, depth: int = 0) -> bool:
 
 
 def _frozen(value: list | tuple) -> tuple:
-    """Lists as tuples: NumPy crashes if converting an element changes the list it is reading."""
+    """Lists as tuples: NumPy crashes if converting an element changes the list that it is reading."""
     return tuple(_frozen(v) if isinstance(v, list) else v for v in value)
 
 
@@ -256,8 +256,8 @@ def _from_array(value: Any, code: int) -> _core.Tensor:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value has its own element type: NumPy's arrays and numbers, and what turns into them (pandas). Other
-    buffers are sequences of Python numbers, as in TensorFlow."""
+    """Whether a value has an element type of its own: NumPy's arrays and numbers, and objects that convert to them,
+    such as pandas'. Other buffers are sequences of Python numbers, as in TensorFlow."""
     return hasattr(value, "dtype") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
 
 
@@ -266,8 +266,8 @@ def _dense(array: np.ndarray, code: int) -> _core.Tensor:
 
 
 def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
-    """The types that Python numbers have as tensors: int32 where they fit, complex128, and float32, unless
-    the first element of a list has a float type of its own."""
+    """Converts to the types that Python numbers have as tensors: int32 where they fit, complex128, and float32,
+    unless the first element of a list has a float type of its own."""
     kind = array.dtype.kind
     if (
         kind == "f"
@@ -275,7 +275,7 @@ def _as_python_values(array: np.ndarray, value: Any) -> np.ndarray:
         and isinstance(value, (list, tuple))
         and all(map(_holds_integers, _leaves(value)))
     ):
-        kind, array = "u", np.array(value, object)  # NumPy makes float64 of int64 and uint64
+        kind, array = "u", np.array(value, object)  # NumPy converts a mix of int64 and uint64 to float64
     if kind in "iu":
         if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
             raise ValueError(
@@ -298,8 +298,8 @@ def _holds_integers(value: Any) -> bool:
 
 
 def _check_fits(array: np.ndarray, code: int, value: Any) -> None:
-    """Refuses to turn Python numbers into a type that cannot hold them; integers wrap around in small types, as in
-    TensorFlow, which also casts NumPy values without a question."""
+    """Refuses to convert Python numbers to a type that cannot hold them. As in TensorFlow, integers wrap around in
+    small types, and NumPy values are cast without a check."""
     wanted = dtypes.BY_CODE[code]
     kind = array.dtype.kind
     loses = (
@@ -339,7 +339,7 @@ def _cast_array(array: np.ndarray, code: int) -> _core.Tensor:
 
 
 def _short(value: Any) -> str:
-    """`repr(value)`, cut where it would fill the screen."""
+    """`repr(value)`, cut off if it is long."""
     return reprlib.repr(value)
 
 
